@@ -13,11 +13,10 @@ import Musl
 import Darwin
 #endif
 
-/// A connection over which one ``OriginResponse`` after the other is sent, as raw bytes, because an encoder would
-/// reject faulty ones.
+/// A connection that sends each ``OriginResponse`` as raw bytes, because an encoder would reject faulty ones.
 ///
-/// It runs on its channel's event loop, and writes only while the channel is writable, so that the log is never far
-/// ahead of the socket.
+/// It runs on its channel's event loop. It writes only while the channel is writable, so that few bytes wait in the
+/// channel.
 final class OriginConnection: ChannelInboundHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = ByteBuffer
@@ -27,10 +26,10 @@ final class OriginConnection: ChannelInboundHandler {
         var response: OriginResponse
         var number: Int
         var path: String
-        /// The body bytes written to the channel. The log has those that the socket accepted.
+        /// The number of body bytes written to the channel. The log counts those that the socket accepted.
         var written: Int64 = 0
         var incident: OriginResponse.Incident?
-        /// The body bytes that may be written before the next pause; `nil` without a pace.
+        /// The number of body bytes that may be written before the next pause, or `nil` without a pace.
         var allowance: Int?
         var isWaiting = false
         var isEnded = false
@@ -100,13 +99,13 @@ final class OriginConnection: ChannelInboundHandler {
         pump(context)
     }
 
-    /// Writes as much of the body as is allowed now.
+    /// Writes as much of the body as is possible now.
     private func pump(_ context: ChannelHandlerContext) {
         var wrote = false
         while let current, !current.isWaiting, !current.isEnded {
             let total = Int64(current.response.body.count)
             if let incident = current.incident, let after = incident.after, current.written >= min(after, total) {
-                // Before the flush: a client that has received the bytes before a stall can release it.
+                // Before the flush, so that a client that has received the bytes before a stall can release it.
                 happen(incident, context)
                 break
             }
@@ -145,7 +144,7 @@ final class OriginConnection: ChannelInboundHandler {
         context.write(wrapOutboundOut(buffer), promise: accepted)
     }
 
-    /// Ends a complete response when the socket has accepted its last byte.
+    /// Ends a complete response after the socket has accepted its last byte.
     private func end(_ context: ChannelHandlerContext) {
         current?.isEnded = true
         guard let current else { return }
@@ -190,7 +189,7 @@ final class OriginConnection: ChannelInboundHandler {
         if afterHead { pump(context) } else { sendHead(context) }
     }
 
-    /// Waits on the server's clock before the next bytes of a paced body.
+    /// Pauses a paced body on the server's clock.
     private func pause(_ context: ChannelHandlerContext) {
         guard let number = current?.number, let pace = current?.response.pace else { return }
         current?.isWaiting = true
@@ -208,7 +207,7 @@ final class OriginConnection: ChannelInboundHandler {
         }
     }
 
-    /// Writes `text` and calls `body` when the socket has accepted it and all previous bytes.
+    /// Writes `text`, and calls `body` after the socket has accepted it and all previous bytes.
     private func afterLastByte(
         _ text: String, _ context: ChannelHandlerContext,
         _ body: @escaping (OriginConnection, ChannelHandlerContext) -> Void
@@ -218,7 +217,7 @@ final class OriginConnection: ChannelInboundHandler {
         context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: text)), promise: accepted)
     }
 
-    /// Makes the next close send RST instead of FIN: `SO_LINGER` with zero seconds (socket(7)).
+    /// Makes the next close send RST instead of FIN, by `SO_LINGER` with zero seconds (socket(7)).
     private func makeCloseReset(_ context: ChannelHandlerContext) {
         guard let socket = context.channel as? any SocketOptionProvider else { return }
         _ = socket.setSoLinger(linger(l_onoff: 1, l_linger: 0))
@@ -247,7 +246,7 @@ extension OriginState {
     }
 }
 
-/// The connections that an ``OriginServer`` has accepted: their number, and the open ones.
+/// The connections that an ``OriginServer`` has accepted: their count, and the open ones.
 final class OriginConnections: Sendable {
     private struct State {
         var count = 0
@@ -260,7 +259,7 @@ final class OriginConnections: Sendable {
     var count: Int { state.withLock { $0.count } }
     var open: [any Channel] { state.withLock { Array($0.open.values) } }
 
-    /// Assigns a new connection its number, from 0.
+    /// Adds a new connection, and returns its number, from 0.
     func add(_ channel: any Channel) -> Int {
         let number = state.withLock { state in
             defer { state.count += 1 }

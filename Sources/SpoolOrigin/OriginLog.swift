@@ -1,11 +1,13 @@
 public import HTTPTypes
 import Synchronization
 
-/// The requests that an `OriginServer` received and the bytes that it sent, to check that each byte is sent once.
+/// A log of the requests that an `OriginServer` received and of the bytes that it sent. Tests use it to check that each
+/// byte is sent once.
 ///
-/// Bytes count when the socket has accepted them, including those in transit when a client disconnects. The socket
-/// reports shortly after the bytes, so a client may finish before the log. A test that counts should first wait with
-/// ``untilQuiet()``. Any task may use it. The waiting methods resume at each change, without polling.
+/// Bytes are counted when the socket has accepted them, even if the client disconnects before it receives them. They
+/// are recorded shortly after they are sent, so a client may finish before the log is complete. Therefore, a test that
+/// counts should first wait with ``untilQuiet()``. The log may be used from any task. The waiting methods resume at
+/// each change, without polling.
 public final class OriginLog: Sendable {
     private struct Waiter {
         var id: UInt64
@@ -26,25 +28,25 @@ public final class OriginLog: Sendable {
 
     // MARK: Reading
 
-    /// All requests so far, or since `clear()`, in order.
+    /// All requests so far, or since the last `clear()`, in order.
     public var exchanges: [OriginExchange] { state.withLock { $0.exchanges } }
 
     /// Returns the requests to `path`, in order.
     public func exchanges(_ path: String) -> [OriginExchange] { exchanges.filter { $0.path == path } }
 
-    /// Returns the body bytes that the socket has accepted, of responses with status 200 or 206 to `path`, or to any
-    /// path.
+    /// Returns the number of body bytes that the socket has accepted, for responses with status 200 or 206 to `path`,
+    /// or to any path.
     public func bytesSent(_ path: String? = nil) -> Int64 {
         media(path).reduce(0) { $0 + $1.bytesSent }
     }
 
-    /// Returns the non-empty half-open ranges of the media that were sent for `path`, or for any path, one for each
+    /// Returns the non-empty half-open ranges of media that were sent for `path`, or for any path, one for each
     /// response.
     package func rangesSent(_ path: String? = nil) -> [Range<Int64>] {
         media(path).map(\.rangeSent).filter { !$0.isEmpty }
     }
 
-    /// Returns the number of distinct bytes of the media at `path` that were sent: ``bytesSent(_:)`` without
+    /// Returns the number of distinct bytes of the media at `path` that were sent, which is ``bytesSent(_:)`` without
     /// repetitions.
     package func distinctBytesSent(_ path: String) -> Int64 {
         var end: Int64 = 0
@@ -85,12 +87,12 @@ public final class OriginLog: Sendable {
         }
     }
 
-    /// Waits until every response has ended.
+    /// Waits until all responses have ended.
     ///
     /// - Throws: `CancellationError` if the task is cancelled.
     public func untilQuiet() async throws { try await until { $0.allSatisfy(\.isOver) } }
 
-    /// Removes all requests. Those in progress are not recorded further. The counts of rules continue.
+    /// Removes all requests. Requests in progress are no longer recorded. The request counts for rules are not reset.
     package func clear() {
         change { state in
             state.first += state.exchanges.count
@@ -100,7 +102,7 @@ public final class OriginLog: Sendable {
 
     // MARK: Writing, by the server
 
-    /// Records a request and assigns its numbers.
+    /// Records a request, and assigns its numbers.
     package func begin(_ request: OriginExchange) -> OriginExchange {
         var exchange = request
         change { state in
@@ -115,7 +117,7 @@ public final class OriginLog: Sendable {
     /// The number of the next request.
     var nextNumber: Int { state.withLock { $0.first + $0.exchanges.count } }
 
-    /// Changes the record of the request with `number`.
+    /// Changes the record of request `number`.
     package func update(_ number: Int, _ mutate: (inout OriginExchange) -> Void) {
         change { state in
             let index = number - state.first
@@ -169,7 +171,7 @@ public struct OriginExchange: Sendable {
     @nonexhaustive
     #endif
     public enum Ending: Sendable, Equatable {
-        /// Bytes are still to be sent.
+        /// The origin is still sending the response.
         case running
         /// The response was sent completely.
         case finished
@@ -179,25 +181,26 @@ public struct OriginExchange: Sendable {
         case abandoned
     }
 
-    /// The number of the request at this server, from 0.
+    /// The number of the request to this server, from 0.
     public var number: Int
-    /// The number of the request for the same path, from 0.
+    /// The number of the request to the same path, from 0.
     public var index: Int
-    /// The number of the connection, from 0. Requests with the same number shared a connection.
+    /// The number of the connection, from 0. Requests on the same connection have the same number.
     package var connection: Int
     /// The method, such as `GET` or `HEAD`.
     public var method: String
     /// The path, without the query.
     public var path: String
-    /// The query, without `?`; empty for none.
+    /// The query without `?`. It is empty if there is none.
     public var query: String
     /// The header fields of the request.
     public var headerFields: HTTPFields
     /// The body of the request.
     package var requestBody: [UInt8] = []
-    /// The status of the response; `nil` before there is one.
+    /// The status of the response, or `nil` before its headers are sent.
     public var status: Int?
-    /// The half-open range of the media in the response, by the bytes that are sent, regardless of its headers.
+    /// The half-open range of the media in the response. It reflects the bytes that are sent, regardless of the
+    /// headers.
     public var body: Range<Int64> = 0..<0
     /// The number of body bytes that the socket has accepted.
     public var bytesSent: Int64 = 0
@@ -207,7 +210,7 @@ public struct OriginExchange: Sendable {
     /// The state of the response.
     public var ending = Ending.running
 
-    /// Creates a record of a received request. The log assigns its numbers.
+    /// Creates a record of a received request. The log assigns the numbers of the request.
     package init(connection: Int, method: String, path: String, query: String, headerFields: HTTPFields) {
         (number, index) = (0, 0)
         self.connection = connection
@@ -219,7 +222,7 @@ public struct OriginExchange: Sendable {
 
     /// The value of the `Range` field.
     public var rangeAsked: String? { headerFields[.range] }
-    /// The half-open range of the media that the socket has accepted.
+    /// The half-open range of the media bytes that the socket has accepted.
     package var rangeSent: Range<Int64> { body.lowerBound..<body.lowerBound + bytesSent }
     /// Whether the exchange has ended.
     public var isOver: Bool { ending != .running }

@@ -1,35 +1,35 @@
 public import Foundation
 public import HTTPTypes
 
-/// One URL of an `OriginServer`: its bytes and its response headers.
+/// A resource of an `OriginServer`: its bytes and its response headers.
 ///
-/// It behaves as a correct static file: ranges, `If-Range`, `If-None-Match`, 416 and `HEAD` follow RFC 9110. ``rules``
-/// change that. Change it while the server runs with `OriginServer/update(_:_:)`; a started response continues
-/// unchanged.
+/// By default, it behaves as a correct static file. Ranges, `If-Range`, `If-None-Match`, 416 and `HEAD` follow
+/// RFC 9110. ``rules`` change that. To change the resource while the server runs, use `OriginServer/update(_:_:)`. A
+/// started response continues unchanged.
 public struct OriginResource: Sendable {
     /// The bytes.
     public var content: OriginContent
-    /// The `ETag` field with its quotes (`"a"`, or `W/"a"` for a weak one); `nil` for none.
+    /// The `ETag` field with its quotes (`"a"`, or `W/"a"` for a weak one), or `nil` for no field.
     public var etag: String?
-    /// The `Last-Modified` field; `nil` for none.
+    /// The date of the `Last-Modified` field, or `nil` for no field.
     public var lastModified: Date?
-    /// The `Content-Type` field; `nil` for none.
+    /// The value of the `Content-Type` field, or `nil` for no field.
     public var contentType: String?
     /// Additional fields of every response.
     public var headerFields: HTTPFields = [:]
-    /// The pace of bodies; `nil` for no limit.
+    /// The pace of bodies, or `nil` for no limit.
     public var pace: OriginPace?
-    /// The deviations from the static file, in the order in which they are applied.
+    /// The deviations from a static file, in the order in which they are applied.
     public var rules: [OriginRule]
-    /// The response without the bytes, such as a redirect; `nil` for the bytes.
+    /// A response without the resource's bytes, such as a redirect, or `nil` to send the bytes.
     package var refusal: OriginRefusal?
-    /// The bytes to send instead of a response, including headers; `nil` for a response.
+    /// The bytes to send instead of a response, including headers, or `nil` to send a response.
     package var raw: RawResponse?
 
     /// Bytes to send instead of a response.
     package struct RawResponse: Sendable {
         package var bytes: [UInt8]
-        /// Whether the connection closes after them.
+        /// Whether the connection closes after these bytes.
         package var closes: Bool
 
         package init(_ bytes: [UInt8], closes: Bool) {
@@ -38,7 +38,7 @@ public struct OriginResource: Sendable {
         }
     }
 
-    /// Creates a URL with `content`.
+    /// Creates a resource with `content`.
     public init(
         _ content: OriginContent, etag: String? = "\"v1\"", lastModified: Date? = nil,
         contentType: String? = "audio/mpeg", pace: OriginPace? = nil, rules: [OriginRule] = []
@@ -52,17 +52,17 @@ public struct OriginResource: Sendable {
     }
 }
 
-/// A rule that changes an origin's responses to some requests for a resource, to simulate faults.
+/// A rule that changes the origin's responses to some requests for a resource, to simulate faults.
 ///
-/// The server itself has no faults. It passes the request and the resource to a rule before it decides, and the
-/// response before it is sent. The faults of the test kit use these two functions.
+/// The server itself has no faults. It passes the request and the resource to each rule before it decides the response,
+/// and the decided response before it is sent. The fault simulations of the test kit use these two functions.
 public struct OriginRule: Sendable {
     /// Changes the request and the resource, before the response is decided.
     package typealias Prepare = @Sendable (inout OriginRequest, inout OriginResource) -> Void
-    /// Changes the decided response, before its framing.
+    /// Changes the decided response, before its framing is set.
     package typealias Revise = @Sendable (inout OriginResponse) -> Void
 
-    /// The requests for the resource to which it applies, counted from 0.
+    /// The requests to which the rule applies, by their number for the resource, from 0.
     public var requests: Range<Int>
     let prepare: Prepare
     let revise: Revise
@@ -81,7 +81,7 @@ public struct OriginRule: Sendable {
 package struct OriginRequest: Sendable {
     /// The method, such as `GET` or `HEAD`.
     package var method: String
-    /// The query, without `?`; empty for none.
+    /// The query without `?`. It is empty if there is none.
     package var query: String
     /// The header fields of the request.
     package var headerFields: HTTPFields
@@ -99,21 +99,21 @@ package struct OriginRequest: Sendable {
     }
 }
 
-/// The pace at which an origin sends a body: a number of bytes at once, then a pause on the server's clock.
+/// The pace at which an origin sends a body: a number of bytes, then a pause on the server's clock.
 public struct OriginPace: Sendable, Equatable {
-    /// The number of body bytes before each pause; at least 1.
+    /// The number of body bytes before each pause, at least 1.
     public var bytes: Int
     /// The duration of a pause.
     public var pause: Duration
 
-    /// Creates a pace that pauses after every `bytes` body bytes. Fewer than 1 count as 1.
+    /// Creates a pace that pauses after every `bytes` body bytes. Values below 1 are treated as 1.
     public init(bytes: Int, every pause: Duration) {
         self.bytes = max(1, bytes)
         self.pause = pause
     }
 }
 
-/// A response without a resource's bytes: a status, its fields, and the status's phrase as a short text.
+/// A response without the resource's bytes: a status, its fields, and the reason phrase as the body.
 package struct OriginRefusal: Sendable {
     /// The status, such as 302, 404 or 503.
     package var status: Int
@@ -126,28 +126,28 @@ package struct OriginRefusal: Sendable {
     }
 }
 
-/// The bytes behind a URL of an `OriginServer`: a pattern, bytes in memory, or a file.
+/// The bytes of an origin's resource: a pattern, bytes in memory, or a file.
 ///
-/// It does not know about HTTP. Bytes past the end exist only for responses that are too long. A pattern continues;
-/// memory and files are followed by zeros.
+/// Bytes past the end are used only for responses that are too long. There, a pattern continues, and the others have
+/// zeros.
 #if hasAttribute(nonexhaustive)
 @nonexhaustive
 #endif
 public enum OriginContent: Sendable {
-    /// Bytes that follow from their offset, created while they are sent.
+    /// Bytes that are computed from their offset while they are sent.
     case pattern(PatternBytes)
     /// Bytes in memory.
     case data(Data)
-    /// A file, read while it is sent. An unreadable file is sent as zeros.
+    /// A file that is read while it is sent. An unreadable file is sent as zeros.
     case file(URL)
 
-    /// The number of bytes; 0 for an unreadable file.
+    /// The number of bytes, which is 0 for an unreadable file.
     public var length: Int64 {
         switch self {
         case .pattern(let pattern): pattern.length
         case .data(let data): Int64(data.count)
         case .file(let url):
-            // As documented, 0 for an unreadable file.
+            // An unreadable file has no bytes.
             (try? FileManager.default.attributesOfItem(atPath: url.path)[.size] as? NSNumber)?.int64Value ?? 0
         }
     }
@@ -159,7 +159,7 @@ public enum OriginContent: Sendable {
         case .data(let data):
             return Self.pad(data.dropFirst(Int(range.lowerBound)).prefix(range.count), to: range.count)
         case .file(let url):
-            // As documented, zeros for an unreadable file.
+            // An unreadable file is sent as zeros.
             return Self.pad((try? Self.read(range, of: url)) ?? Data(), to: range.count)
         }
     }

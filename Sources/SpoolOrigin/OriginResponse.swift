@@ -1,22 +1,23 @@
 import Foundation
 package import HTTPTypes
 
-/// The response of an origin to one request: decided here, sent by ``OriginConnection``.
+/// The response of an origin to one request. It is decided here, and sent by ``OriginConnection``.
 ///
-/// It only makes decisions; the date is given. The origin parses `Range` and `If-Range` itself and does not use the
-/// package's parser, so that one mistake can't hide another. Rules may make it inconsistent in any way.
+/// This type uses neither sockets nor a clock: the date is a parameter. The origin parses `Range` and `If-Range` itself,
+/// not with the package's parser, so that one mistake cannot hide another. Rules may make the response inconsistent in
+/// any way.
 package struct OriginResponse: Sendable {
-    /// The marking of the end of a body without `Content-Length`.
+    /// The way to mark the end of a body without `Content-Length`.
     package enum Framing: Sendable {
         /// `Transfer-Encoding: chunked`.
         case chunked
-        /// HTTP/1.0: the connection closes.
+        /// HTTP/1.0, with a connection that closes.
         case close
     }
 
-    /// An incident after `after` body bytes, or before the headers.
+    /// An incident after `after` body bytes, or before the headers if `after` is `nil`.
     package struct Incident: Sendable {
-        /// The connection closes, is reset, or stalls until it is released.
+        /// The kind of incident: the connection closes, is reset, or stalls until it is released.
         package enum Kind: Sendable { case cut, reset, stall }
         package var kind: Kind
         package var after: Int64?
@@ -27,11 +28,11 @@ package struct OriginResponse: Sendable {
         }
     }
 
-    /// The `Content-Range` in the headers, regardless of the body (RFC 9110 §14.4).
+    /// The `Content-Range` in the headers, which may differ from the body (RFC 9110 §14.4).
     package struct SaidRange: Sendable {
-        /// The bytes, half-open; `nil` in a 416.
+        /// The half-open range of bytes, or `nil` in a 416.
         package var bytes: Range<Int64>?
-        /// The total length; `nil` for `*`.
+        /// The total length, or `nil` for `*`.
         package var total: Int64?
 
         var text: String {
@@ -43,28 +44,28 @@ package struct OriginResponse: Sendable {
     /// The number of previous requests to the same URL.
     package let index: Int
     package var status = 200
-    /// The names and values of the header fields, including ones that HTTP does not allow.
+    /// The names and values of the header fields, including invalid ones.
     package private(set) var lines: [(name: String, value: String)] = []
     package var contentRange: SaidRange?
     /// The `Content-Length` if it differs from the length of the body.
     package var promisedLength: Int64?
-    /// The bytes that contain the body.
+    /// The content that contains the body.
     package var content: OriginContent
-    /// The bytes of `content` that are sent; empty for responses without a body.
+    /// The range of `content` that is sent. It is empty for responses without a body.
     package var body: Range<Int64> = 0..<0
     package var framing: Framing?
     /// Whether the connection closes after the last byte.
     package var closes = false
-    /// The incident before the end, if any.
+    /// The incident before the end of the response, if any.
     package var incident: Incident?
     package var pace: OriginPace?
-    /// The bytes to send instead of headers and body.
+    /// The bytes to send instead of headers and body, if any.
     private(set) var raw: [UInt8]?
     /// Whether the body is sent in chunks.
     private(set) var isChunked = false
     private var version = "1.1"
 
-    /// Decides the response of a resource to a request; a `nil` resource does not exist.
+    /// Decides the response to a request for a resource. If the resource is `nil`, the status is 404.
     init(to request: OriginRequest, from resource: OriginResource?, now: Date) {
         index = request.index
         var request = request
@@ -86,14 +87,14 @@ package struct OriginResponse: Sendable {
         frame(request, now: now)
     }
 
-    /// Sets this field, or removes it if the value is `nil`.
+    /// Sets a field, or removes it if the value is `nil`.
     package mutating func setField(_ name: String, _ value: String?) {
         if name.lowercased() == "content-range" { contentRange = nil }
         lines.removeAll { $0.name.lowercased() == name.lowercased() }
         if let value { lines.append((name, value)) }
     }
 
-    /// The status and fields, without those that HTTP does not allow.
+    /// The status and fields, without invalid fields.
     package var response: HTTPResponse {
         var fields = HTTPFields()
         for (name, value) in lines {
@@ -102,7 +103,7 @@ package struct OriginResponse: Sendable {
         return HTTPResponse(status: .init(code: status), headerFields: fields)
     }
 
-    /// The status line, the fields and the empty line, as sent.
+    /// The status line, the fields and the empty line, or the raw bytes.
     var head: [UInt8] { raw ?? Array(headText.utf8) }
 
     private var headText: String {
@@ -157,7 +158,7 @@ package struct OriginResponse: Sendable {
         for field in resource.headerFields { lines.append((field.name.rawName, field.value)) }
     }
 
-    /// Sets the framing of the body (RFC 9112 §6), and the date.
+    /// Sets the framing of the body (RFC 9112 §6) and the date.
     private mutating func frame(_ request: OriginRequest, now: Date) {
         if let contentRange { lines.append(("Content-Range", contentRange.text)) }
         let length = promisedLength ?? Int64(body.count)
@@ -187,7 +188,7 @@ extension OriginResource {
     }
 }
 
-/// A `Range` field with one range, as the origin parses it. Several ranges are treated like none (RFC 9110 §14.2).
+/// A `Range` field with one range, as the origin parses it. A field with several ranges is ignored (RFC 9110 §14.2).
 package enum AskedRange: Equatable {
     case bounded(Int64, Int64)
     case from(Int64)
@@ -208,7 +209,7 @@ package enum AskedRange: Equatable {
         }
     }
 
-    /// Returns the half-open range in media of `length` bytes; `nil` for 416.
+    /// Returns the half-open range in media of `length` bytes, or `nil` for a 416.
     package func resolve(_ length: Int64) -> Range<Int64>? {
         switch self {
         case .bounded(let first, let last): first < length ? first..<(min(last, length - 1) + 1) : nil
@@ -218,7 +219,7 @@ package enum AskedRange: Equatable {
     }
 }
 
-/// The form of a time in HTTP: `Sun, 06 Nov 1994 08:49:37 GMT` (IMF-fixdate, RFC 9110 §5.6.7).
+/// The date format of HTTP: `Sun, 06 Nov 1994 08:49:37 GMT` (IMF-fixdate, RFC 9110 §5.6.7).
 enum HTTPDate {
     static func text(_ date: Date) -> String {
         let seconds = Int64(date.timeIntervalSince1970.rounded(.down))

@@ -5,11 +5,11 @@ import NIOHTTP1
 import NIOPosix
 import NIOSSL
 
-/// A real HTTP/1.1 server on this machine that serves media as a correct static file server does.
+/// A real HTTP/1.1 server on this machine that serves media like a correct static file server.
 ///
 /// The demonstration and the tests use it instead of the internet. Each ``OriginResource`` defines a resource, and
-/// ``log`` records the requests and the bytes that the socket accepted. It listens on the loopback interface and is not
-/// meant for production. It has no faults of its own; see ``OriginRule``. Any task may use it.
+/// ``log`` records the requests and the bytes that the socket accepted. The server listens on the loopback interface
+/// and is not meant for production. It has no faults of its own; see ``OriginRule``. It may be used from any task.
 ///
 /// ```swift
 /// let song = OriginResource(.pattern(PatternBytes(length: 10_000_000)))
@@ -26,9 +26,9 @@ package final class OriginServer: Sendable {
         package var certificate: URL
         /// The private key.
         package var key: URL
-        /// A PEM file with certificates from which a client's certificate must follow; `nil` if clients need none.
+        /// A PEM file with the trusted roots of client certificates, or `nil` if clients need no certificate.
         package var clientTrustRoots: URL?
-        /// Whether the newest version is TLS 1.1, which RFC 8996 forbids.
+        /// Whether the highest supported version is TLS 1.1, which RFC 8996 forbids.
         package var isOutdated = false
 
         /// Creates an identity from two PEM files.
@@ -38,7 +38,7 @@ package final class OriginServer: Sendable {
         }
     }
 
-    /// The port of 127.0.0.1 on which it listens.
+    /// The port on 127.0.0.1 on which the server listens.
     package let port: Int
     /// `http`, or `https` with an identity.
     package let scheme: String
@@ -46,7 +46,8 @@ package final class OriginServer: Sendable {
     private let connections: OriginConnections
     private let channel: any Channel
 
-    /// One thread for all origins of a process. It exists as long as the process, because of late pauses.
+    /// One thread for all origins of a process. It is never shut down, because a pause may end after its server has
+    /// stopped.
     private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 
     private init(originState: OriginState, connections: OriginConnections, channel: any Channel, scheme: String) {
@@ -59,14 +60,14 @@ package final class OriginServer: Sendable {
 
     // MARK: Life
 
-    /// Starts to listen.
+    /// Starts a server.
     ///
     /// - Parameters:
-    ///   - resources: The resources, by path (without query). Other paths return 404.
-    ///   - port: The port, or 0 for any free one. Use the port of a previous server to simulate its return.
-    ///   - identity: The certificate for TLS; `nil` for HTTP.
-    ///   - sendBufferSize: The size of the kernel's buffer for a connection (`SO_SNDBUF`). A small one makes a client
-    ///     that stops reading soon stop the origin.
+    ///   - resources: The resources by path, without the query. Other paths return 404.
+    ///   - port: The port, or 0 for any free port. To simulate a restart, use the port of a stopped server.
+    ///   - identity: The certificate for TLS, or `nil` for HTTP.
+    ///   - sendBufferSize: The size of the kernel's buffer for a connection (`SO_SNDBUF`), in bytes. With a small
+    ///     buffer, the origin stops sending soon after a client stops reading.
     ///   - clock: The clock for the pauses of an ``OriginPace``.
     /// - Throws: The error of binding the port or of reading the certificate.
     package static func start(
@@ -109,7 +110,7 @@ package final class OriginServer: Sendable {
             originState: originState, connections: connections, channel: channel, scheme: tls == nil ? "http" : "https")
     }
 
-    /// Starts to listen, calls `body`, and stops, also if `body` throws.
+    /// Starts a server, calls `body`, and stops the server even if `body` throws.
     package static func run<R>(
         _ resources: [String: OriginResource], identity: Identity? = nil,
         clock: any Clock<Duration> = ContinuousClock(), _ body: (OriginServer) async throws -> R
@@ -125,23 +126,23 @@ package final class OriginServer: Sendable {
         }
     }
 
-    /// Stops listening and closes every connection. The origin is unreachable then. May be called twice.
+    /// Stops listening and closes all connections. The origin is then unreachable. A second call has no effect.
     package func stop() async {
-        // A channel that can't be closed is already closed.
+        // A channel that cannot be closed is already closed.
         try? await channel.close()
         for child in connections.open { try? await child.close() }
     }
 
     // MARK: Use
 
-    /// The requests, and the bytes sent.
+    /// The log of requests and sent bytes.
     package var log: OriginLog { originState.log }
 
     /// The number of accepted connections.
     package var connectionCount: Int { connections.count }
 
-    /// Returns the URL of `path`, which may have a query. With `localhost`, clients see another origin (RFC 9110
-    /// §4.3.1) at the same server.
+    /// Returns the URL of `path`, which may have a query. With the host `localhost`, clients see another origin
+    /// (RFC 9110 §4.3.1) on the same server.
     package func url(_ path: String, host: String = "127.0.0.1") -> URL {
         guard let url = URL(string: "\(scheme)://\(host):\(port)\(path)") else {
             preconditionFailure("\(path) is not a path")
@@ -149,17 +150,17 @@ package final class OriginServer: Sendable {
         return url
     }
 
-    /// Changes the resource at `path`. Started responses continue unchanged. Does nothing for an unknown path.
+    /// Changes the resource at `path`, and does nothing if there is none. Started responses continue unchanged.
     package func update(_ path: String, _ mutate: (inout OriginResource) -> Void) {
-        originState.update(path) { if $0 != nil { mutate(&$0!) } }  // Compared with `nil` before.
+        originState.update(path) { if $0 != nil { mutate(&$0!) } }  // Not `nil`, as checked before.
     }
 
-    /// Serves `resource` at `path` from now on; `nil` makes it 404.
+    /// Serves `resource` at `path` from now on. With `nil`, the path returns 404.
     package func set(_ path: String, _ resource: OriginResource?) { originState.update(path) { $0 = resource } }
 
-    /// Resumes stalled responses: those of `path`, or all for `nil`.
+    /// Resumes the stalled responses of `path`, or all stalled responses if `path` is `nil`.
     ///
-    /// A response in progress that would stall later no longer stalls.
+    /// Responses in progress that would stall later do not stall.
     package func release(_ path: String? = nil) { originState.release(path) }
 }
 #endif

@@ -4,12 +4,12 @@ import Synchronization
 
 /// An origin without its sockets: the resources, the log, the clock and the stalled responses.
 ///
-/// The connections of an ``OriginServer`` share one. A transport in memory can use one, too.
+/// All connections of an ``OriginServer`` share one state. An in-memory transport can use it, too.
 package final class OriginState: Sendable {
     private struct State {
         var resources: [String: OriginResource]
         var held: [Int: (path: String, resume: @Sendable () -> Void)] = [:]
-        /// The number of the first request to which the last release did not apply, for each path; `nil` for all paths.
+        /// The number of the first request after the last release, by path. The key `nil` is for releases of all paths.
         var firstUnreleased: [String?: Int] = [:]
 
         func isReleased(_ number: Int, path: String) -> Bool {
@@ -39,7 +39,7 @@ package final class OriginState: Sendable {
         return OriginResponse(to: request, from: resource, now: Date())
     }
 
-    /// Stalls a response until its path is released. Resumes it at once if that has happened since its request.
+    /// Stalls a response until its path is released. If it was released since the request, resumes immediately.
     package func hold(_ number: Int, path: String, resume: @escaping @Sendable () -> Void) {
         let isHeld = state.withLock { state in
             if state.isReleased(number, path: path) { return false }
@@ -50,7 +50,8 @@ package final class OriginState: Sendable {
         log.update(number) { $0.isStalled = true }
     }
 
-    /// Resumes stalled responses, and those in progress that would stall later: those of one path, or all.
+    /// Resumes the stalled responses of one path, or all of them, and prevents responses in progress from stalling
+    /// later.
     package func release(_ path: String?) {
         let next = log.nextNumber
         let released = state.withLock { state in

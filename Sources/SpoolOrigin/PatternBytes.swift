@@ -1,22 +1,22 @@
 public import Foundation
 
-/// Media whose every byte follows from a seed and an offset, so that a test detects a wrong byte without a copy of the
-/// media.
+/// Media whose bytes are computed from a seed and their offsets, so that a test detects wrong bytes without a copy of
+/// the media.
 ///
-/// Files of any size use no memory. A page of 4 KiB starts with a stamp of its own. A piece of a fixed noise table
-/// follows, selected by seed and page number. Bytes at a wrong offset, from another seed, or with flipped bits
-/// therefore differ. Filling and checking run at the speed of `memcpy` and `memcmp`, also in debug builds. The pattern
-/// is not cryptographic, and it can't be compressed.
+/// Media of any size uses no memory. Each page of 4 KiB starts with an 8-byte stamp, followed by a piece of a fixed
+/// noise table. The seed and the page number select both. Therefore, bytes at a wrong offset, from another seed, or
+/// with flipped bits differ. Filling and checking run at the speed of `memcpy` and `memcmp`, also in debug builds. The
+/// pattern is not cryptographic, and it cannot be compressed.
 ///
-/// The pattern continues past ``length``, and has the same bytes for any length, so that tests can detect too long
-/// responses. Offsets are in bytes from the start and never negative.
+/// The pattern continues past ``length``, and its bytes do not depend on the length, so that tests can detect responses
+/// that are too long. Offsets are in bytes from the start and never negative.
 public struct PatternBytes: Sendable, Hashable {
     /// The seed of the pattern.
     public var seed: UInt64
     /// The number of bytes of the media.
     public var length: Int64
 
-    /// Creates media of `length` bytes that follow from `seed`.
+    /// Creates media of `length` bytes from `seed`.
     public init(seed: UInt64 = 1, length: Int64) {
         self.seed = seed
         self.length = length
@@ -29,7 +29,7 @@ public struct PatternBytes: Sendable, Hashable {
         return byte
     }
 
-    /// Fills all of `buffer` with the bytes from `offset` on.
+    /// Fills `buffer` with the bytes from `offset` on.
     package func fill(_ buffer: UnsafeMutableRawBufferPointer, at offset: Int64) {
         forEachPiece(count: buffer.count, at: offset) { position, piece in
             UnsafeMutableRawBufferPointer(rebasing: buffer[position..<position + piece.count]).copyMemory(from: piece)
@@ -45,10 +45,10 @@ public struct PatternBytes: Sendable, Hashable {
         }
     }
 
-    /// All bytes, as data.
+    /// All bytes of the media.
     public var data: Data { Data(bytes(0..<length)) }
 
-    /// Returns the offset of the first byte that differs from the pattern at `offset`; `nil` if all are equal.
+    /// Returns the offset of the first byte that differs from the pattern at `offset`, or `nil` if all bytes are equal.
     package func firstMismatch(in bytes: UnsafeRawBufferPointer, at offset: Int64) -> Int64? {
         var wrong: Int64?
         forEachPiece(count: bytes.count, at: offset) { position, piece in
@@ -64,7 +64,7 @@ public struct PatternBytes: Sendable, Hashable {
         return wrong
     }
 
-    /// Checks bytes against the pattern at `offset`.
+    /// Compares bytes with the pattern at `offset`.
     ///
     /// - Throws: `PatternMismatch` with the first wrong offset.
     public func verify(_ bytes: some ContiguousBytes, at offset: Int64) throws {
@@ -76,7 +76,7 @@ public struct PatternBytes: Sendable, Hashable {
         }
     }
 
-    /// Calls `body` with pieces that together are `count` bytes from `offset` on, until it returns false.
+    /// Calls `body` with consecutive pieces of the `count` bytes from `offset` on, until it returns `false`.
     private func forEachPiece(count: Int, at offset: Int64, _ body: (_ position: Int, UnsafeRawBufferPointer) -> Bool) {
         precondition(offset >= 0, "a pattern starts at 0")
         PatternNoise.table.withUnsafeBytes { table in
@@ -112,10 +112,10 @@ package struct PatternMismatch: Error, CustomStringConvertible {
     package var found: UInt8
     /// The expected byte.
     package var expected: UInt8
-    /// The half-open range that was checked.
+    /// The half-open range that was compared.
     package var checked: Range<Int64>
 
-    /// A sentence with the offset, both bytes and the checked range.
+    /// A sentence with the offset, both bytes and the compared range.
     package var description: String {
         "byte \(offset) is \(found) instead of \(expected), in a check of bytes \(checked.lowerBound)..<\(checked.upperBound)"
     }
@@ -130,8 +130,8 @@ private enum PatternNoise {
         return words.withUnsafeBytes { Array($0) }
     }()
 
-    /// The finalizer of SplitMix64 (Steele, Lea and Flood, 2014): every input bit changes about half of the output
-    /// bits.
+    /// Returns the output of SplitMix64 (Steele, Lea and Flood, 2014) for a state. Each input bit changes about half of
+    /// the output bits.
     static func mix(_ value: UInt64) -> UInt64 {
         var z = value &+ 0x9E37_79B9_7F4A_7C15
         z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9

@@ -1,11 +1,11 @@
 import ByteRanges
 
 extension HLSPlaylist {
-    /// Parses a playlist whose text is not needed. To rewrite or filter it, use ``HLSDocument``.
+    /// Parses a playlist if its text is not needed. To rewrite or filter a playlist, use ``HLSDocument``.
     ///
     /// - Parameters:
     ///   - bytes: The body, without any content coding. Time and memory are proportional to its length.
-    ///   - url: The address of the playlist, for variables that stand for query parameters.
+    ///   - url: The URL of the playlist, for variables that refer to query parameters.
     ///   - imported: The ``variables`` of the master playlist.
     ///   - maximumSegments: The maximum number of segments, and of variants, renditions and keys together.
     /// - Throws: ``ManifestError`` with code `tooLarge` or `malformed`. A playlist is malformed if its first line is
@@ -31,7 +31,7 @@ struct HLSParser {
     private(set) var variants: [HLSDocument.Entry] = []
     private(set) var renditions: [HLSDocument.Entry] = []
     private(set) var iFrameStreams: [HLSDocument.Entry] = []
-    /// The variant whose URI line has not been read yet, and the place from which lines belong to it.
+    /// The variant whose URI line has not been read yet, and the position from which lines belong to it.
     private var openVariant: (entry: HLSDocument.Entry, start: Int)?
     private var contents: HLSContentsReader
     private var fault: ManifestError?
@@ -51,7 +51,7 @@ struct HLSParser {
         do throws(ManifestError) { return .success(try contents.finished()) } catch { return .failure(error) }
     }
 
-    /// Reads all lines. Tags and attributes that it does not know are ignored.
+    /// Reads all lines. Unknown tags and attributes are ignored.
     ///
     /// - Throws: ``ManifestError`` with code `tooLarge`, or `malformed` if the first line is not `#EXTM3U`.
     mutating func read(_ bytes: [UInt8]) throws(ManifestError) {
@@ -79,13 +79,13 @@ struct HLSParser {
         contents.lineNumber += 1
     }
 
-    /// Reads contents, unless an error has been found.
+    /// Calls `read`, unless the contents already have an error.
     private mutating func readContents(_ read: (inout HLSContentsReader) throws(ManifestError) -> Void) {
         guard fault == nil else { return }
         do throws(ManifestError) { try read(&contents) } catch { fault = error }
     }
 
-    /// Reads the parts of a tag that matter even in a playlist with errors.
+    /// Reads the parts of a tag that are needed even in a playlist with errors.
     private mutating func read(
         _ tag: HLSTag, _ attributes: HLSAttributeList, _ line: HLSLine
     ) throws(ManifestError) {
@@ -98,7 +98,7 @@ struct HLSParser {
         case .define:
             if let definition = HLSDefinition(attributes) { definitions.append(definition) }
         case .variant:
-            // A variant without a URI is not in the list.
+            // A variant without a URI is not added to the list.
             openVariant = (entry(attributes), line.range.lowerBound)
         case .rendition where attributes.symbol("TYPE").flatMap(HLSRendition.Kind.init(rawValue:)) != nil:
             renditions.append(HLSDocument.Entry(lines: [line.range]))
@@ -120,7 +120,7 @@ struct HLSParser {
             hasVideo: hasVideo || !HLSVariant.areOfSound(codecs: attributes.string("CODECS")))
     }
 
-    /// Ends the lines of a variant at its URI.
+    /// Completes the entry of the open variant at its URI line.
     private mutating func endVariant(_ line: HLSLine) {
         excludeFromVariant(line)
         guard var (entry, _) = openVariant.take() else { return }
@@ -128,7 +128,7 @@ struct HLSParser {
         variants.append(entry)
     }
 
-    /// Leaves a line out of the lines of the open variant.
+    /// Excludes a line from the lines of the open variant.
     private mutating func excludeFromVariant(_ line: HLSLine) {
         guard let start = openVariant?.start else { return }
         if start < line.range.lowerBound { openVariant?.entry.lines.append(start..<line.range.lowerBound) }
@@ -144,28 +144,28 @@ struct HLSParser {
     }
 }
 
-/// A reader of a playlist's contents by the rules of RFC 8216, until the first error.
+/// A reader of a playlist's contents that follows RFC 8216 and stops at the first error.
 private struct HLSContentsReader {
     private var playlist = HLSPlaylist(kind: .media)
     private var variables: HLSVariables
     var lineNumber = 1
-    /// Whether a tag was read that only HLS has, only master playlists have, or only media playlists have.
+    /// Whether the playlist has a tag that only HLS has, one of a master playlist, or one of a media playlist.
     var isHLS = false
     private var isMaster = false
     private var isMedia = false
     private var substitutedBytes = 0
 
-    // The tags of the next URI line.
+    // The tags that apply to the next URI line.
     private var variant: HLSAttributeList?
     private var duration: Double?
     private var byteRange: (length: Int64, offset: Int64?)?
     private var isDiscontinuous = false
     private var isGap = false
 
-    // The tags that apply until the next tag of their kind.
+    // The tags that apply until the next tag of the same kind.
     private var map: HLSMap?
     private var keys: [HLSKey] = []
-    /// The end of the previous segment, if it has a byte range.
+    /// The URI and the end of the previous segment, if it has a byte range.
     private var previous: (uri: String, end: Int64)?
 
     /// The maximum number of entries in a playlist.

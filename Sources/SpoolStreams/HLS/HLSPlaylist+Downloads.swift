@@ -1,13 +1,13 @@
 extension HLSPlaylist {
-    /// Returns the media playlists to download for a variant, each once. They are its own and those of its audio, video
-    /// and subtitles.
+    /// Returns the URLs of the media playlists to download for a variant, each once: its own playlist, and those of its
+    /// audio, video and subtitles.
     ///
     /// - Parameters:
     ///   - selection: The choice of the variant.
-    ///   - url: The address of this master playlist.
+    ///   - url: The URL of this master playlist.
     ///   - isStart: Whether to return only the playlists that a player uses by default.
-    /// - Throws: ``ManifestError`` with code `malformed` if this is not a master playlist or has no variant, or `address`
-    ///   if a playlist cannot be requested.
+    /// - Throws: ``ManifestError`` with code `malformed` if this is not a master playlist or has no variants, or
+    ///   `address` if a playlist cannot be requested.
     package func playlists(
         for selection: HLSVariantSelection, at url: OriginURL, isStart: Bool = false
     ) throws(ManifestError) -> [OriginURL] {
@@ -24,7 +24,8 @@ extension HLSPlaylist {
         return list.downloads.map(\.url)
     }
 
-    /// Returns the rendition of a group that a player uses by default. Audio and video are used even without a default.
+    /// Returns the rendition of a group that a player uses by default. If no rendition is the default, audio and video
+    /// groups use the first one.
     private static func defaults(of group: [HLSRendition], _ kind: HLSRendition.Kind) -> [HLSRendition] {
         let isNeeded = kind == .audio || kind == .video
         return (group.first { $0.isDefault } ?? (isNeeded ? group.first : nil)).map { [$0] } ?? []
@@ -32,17 +33,17 @@ extension HLSPlaylist {
 
     /// Returns the files that a stream needs, each once, in the order in which a player uses them.
     ///
-    /// These are keys, initialization sections and segments, and for a master playlist the keys of the session. Keys with
-    /// a scheme other than `http` or `https` are left out.
+    /// These are keys, initialization sections and segments. A master playlist has only the session keys. Keys with a
+    /// scheme other than `http` or `https` are left out.
     ///
     /// - Parameters:
-    ///   - url: The address of this playlist.
-    ///   - seconds: The length of the stream to download. The first segment is always included, later ones only if they
-    ///     start within this time. If `nil`, all are included.
+    ///   - url: The URL of this playlist.
+    ///   - seconds: The length of the start to download. The first segment is always included, and later ones if they
+    ///     start within this time. With `nil`, all segments are included.
     /// - Throws: ``ManifestError`` with one of these codes:
-    ///   - `live` if this is a media playlist without an end, or one that leaves out segments
+    ///   - `live` if this is a media playlist without an end, or one that skips segments
     ///   - `address` if a file cannot be requested
-    ///   - `tooLarge` if the addresses have more than 256 MiB in all
+    ///   - `tooLarge` if the URLs have more than 256 MiB in total
     package func downloads(at url: OriginURL, seconds: Double? = nil) throws(ManifestError) -> [StreamFile] {
         guard kind == .master || isEnded && !isDelta else {
             throw ManifestError(.live, "the stream at \(url.nameForMessages) is live and has no end to download")
@@ -85,7 +86,7 @@ private struct HLSDownloadList {
     mutating func append(_ key: HLSKey) throws(ManifestError) {
         guard key != lastKey else { return }
         lastKey = key
-        // The player itself resolves other schemes.
+        // The player itself resolves keys with other schemes.
         if let scheme = URIReference(key.uri).scheme, OriginURL.Scheme(scheme) == nil { return }
         try append(key.uri)
     }

@@ -1,16 +1,16 @@
-/// The contents of a playlist, as far as downloads, storing and selection need them (RFC 8216 and its bis).
+/// The contents of a playlist that downloads, caching and selection need (RFC 8216 and its bis).
 ///
-/// It does not have the text. ``HLSDocument`` rewrites and filters that.
+/// It does not contain the text. ``HLSDocument`` rewrites and filters the text.
 package struct HLSPlaylist: Hashable, Sendable {
     /// The kind of a playlist. A playlist has exactly one kind.
     package enum Kind: Hashable, Sendable {
-        /// A playlist of variants, also named multivariant playlist.
+        /// A playlist of variants, also called a multivariant playlist.
         case master
         /// A playlist of segments.
         case media
     }
 
-    /// The maximum size of a playlist, in bytes. A day of one-second segments with 190 bytes each is as large.
+    /// The maximum size of a playlist, in bytes: about a day of one-second segments with 190 bytes each.
     package static let maximumBytes = 16 << 20
     /// The maximum number of segments, and of variants, renditions and keys together.
     package static let maximumSegments = 200_000
@@ -24,22 +24,23 @@ package struct HLSPlaylist: Hashable, Sendable {
     package internal(set) var variants: [HLSVariant] = []
     /// The renditions of a master playlist, in its order.
     package internal(set) var renditions: [HLSRendition] = []
-    /// The URIs of a master playlist's streams of I-frames, which serve fast seeking.
+    /// The URIs of a master playlist's I-frame streams, which players use for fast seeking.
     package internal(set) var iFrameStreams: [String] = []
     /// The keys that a player may fetch early.
     package internal(set) var sessionKeys: [HLSKey] = []
 
     /// The segments of a media playlist, in its order.
     package internal(set) var segments: [HLSSegment] = []
-    /// The duration of the longest segment, in rounded seconds.
+    /// The duration of the longest segment, rounded to seconds.
     package internal(set) var targetDuration: Double?
-    /// Whether nothing will be added (`EXT-X-ENDLIST`).
+    /// Whether the playlist is complete (`EXT-X-ENDLIST`).
     package internal(set) var isEnded = false
-    /// Whether the playlist has tags of low latency: parts, hints or blocking reload.
+    /// Whether the playlist has low-latency tags: parts, preload hints or blocking reload.
     package internal(set) var isLowLatency = false
-    /// The URIs of parts and sections that will exist soon and may be requested now (`EXT-X-PRELOAD-HINT`).
+    /// The URIs of parts and initialization sections that will exist soon and may be requested now
+    /// (`EXT-X-PRELOAD-HINT`).
     package internal(set) var preloadHints: [String] = []
-    /// Whether the playlist leaves out segments that an earlier one had (`EXT-X-SKIP`).
+    /// Whether the playlist skips segments of a previous version (`EXT-X-SKIP`).
     package internal(set) var isDelta = false
 
     /// All URIs: playlists, keys, initialization sections and segments. A URI may occur several times.
@@ -54,9 +55,8 @@ package struct HLSPlaylist: Hashable, Sendable {
     }
 
     /// The maximum time for which the playlist may be stored.
-    ///
-    /// For a live playlist it is half the target duration. After that time, a player that saw no change requests the
-    /// playlist again (RFC 8216 §6.3.4). A playlist with low latency is not stored.
+    /// For a live playlist, it is half the target duration. After that time, a player requests an unchanged playlist
+    /// again (RFC 8216 §6.3.4). A low-latency playlist is not stored.
     package var lifetime: ManifestLifetime {
         switch kind {
         case .master: .unstated
@@ -68,7 +68,7 @@ package struct HLSPlaylist: Hashable, Sendable {
     }
 }
 
-/// A segment: one piece of media (RFC 8216 §3).
+/// A segment: one part of the media (RFC 8216 §3).
 package struct HLSSegment: Hashable, Sendable {
     /// The URI, with the values of its variables.
     package var uri: String
@@ -100,6 +100,6 @@ package struct HLSKey: Hashable, Sendable {
     package var method: String
     /// The URI, with the values of its variables. It may have any scheme.
     package var uri: String
-    /// The format, such as `identity` for the bytes of the key.
+    /// The format, such as `identity` if the URI returns the key itself.
     package var format: String
 }

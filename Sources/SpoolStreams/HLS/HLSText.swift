@@ -1,4 +1,4 @@
-/// The lines of a playlist (RFC 8216 §4.1), with their ranges in its bytes. They end with LF or CRLF.
+/// The lines of a playlist (RFC 8216 §4.1), with their byte ranges in it. Lines end with LF or CRLF.
 struct HLSLines: Sequence, IteratorProtocol {
     private var rest: ArraySlice<UInt8>
 
@@ -26,9 +26,10 @@ struct HLSLines: Sequence, IteratorProtocol {
 
 /// One line: blank, a URI, a comment or a tag.
 struct HLSLine {
-    /// The text without white space around it. Players count that white space as part of a URI; this type does not.
+    /// The text without surrounding white space. Players treat that white space as part of a URI, but this type does
+    /// not.
     let bytes: ArraySlice<UInt8>
-    /// The range of the whole line with its end, in the playlist.
+    /// The byte range of the whole line in the playlist, including its end.
     let range: Range<Int>
 
     fileprivate init(_ bytes: ArraySlice<UInt8>, range: Range<Int>) {
@@ -39,17 +40,17 @@ struct HLSLine {
         self.range = range
     }
 
-    /// Whether this is a URI.
+    /// Whether this line is a URI.
     var isURI: Bool { bytes.first.map { $0 != UInt8(ascii: "#") } ?? false }
 
-    /// The name of a tag, which starts with `#EXT`, and the text after its colon; `nil` for other lines.
+    /// The name of a tag, which starts with `#EXT`, and the text after its colon. It is `nil` for other lines.
     var tag: (name: ArraySlice<UInt8>, value: ArraySlice<UInt8>)? {
         guard bytes.starts(with: "#EXT".utf8) else { return nil }
         guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else { return (bytes, bytes.suffix(0)) }
         return (bytes[..<colon], bytes[(colon + 1)...])
     }
 
-    /// Whether this is a tag that a plain list of files cannot have.
+    /// Whether this line is a tag that only HLS playlists have.
     var isHLSTag: Bool { bytes.starts(with: "#EXT-X-".utf8) || bytes.starts(with: "#EXTINF:".utf8) }
 }
 
@@ -111,7 +112,7 @@ enum HLSTag: String {
     }
 }
 
-/// The attributes of a tag, by the grammar of RFC 8216 §4.2: commas and equals signs in quotes are text.
+/// The attributes of a tag, by the grammar of RFC 8216 §4.2. Commas and equals signs in quotes are part of the value.
 ///
 /// White space after a comma is ignored, as players do. Attributes after the first error are not read.
 struct HLSAttributeList {
@@ -143,7 +144,7 @@ struct HLSAttributeList {
         }
     }
 
-    /// Takes one attribute and the comma after it.
+    /// Parses one attribute, and removes it and the comma after it from `rest`.
     private static func attribute(_ rest: inout ArraySlice<UInt8>) -> Attribute? {
         let name = rest.prefix { (0x41...0x5A).contains($0) || $0.isASCIIDigit || $0 == UInt8(ascii: "-") }
         rest = rest[name.endIndex...]
@@ -173,12 +174,12 @@ struct HLSAttributeList {
         first(name).flatMap { $0.isQuoted ? String(validating: $0.value, as: UTF8.self) : nil }
     }
 
-    /// Returns an enumerated string, which has no quotes.
+    /// Returns an enumerated string, or `nil` if the attribute is missing or quoted.
     func symbol(_ name: StaticString) -> String? {
         first(name).flatMap { $0.isQuoted ? nil : String(validating: $0.value, as: UTF8.self) }
     }
 
-    /// Returns a decimal integer.
+    /// Returns a decimal integer, or `nil` if the attribute is missing, quoted or not a number.
     func integer(_ name: StaticString) -> Int64? {
         first(name).flatMap { $0.isQuoted ? nil : DecimalNumbers.integer($0.value) }
     }

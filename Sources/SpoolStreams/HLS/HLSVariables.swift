@@ -1,12 +1,12 @@
 /// A definition of a variable: `EXT-X-DEFINE` (RFC 8216bis §4.4.2.3).
 enum HLSDefinition: Hashable, Sendable {
     case value(name: String, value: String)
-    /// The variable has the value of a parameter in the playlist's own query.
+    /// A variable with the value of a parameter in the playlist's own query.
     case queryParameter(String)
-    /// The variable has the value that the master playlist defines.
+    /// A variable with the value that the master playlist defines.
     case imported(String)
 
-    /// Reads a tag, or returns `nil` if it defines nothing.
+    /// Reads a tag, or returns `nil` if it is not a valid definition.
     init?(_ attributes: HLSAttributeList) {
         if let name = attributes.string("QUERYPARAM") {
             self = .queryParameter(name)
@@ -20,12 +20,13 @@ enum HLSDefinition: Hashable, Sendable {
     }
 }
 
-/// The variables of a playlist, `{$name}` (RFC 8216bis §4.3), that are defined at one place in its text.
+/// The variables of a playlist, `{$name}` (RFC 8216bis §4.3), that are defined at one position in its text.
 struct HLSVariables {
     /// The value of each variable.
     private(set) var values: [String: String] = [:]
     private let imported: [String: String]
-    /// The parameters of the playlist's own query, percent-encoded. The first one of a name counts.
+    /// The parameters of the playlist's own query, percent-encoded. If a name occurs several times, the first value is
+    /// used.
     private let parameters: [String: Substring]
 
     /// Creates an empty set of variables.
@@ -34,7 +35,7 @@ struct HLSVariables {
     ///   - query: The playlist's own query, for `QUERYPARAM`.
     ///   - imported: The variables of the master playlist, for `IMPORT`.
     init(query: Substring?, imported: [String: String]) {
-        // Parsed once. Otherwise each of many definitions would search a long query.
+        // The query is parsed once. Otherwise, each of many definitions would search a long query.
         let items = (query ?? "").utf8.split(separator: UInt8(ascii: "&")).compactMap { item -> (String, Substring)? in
             guard let equals = item.firstIndex(of: UInt8(ascii: "=")) else { return nil }
             return (String(Substring(item[..<equals])), Substring(item[item.index(after: equals)...]))
@@ -43,7 +44,7 @@ struct HLSVariables {
         self.imported = imported
     }
 
-    /// Adds a definition. The first definition of a variable counts, and one without a value defines nothing.
+    /// Adds a definition. Later definitions of the same variable, and definitions without a value, are ignored.
     mutating func define(_ definition: HLSDefinition) {
         let (name, value): (String, String?) =
             switch definition {
@@ -63,13 +64,13 @@ struct HLSVariables {
     /// Returns whether a text may refer to a variable.
     static func areReferred(in text: String) -> Bool { text.utf8.contains(UInt8(ascii: "{")) && text.contains("{$") }
 
-    /// Returns a text with the values of its variables, or `nil` if one is not defined. Values are not searched for
-    /// further variables.
+    /// Returns a text with its variables replaced by their values, or `nil` if one is not defined. Variables within
+    /// values are not replaced.
     ///
     /// - Parameter limit: The maximum size of the result, in bytes.
     /// - Throws: ``ManifestError`` with code `tooLarge`.
     func substituted(_ text: String, limit: Int) throws(ManifestError) -> String? {
-        // The result is built only if it can be used.
+        // The result is built only if it is within the limit.
         var count = 0
         let isDefined = forEachPiece(of: text) { piece in
             count += piece.count
@@ -89,7 +90,7 @@ struct HLSVariables {
         return output
     }
 
-    /// Returns whether ``substituted(_:limit:)`` would return `result`. Needs no memory for it.
+    /// Returns whether ``substituted(_:limit:)`` would return `result`, without building the text.
     func areEqual(substituting text: String, to result: String) -> Bool {
         var rest = result.utf8[...]
         let isPrefix = forEachPiece(of: text) { piece in
@@ -100,12 +101,13 @@ struct HLSVariables {
         return isPrefix && rest.isEmpty
     }
 
-    /// Calls `body` with the literal parts of a text and the values of its variables, in order, until it returns `false`.
+    /// Calls `body` with the literal parts of a text and the values of its variables, in order, until it returns
+    /// `false`.
     ///
-    /// - Returns: `false` if `body` did, or if a variable is not defined.
+    /// - Returns: `false` if `body` returns `false` or if a variable is not defined.
     private func forEachPiece(of text: String, _ body: (Substring.UTF8View) -> Bool) -> Bool {
         let bytes = text.utf8
-        // The start of the current literal part, and the place from which the next variable is searched.
+        // The start of the current literal part, and the position at which the search for the next variable starts.
         var (literal, place) = (bytes.startIndex, bytes.startIndex)
         while let brace = bytes[place...].firstIndex(of: UInt8(ascii: "{")) {
             place = bytes.index(after: brace)
@@ -134,7 +136,7 @@ struct HLSVariables {
 }
 
 extension StringProtocol {
-    /// The text with each `%XX` replaced by its byte. Other percent signs stay.
+    /// The text with each `%XX` replaced by its byte. Other percent signs stay unchanged.
     package var percentDecoded: String {
         let source = Array(utf8)
         var bytes: [UInt8] = []

@@ -1,4 +1,4 @@
-/// Width and height in pixels.
+/// The width and height of video, in pixels.
 public struct HLSResolution: Hashable, Sendable {
     /// The width, in pixels.
     public var width: Int64
@@ -11,7 +11,7 @@ public struct HLSResolution: Hashable, Sendable {
         self.height = height
     }
 
-    /// Returns whether video of this size is not larger than `other`, in portrait or landscape.
+    /// Returns whether video of this size fits in `other`, in portrait or landscape orientation.
     package func fits(in other: HLSResolution) -> Bool {
         max(width, height) <= max(other.width, other.height) && min(width, height) <= min(other.width, other.height)
     }
@@ -32,10 +32,10 @@ package struct HLSVariant: Hashable, Sendable {
     /// The groups of renditions that belong to the variant.
     package var groups: [HLSRendition.Kind: String]
 
-    /// Whether the playlist states that the variant has no video.
+    /// Whether the variant is audio only, according to the playlist.
     var isOfSound: Bool { resolution == nil && groups[.video] == nil && Self.areOfSound(codecs: codecs) }
 
-    /// Returns whether there are codecs, and all of them are for audio (RFC 6381; https://mp4ra.org).
+    /// Returns whether there are codecs and all of them are audio codecs (RFC 6381; https://mp4ra.org).
     static func areOfSound(codecs: String?) -> Bool {
         let names = codecs?.split(separator: ",").map { $0.drop { $0 == " " }.lowercased() } ?? []
         return !names.isEmpty
@@ -46,7 +46,7 @@ package struct HLSVariant: Hashable, Sendable {
     }
 }
 
-/// A rendition: other audio, video or text for variants, `EXT-X-MEDIA` (RFC 8216 §4.3.4.1).
+/// A rendition: alternative audio, video or text for variants, `EXT-X-MEDIA` (RFC 8216 §4.3.4.1).
 package struct HLSRendition: Hashable, Sendable {
     /// The kind of a rendition.
     package enum Kind: String, Hashable, Sendable, CaseIterable {
@@ -55,15 +55,15 @@ package struct HLSRendition: Hashable, Sendable {
 
     /// The kind.
     package var kind: Kind
-    /// The group to which variants refer.
+    /// The group that variants refer to.
     package var groupID: String
-    /// The name to show to people.
+    /// The name to show to users.
     package var name: String
-    /// The language, as a tag of RFC 5646.
+    /// The language tag (RFC 5646).
     package var language: String?
     /// Whether a player uses the rendition by default.
     package var isDefault: Bool
-    /// The URI of its media playlist, or `nil` if the variant's playlist includes it.
+    /// The URI of the rendition's media playlist, or `nil` if the variant's playlist includes the rendition.
     package var uri: String?
 }
 
@@ -78,17 +78,17 @@ public enum HLSVariantSelection: Hashable, Sendable {
     case highest
     /// The variant with the lowest bandwidth, even if it has no video.
     case lowest
-    /// The variant with the highest peak bit rate up to a limit in bits per second, or the lowest variant if all are
-    /// above it. Variants with video are preferred.
+    /// The variant with the highest peak bit rate up to a limit in bits per second. If all variants exceed the limit,
+    /// it is the one with the lowest bit rate. Variants with video are preferred.
     case bandwidth(atMost: Int64)
-    /// The highest variant whose video fits in a size, in portrait or landscape. If none fits, the variant with the
-    /// smallest video. If no variant states a resolution, the lowest variant.
+    /// The highest variant whose video fits in a size, in portrait or landscape orientation. If no video fits, it is
+    /// the variant with the smallest video. If no variant states a resolution, it is the lowest variant.
     case resolution(atMost: HLSResolution)
 
-    /// Returns the chosen variant, the first of several equal ones, or `nil` if there are no variants.
+    /// Returns the chosen variant, or the first one of several equal variants. Returns `nil` if there are no variants.
     package func choose(from variants: [HLSVariant]) -> HLSVariant? {
         let ascending = { (one: HLSVariant, other: HLSVariant) in one.rate < other.rate }
-        // `max(by:)` returns the last of several equal ones.
+        // `max(by:)` returns the last one of equal elements.
         let highest = { (variants: [HLSVariant]) in variants.reversed().max(by: ascending) }
         switch self {
         case .first: return variants.first

@@ -1,6 +1,6 @@
 import XMLTokens
 
-/// The kind of a manifest, recognized by its first bytes. File name extensions and `Content-Type` are often wrong.
+/// The kind of a manifest, detected from its first bytes. File name extensions and `Content-Type` are often wrong.
 package enum ManifestKind: Hashable, Sendable {
     /// A playlist with tags of RFC 8216.
     case hls
@@ -10,11 +10,12 @@ package enum ManifestKind: Hashable, Sendable {
     /// The number of bytes of a body that ``init(prefix:contentType:)`` examines.
     package static let prefixLength = 4096
 
-    /// Recognizes a manifest, or returns `nil` for other bodies. A plain `.m3u` list of files is not a manifest.
+    /// Detects the kind of a manifest, or returns `nil` for other bodies. A plain `.m3u` list of files is not a
+    /// manifest.
     ///
     /// - Parameters:
     ///   - prefix: The first bytes of the body, without any content coding. At most ``prefixLength`` are examined.
-    ///   - contentType: The value of `Content-Type`. It decides only if comments, or the start of an XML document, fill
+    ///   - contentType: The value of `Content-Type`. It is used only if comments, or the start of an XML document, fill
     ///     the whole prefix.
     package init?(prefix: some Collection<UInt8>, contentType: String? = nil) {
         var bytes = Array(prefix.prefix(Self.prefixLength))[...]

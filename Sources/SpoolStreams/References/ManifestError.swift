@@ -1,22 +1,22 @@
-/// The reason why a manifest cannot be parsed, rewritten or downloaded.
+/// An error that states why a manifest cannot be parsed, rewritten or downloaded.
 package struct ManifestError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The kind of a reason.
+    /// The kind of error.
     package enum Code: Hashable, Sendable {
-        /// The manifest, the result or a number of entries is above a limit.
+        /// The size of the manifest or of the result, or the number of entries, exceeds a limit.
         case tooLarge
         /// The document is not a manifest, or violates its format.
         case malformed
-        /// The document has a document type or an encoding other than UTF-8, which are not allowed.
+        /// The document has a document type, which is not allowed.
         case refused
-        /// The stream is live. It has no end, so it cannot be downloaded.
+        /// The stream is live. It has no end, and therefore cannot be downloaded.
         case live
-        /// An address cannot be requested.
+        /// A URL cannot be requested.
         case address
     }
 
-    /// The kind.
+    /// The kind of error.
     package let code: Code
-    /// A sentence that states the problem, with its line number if there is one, and without the query of any address.
+    /// A sentence that states the problem. It includes a line number if there is one, and URLs without their queries.
     package let description: String
 
     init(_ code: Code, _ description: String) {
@@ -25,14 +25,14 @@ package struct ManifestError: Error, Hashable, Sendable, CustomStringConvertible
     }
 }
 
-/// The maximum time for which a manifest may be stored, by its own content. HTTP may allow less.
+/// The maximum time for which the content of a manifest allows storing it. HTTP may allow less.
 ///
 /// A stale live manifest stops playback permanently. Therefore, the limit for a manifest that may change is shorter
 /// than the time after which a player requests it again.
 package enum ManifestLifetime: Hashable, Sendable {
     /// The manifest is complete and will not change.
     case unchanging
-    /// The manifest states nothing, as a master playlist does. It may be stored as long as HTTP allows.
+    /// The manifest states no limit, like a master playlist. It may be stored as long as HTTP allows.
     case unstated
     /// The manifest is live and may be stored for this number of seconds.
     case seconds(Double)
@@ -42,7 +42,7 @@ package enum ManifestLifetime: Hashable, Sendable {
 
 /// One file of a stream, or a range of its bytes.
 package struct StreamFile: Hashable, Sendable {
-    /// The address.
+    /// The URL.
     package var url: OriginURL
     /// The range of bytes, or `nil` for the whole file.
     package var byteRange: Range<Int64>?

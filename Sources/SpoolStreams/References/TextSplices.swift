@@ -1,15 +1,15 @@
 import ByteRanges
 
-/// Replacements and removals of ranges of a text, from its start to its end. All other bytes stay as they are.
+/// Replacements and removals of ranges in a text, from its start to its end. All other bytes stay unchanged.
 struct TextSplices {
     private let source: [UInt8]
     private var output: [UInt8] = []
     private var position = 0
-    /// The ranges to remove that are not removed yet, in order.
+    /// The ranges that are still to be removed, in order.
     private var removals: ArraySlice<Range<Int>>
     private let limit: Int
 
-    /// Creates splices that remove ranges and replace nothing.
+    /// Creates splices that remove ranges, without replacements.
     ///
     /// - Parameters:
     ///   - removed: The ranges to remove.
@@ -20,8 +20,8 @@ struct TextSplices {
         removals = removed.map { Int($0.lowerBound)..<Int($0.upperBound) }[...]
     }
 
-    /// Replaces `range`, which may be empty and starts no earlier than the previous one ended. A range in a removed one
-    /// is not replaced.
+    /// Replaces `range`, which may be empty, and which must not start before the end of the previous one. A range
+    /// within a removed one is not replaced.
     ///
     /// - Throws: ``ManifestError`` with code `tooLarge`.
     mutating func replace(_ range: Range<Int>, with text: some Sequence<UInt8>) throws(ManifestError) {
@@ -33,7 +33,7 @@ struct TextSplices {
         guard output.count <= limit else { throw Self.tooLarge(limit) }
     }
 
-    /// Returns the whole text.
+    /// Returns the resulting text.
     ///
     /// - Throws: ``ManifestError`` with code `tooLarge`.
     consuming func finished() throws(ManifestError) -> [UInt8] {
