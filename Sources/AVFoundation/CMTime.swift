@@ -5,19 +5,19 @@ public import Foundation
 
 /// A point in time or a duration of media, as an exact fraction in the media's unit.
 ///
-/// This type replaces CoreMedia's `CMTime` for playback: `value / timescale` seconds, or a special value that ``flags``
-/// names. It tracks neither rounding nor epochs.
+/// This type replaces CoreMedia's `CMTime` for playback. It is `value / timescale` seconds, or a special value that
+/// ``flags`` states. It does not track rounding and epochs.
 public struct CMTime: Sendable, Hashable {
     /// The number of `1 / timescale` seconds.
     public var value: CMTimeValue
-    /// The number of units in one second; above 0 in a numeric time.
+    /// The number of units in one second, which is above 0 in a numeric time.
     public var timescale: CMTimeScale
     /// The kind of value.
     public var flags: CMTimeFlags
-    /// The number of a timeline that restarts at 0; always 0 here.
+    /// The number of a timeline that restarts at 0. Here, it is always 0.
     public var epoch: CMTimeEpoch
 
-    /// Creates a time from its four parts, unchecked, like the C structure.
+    /// Creates a time from its four parts without checking them, like the C structure.
     public init(value: CMTimeValue, timescale: CMTimeScale, flags: CMTimeFlags, epoch: CMTimeEpoch) {
         self.value = value
         self.timescale = timescale
@@ -25,15 +25,15 @@ public struct CMTime: Sendable, Hashable {
         self.epoch = epoch
     }
 
-    /// Creates a time of `value / timescale` seconds; invalid if the timescale is not above 0.
+    /// Creates a time of `value / timescale` seconds. It is invalid if the timescale is not above 0.
     public init(value: CMTimeValue, timescale: CMTimeScale) {
         self.init(value: value, timescale: timescale, flags: timescale > 0 ? .valid : [], epoch: 0)
     }
 
     /// Creates the time nearest to `seconds` with the given timescale.
     ///
-    /// The result is ``invalid`` if `seconds` is not a number. It is an infinity if `seconds` is infinite, or does not
-    /// fit in the timescale.
+    /// The result is ``invalid`` if `seconds` is not a number or the timescale is not above 0. It is an infinity if
+    /// `seconds` is infinite, or does not fit in the timescale.
     public init(seconds: Double, preferredTimescale: CMTimeScale) {
         guard !seconds.isNaN, preferredTimescale > 0 else {
             self = .invalid
@@ -47,7 +47,7 @@ public struct CMTime: Sendable, Hashable {
         }
     }
 
-    /// The time in seconds: not a number for an invalid or indefinite time, infinite for the infinities.
+    /// The time in seconds. It is not a number for an invalid or indefinite time, and infinite for the infinities.
     public var seconds: Double {
         guard flags.contains(.valid) else { return .nan }
         if flags.contains(.positiveInfinity) { return .infinity }
@@ -56,28 +56,28 @@ public struct CMTime: Sendable, Hashable {
         return Double(value) / Double(timescale)
     }
 
-    /// Whether this is a time, including the special values.
+    /// Whether this is a valid time, which includes the special values.
     public var isValid: Bool { flags.contains(.valid) }
     /// Whether this is a number of seconds.
     public var isNumeric: Bool {
         isValid && flags.isDisjoint(with: [.indefinite, .positiveInfinity, .negativeInfinity]) && timescale > 0
     }
-    /// Whether the time is unknown, as the duration of a live stream.
+    /// Whether the time is unknown, such as the duration of a live stream.
     public var isIndefinite: Bool { isValid && flags.contains(.indefinite) }
     /// Whether this is later than every number of seconds.
     public var isPositiveInfinity: Bool { isValid && flags.contains(.positiveInfinity) }
     /// Whether this is earlier than every number of seconds.
     public var isNegativeInfinity: Bool { isValid && flags.contains(.negativeInfinity) }
 
-    /// No time.
+    /// An invalid time.
     public static let invalid = CMTime(value: 0, timescale: 0, flags: [], epoch: 0)
     /// An unknown time.
     public static let indefinite = CMTime(value: 0, timescale: 0, flags: [.valid, .indefinite], epoch: 0)
-    /// Later than every number of seconds.
+    /// A time later than every number of seconds.
     public static let positiveInfinity = CMTime(value: 0, timescale: 0, flags: [.valid, .positiveInfinity], epoch: 0)
-    /// Earlier than every number of seconds.
+    /// A time earlier than every number of seconds.
     public static let negativeInfinity = CMTime(value: 0, timescale: 0, flags: [.valid, .negativeInfinity], epoch: 0)
-    /// The start.
+    /// The time 0.
     public static let zero = CMTime(value: 0, timescale: 1)
 }
 
@@ -88,7 +88,7 @@ public typealias CMTimeScale = Int32
 /// The number of a timeline.
 public typealias CMTimeEpoch = Int64
 
-/// The kind of a ``CMTime``, if it is not simply a number.
+/// The kind of a ``CMTime`` value.
 public struct CMTimeFlags: OptionSet, Sendable, Hashable {
     /// The flags in CoreMedia's layout.
     public let rawValue: UInt32
@@ -96,19 +96,19 @@ public struct CMTimeFlags: OptionSet, Sendable, Hashable {
     public init(rawValue: UInt32) { self.rawValue = rawValue }
     /// A valid time.
     public static let valid = CMTimeFlags(rawValue: 1 << 0)
-    /// The value was rounded. This is not tracked here.
+    /// A rounded value. Rounding is not tracked here.
     public static let hasBeenRounded = CMTimeFlags(rawValue: 1 << 1)
-    /// Later than every number.
+    /// A time later than every number of seconds.
     public static let positiveInfinity = CMTimeFlags(rawValue: 1 << 2)
-    /// Earlier than every number.
+    /// A time earlier than every number of seconds.
     public static let negativeInfinity = CMTimeFlags(rawValue: 1 << 3)
-    /// Unknown.
+    /// An unknown time.
     public static let indefinite = CMTimeFlags(rawValue: 1 << 4)
 }
 
 extension CMTime: Comparable {
-    /// Compares times by their seconds. Times that are not numeric are ordered as in CoreMedia: −∞ first, +∞ and
-    /// unknown times last.
+    /// Returns whether a time is earlier, by seconds. Times that are not numeric are ordered as in CoreMedia: −∞ first,
+    /// then numeric times, +∞ and unknown times.
     public static func < (left: CMTime, right: CMTime) -> Bool {
         left.rank == right.rank ? left.rank == 1 && left.seconds < right.seconds : left.rank < right.rank
     }
@@ -120,9 +120,9 @@ extension CMTime: Comparable {
         return isIndefinite ? 3 : 4
     }
 
-    /// The sum, in the finer timescale. It is not numeric if either time is not numeric.
+    /// Returns the sum, in the finer timescale. It is not numeric if either time is not numeric.
     public static func + (left: CMTime, right: CMTime) -> CMTime { combine(left, right, left.seconds + right.seconds) }
-    /// The difference, in the finer timescale. It is not numeric if either time is not numeric.
+    /// Returns the difference, in the finer timescale. It is not numeric if either time is not numeric.
     public static func - (left: CMTime, right: CMTime) -> CMTime { combine(left, right, left.seconds - right.seconds) }
 
     private static func combine(_ left: CMTime, _ right: CMTime, _ seconds: Double) -> CMTime {

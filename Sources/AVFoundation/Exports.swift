@@ -1,16 +1,16 @@
-// AVFoundation for Linux: the part of Apple's AVFoundation for playing media and loading its bytes, based on libmpv.
-// Names, labels, types and documented behavior are Apple's. A resource loader's delegate for Apple's platforms compiles
+// AVFoundation for Linux: the part of Apple's AVFoundation that plays media and loads its bytes, based on libmpv.
+// Names, labels, types and documented behavior are Apple's. A resource loader delegate for Apple platforms compiles
 // unchanged and serves a real player.
 //
-// Differences from Apple's:
+// Differences from Apple's AVFoundation:
 // - Linux has no Objective-C. Optional delegate methods are requirements with defaults. Notifications replace key-value
 //   observing (`.AVPlayerItemStatusDidChange`, `.AVPlayerItemLoadedTimeRangesDidChange`,
 //   `AVPlayer.timeControlStatusDidChangeNotification`).
 // - If Apple's class would raise an exception, this module does nothing, or records the violation in a log.
-//   `AVAssetResourceLoader.requestLog` and `contractViolations` are for this package's own targets, like
+//   `AVAssetResourceLoader.requestLog` and `contractViolations` are for this package's own targets, as is
 //   `AVPlayer.headless`.
-// - Seeks are exact. There are no metadata, compositions or layers. A desktop shows libmpv's window.
-// - A `CGImage` consists of a size and pixels, for the images of `AVAssetImageGenerator`. It can't be drawn or written.
+// - Seeks are exact. There are no metadata, compositions or layers. On a desktop, libmpv shows its own window.
+// - A `CGImage` consists of a size and pixels, for the images of `AVAssetImageGenerator`. It cannot be drawn or saved.
 //
 // The folders follow the steps from a URL to playback:
 // - Assets

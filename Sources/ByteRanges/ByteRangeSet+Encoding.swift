@@ -1,10 +1,10 @@
 // The compact form for the catalog consists of unsigned LEB128 varints: seven bits in each byte, lowest first. The top
 // bit is set in all bytes except the last. Each integer is in its shortest form and at most Int64.max.
 //
-//     number of ranges, then for each: missing bytes before it, bytes in it
+//     number of ranges, then for each range: missing bytes before it, bytes in it
 //
-// The missing bytes count from the end of the previous range, and from 0 for the first. Each set has one encoding, and
-// invalid encodings are rejected, so equal bytes mean equal sets and vice versa.
+// The missing bytes are counted from the end of the previous range, or from 0 for the first range. Each set has exactly
+// one encoding, and invalid encodings are rejected. Therefore, equal bytes mean equal sets and vice versa.
 
 extension ByteRangeSet {
     /// Returns the set in a compact binary form.
@@ -23,9 +23,9 @@ extension ByteRangeSet {
         return bytes
     }
 
-    /// Decodes the bytes of ``encoded()``.
+    /// Decodes the result of ``encoded()``.
     ///
-    /// The bytes may be arbitrary. Memory is proportional to their number.
+    /// The bytes may be arbitrary. The required memory is proportional to their number.
     ///
     /// - Throws: ``ByteRangeSetDecodingError`` unless `bytes` is exactly the encoding of a set.
     package init(decoding bytes: [UInt8]) throws(ByteRangeSetDecodingError) {
@@ -55,7 +55,7 @@ extension ByteRangeSet: Codable {
     /// Decodes an array of `[start, end]` pairs, as ``encode(to:)`` writes it.
     ///
     /// - Throws: `DecodingError.dataCorrupted` if a pair is empty, starts below 0, or does not follow the previous one
-    ///   with missing bytes in between. Also the errors of the decoder for other values.
+    ///   with missing bytes in between. For other values, the errors of the decoder.
     public init(from decoder: any Decoder) throws {
         self.init()
         var pairs = try decoder.unkeyedContainer()
@@ -92,7 +92,7 @@ extension [UInt8] {
     }
 }
 
-/// Reads consecutive varints from arbitrary bytes.
+/// A reader of consecutive varints in arbitrary bytes.
 private struct VarintReader {
     let bytes: [UInt8]
     private(set) var index = 0
@@ -101,8 +101,8 @@ private struct VarintReader {
         self.bytes = bytes
     }
 
-    /// Returns the next integer, `0 ... Int64.max`: at most nine bytes of seven bits, the last of them not 0 unless it
-    /// is alone.
+    /// Returns the next integer, from 0 to `Int64.max`. It has at most nine bytes of seven bits. The last byte is not
+    /// 0, unless it is the only one.
     mutating func next() throws(ByteRangeSetDecodingError) -> Int64 {
         let start = index
         var value: Int64 = 0
@@ -124,9 +124,9 @@ private struct VarintReader {
     }
 }
 
-/// The reason why stored bytes are not an encoded ``ByteRangeSet``: they were truncated, damaged or forged.
+/// An error that states why stored bytes are not an encoded ``ByteRangeSet``: they are truncated, damaged or forged.
 ///
-/// The caller should add the name of the resource. It is safe to use an empty set instead, so that all bytes are
+/// The caller should add the name of the resource. Using an empty set instead is safe, because all bytes are then
 /// fetched again.
 package struct ByteRangeSetDecodingError: Error, Hashable, Sendable {
     /// The kind of damage. More codes may be added.
@@ -134,15 +134,15 @@ package struct ByteRangeSetDecodingError: Error, Hashable, Sendable {
         /// The text after "the encoded byte ranges are malformed:".
         package let description: String
 
-        /// The bytes end before the last of the stated number of ranges.
+        /// The bytes end before the last of the stated ranges.
         package static let truncated = Code(description: "the bytes end too early")
-        /// Bytes follow the last of the stated number of ranges.
+        /// Further bytes follow the last of the stated ranges.
         package static let trailingBytes = Code(description: "bytes follow the last range")
         /// An integer is above `Int64.max`, or not in the shortest form.
         package static let malformedInteger = Code(description: "an integer is too large or not in its shortest form")
         /// A range has no bytes.
         package static let emptyRange = Code(description: "a range is empty")
-        /// A range touches the previous one. A set has one encoding, so they should have been merged.
+        /// A range touches the previous one. The two should be merged, because a set has exactly one encoding.
         package static let adjacentRanges = Code(description: "two ranges touch each other")
         /// A range ends beyond `Int64.max`.
         package static let offsetOverflow = Code(description: "a range ends beyond the largest offset")
@@ -159,7 +159,7 @@ package struct ByteRangeSetDecodingError: Error, Hashable, Sendable {
 }
 
 extension ByteRangeSetDecodingError: CustomStringConvertible {
-    /// One sentence for logs, with the cause and the position.
+    /// A sentence for logs, with the cause and the position.
     package var description: String {
         "the encoded byte ranges are malformed: \(code), at byte \(byteIndex) of \(byteCount)"
     }

@@ -1,8 +1,8 @@
-/// A set of byte offsets, stored as sorted ranges: for example the stored bytes of a media file.
+/// A set of byte offsets, stored as sorted ranges: for example, the stored bytes of a resource.
 ///
-/// A player that seeks leaves a file in pieces. This set records the pieces and merges adjacent ones. It finds out
-/// whether bytes are stored, how far a reader can read, and what is missing. It contains only offsets: no bytes, no
-/// file, no lock.
+/// After seeks, the stored part of a file consists of several ranges. This set records them and merges adjacent ones.
+/// It returns whether bytes are stored, how far a reader can read, and which ranges are missing. It contains only
+/// offsets: no bytes, no file, no lock.
 ///
 /// ```swift
 /// var landed: ByteRangeSet = [0..<65_536, 131_072..<196_608]
@@ -12,19 +12,20 @@
 /// landed.insert(65_536..<131_072)         // now one range, 0..<196608
 /// ```
 ///
-/// **Offsets.** All ranges are half-open, in bytes from the start of the file. The set can contain the offsets `0 ..<
-/// Int64.max`, and no others. No call crashes because of an offset. `insert(_:)` ignores the part of a range below 0. A
-/// query finds nothing below 0: `contains(-1)` is `false`, and in a window from -5 on, `-5 ..< 0` is missing.
+/// **Offsets.** All ranges are half-open, in bytes from the start of the file. The set can contain the offsets
+/// `0 ..< Int64.max`, and no others. No call crashes because of an offset. `insert(_:)` ignores the part of a range
+/// below 0. Queries find no bytes below 0: `contains(-1)` is `false`, and in a window that starts at -5, `-5 ..< 0` is
+/// missing.
 ///
-/// **As a collection.** The elements are the ranges: ascending, not empty, no two overlapping or adjacent. Two sets of
-/// the same offsets are therefore always equal. Indices are positions from 0, and any mutation invalidates them.
+/// **As a collection.** The elements are the ranges: ascending, not empty, no two overlapping or adjacent. Therefore,
+/// two sets of the same offsets are always equal. Indices are positions from 0, and any mutation invalidates them.
 /// `ByteRangeSet.contains` takes offsets; generic code that calls `Sequence.contains` takes an element.
 ///
-/// **Costs**, with *n* ranges: queries are O(log *n*), plus the number of returned ranges. A mutation is O(log *n*),
-/// plus a move of at most a leaf (8 KiB) and a pass over the *n*/512 leaves. At the end of the set it is O(1). A copy
-/// is O(1). The first mutation after a copy copies one leaf and the list of leaves, not all the ranges.
+/// **Complexity**, with *n* ranges. Queries are O(log *n*), plus the number of returned ranges. A mutation is O(log
+/// *n*), plus a move of at most one leaf (8 KiB) and a pass over the *n*/512 leaves. At the end of the set, a mutation
+/// is O(1). A copy is O(1). The first mutation after a copy copies one leaf and the list of leaves, but not all ranges.
 ///
-/// **Threading.** A value like `Array`: it is sendable, and shared variables need a lock.
+/// **Threading.** The set is a value like `Array`. It is sendable, and shared variables need a lock.
 public struct ByteRangeSet: Sendable {
     var leaves: RangeLeaves
 
@@ -33,7 +34,7 @@ public struct ByteRangeSet: Sendable {
         leaves = RangeLeaves()
     }
 
-    /// Creates a set with leaves of at most `leafCapacity` ranges, so that tests with a few ranges use several leaves.
+    /// Creates a set with at most `leafCapacity` ranges in a leaf, so that tests with a few ranges use several leaves.
     init(leafCapacity: Int) {
         leaves = RangeLeaves(capacity: leafCapacity)
     }
@@ -52,12 +53,12 @@ public struct ByteRangeSet: Sendable {
         }
     }
 
-    /// The number of bytes, over all ranges. O(1); at most `Int64.max`, so it cannot overflow.
+    /// The total number of bytes in all ranges. O(1); at most `Int64.max`, so it cannot overflow.
     public var byteCount: Int64 {
         leaves.byteCount
     }
 
-    /// The range from the first byte to the end of the last one, including missing bytes; `nil` if the set is empty.
+    /// The range from the first byte to the end of the last one, including missing bytes, or `nil` if the set is empty.
     public var bounds: Range<Int64>? {
         guard let first = leaves.first, let last = leaves.last else { return nil }
         return first.lowerBound..<last.upperBound
@@ -87,7 +88,8 @@ extension ByteRangeSet: Hashable {
 }
 
 extension ByteRangeSet: CustomStringConvertible {
-    /// The ranges in Swift's notation for logs: `[0..<10, 20..<30]`. After 32 ranges, only the number of the others.
+    /// The ranges in Swift's notation for logs: `[0..<10, 20..<30]`. After 32 ranges, only the number of remaining
+    /// ranges.
     public var description: String {
         let shown = 32
         var parts = prefix(shown).map { "\($0.lowerBound)..<\($0.upperBound)" }
@@ -99,7 +101,7 @@ extension ByteRangeSet: CustomStringConvertible {
 }
 
 extension ByteRangeSet: RandomAccessCollection {
-    /// Iterates over the ranges in ascending order, as they were at the start.
+    /// An iterator over the ranges in ascending order, as they were at its creation.
     public struct Iterator: IteratorProtocol, Sendable {
         private let leaves: RangeLeaves
         private var position = RangeLeaves.Position(leaf: 0, slot: 0)
@@ -116,7 +118,7 @@ extension ByteRangeSet: RandomAccessCollection {
         }
     }
 
-    /// Starts an iteration over the ranges.
+    /// Returns an iterator over the ranges.
     public func makeIterator() -> Iterator {
         Iterator(leaves)
     }
@@ -127,7 +129,7 @@ extension ByteRangeSet: RandomAccessCollection {
     /// The position after the last range, which is the number of ranges. O(1).
     public var endIndex: Int { leaves.count }
 
-    /// The range at a position counted from 0. O(log *n*); an iteration with `for … in` is O(1) per step.
+    /// The range at a position, counted from 0. O(log *n*); an iteration with `for … in` is O(1) per step.
     ///
     /// As with `Array`, an index outside `startIndex ..< endIndex` is a programming error and crashes.
     public subscript(index: Int) -> Range<Int64> {
@@ -143,17 +145,17 @@ extension ByteRangeSet {
         return range.lowerBound <= offset
     }
 
-    /// Whether the set contains every byte of `range`; true for an empty range.
+    /// Whether the set contains all bytes of `range`. The result is `true` for an empty range.
     public func contains(_ range: Range<Int64>) -> Bool {
         guard !range.isEmpty else { return true }
         guard let held = leaves.range(at: leaves.positionOfFirstRange(endingAfter: range.lowerBound)) else {
             return false
         }
-        // Ranges of the set are never adjacent, so either this one contains all bytes, or one is missing.
+        // Ranges of the set are never adjacent, so either this range contains all bytes, or a byte is missing.
         return held.lowerBound <= range.lowerBound && range.upperBound <= held.upperBound
     }
 
-    /// Returns the contiguous range from `offset` on; `nil` if the byte at `offset` is missing.
+    /// Returns the contiguous range from `offset` on, or `nil` if the byte at `offset` is missing.
     package func prefix(at offset: Int64) -> Range<Int64>? {
         guard
             let range = leaves.range(at: leaves.positionOfFirstRange(endingAfter: offset)),
@@ -162,9 +164,10 @@ extension ByteRangeSet {
         return offset..<range.upperBound
     }
 
-    /// Returns the first missing range in `window`, limited to it; `nil` if nothing is missing, or the window is empty.
+    /// Returns the first missing range in `window`, limited to it, or `nil` if no byte is missing or the window is
+    /// empty.
     ///
-    /// `contains(window)` is true exactly when this is `nil`.
+    /// `contains(window)` is `true` exactly if this is `nil`.
     package func firstHole(in window: Range<Int64>) -> Range<Int64>? {
         guard !window.isEmpty else { return nil }
         var position = leaves.positionOfFirstRange(endingAfter: window.lowerBound)
@@ -178,10 +181,10 @@ extension ByteRangeSet {
         return start..<Swift.min(next.lowerBound, window.upperBound)
     }
 
-    /// Returns all missing ranges in `window`, ascending and limited to it. Empty if nothing is missing, or the window
-    /// is empty.
+    /// Returns all missing ranges in `window`, ascending and limited to it. The result is empty if no byte is missing
+    /// or the window is empty.
     ///
-    /// For the next range to fetch, `firstHole(in:)` does not visit the rest.
+    /// To find only the next range to fetch, use `firstHole(in:)`, which does not visit the other ranges.
     public func holes(in window: Range<Int64>) -> [Range<Int64>] {
         var holes: [Range<Int64>] = []
         var start = window.lowerBound
@@ -219,9 +222,9 @@ extension ByteRangeSet {
 }
 
 extension ByteRangeSet {
-    /// Adds the bytes of `range`, and merges it with the ranges that it overlaps or touches.
+    /// Adds the bytes of `range`, and merges it with ranges that it overlaps or touches.
     ///
-    /// It may contain bytes of the set, and may be empty. The part below offset 0 is ignored.
+    /// The range may contain bytes of the set, and may be empty. Its part below offset 0 is ignored.
     package mutating func insert(_ range: Range<Int64>) {
         let range = Swift.max(range.lowerBound, 0)..<Swift.max(range.upperBound, 0)
         guard !range.isEmpty else { return }
@@ -269,7 +272,8 @@ extension ByteRangeSet {
 extension ByteRangeSet {
     /// Returns the bytes in both sets.
     ///
-    /// O(*s* log *l* + result), where *s* and *l* count the ranges of the set with fewer and with more of them.
+    /// O(*s* log *l* + result), where *s* is the number of ranges of the set with fewer ranges, and *l* that of the
+    /// other.
     package func intersection(_ other: ByteRangeSet) -> ByteRangeSet {
         let (fewer, more) = count <= other.count ? (self, other) : (other, self)
         var common = ByteRangeSet()
@@ -281,7 +285,7 @@ extension ByteRangeSet {
 
     /// Adds all bytes of `other`.
     ///
-    /// A few ranges are inserted one by one. Many are merged in one pass over both sets.
+    /// A few ranges are inserted one by one. Many ranges are merged in one pass over both sets.
     package mutating func formUnion(_ other: ByteRangeSet) {
         if other.count < count / 8 {
             for range in other {
@@ -289,7 +293,7 @@ extension ByteRangeSet {
             }
             return
         }
-        // In the order of their lower bounds, every insertion is at the end.
+        // In ascending order of lower bounds, each insertion is at the end.
         var union = ByteRangeSet(leafCapacity: leaves.capacity)
         var mine = makeIterator()
         var theirs = other.makeIterator()

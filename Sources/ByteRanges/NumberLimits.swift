@@ -1,22 +1,22 @@
-/// The largest numbers that Spool accepts from outside: from headers, the catalog, manifests and options.
+/// The largest numbers that Spool accepts in external input: headers, the catalog, manifests and options.
 ///
-/// Parsers reject larger numbers, or reduce them to the limit if a standard demands it. A sum or a difference of several
-/// hundred accepted numbers therefore fits in an `Int64`.
+/// Parsers reject larger numbers, or reduce them to the limit if a standard requires it. Therefore, a sum or a
+/// difference of several hundred accepted numbers fits in an `Int64`.
 package enum NumberLimits {
     /// The largest offset and the largest length of a resource, in bytes: 2^53, more than any disk holds.
     ///
-    /// It is a multiple of the block size, and file offsets up to it fit every interface that takes them.
+    /// It is a multiple of the block size. Offsets up to it fit in the parameters of all file interfaces.
     package static let byteOffset: Int64 = 1 << 53
 
     /// The largest age or delay in seconds, and the largest distance of a date from 1970: 10,000 years.
     package static let seconds: Int64 = 10_000 * 31_556_952
 }
 
-// Byte ranges and counts in sentences for users, never in text that a program parses.
+// Byte ranges and counts in sentences for users, not in text that a program parses.
 
 extension Range<Int64> {
-    /// The bytes with both ends included, as in HTTP: `byte 7`, `bytes 0–1,048,575`, `bytes 5 to the end` for an open
-    /// range, `no bytes` for an empty one.
+    /// The bytes in words, with both ends included as in HTTP: `byte 7` or `bytes 0–1,048,575`. An open range is
+    /// `bytes 5 to the end`, and an empty one is `no bytes`.
     package var inWords: String {
         if isEmpty { return "no bytes" }
         if upperBound == .max { return "bytes \(lowerBound.grouped) to the end" }
@@ -37,6 +37,6 @@ extension BinaryInteger {
         return self < 0 ? "-" + text : text
     }
 
-    /// Returns the number with a noun: `1 block`, `2 blocks`. The plural of the noun must end in s.
+    /// Returns the number with a noun: `1 block`, `2 blocks`. The plural of the noun must end in “s”.
     package func counted(_ noun: String) -> String { "\(grouped) \(noun)\(self == 1 ? "" : "s")" }
 }

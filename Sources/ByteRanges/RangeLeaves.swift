@@ -1,23 +1,23 @@
 /// The sorted list of ranges of a ``ByteRangeSet``, divided into leaves so that a change moves a few kilobytes at most.
 ///
-/// It maintains order, counts and sums; the set decides about merging. A plain array would be simpler and as fast to
-/// search, but every insertion would move half of it. After a copy (a snapshot), the next insertion would copy all of
-/// it: 0.8 ms at 100,000 ranges.
+/// It maintains order, counts and sums, and the set decides about merging. A plain array would be simpler and as fast
+/// to search, but each insertion would move half of it on average. After a copy (a snapshot), the next insertion would
+/// copy all of it, which takes 0.8 ms at 100,000 ranges.
 ///
-/// Invariants, checked in debug builds around every change, and by the tests over the whole:
-/// - Ranges ascend, are not empty, start at 0 or later, and there is at least a byte between one and the next.
+/// Invariants, checked in debug builds at each change, and by the tests for the whole list:
+/// - Ranges are ascending and not empty, start at 0 or later, and have at least one byte between them.
 /// - No leaf is empty or has more than `capacity` ranges, and two neighbors together have more than half of it.
-/// - A leaf's `lowerBound` is that of its first range, and its `start` the number of ranges before it.
+/// - A leaf's `lowerBound` is that of its first range, and its `start` is the number of ranges before it.
 struct RangeLeaves: Sendable {
     struct Leaf: Sendable {
-        /// The start of the first range of the leaf. It is repeated here so that a search over leaves uses only one
+        /// The start of the first range of the leaf. It is repeated here so that a search over leaves reads only one
         /// array.
         var lowerBound: Int64
         /// The number of ranges in the leaves before this one.
         var start: Int
         var ranges: ContiguousArray<Range<Int64>>
 
-        /// `ranges` must not be empty.
+        /// Creates a leaf. `ranges` must not be empty.
         init(_ ranges: ContiguousArray<Range<Int64>>, start: Int) {
             self.lowerBound = ranges[0].lowerBound
             self.start = start
@@ -25,7 +25,7 @@ struct RangeLeaves: Sendable {
         }
     }
 
-    /// The position of a range. The position after the last range of a leaf is the first of the next leaf.
+    /// The position of a range. The position after the last range of a leaf is the first position of the next leaf.
     struct Position: Equatable, Sendable {
         var leaf: Int
         var slot: Int
@@ -35,7 +35,9 @@ struct RangeLeaves: Sendable {
     var leaves: ContiguousArray<Leaf> = []
     var byteCount: Int64 = 0
 
-    /// - Parameter capacity: The maximum number of ranges of a leaf, 2 or more.
+    /// Creates an empty list.
+    ///
+    /// - Parameter capacity: The maximum number of ranges in a leaf, at least 2.
     init(capacity: Int = 512) {
         self.capacity = Swift.max(capacity, 2)
     }
@@ -83,19 +85,20 @@ extension RangeLeaves {
         return leaf.ranges[index - leaf.start]
     }
 
-    /// Returns the first range with a byte beyond `offset`, or the end.
+    /// Returns the position of the first range with a byte beyond `offset`, or the end.
     func positionOfFirstRange(endingAfter offset: Int64) -> Position {
         positionOfFirstRange(near: offset) { $0.upperBound > offset }
     }
 
-    /// Returns the first range that starts beyond `offset`, or the end.
+    /// Returns the position of the first range that starts beyond `offset`, or the end.
     func positionOfFirstRange(startingAfter offset: Int64) -> Position {
         positionOfFirstRange(near: offset) { $0.lowerBound > offset }
     }
 
-    /// Returns the first range for which `matches` is true.
+    /// Returns the position of the first range for which `matches` is `true`, or the end.
     ///
-    /// It must be false for all ranges in leaves before the one for `offset`, and true for all in leaves behind it.
+    /// The result of `matches` must be `false` for all ranges in leaves before the one for `offset`, and `true` for all
+    /// in later leaves.
     @inline(__always)
     private func positionOfFirstRange(near offset: Int64, where matches: (Range<Int64>) -> Bool) -> Position {
         let next = leaves.partitionPoint { $0.lowerBound > offset }
@@ -107,15 +110,15 @@ extension RangeLeaves {
 }
 
 extension ContiguousArray {
-    /// Returns the first index whose element matches; `count` if none does. All matching elements must follow all
-    /// others.
+    /// Returns the index of the first matching element, or `count` if none matches. All matching elements must follow
+    /// all others.
     @inline(__always)
     fileprivate func partitionPoint(_ matches: (Element) -> Bool) -> Int {
         withUnsafeBufferPointer { elements in
             var low = 0
             var length = elements.count
             while length > 0 {
-                // Written without a branch, so that the processor need not predict the half.
+                // Written without a branch, to avoid mispredictions by the processor.
                 let half = length / 2
                 let isBehind = matches(elements[low + half])
                 low = isBehind ? low : low + half + 1
@@ -139,7 +142,7 @@ extension RangeLeaves {
         }
     }
 
-    /// Extends the last range to `upperBound`. There must be one, and it must end earlier.
+    /// Extends the last range to `upperBound`. The list must not be empty, and the range must end earlier.
     mutating func extendLast(to upperBound: Int64) {
         let leaf = leaves.count - 1
         let slot = leaves[leaf].ranges.count - 1
@@ -149,15 +152,15 @@ extension RangeLeaves {
         leaves[leaf].ranges[slot] = range.lowerBound..<upperBound
     }
 
-    /// Replaces the ranges from `start` up to `end` by up to two. There must be a leaf, and the order must stay
-    /// correct.
+    /// Replaces the ranges from `start` up to `end` with up to two others. The list must have a leaf, and the order
+    /// must stay correct.
     mutating func replace(
         _ start: Position,
         _ end: Position,
         with left: Range<Int64>?,
         _ right: Range<Int64>? = nil
     ) {
-        // Between two leaves, the end of the first equals the start of the second, and always exists.
+        // Between two leaves, the end of the first equals the start of the second, and it always exists.
         let start = start == end && start.slot == 0 && start.leaf > 0 ? endOfLeaf(start.leaf - 1) : start
         let end = end.slot == 0 && end.leaf > start.leaf ? endOfLeaf(end.leaf - 1) : end
 
@@ -168,7 +171,7 @@ extension RangeLeaves {
             removeLeaves(behind: start.leaf, upTo: end)
         }
 
-        // The new ranges replace the old ones, and the rest is moved.
+        // The new ranges overwrite the old ones, and the remaining ranges are moved.
         var slot = start.slot
         for old in leaves[start.leaf].ranges[slot..<endSlot] {
             byteCount -= old.upperBound - old.lowerBound
@@ -211,7 +214,7 @@ extension RangeLeaves {
         slot += 1
     }
 
-    /// Removes all ranges in the leaves behind `leaf` and before `end`. The leaf of `end` may become empty.
+    /// Removes all ranges after `leaf` and before `end`. The leaf of `end` may become empty.
     private mutating func removeLeaves(behind leaf: Int, upTo end: Position) {
         for between in (leaf + 1)...end.leaf {
             let ranges = leaves[between].ranges
@@ -223,7 +226,8 @@ extension RangeLeaves {
         leaves.removeSubrange((leaf + 1)..<end.leaf)
     }
 
-    /// Restores the invariants of the leaves around `leaf`: none empty, none too long, no two that fit into one.
+    /// Restores the invariants of the leaves around `leaf`: none is empty or too long, and no two neighbors fit in half
+    /// a leaf.
     private mutating func reshape(around leaf: Int) {
         for emptied in [leaf + 1, leaf] where emptied < leaves.count && leaves[emptied].ranges.isEmpty {
             leaves.remove(at: emptied)
@@ -255,7 +259,7 @@ extension RangeLeaves {
 // MARK: - Invariants
 
 extension RangeLeaves {
-    /// The fault in the list, or `nil`. O(*n*); for tests.
+    /// A description of the first violated invariant, or `nil` if all hold. O(*n*); for tests.
     var violation: String? {
         for leaf in leaves.indices {
             if let violation = violation(inLeaf: leaf) { return violation }
@@ -264,7 +268,8 @@ extension RangeLeaves {
         return sum == byteCount ? nil : "byteCount is \(byteCount), but the ranges hold \(sum) bytes"
     }
 
-    /// Returns the fault in one leaf, or between it and the previous one, or `nil`.
+    /// Returns a description of a violated invariant in a leaf, or between it and the previous one, or `nil` if all
+    /// hold.
     func violation(inLeaf index: Int) -> String? {
         guard index >= 0 else { return nil }
         let leaf = leaves[index]

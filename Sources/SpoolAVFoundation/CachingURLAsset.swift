@@ -5,16 +5,17 @@ public import Spool
 
 /// An asset that plays through a cache, so that played bytes are not fetched again.
 ///
-/// Use it instead of an `AVURLAsset`. It gives AVFoundation a URL that only its own ``loader`` can load
+/// Use it instead of an `AVURLAsset`. It passes AVFoundation a URL that only its own ``loader`` can load
 /// (`spool+https://…`). ``originalURL`` is the URL that it was created with.
 ///
-/// Some media can't be cached and plays directly, as an `AVURLAsset` of the same URL would:
+/// Some media cannot be cached and plays directly, like an `AVURLAsset` with the same URL:
 ///
-/// - files, and schemes other than `http` and `https`, unless a `MediaSource` with a resolver supplies the URL
-/// - playlists (`.m3u8`), because AVFoundation never requests their segments from a loader
+/// - files, and schemes other than `http` and `https`, unless a `MediaSource` with a resolver provides the URL
+/// - playlists (`.m3u8`, `.m3u`, `.mpd`), because AVFoundation never requests their segments from a loader
 ///
-/// With a ``server``, HLS also plays through the cache: the player gets the server's URL. A URL counts as HLS by its
-/// extension (`.m3u8`, `.m3u`), or by `AVURLAssetOverrideMIMETypeKey` with `application/vnd.apple.mpegurl`.
+/// With a ``server``, HLS also plays through the cache, because the player gets the server's URL. The value of
+/// `AVURLAssetOverrideMIMETypeKey`, such as `application/vnd.apple.mpegurl`, determines whether a URL is HLS. Without a
+/// value, the extension does (`.m3u8`, `.m3u`).
 ///
 /// Other playlists, and on Apple platforms streams without a length, are detected when they are loaded. A playlist is
 /// then redirected to the server's URL, if there is a server. Otherwise the player is redirected to ``originalURL``, or
@@ -27,42 +28,42 @@ public import Spool
 /// player.play()
 /// ```
 ///
-/// The asset holds its loader. Releasing the asset ends its requests; received bytes stay in the cache.
+/// The asset retains its loader. Releasing the asset cancels its requests, but received bytes stay in the cache.
 ///
-/// `@unchecked Sendable`, restated from the superclass: everything that this class adds is constant. All of it is
-/// `Sendable` except the options, which are only passed to another asset.
+/// `@unchecked Sendable` is restated from the superclass. All properties that this class adds are constant, and they
+/// are `Sendable` except the options, which are only passed to another asset.
 public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
     /// The URL that the asset was created with.
     public let originalURL: URL
-    /// The key of the resource in the cache; `nil` if it plays directly.
+    /// The key of the resource in the cache, or `nil` if the asset plays directly or through a server.
     public let cacheKey: CacheKey?
-    /// The loader for the player's requests; `nil` if the asset plays directly.
+    /// The loader for the player's requests, or `nil` if the asset plays directly or through a server.
     public let loader: CachingResourceLoader?
-    /// The server that the asset plays through; `nil` with a ``loader``, and if it plays directly.
+    /// The server that the asset plays through, or `nil` if the asset has a ``loader`` or plays directly.
     public let server: (any MediaServer)?
     private let source: MediaSource?
     private let cache: MediaCache?
     private let options: [String: Any]?
 
-    /// The resource, with its stored ranges and statistics; `nil` if the asset plays directly.
+    /// The resource, with its stored ranges and statistics, or `nil` if the asset has no ``loader``.
     public var media: MediaResource? { loader?.media }
 
     /// The value of `AVURLAssetOverrideMIMETypeKey`.
     ///
-    /// SDKs before iOS 17's don't declare it, and these sources are also checked with one of them. The value of each
-    /// option key of AVFoundation is its name.
+    /// The SDKs before iOS 17 do not declare it, and these sources are also checked with one of them. The value of each
+    /// option key of AVFoundation equals its name.
     static let overrideMIMETypeKey = "AVURLAssetOverrideMIMETypeKey"
 
-    /// Creates an asset for a source whose URL or credentials may be resolved when needed.
+    /// Creates an asset for a source that may resolve its URL or credentials when they are needed.
     ///
     /// - Parameters:
     ///   - source: The source of the bytes. With a resolver, it is cached regardless of the scheme of its `url`.
     ///   - cache: The cache.
-    ///   - server: The server for HLS, over the same cache: a `ProxyServer` of `SpoolProxy`. Without a running server,
+    ///   - server: The server for HLS with the same cache: a `ProxyServer` of `SpoolProxy`. Without a running server,
     ///     HLS plays directly, uncached.
-    ///   - options: `AVURLAsset…Key`s. Options about HTTP (cookies, cellular access) have no effect on cached media,
-    ///     because the cache's transport sends the requests. `AVURLAssetOverrideMIMETypeKey` overrides the origin's
-    ///     media type and the first bytes.
+    ///   - options: `AVURLAsset…Key` options. Options about HTTP (cookies, cellular access) have no effect on cached
+    ///     media, because the cache's transport sends the requests. `AVURLAssetOverrideMIMETypeKey` takes precedence
+    ///     over the origin's media type and the first bytes.
     public init(
         caching source: MediaSource, in cache: MediaCache, server: (any MediaServer)? = nil,
         options: [String: Any]? = nil
@@ -124,11 +125,11 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
     public convenience init(url: URL) { self.init(url: url, options: nil) }
 
     deinit {
-        // The player may still hold requests. Their readers end now, even if another object retains the loader.
+        // The player may still hold requests. Their readers end here, even if another object retains the loader.
         loader?.suspend()
     }
 
-    /// Returns another asset of the same media that has not failed; `nil` for one that plays directly.
+    /// Returns a new asset of the same media, to replace one that has failed, or `nil` if the asset plays directly.
     func fresh() -> CachingURLAsset? {
         guard let cache, let source, loader != nil || server != nil else { return nil }
         return CachingURLAsset(caching: source, in: cache, server: server ?? loader?.server, options: options)
@@ -137,20 +138,21 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
     /// Whether media at this URL can be cached: `http` or `https`, and not a playlist.
     public static func canCache(_ url: URL) -> Bool { CachingURL.canBeCached(url) }
 
-    /// Whether media of this source can be cached: as its URL, or with any scheme if it has a resolver.
+    /// Whether media of this source can be cached. With a resolver, the URL may have any scheme, but not the extension
+    /// of a playlist.
     public static func canCache(_ source: MediaSource) -> Bool { CachingURL.caching(source) != nil }
 
-    /// Returns the URL by which a player uses a resource loader; `nil` for media that plays directly.
+    /// Returns the URL that makes a player use a resource loader, or `nil` for media that plays directly.
     public static func cachingURL(for url: URL) -> URL? { CachingURL.caching(url) }
 
-    /// Returns the origin's URL for a URL of ``cachingURL(for:)``, and other URLs unchanged.
+    /// Returns the origin's URL for a URL of ``cachingURL(for:)``. Other URLs are returned unchanged.
     public static func originalURL(of url: URL) -> URL { CachingURL.original(url) ?? url }
 }
 
 extension AVURLAsset {
-    /// Returns an asset that plays through the cache if possible, otherwise a plain one.
+    /// Returns an asset that plays through the cache if possible, otherwise a plain asset.
     ///
-    /// - Parameter server: The server for HLS; without one, HLS plays directly.
+    /// - Parameter server: The server for HLS. Without a server, HLS plays directly.
     public static func caching(
         _ url: URL, in cache: MediaCache, server: (any MediaServer)? = nil, options: [String: Any]? = nil
     ) -> AVURLAsset {

@@ -2,10 +2,10 @@ import Crypto
 public import Foundation
 public import Spool
 
-/// The objects of a bucket at S3, or at a compatible service, as media sources with signed URLs.
+/// The objects of a bucket in S3, or in a compatible service, as media sources with signed URLs.
 ///
-/// Each URL is signed on this device for a limited time. It is signed again before that time has passed, or when it is
-/// rejected. The cache key of an object consists of endpoint, bucket and object only.
+/// Each URL is signed on this device for a limited time. It is signed again before that time has passed, and when the
+/// service rejects it. The cache key of an object consists only of endpoint, bucket and object.
 ///
 /// ```swift
 /// let bucket = S3Bucket("films", region: "eu-central-1") { _ in try await session.credentials() }
@@ -18,7 +18,7 @@ public struct S3Bucket: Sendable {
         public var accessKeyID: String
         /// The secret part, which is never sent.
         public var secretAccessKey: String
-        /// The token of temporary credentials.
+        /// The session token of temporary credentials.
         public var sessionToken: String?
         /// The time at which temporary credentials expire.
         public var expiration: Date?
@@ -50,16 +50,18 @@ public struct S3Bucket: Sendable {
     private let now: @Sendable () -> Date
     private let resolution: SharedResolution<Credentials>
 
+    /// Creates a bucket.
+    ///
     /// - Parameters:
     ///   - name: The bucket's name.
     ///   - region: The region for which requests are signed.
-    ///   - endpoint: The service; `nil` for Amazon's in `region`.
-    ///   - addressing: The position of the bucket's name.
-    ///   - lifetime: The validity of a signed URL, from 1 to 604,800 seconds (a week).
+    ///   - endpoint: The URL of the service. The default, `nil`, is Amazon's endpoint in `region`.
+    ///   - addressing: The position of the bucket's name in URLs.
+    ///   - lifetime: The validity of a signed URL, in seconds, from 1 to 604,800 (a week).
     ///   - now: Returns the current date.
-    ///   - credentials: Returns the credentials. Called when they are first needed, have expired, or were rejected;
-    ///     never twice at once for one bucket.
-    /// - Throws: ``SourceError`` if endpoint and name are not a valid URL.
+    ///   - credentials: Returns the credentials. It is called when they are first needed, have expired, or were
+    ///     rejected, and never twice at the same time for one bucket.
+    /// - Throws: ``SourceError`` if endpoint and name do not form a valid URL.
     public init(
         _ name: String, region: String, endpoint: URL? = nil, addressing: Addressing = .virtualHost,
         lifetime: Int = 3600, now: @escaping @Sendable () -> Date = { Date() },
@@ -87,7 +89,7 @@ public struct S3Bucket: Sendable {
     /// - Parameter object: The object's key, such as `2026/holiday.mp4`.
     public func media(_ object: String) -> MediaSource {
         let path = object.split(separator: "/", omittingEmptySubsequences: false).map { S3Signer.encoded(String($0)) }
-        // Not `appending(path:)`, which encodes by other rules: the signed URL must equal the sent one.
+        // `appending(path:)` encodes by other rules, but the sent URL must equal the signed one.
         let url = URL(string: address.absoluteString + "/" + path.joined(separator: "/")) ?? address
         let share = resolution.share()
         return MediaSource(url: url) { [region, lifetime, now] reason in
@@ -96,14 +98,14 @@ public struct S3Bucket: Sendable {
             let end = min(date.addingTimeInterval(Double(lifetime)), credentials.expiration ?? .distantFuture)
             let signer = S3Signer(credentials, region: region)
             let signed = signer.presigned(url, at: date, expiresIn: lifetime)
-            // Slightly earlier than the service's limit, because clocks differ and a request takes time.
+            // The URL expires slightly before the service's limit, because clocks differ and a request takes time.
             let margin = min(30, end.timeIntervalSince(date) / 10)
             return ResolvedRequest(url: signed, expiration: end.addingTimeInterval(-margin))
         }
     }
 }
 
-/// Signs URLs for `GET` by AWS Signature Version 4 (docs.aws.amazon.com, “Authenticating Requests: Using Query
+/// A signer of URLs for `GET` by AWS Signature Version 4 (docs.aws.amazon.com, “Authenticating Requests: Using Query
 /// Parameters”).
 struct S3Signer {
     private let credentials: S3Bucket.Credentials
@@ -114,7 +116,7 @@ struct S3Signer {
         self.region = region
     }
 
-    /// Returns `url`, which has no query, signed for `seconds` from `date` on.
+    /// Returns `url` with a signature that is valid for `seconds` from `date` on. The URL must not have a query.
     func presigned(_ url: URL, at date: Date, expiresIn seconds: Int) -> URL {
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true), let host = parts.percentEncodedHost
         else { return url }
@@ -159,7 +161,8 @@ struct S3Signer {
         return (day, day + "T" + digits(parts.hour, 2) + digits(parts.minute, 2) + digits(parts.second, 2) + "Z")
     }
 
-    /// Percent-encodes all but the unreserved characters of RFC 3986, in upper case, as the signature requires.
+    /// Percent-encodes all characters except the unreserved ones of RFC 3986, with upper-case digits, as the signature
+    /// requires.
     static func encoded(_ text: String) -> String {
         var result = ""
         for byte in text.utf8 {

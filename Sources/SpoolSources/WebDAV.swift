@@ -3,7 +3,7 @@ import HTTPTypes
 public import Spool
 import XMLTokens
 
-/// The files of a WebDAV server as media sources, and its folders for a library's view (RFC 4918).
+/// The files of a WebDAV server as media sources, and its folders for a library view (RFC 4918).
 ///
 /// ```swift
 /// let cloud = WebDAV(
@@ -13,24 +13,25 @@ import XMLTokens
 /// let song = AVPlayerItem(caching: cloud.media(at: "Music/song.mp3"), in: cache)
 /// ```
 ///
-/// Names are not percent-encoded. The cache key of a file is its URL. Any task may use it.
+/// Paths are not percent-encoded. The cache key of a file is its URL. The type may be used from any task.
 public struct WebDAV: Sendable {
     /// A file or a folder of the server.
     public struct Item: Sendable, Hashable {
-        /// The path from the root, without percent-encoding and without a slash at either end; empty for the root.
+        /// The path from the root, without percent-encoding and without a slash at either end. It is empty for the
+        /// root.
         public var path: String
-        /// Whether it is a folder.
+        /// Whether the item is a folder.
         public var isFolder: Bool
-        /// The size in bytes; `nil` if the server does not send it.
+        /// The size in bytes, or `nil` if the server does not send it.
         public var length: Int64?
         /// The media type.
         public var contentType: String?
-        /// The entity tag, with quotes.
+        /// The entity tag, including its quotes.
         public var entityTag: String?
-        /// The time of the last change, as the server writes it (RFC 9110 §5.6.7).
+        /// The time of the last change, in the format that the server sends (RFC 9110 §5.6.7).
         public var lastModified: String?
 
-        /// The last part of ``path``.
+        /// The last component of ``path``.
         public var name: String { path.split(separator: "/").last.map { String($0) } ?? "" }
     }
 
@@ -38,9 +39,11 @@ public struct WebDAV: Sendable {
     private let account: HeaderSource
     private let upstream: any Upstream
 
+    /// Creates a client of a WebDAV server.
+    ///
     /// - Parameters:
-    ///   - root: The folder in which paths start.
-    ///   - account: The account.
+    ///   - root: The folder to which paths are relative.
+    ///   - account: The account of the user.
     ///   - upstream: The transport for requests about files and folders.
     public init(at root: URL, account: HeaderSource, over upstream: any Upstream) {
         self.root = root.absoluteString.hasSuffix("/") ? root : root.appending(path: "", directoryHint: .isDirectory)
@@ -51,10 +54,12 @@ public struct WebDAV: Sendable {
     /// Returns a source for a file.
     public func media(at path: String) -> MediaSource { account.media(at: url(path, isFolder: false)) }
 
-    /// Returns a file or a folder.
+    /// Returns the properties of a file or folder.
     ///
-    /// - Throws: ``SourceError`` with a status if the server rejects the request (404 if there is nothing), and without
-    ///   one if its response can't be read. `UpstreamError` without a response. Also the errors of the account.
+    /// - Throws: The errors of the account, or one of these:
+    ///   - ``SourceError`` with a status if the server rejects the request (404 if the item does not exist)
+    ///   - ``SourceError`` without a status if the response cannot be read
+    ///   - `UpstreamError` if there is no response
     public func item(at path: String) async throws -> Item {
         let url = url(path, isFolder: false)
         let items = try await items(at: url, depth: "0")
@@ -95,10 +100,10 @@ public struct WebDAV: Sendable {
         }
     }
 
-    /// Returns the path of a reference below the root; `nil` if it is elsewhere.
+    /// Returns the path of a reference below the root, or `nil` if the reference leads elsewhere.
     ///
-    /// Only its path is used, at the root's own origin, because a server behind another may know neither its scheme nor
-    /// its port.
+    /// The scheme and the port of the reference are ignored. A server behind a reverse proxy may not know the public
+    /// ones.
     private func path(of reference: String, from url: URL) -> String? {
         guard let found = URL(string: reference, relativeTo: url)?.absoluteURL.standardized,
             found.host()?.lowercased() == root.host()?.lowercased()
@@ -129,14 +134,14 @@ public struct WebDAV: Sendable {
         """
 }
 
-/// The part of a server's multi-status response (RFC 4918 §14.16) that is needed here.
+/// The required part of a server's multi-status response (RFC 4918 §14.16).
 ///
-/// Elements are identified by their local names, because prefixes differ between servers. Any bytes result in a value
-/// or an error, in time proportional to their number.
+/// Elements are identified by their local names, because prefixes differ between servers. Any input results in a value
+/// or an error, in time proportional to its length.
 private struct MultiStatus {
     /// The properties of one file or folder.
     struct Response {
-        /// The URL, as the server writes it.
+        /// The URL, as the server sends it.
         var reference = ""
         var isFolder = false
         var length: Int64?
@@ -145,7 +150,7 @@ private struct MultiStatus {
         var lastModified: String?
     }
 
-    /// The reason why the response can't be read.
+    /// An error that states why the response cannot be read.
     struct Unreadable: Error {
         var cause: String
     }
@@ -161,7 +166,7 @@ private struct MultiStatus {
     private var open: [String] = []
     private var text = ""
 
-    /// Returns the responses of a document, in order.
+    /// Returns the responses in a document, in order.
     static func responses(in bytes: [UInt8]) throws(Unreadable) -> [Response] {
         var reading = MultiStatus()
         var scanner = XMLScanner(bytes[...])

@@ -2,20 +2,23 @@ public import Foundation
 import HTTPTypes
 public import Spool
 
-/// The files of a Yandex.Disk as media sources.
+/// The files of a Yandex.Disk account as media sources.
 ///
-/// The REST API's `GET /v1/disk/resources/download` returns the URL of a file, which expires
-/// (yandex.com/dev/disk/api/reference/content.html). It is requested before the first byte, and again when the previous
-/// one is rejected, also during playback. The cache key of a file is its path.
+/// The REST API's `GET /v1/disk/resources/download` returns a URL of a file, which expires
+/// (yandex.com/dev/disk/api/reference/content.html). It is requested before the first byte, and again when the server
+/// rejects the previous URL, even during playback. The cache key of a file is its path.
 public struct YandexDisk: Sendable {
     private let account: HeaderSource
     private let upstream: any Upstream
     private let service: URL
 
+    /// Creates the files of an account.
+    ///
     /// - Parameters:
-    ///   - token: Returns the account's OAuth token; called when one is needed and when the last one was rejected.
-    ///   - upstream: The transport for the requests for URLs.
-    ///   - service: The URL of the API.
+    ///   - token: Returns the account's OAuth token. It is called when a token is needed, and when the last token was
+    ///     rejected.
+    ///   - upstream: The transport for requests to the API.
+    ///   - service: The base URL of the API.
     public init(
         token: @escaping @Sendable (MediaSource.Reason) async throws -> String, upstream: any Upstream,
         service: URL = URL(string: "https://cloud-api.yandex.net/")!
@@ -25,11 +28,11 @@ public struct YandexDisk: Sendable {
         self.service = service
     }
 
-    /// Returns a source for a file of the disk.
+    /// Returns a media source for a file of the disk.
     ///
     /// - Parameter path: The path from the root, such as `/Music/song.mp3`, or `app:/…` for the app's own folder.
     public func media(at path: String) -> MediaSource {
-        // Query items don't encode a plus sign, which form decoding reads as a space.
+        // Query items do not encode a plus sign, but servers decode it as a space.
         let value = path.addingPercentEncoding(withAllowedCharacters: Self.plain) ?? path
         let download = service.appending(path: "v1/disk/resources/download")
         let address = URL(string: "\(download.absoluteString)?path=\(value)") ?? download

@@ -1,10 +1,10 @@
-/// Why an XML document can't be read on: each says what is wrong, and at which byte.
+/// An error that states why an XML document cannot be read further.
 package enum XMLError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// It has a document type, which could define entities.
+    /// The document has a document type, which could define entities.
     case documentType(at: Int)
-    /// It is no XML.
+    /// The document is not XML.
     case malformed(String)
-    /// A tag has more in it than is read.
+    /// A tag has more attributes than the limit.
     case tooLarge(String)
 
     package var description: String {

@@ -1,34 +1,35 @@
-/// Finds the tags of an XML document, with the places of their names, attributes and text in its bytes (XML 1.0).
+/// A scanner that returns the tags and texts of an XML document, as slices of its bytes (XML 1.0).
 ///
-/// Written for what has to be replaced in place, byte for byte, which `XMLParser` can't say. It reads nothing from outside
-/// and expands no entity; a document type is refused, for only it could define some. Time is proportional to the
-/// document's length. It looks at what it needs: it is no judge of well-formedness.
+/// It is made for replacing parts of a document byte for byte, because `XMLParser` does not report positions. It reads
+/// no external resources and expands no entities. A document type is rejected, because only it could define entities.
+/// Time is proportional to the length of the document. The scanner does not check whether a document is well-formed.
 package struct XMLScanner {
-    /// What comes next in the document.
+    /// A part of the document.
     package enum Token {
-        /// A start tag, or an empty element's tag.
+        /// A start tag, or the tag of an empty element.
         case start(XMLStartTag)
-        /// An end tag's name, prefix included.
+        /// The name of an end tag, including its prefix.
         case end(ArraySlice<UInt8>)
-        /// Text between tags, entities as they stand.
+        /// Text between tags, with unexpanded entities.
         case text(ArraySlice<UInt8>)
         /// The text of a CDATA section.
         case characterData(ArraySlice<UInt8>)
     }
 
     private let bytes: ArraySlice<UInt8>
-    /// Where the next token begins.
+    /// The position at which the next token starts.
     package private(set) var position: Int
 
-    /// A byte order mark is passed over.
+    /// Creates a scanner. A byte order mark is skipped.
     package init(_ bytes: ArraySlice<UInt8>) {
         self.bytes = bytes
         position = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.startIndex + 3 : bytes.startIndex
     }
 
-    /// The next token; nil at the end of the document.
+    /// Returns the next token, or `nil` at the end of the document.
     ///
-    /// - Throws: ``XMLError``: `documentType`, `malformed` for a tag, comment or section without end, `tooLarge`.
+    /// - Throws: ``XMLError`` with case `documentType`, `tooLarge`, or `malformed` for an invalid tag, or for a tag,
+    ///   comment or section without an end.
     package mutating func next() throws(XMLError) -> Token? {
         while position < bytes.endIndex {
             let rest = bytes[position...]
@@ -55,6 +56,7 @@ package struct XMLScanner {
         return nil
     }
 
+    /// Returns whether a byte is white space in XML.
     package static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D }
 
     private static func endsName(_ byte: UInt8) -> Bool {
@@ -64,7 +66,7 @@ package struct XMLScanner {
         }
     }
 
-    /// Moves behind the next `end`, and gives what is before it.
+    /// Moves after the next `end`, and returns the bytes before it.
     private mutating func skip(
         past end: StaticString, after opening: Int, _ what: String
     ) throws(XMLError) -> ArraySlice<UInt8> {
@@ -119,13 +121,13 @@ package struct XMLScanner {
 
 /// A start tag.
 package struct XMLStartTag {
-    /// Where its `<` is.
+    /// The position of the `<`.
     package let start: Int
-    /// Prefix included.
+    /// The name, including its prefix.
     package let name: ArraySlice<UInt8>
-    /// Names and the values between their quotes, entities as they stand.
+    /// The names of the attributes, and the values between their quotes, with unexpanded entities.
     package var attributes: [(name: ArraySlice<UInt8>, value: ArraySlice<UInt8>)] = []
-    /// Whether it ends with `/>`.
+    /// Whether the tag ends with `/>`.
     package var isEmpty = false
 
     init(start: Int, name: ArraySlice<UInt8>) {
@@ -133,29 +135,29 @@ package struct XMLStartTag {
         self.name = name
     }
 
-    /// An attribute's value, entities as they stand.
+    /// Returns the value of an attribute with unexpanded entities, or `nil` if the tag does not have it.
     package func value(_ name: String) -> ArraySlice<UInt8>? {
         attributes.first { $0.name.elementsEqual(name.utf8) }?.value
     }
 }
 
 extension ArraySlice<UInt8> {
-    /// A name without its namespace's prefix.
+    /// The name without its namespace prefix.
     package var localName: ArraySlice<UInt8> { lastIndex(of: UInt8(ascii: ":")).map { self[($0 + 1)...] } ?? self }
 }
 
 extension XMLScanner {
-    /// What is known of a document's root from its first bytes.
+    /// The information about the root element in the first bytes of a document.
     package enum Root {
-        /// The root's name, without prefix.
+        /// The name of the root, without its prefix.
         case name(ArraySlice<UInt8>)
-        /// They begin as XML does, and end before the root.
+        /// The bytes start like XML, but end before the root.
         case cut
-        /// It is no XML document that is read here.
+        /// The bytes are not the start of an XML document, or the document has a document type.
         case none
     }
 
-    /// Finds the root element's name.
+    /// Returns the name of the root element in the first bytes of a document.
     package static func rootName(_ prefix: ArraySlice<UInt8>) -> Root {
         var index = prefix.firstIndex { !isSpace($0) } ?? prefix.endIndex
         guard index < prefix.endIndex, prefix[index] == UInt8(ascii: "<") else { return .none }

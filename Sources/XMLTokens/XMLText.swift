@@ -1,14 +1,16 @@
-/// Text between tags or quotes, and what it stands for (XML 1.0 §2.4, §4.1, §4.6).
+/// Functions for texts and attribute values in XML (XML 1.0 §2.4, §4.1, §4.6).
 package enum XMLText {
-    /// The text with its entities replaced; nil if it is not UTF-8, or an entity is none of the five that need no
-    /// definition nor a character's number.
+    /// Returns the text with its entities replaced.
+    ///
+    /// The result is `nil` if the text is not UTF-8 or has an unknown entity. Known entities are the five predefined
+    /// ones, and character references.
     package static func unescaped(_ bytes: ArraySlice<UInt8>) -> String? {
         guard bytes.contains(UInt8(ascii: "&")) else { return String(validating: bytes, as: UTF8.self) }
         var text: [UInt8] = []
         var rest = bytes
         while let ampersand = rest.firstIndex(of: UInt8(ascii: "&")) {
             text += rest[..<ampersand]
-            // The longest that there is: &#x10FFFF;, some zeros more.
+            // The longest reference is `&#x10FFFF;`. The limit allows a few leading zeros.
             guard let semicolon = rest[ampersand...].prefix(16).firstIndex(of: UInt8(ascii: ";")),
                 let scalar = scalar(String(decoding: rest[(ampersand + 1)..<semicolon], as: UTF8.self))
             else { return nil }
@@ -32,7 +34,7 @@ package enum XMLText {
         }
     }
 
-    /// The text as it may stand between tags and between quotes of either kind.
+    /// Returns the text with the characters escaped that are not allowed between tags or in quotes of either kind.
     package static func escaped(_ text: String) -> [UInt8] {
         var bytes: [UInt8] = []
         for byte in text.utf8 {
@@ -48,7 +50,7 @@ package enum XMLText {
         return bytes
     }
 
-    /// The place of the text without white space around it.
+    /// Returns the slice without surrounding white space.
     package static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         let start = bytes.drop(while: XMLScanner.isSpace)
         return start[..<((start.lastIndex { !XMLScanner.isSpace($0) }).map { $0 + 1 } ?? start.startIndex)]

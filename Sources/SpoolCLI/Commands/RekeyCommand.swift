@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import Spool
 
-/// `spool rekey`: gives the cache another key.
+/// `spool rekey`: encrypts the cache, changes its key, or decrypts it.
 struct RekeyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rekey",
