@@ -37,15 +37,15 @@ struct TrackValues: Sendable, Equatable {
 
 /// One track of an asset: video, audio or subtitles.
 ///
-/// An asset's `load(.tracks)` and ``AVAsset/loadTracks(withMediaType:)`` return it. Its values are known by then, so
-/// loading them neither waits nor fails. A value that the container does not contain is 0 or `nil`.
+/// An asset's `load(.tracks)` and ``AVAsset/loadTracks(withMediaType:)`` return it. Its values are then known, so
+/// loading them neither waits nor fails. A value that the container does not provide is 0 or `nil`.
 ///
 /// `@unchecked`: the compiler can't check a class that may have subclasses. The stored properties never change, except
 /// the weak reference, which is cleared atomically.
 open class AVAssetTrack: NSObject, AVAsynchronousKeyValueLoading, @unchecked Sendable {
-    /// The asset; `nil` after it was released.
+    /// The asset, or `nil` after it was released.
     open var asset: AVAsset? { storedAsset }
-    /// The identifier of the track in its asset; not 0.
+    /// The identifier of the track in its asset. It is not 0.
     open var trackID: CMPersistentTrackID { values.trackID }
     /// The kind of the track.
     open var mediaType: AVMediaType { values.mediaType }
@@ -61,18 +61,19 @@ open class AVAssetTrack: NSObject, AVAsynchronousKeyValueLoading, @unchecked Sen
 }
 
 extension AVPartialAsyncProperty where Root: AVAssetTrack {
-    /// The size of the video in pixels; zero for other tracks.
+    /// The size of the video in pixels, or zero for other tracks.
     public static var naturalSize: AVAsyncProperty<Root, CGSize> {
         AVAsyncProperty(.track { CGSize(width: $0.width, height: $0.height) })
     }
-    /// The average bit rate, in bits per second; 0 if unknown.
+    /// The average bit rate, in bits per second, or 0 if it is unknown.
     ///
-    /// If the container gives the bit rates of all tracks except one, that track gets the rest of the file's bit rate.
+    /// If the container provides the bit rates of all tracks except one, that track gets the remaining bit rate of the
+    /// file.
     public static var estimatedDataRate: AVAsyncProperty<Root, Float> { AVAsyncProperty(.track { $0.bitsPerSecond }) }
-    /// The frame rate, in frames per second; 0 for tracks without video, or if the container does not give it.
+    /// The frame rate, in frames per second. It is 0 for tracks without video, or if the container does not provide it.
     public static var nominalFrameRate: AVAsyncProperty<Root, Float> { AVAsyncProperty(.track { $0.framesPerSecond }) }
-    /// The language code as the container gives it (in MP4, three letters of ISO 639-2); `nil` if the container does
-    /// not give it.
+    /// The language code that the container provides (in MP4, three letters of ISO 639-2), or `nil` if it provides
+    /// none.
     public static var languageCode: AVAsyncProperty<Root, String?> { AVAsyncProperty(.track { $0.languageCode }) }
     /// Whether the track is played by default.
     public static var isEnabled: AVAsyncProperty<Root, Bool> { AVAsyncProperty(.track { $0.isEnabled }) }

@@ -26,7 +26,7 @@ public final class AVAsyncProperty<Root, Value>: AVPartialAsyncProperty<Root>, @
 extension AVPartialAsyncProperty where Root: AVAsset {
     /// The duration of the media.
     public static var duration: AVAsyncProperty<Root, CMTime> { AVAsyncProperty(.asset { $0.time }) }
-    /// Whether the media can be played: true for all media that could be opened.
+    /// Whether the media can be played. It is `true` for all media that can be opened.
     public static var isPlayable: AVAsyncProperty<Root, Bool> { AVAsyncProperty(.asset { _ in true }) }
     /// The tracks of the media.
     public static var tracks: AVAsyncProperty<Root, [AVAssetTrack]> { AVAsyncProperty(.asset { $0.tracks }) }
@@ -84,7 +84,7 @@ extension AssetValues.Values {
 /// The values of an asset, which libmpv finds by opening it once, without playing it.
 final class AssetValues: Sendable {
     struct Values: Sendable {
-        /// The duration in seconds; `nil` if the media does not contain it.
+        /// The duration in seconds, or `nil` if the media does not provide it.
         var duration: Double?
         var tracks: [AVAssetTrack] = []
     }
@@ -97,13 +97,13 @@ final class AssetValues: Sendable {
 
     private let state = Mutex(State.unknown)
 
-    /// The loaded values; `nil` before they are loaded.
+    /// The loaded values, or `nil` before they are loaded.
     var result: Result<Values, any Error>? {
         state.withLock { if case .known(let result) = $0 { result } else { nil } }
     }
     var isLoading: Bool { state.withLock { if case .loading = $0 { true } else { false } } }
 
-    /// Calls `body` when the values are loaded or have failed to load; immediately if that has already happened. The
+    /// Calls `body` when the values are loaded or have failed to load, or immediately if that has already happened. The
     /// first call runs `open` to load them.
     func load(
         by open: @escaping @Sendable () async -> Result<Values, any Error>,

@@ -5,13 +5,13 @@ public import Foundation
 
 /// Media that can be played: the base class of ``AVURLAsset``.
 ///
-/// Only an ``AVURLAsset`` loads values here: duration, playability and tracks.
+/// Only an ``AVURLAsset`` loads values here: its duration, playability and tracks.
 open class AVAsset: NSObject {
     /// Cancels the loading of all values of the asset for all observers. As with Apple's class, the loading and the
     /// requests of the resource loader continue.
     open func cancelLoading() {}
 
-    /// For subclasses in this module.
+    /// Creates an asset. For subclasses in this module.
     override init() {
         super.init()
     }
@@ -19,8 +19,8 @@ open class AVAsset: NSObject {
 
 /// Media at a URL, which a player item plays.
 ///
-/// Files and `http(s)` URLs are played by libmpv itself. A URL with any other scheme is played only through a delegate
-/// of ``resourceLoader``, as with Apple's AVFoundation. The asset holds that delegate weakly.
+/// libmpv itself plays files and `http(s)` URLs. A URL with any other scheme plays only through a delegate of
+/// ``resourceLoader``, as with Apple's AVFoundation. The asset references that delegate weakly.
 ///
 /// Subclasses that are used from Swift must be `Sendable`: they restate `@unchecked Sendable` with a reason.
 ///
@@ -28,12 +28,12 @@ open class AVAsset: NSObject {
 open class AVURLAsset: AVAsset, @unchecked Sendable {
     /// The URL, unchanged.
     public let url: URL
-    /// The resource loader, which requests bytes from its delegate for URLs that can't be loaded otherwise.
+    /// The resource loader, which requests bytes from its delegate for URLs that cannot be loaded otherwise.
     public let resourceLoader: AVAssetResourceLoader
     /// The identifier of this asset's HTTP session.
     public let httpSessionIdentifier = UUID()
 
-    /// AVFoundation's own storage for the asset; always `nil` here.
+    /// AVFoundation's own storage for the asset, which is always `nil` here.
     open var assetCache: AVAssetCache? { nil }
 
     let userAgent: String?
@@ -42,8 +42,8 @@ open class AVURLAsset: AVAsset, @unchecked Sendable {
 
     /// Creates an asset for a URL. Nothing is loaded until a player receives an item for the asset.
     ///
-    /// - Parameter options: Values for `AVURLAsset…Key`s. ``AVURLAssetHTTPUserAgentKey`` applies to `http(s)` URLs, and
-    ///   ``AVURLAssetPreferPreciseDurationAndTimingKey`` to seeks. Other options have no effect.
+    /// - Parameter options: The values of `AVURLAsset…Key` options. ``AVURLAssetHTTPUserAgentKey`` applies to `http(s)`
+    ///   URLs, and ``AVURLAssetPreferPreciseDurationAndTimingKey`` to seeks. Other options have no effect.
     public init(url URL: URL, options: [String: Any]? = nil) {
         url = URL
         userAgent = options?[AVURLAssetHTTPUserAgentKey] as? String
@@ -53,7 +53,7 @@ open class AVURLAsset: AVAsset, @unchecked Sendable {
         resourceLoader.core.setLoader(resourceLoader)
     }
 
-    /// Cancels the requests that the loader's delegate is still serving.
+    /// Cancels the requests that the loader's delegate still serves.
     deinit {
         resourceLoader.core.cancelAll()
     }
@@ -101,7 +101,7 @@ extension AVURLAsset {
 
 /// Whether to read more of the file for exact duration and timing (`Bool`).
 public let AVURLAssetPreferPreciseDurationAndTimingKey = "AVURLAssetPreferPreciseDurationAndTimingKey"
-/// The references to other files that an asset may follow (`UInt`).
+/// The restrictions on references to other files that an asset may follow (`UInt`).
 public let AVURLAssetReferenceRestrictionsKey = "AVURLAssetReferenceRestrictionsKey"
 /// Cookies to send to `http(s)` URLs (`[HTTPCookie]`).
 public let AVURLAssetHTTPCookiesKey = "AVURLAssetHTTPCookiesKey"
@@ -113,7 +113,7 @@ public let AVURLAssetAllowsExpensiveNetworkAccessKey = "AVURLAssetAllowsExpensiv
 public let AVURLAssetAllowsConstrainedNetworkAccessKey = "AVURLAssetAllowsConstrainedNetworkAccessKey"
 /// The `User-Agent` of `http(s)` requests (`String`).
 public let AVURLAssetHTTPUserAgentKey = "AVURLAssetHTTPUserAgentKey"
-/// A media type that replaces the one of the server (`String`).
+/// A media type that overrides the server's (`String`).
 public let AVURLAssetOverrideMIMETypeKey = "AVURLAssetOverrideMIMETypeKey"
 /// The initiator of the requests, for the system's privacy report (`Int`).
 public let AVURLAssetURLRequestAttributionKey = "AVURLAssetURLRequestAttributionKey"

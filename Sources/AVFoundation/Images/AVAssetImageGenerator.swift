@@ -1,24 +1,26 @@
 public import Foundation
 import Synchronization
 
-/// Receives each image: the requested time, the image, its actual time, the result, and the error if it failed.
+/// A handler that receives the result of each image: the requested time, the image, its actual time, the result, and
+/// the error.
 public typealias AVAssetImageGeneratorCompletionHandler =
     @Sendable (
         CMTime, CGImage?, CMTime, AVAssetImageGenerator.Result, (any Error)?
     ) -> Void
 
-/// A generator of images of a video at given times, for example for a preview.
+/// A generator of still images of a video at given times, for example for a preview.
 ///
 /// The bytes are loaded as for a player: through the delegate of the asset's loader, or by libmpv itself. Images are
-/// generated one after another, and the media stays open while requests are waiting. Request several at once. A changed
-/// property affects later requests only. Handlers are called one at a time, on a queue of the generator.
+/// generated one after another, and the media stays open while requests are waiting. Therefore, request several images
+/// at once. A changed property applies only to later requests. Handlers are called one at a time, on a queue of the
+/// generator.
 ///
 /// Errors are `AVError`s, or the error of the asset's loader:
 ///
-/// - `noImageAtTime`, also for a time past the end
+/// - `noImageAtTime`, including times past the end
 /// - `noSourceTrack` for media without video
 /// - `decodeFailed`
-/// - `operationNotSupportedForAsset` for media without seeking
+/// - `operationNotSupportedForAsset` for media that is not seekable
 /// - `failedToLoadMediaData` if an image takes more than two minutes
 /// - `operationCancelled`
 open class AVAssetImageGenerator: NSObject {
@@ -45,29 +47,29 @@ open class AVAssetImageGenerator: NSObject {
         super.init()
     }
 
-    /// The size into which images must fit, in pixels. A side of 0, the default, is not limited. Images are never
-    /// enlarged, and keep their aspect ratio.
+    /// The maximum size of images, in pixels. A side of 0, the default, is not limited. Images are never enlarged, and
+    /// retain their aspect ratio.
     open var maximumSize: CGSize {
         get { settings.withLock { $0.maximumSize } }
         set { settings.withLock { $0.maximumSize = newValue } }
     }
 
-    /// The time by which an image may precede the requested time; unlimited by default.
+    /// The time by which an image may precede the requested time. By default, it is not limited.
     ///
-    /// If this and ``requestedTimeToleranceAfter`` are zero, the image is the one shown at the time. Finding it may
-    /// take more decoding.
+    /// If this and ``requestedTimeToleranceAfter`` are zero, the result is the image shown at the requested time. This
+    /// may require more decoding.
     open var requestedTimeToleranceBefore: CMTime {
         get { settings.withLock { $0.toleranceBefore } }
         set { settings.withLock { $0.toleranceBefore = newValue } }
     }
 
-    /// The time by which an image may follow the requested time; unlimited by default.
+    /// The time by which an image may follow the requested time. By default, it is not limited.
     open var requestedTimeToleranceAfter: CMTime {
         get { settings.withLock { $0.toleranceAfter } }
         set { settings.withLock { $0.toleranceAfter = newValue } }
     }
 
-    /// Whether images are rotated as the media specifies, in steps of 90 degrees; false by default.
+    /// Whether images are rotated as the media specifies, in steps of 90 degrees. The default is `false`.
     open var appliesPreferredTrackTransform: Bool {
         get { settings.withLock { $0.isRotated } }
         set { settings.withLock { $0.isRotated = newValue } }
@@ -93,7 +95,8 @@ open class AVAssetImageGenerator: NSObject {
         return (generated.image, generated.time)
     }
 
-    /// Generates the image at a time, and blocks the thread until it is done. Deprecated by Apple for that reason.
+    /// Generates the image at a time, and blocks the thread until it is available. Apple has deprecated it for this
+    /// reason.
     ///
     /// - Parameter actualTime: Receives the actual time of the image.
     @available(*, deprecated, message: "Use image(at:) or generateCGImageAsynchronously(for:completionHandler:)")
@@ -101,7 +104,8 @@ open class AVAssetImageGenerator: NSObject {
         try waitForImage(at: requestedTime, actualTime: actualTime)
     }
 
-    /// Equivalent to ``copyCGImage(at:actualTime:)`` without its deprecation, for the module's own tests.
+    /// Generates an image like ``copyCGImage(at:actualTime:)``, but without the deprecation, for the module's own
+    /// tests.
     final func waitForImage(at requestedTime: CMTime, actualTime: UnsafeMutablePointer<CMTime>?) throws -> CGImage {
         let outcome = ImageOutcome()
         let isThere = DispatchSemaphore(value: 0)
@@ -117,7 +121,7 @@ open class AVAssetImageGenerator: NSObject {
         return generated.image
     }
 
-    /// Generates an image. The handler receives it with its actual time, or the error.
+    /// Generates an image, and passes it to the handler with its actual time, or passes the error.
     open func generateCGImageAsynchronously(
         for requestedTime: CMTime,
         completionHandler handler: @escaping @Sendable (CGImage?, CMTime, (any Error)?) -> Void
@@ -132,7 +136,7 @@ open class AVAssetImageGenerator: NSObject {
         ])
     }
 
-    /// Generates an image for each time in the `NSValue`s, and calls the handler for each.
+    /// Generates an image for each time in the `NSValue`s, and calls the handler once for each.
     open func generateCGImagesAsynchronously(
         forTimes requestedTimes: [NSValue], completionHandler handler: @escaping AVAssetImageGeneratorCompletionHandler
     ) {
@@ -163,7 +167,7 @@ open class AVAssetImageGenerator: NSObject {
 }
 
 extension AVAssetImageGenerator {
-    /// Returns the images at several times, in order. They are generated while they are read, at most one ahead.
+    /// Returns the images at several times, in order. They are generated while they are read, at most one in advance.
     ///
     /// Cancelling the reading task, or releasing the sequence, cancels unfinished images.
     public func images(for times: [CMTime]) -> Images {
@@ -216,7 +220,7 @@ extension AVAssetImageGenerator {
         /// The sequence itself, because its images can be read only once.
         public func makeAsyncIterator() -> Images { self }
 
-        /// The next image; `nil` after the last.
+        /// Returns the next result, or `nil` after the last one.
         public mutating func next() async -> Element? { await series.next() }
     }
 }
@@ -231,7 +235,7 @@ final class ImageSeries: Sendable {
     private struct State {
         var times: ArraySlice<CMTime>
         var pending: [Pending] = []
-        /// Whether a request was cancelled. If so, all later requests are.
+        /// Whether a request was cancelled. In that case, all later requests are cancelled, too.
         var isCancelled = false
     }
 

@@ -5,14 +5,14 @@ public import Foundation
 
 /// An image in memory: its size and its pixels.
 ///
-/// This type replaces CoreGraphics' `CGImage` for reading pixels. It can't be drawn and has no color space. The colors
+/// This type replaces CoreGraphics' `CGImage` for reading pixels. It cannot be drawn and has no color space. The colors
 /// are those that a screen expects (sRGB, or BT.709 as decoded).
 public final class CGImage: Sendable {
     /// The number of pixels in a row.
     public let width: Int
     /// The number of rows.
     public let height: Int
-    /// The number of bytes from the start of a row to the start of the next; at least ``width`` times 4.
+    /// The number of bytes from the start of a row to the start of the next one, at least four times ``width``.
     public let bytesPerRow: Int
     /// The pixels, with the top row first.
     public let dataProvider: CGDataProvider?
@@ -42,7 +42,8 @@ public final class CGDataProvider: Sendable {
 
 /// The layout of a pixel, with CoreGraphics' numbers.
 ///
-/// The lowest five bits give the position of the alpha component. The value 6 means an unused first byte without alpha.
+/// The lowest five bits specify the position of the alpha component. The value 6 means no alpha, with an unused first
+/// byte.
 public struct CGBitmapInfo: OptionSet, Sendable, Hashable {
     /// CoreGraphics' number.
     public let rawValue: UInt32
@@ -70,11 +71,11 @@ extension Picture {
         return averaged(width: side(box.width, width, scale), height: side(box.height, height, scale)) ?? self
     }
 
-    /// Each pixel is the average of the pixels that it replaces.
+    /// Returns the image scaled to a size. Each pixel is the average of the pixels that it replaces.
     private func averaged(width newWidth: Int, height newHeight: Int) -> Picture? {
         let newBytesPerRow = newWidth * Self.bytesPerPixel
         var target = Data(count: newBytesPerRow * newHeight)
-        // The start of each column, and the end of the last one.
+        // The start of each column, followed by the end of the last one.
         let columns: [Int] = (0...newWidth).map { $0 * width / newWidth }
         target.withUnsafeMutableBytes { (target: UnsafeMutableRawBufferPointer) in
             data.withUnsafeBytes { (source: UnsafeRawBufferPointer) in

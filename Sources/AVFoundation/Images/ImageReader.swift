@@ -1,6 +1,6 @@
 import Foundation
 
-/// Media opened for images: one libmpv handle, paused, without sound. One task may use it at a time.
+/// Media opened for images by one paused libmpv handle, without sound. One task may use it at a time.
 final class ImageReader {
     let playback: ItemPlayback
     let isRotated: Bool
@@ -8,9 +8,9 @@ final class ImageReader {
     private var events: AsyncStream<PlaybackEvent>.Iterator
     private var seeks: UInt64 = 0
 
-    /// Starts to open the asset.
+    /// Starts opening the asset.
     ///
-    /// - Throws: The error if libmpv can't be started.
+    /// - Throws: An error if libmpv cannot be started.
     init(_ asset: AVURLAsset?, isRotated: Bool) throws {
         guard let asset, let source = AVPlayerItem.source(of: asset) else {
             throw AVError(.operationNotSupportedForAsset)
@@ -48,7 +48,7 @@ final class ImageReader {
             switch search.evaluate(found) {
             case .go: continue
             case .take:
-                // The search accepts no result without them.
+                // The search accepts no result without both of them.
                 guard let picture = found.picture, let seconds = found.seconds else { throw AVError(.unknown) }
                 return (picture, max(0, seconds))
             case .fail(let code):
@@ -60,7 +60,7 @@ final class ImageReader {
         }
     }
 
-    /// Closes the media. On return, all its resources are released.
+    /// Closes the media, and returns after all its resources are released.
     func close() async {
         playback.shutDown(cancelling: true)
         await item.playbacks.waitUntilNone()
@@ -98,14 +98,14 @@ final class ImageReader {
     }
 }
 
-/// The search for the image at a time: which seeks to make, and whether their results fit.
+/// The search for the image at a time: it decides which seeks to perform, and whether their results fit.
 ///
-/// It only makes decisions. A seek to a key frame is cheapest and suffices within the tolerances. An exact seek decodes
+/// It only makes decisions. A seek to a key frame is fastest and suffices within the tolerances. An exact seek decodes
 /// from the key frame before the time, and shows the first image that starts at the time or later. The image shown at
 /// the time may then be the previous one. Without an index, an exact seek may end too late. It is then sent again with
 /// an earlier start for the demuxer. Times are in seconds.
 struct ImageSearch: Sendable, Equatable {
-    /// A seek to make.
+    /// The next seek.
     enum Step: Sendable, Equatable {
         case keyFrame
         case exact(secondsEarlier: Double)
@@ -125,9 +125,9 @@ struct ImageSearch: Sendable, Equatable {
     private let earliest: Double
     private let latest: Double
     private(set) var step: Step
-    /// The start of the image after the wanted one, as an exact seek found it.
+    /// The start of the image after the requested one, as found by an exact seek.
     private var next: Double?
-    /// The time by which the last exact seek started early on purpose.
+    /// The number of seconds by which the last exact seek deliberately started early.
     private var lastSecondsEarlier: Double?
 
     /// libmpv accepts an image that starts slightly before the time.
@@ -136,12 +136,14 @@ struct ImageSearch: Sendable, Equatable {
     private static let lateSlack = 0.001
     private static let secondsEarlier = [0.0, 2, 10, 30]
 
+    /// Creates a search.
+    ///
     /// - Parameters:
-    ///   - time: The time. No image exists for NaN.
-    ///   - before: The time by which the image may precede it; a negative value or NaN counts as 0.
-    ///   - after: The time by which the image may follow it.
+    ///   - time: The requested time. There is no image for NaN.
+    ///   - before: The time by which the image may precede `time`. A negative value or NaN is treated as 0.
+    ///   - after: The time by which the image may follow `time`.
     ///   - duration: The duration of the media, if known.
-    /// - Returns: `nil` if there is no image at such times.
+    /// - Returns: `nil` if there can be no image at such times.
     init?(time: Double, before: Double, after: Double, duration: Double?) {
         guard time.isFinite else { return nil }
         let end = duration.map { $0 > 0 ? $0 : .infinity } ?? .infinity
@@ -154,7 +156,7 @@ struct ImageSearch: Sendable, Equatable {
         if case .exact(let seconds) = step { lastSecondsEarlier = seconds }
     }
 
-    /// Decides what to do with the result of the step.
+    /// Decides how to continue after a step, based on its result.
     mutating func evaluate(_ found: Snapshot) -> Decision {
         guard found.picture != nil, !found.isAtEnd, let begin = found.seconds else {
             return earlier(orFailWith: found.picture == nil ? .decodeFailed : .noImageAtTime)
@@ -186,7 +188,7 @@ struct ImageSearch: Sendable, Equatable {
     }
 
     private mutating func earlier(orFailWith code: AVError.Code) -> Decision {
-        // A seek that started at the start of the media can't start earlier.
+        // A seek from the start of the media cannot start earlier.
         guard lastSecondsEarlier.map({ $0 < target }) ?? true,
             let seconds = Self.secondsEarlier.first(where: { $0 > lastSecondsEarlier ?? -1 })
         else { return .fail(code) }

@@ -2,10 +2,10 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// The requested images of a generator, generated one after another by one libmpv handle. The handle is closed when no
-/// request is left.
+/// The queue of a generator's image requests, which one libmpv handle serves one after another. The handle is closed
+/// when the queue is empty.
 ///
-/// It runs on a queue of its own, so that a thread of Swift's pool may wait for an image.
+/// It runs on its own dispatch queue, so that a thread of Swift's pool may wait for an image.
 final class ImageRequestQueue: Sendable {
     let asset: AVURLAsset?
     private let state = Mutex(State())
@@ -13,9 +13,9 @@ final class ImageRequestQueue: Sendable {
 
     private struct State {
         var waiting: [ImageRequest] = []
-        /// The request that is being served; `nil` after it was cancelled.
+        /// The current request, or `nil` after it was cancelled.
         var current: ImageRequest?
-        /// The playback that serves it.
+        /// The playback that serves the current request.
         var playback: ItemPlayback?
         var isWorking = false
         var idleWaiters: [CheckedContinuation<Void, Never>] = []
@@ -29,7 +29,7 @@ final class ImageRequestQueue: Sendable {
         let (cancelled, begins) = state.withLock { state -> ([ImageRequest], Bool) in
             var cancelled: [ImageRequest] = []
             for request in requests {
-                // Checked once. A later cancel finds the request in the queue.
+                // It is checked once. A later cancel finds the request in the queue.
                 if request.isCancelled.load(ordering: .sequentiallyConsistent) {
                     cancelled.append(request)
                 } else {
@@ -52,7 +52,7 @@ final class ImageRequestQueue: Sendable {
         end(with: AVError(.operationCancelled)) { _ in true }
     }
 
-    /// Waits until no request is left and no handle is open.
+    /// Waits until the queue is empty and no handle is open.
     func waitUntilIdle() async {
         await withCheckedContinuation { continuation in
             let isIdle = state.withLock { state in
@@ -63,7 +63,7 @@ final class ImageRequestQueue: Sendable {
         }
     }
 
-    /// Fails the waiting requests, and closes the playback of the request that is being served.
+    /// Fails the matching requests, and closes the playback if the current request matches.
     private func end(with error: AVError, _ isMeant: (ImageRequest) -> Bool) {
         let (ended, playback) = state.withLock { state -> ([ImageRequest], ItemPlayback?) in
             let waiting = state.waiting.filter(isMeant)
@@ -174,7 +174,7 @@ final class ImageRequest: Sendable {
     typealias Handler = @Sendable (Result<GeneratedImage, any Error>) -> Void
 
     struct Settings: Sendable {
-        /// In pixels. A side of 0 is not limited.
+        /// The maximum size, in pixels. A side of 0 is not limited.
         var maximumSize = CGSize.zero
         /// The times by which the image may precede and follow the requested time.
         var toleranceBefore = CMTime.positiveInfinity
@@ -187,7 +187,8 @@ final class ImageRequest: Sendable {
     let time: CMTime
     let settings: Settings
     let handler: Handler
-    /// Set before the queue is informed, so that a request that is not in it yet never enters it.
+    /// Whether the request is cancelled. It is set before the queue is informed, so that a request that is not yet in
+    /// the queue never enters it.
     let isCancelled = Atomic(false)
 
     init(_ time: CMTime, _ settings: Settings, _ handler: @escaping Handler) {
@@ -212,7 +213,7 @@ final class ImageOutcome: Sendable {
 
     private let state = Mutex(State())
 
-    /// The result; `nil` before the request is served.
+    /// The result, or `nil` before the request is served.
     var result: Result<GeneratedImage, any Error>? { state.withLock { $0.result } }
 
     func set(_ result: Result<GeneratedImage, any Error>) {

@@ -5,10 +5,10 @@ public import Foundation
 public import FoundationNetworking
 #endif
 
-/// An object that requests the bytes of an asset from its delegate if the player can't load the asset's URL itself.
+/// An object that requests an asset's bytes from its delegate if the player itself cannot load the asset's URL.
 ///
-/// It belongs to one ``AVURLAsset``. The delegate is held weakly and called only on its queue. It may respond from any
-/// thread.
+/// It belongs to one ``AVURLAsset``. It references the delegate weakly, and calls it only on the delegate's queue. The
+/// delegate may respond from any thread.
 open class AVAssetResourceLoader: NSObject {
     let core: ResourceLoaderCore
 
@@ -19,89 +19,90 @@ open class AVAssetResourceLoader: NSObject {
 
     /// Sets the delegate that serves loading requests, and its queue.
     ///
-    /// - Parameter delegateQueue: The queue, which should be serial and not the main queue. `nil` uses a queue of the
-    ///   loader.
+    /// - Parameter delegateQueue: The queue, which should be serial and not the main queue. With `nil`, the loader uses
+    ///   its own queue.
     open func setDelegate(_ delegate: (any AVAssetResourceLoaderDelegate)?, queue delegateQueue: DispatchQueue?) {
         core.setDelegate(delegate, queue: delegateQueue)
     }
 
-    /// The delegate that serves loading requests; `nil` after it was released.
+    /// The delegate that serves loading requests, or `nil` after it was released.
     open weak var delegate: (any AVAssetResourceLoaderDelegate)? { core.delegate }
 
     /// The queue of the delegate.
     open var delegateQueue: DispatchQueue? { core.delegateQueue }
 
-    /// Whether keys are loaded before they are needed. It is stored without effect here.
+    /// Whether keys are loaded before they are needed. The value has no effect here.
     open var preloadsEligibleContentKeys: Bool {
         get { core.preloadsEligibleContentKeys }
         set { core.preloadsEligibleContentKeys = newValue }
     }
 
-    /// Whether common media client data is sent as HTTP headers. It is stored without effect here.
+    /// Whether common media client data is sent as HTTP headers. The value has no effect here.
     open var sendsCommonMediaClientDataAsHTTPHeaders: Bool {
         get { core.sendsCommonMediaClientDataAsHTTPHeaders }
         set { core.sendsCommonMediaClientDataAsHTTPHeaders = newValue }
     }
 }
 
-/// An object that delivers the bytes that a player can't load itself.
+/// An object that delivers the bytes that a player itself cannot load.
 ///
-/// Apple's protocol has optional Objective-C methods. Here they are requirements with default implementations, which
-/// conforming types meet with the same source.
+/// Apple's protocol has optional Objective-C methods. Here, they are requirements with default implementations, so
+/// conforming types need no changes.
 public protocol AVAssetResourceLoaderDelegate: NSObjectProtocol {
-    /// The player requests information, bytes, or both. Return true to finish the request later and hold it until then.
-    /// With false, loading fails. Another request may follow before this one is finished.
+    /// Called when the player requests information, bytes, or both. Return `true` to finish the request later, and
+    /// retain it until then. If you return `false`, loading fails. Another request may follow before this one is
+    /// finished.
     func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader,
         shouldWaitForLoadingOfRequestedResource loadingRequest: AVAssetResourceLoadingRequest
     ) -> Bool
 
-    /// A loaded resource expires soon and has to be loaded again. This method is never called here.
+    /// Called when a loaded resource expires soon and must be loaded again. It is never called here.
     func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader,
         shouldWaitForRenewalOfRequestedResource renewalRequest: AVAssetResourceRenewalRequest
     ) -> Bool
 
-    /// The player no longer needs a request, for example after a seek. Do not use the request afterwards.
+    /// Called when the player no longer needs a request, for example after a seek. Do not use the request afterwards.
     func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader, didCancel loadingRequest: AVAssetResourceLoadingRequest)
 
-    /// A server requires credentials. This method is never called here.
+    /// Called when a server requires credentials. It is never called here.
     func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader,
         shouldWaitForResponseTo authenticationChallenge: URLAuthenticationChallenge
     ) -> Bool
 
-    /// The credentials are no longer needed. This method is never called here.
+    /// Called when the credentials are no longer needed. It is never called here.
     func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader, didCancel authenticationChallenge: URLAuthenticationChallenge)
 }
 
 extension AVAssetResourceLoaderDelegate {
-    /// Serves no request.
+    /// Rejects the request.
     public func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader,
         shouldWaitForLoadingOfRequestedResource loadingRequest: AVAssetResourceLoadingRequest
     ) -> Bool { false }
 
-    /// Renews nothing.
+    /// Rejects the renewal.
     public func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader,
         shouldWaitForRenewalOfRequestedResource renewalRequest: AVAssetResourceRenewalRequest
     ) -> Bool { false }
 
-    /// Ignores the cancel.
+    /// Ignores the cancellation.
     public func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader, didCancel loadingRequest: AVAssetResourceLoadingRequest
     ) {}
 
-    /// Responds to no challenge.
+    /// Rejects the challenge.
     public func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader,
         shouldWaitForResponseTo authenticationChallenge: URLAuthenticationChallenge
     ) -> Bool { false }
 
-    /// Ignores the cancel.
+    /// Ignores the cancellation.
     public func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader, didCancel authenticationChallenge: URLAuthenticationChallenge
     ) {}
@@ -115,9 +116,9 @@ extension AVAssetResourceLoader {
     package struct LoggedRequest: Sendable, Equatable {
         /// The kind of request.
         package enum Kind: String, Sendable, Equatable {
-            /// Type and length, with a probe of two bytes whose data is not used.
+            /// A request for type and length, with a probe of two bytes whose data is not used.
             case contentInformation
-            /// Bytes of the resource.
+            /// A request for bytes of the resource.
             case data
         }
 
@@ -127,40 +128,40 @@ extension AVAssetResourceLoader {
         package let kind: Kind
         /// The first requested byte.
         package let offset: Int64
-        /// The number of requested bytes; `nil` if the player did not know the length of the resource.
+        /// The number of requested bytes, or `nil` if the player did not know the length of the resource.
         package let length: Int64?
         /// Whether the request extends to the end of the resource, regardless of ``length``.
         package let toEnd: Bool
-        /// The number of accepted bytes, without those after a cancel or beyond the length.
+        /// The number of accepted bytes. It does not include bytes after a cancellation or beyond the requested length.
         package internal(set) var bytes: Int64 = 0
         /// Whether the player cancelled the request.
         package internal(set) var isCancelled = false
         /// Whether the delegate finished the request, with or without an error.
         package internal(set) var isFinished = false
-        /// The delegate's error, if it failed.
+        /// The delegate's error, if the request failed.
         package internal(set) var errorDescription: String?
     }
 
-    /// A violation of Apple's contract by a delegate. Linux only; Apple's AVFoundation crashes, stalls or plays wrongly
-    /// instead.
+    /// A violation of Apple's contract by a delegate. Linux only; Apple's AVFoundation crashes, stalls or plays
+    /// incorrectly instead.
     package struct ContractViolation: Sendable, Equatable, CustomStringConvertible {
         /// The violated rule.
         package enum Kind: String, Sendable, Equatable, CaseIterable {
-            /// Data after the cancel was delivered.
+            /// Data after the cancellation was delivered to the delegate.
             case respondAfterCancel
             /// Data after the request was finished.
             case respondAfterFinish
-            /// A finish after the cancel was delivered.
+            /// A finish after the cancellation was delivered to the delegate.
             case finishAfterCancel
             /// A second finish.
             case finishedTwice
-            /// A finish with fewer bytes than requested, which the player takes for the end of the resource.
+            /// A finish with fewer bytes than requested, which the player interprets as the end of the resource.
             case shortFinish
             /// More bytes than requested. The excess is discarded.
             case moreThanRequested
             /// A content type that is not allowed.
             case contentTypeNotAllowed
-            /// Data before the content information was filled in.
+            /// Data before the content information was provided.
             case dataBeforeInformation
             /// A finished information request without information.
             case finishedWithoutInformation
@@ -175,18 +176,18 @@ extension AVAssetResourceLoader {
         /// The current offset of the request at that time.
         package let offset: Int64
 
-        /// One line for the message of a test.
+        /// One line for the failure message of a test.
         package var description: String { "\(kind.rawValue) (request \(requestID), at byte \(offset))" }
     }
 
-    /// All loading requests of the asset, oldest first. Linux only. Any thread may read it.
+    /// All loading requests of the asset, oldest first. Linux only. It may be read from any thread.
     package var requestLog: [LoggedRequest] { core.requestLog }
 
-    /// All violations of the contract by the delegate, oldest first. Linux only. Any thread may read it.
+    /// All violations of the contract by the delegate, oldest first. Linux only. It may be read from any thread.
     package var contractViolations: [ContractViolation] { core.violations }
 
-    /// The content types that later requests allow; `nil` for all. Linux only, for tests. Apple's AVFoundation chooses
-    /// them.
+    /// The content types that later requests allow, or `nil` for all. Linux only, for tests. Apple's AVFoundation
+    /// chooses them itself.
     package var allowedContentTypes: [String]? {
         get { core.allowedContentTypes }
         set { core.allowedContentTypes = newValue }

@@ -6,21 +6,21 @@ public import FoundationNetworking
 
 /// One request of the player for information about a resource, for bytes of it, or for both.
 ///
-/// Only a resource loader creates requests. Two are equal only if they are the same object, so a request can be a
-/// dictionary key. A delegate that accepts a request must finish it once, unless it is cancelled before.
+/// Only a resource loader creates requests. Two requests are equal only if they are the same object, so a request can
+/// be a dictionary key. A delegate that accepts a request must finish it once, unless it is cancelled before.
 open class AVAssetResourceLoadingRequest: NSObject {
     /// The URL of the resource. Its headers have no meaning.
     public let request: URLRequest
     /// The initiator of the request.
     public let requestor = AVAssetResourceLoadingRequestor()
-    /// The type and length to fill in; `nil` if only bytes are requested.
+    /// The type and length to provide, or `nil` if only bytes are requested.
     public let contentInformationRequest: AVAssetResourceLoadingContentInformationRequest?
-    /// The receiver of bytes; `nil` if only information is requested.
+    /// The receiver of bytes, or `nil` if only information is requested.
     public let dataRequest: AVAssetResourceLoadingDataRequest?
-    /// A response of the server. It is stored without effect here.
+    /// The server's response. It has no effect here.
     @NSCopying open var response: URLResponse?
-    /// Another URL to load from. It is not followed here, and loading fails, as with Apple's class for schemes other
-    /// than HTTP.
+    /// Another URL to load from. Here, it is not followed, and loading fails. Apple's class behaves in this way for
+    /// schemes other than HTTP.
     open var redirect: URLRequest?
 
     let record: LoadingRequestRecord
@@ -42,11 +42,11 @@ open class AVAssetResourceLoadingRequest: NSObject {
     /// Whether the delegate has finished the request.
     open var isFinished: Bool { record.phase == .finished }
 
-    /// Whether the player has cancelled the request. It is true just before the delegate is informed.
+    /// Whether the player has cancelled the request. It becomes `true` just before the delegate is informed.
     open var isCancelled: Bool { record.phase == .cancelled }
 
-    /// Finishes the request after all bytes. With fewer bytes than requested, the player assumes that the resource ends
-    /// there.
+    /// Finishes the request after all bytes. If fewer bytes than requested were delivered, the player assumes that the
+    /// resource ends there.
     open func finishLoading() {
         // Redirects are not followed here. The error contains the target.
         let error = redirect.map { redirect in
@@ -55,16 +55,16 @@ open class AVAssetResourceLoadingRequest: NSObject {
         record.finish(with: error, isRedirect: redirect != nil, information: contentInformationRequest?.information)
     }
 
-    /// Fails the request; with `nil`, equals ``finishLoading()``.
+    /// Fails the request with an error. With `nil`, it is equivalent to ``finishLoading()``.
     open func finishLoading(with error: (any Error)?) {
         guard let error else { return finishLoading() }
         record.finish(with: error, information: nil)
     }
 }
 
-/// The type and length of a resource, which a delegate fills in.
+/// The type and length of a resource, which a delegate provides.
 ///
-/// Fill it in before the first bytes. Like Apple's class, it has no lock, so use it from one thread at a time.
+/// Provide them before the first bytes. Like Apple's class, it has no lock, so use it from one thread at a time.
 open class AVAssetResourceLoadingContentInformationRequest: NSObject {
     private let record: LoadingRequestRecord
 
@@ -74,31 +74,33 @@ open class AVAssetResourceLoadingContentInformationRequest: NSObject {
         super.init()
     }
 
-    /// The uniform type identifier of the resource, such as `public.mp3`; one of ``allowedContentTypes`` if given.
+    /// The uniform type identifier of the resource, such as `public.mp3`. It must be in ``allowedContentTypes``, if
+    /// they are set.
     open var contentType: String? {
         didSet { record.informationFilledIn() }
     }
 
-    /// The playable types; `nil` for no limit.
+    /// The playable types, or `nil` for no restriction.
     public let allowedContentTypes: [String]?
 
     /// The length of the resource in bytes. 0 or less means unknown.
     ///
-    /// Apple's AVFoundation fails such an item (−11829, −11849). Here it plays, so that a source without a length can
-    /// be tried.
+    /// Apple's AVFoundation fails such an item (−11829, −11849). Here it plays, so that sources without a length can be
+    /// tested.
     open var contentLength: Int64 = 0 {
         didSet { record.informationFilledIn() }
     }
 
-    /// Whether any range can be requested. Otherwise, there is one request for the whole resource, and no seeking.
+    /// Whether any range can be requested. Otherwise, there is one request for the whole resource, and seeking is not
+    /// possible.
     open var isByteRangeAccessSupported = false {
         didSet { record.informationFilledIn() }
     }
 
-    /// The time at which the loaded resource expires. It is stored without effect here.
+    /// The time at which the loaded resource expires. It has no effect here.
     open var renewalDate: Date?
 
-    /// Whether every byte is available immediately, as from a file. It is stored without effect here.
+    /// Whether every byte is available immediately, as from a file. It has no effect here.
     open var isEntireLengthAvailableOnDemand = false
 
     var information: ContentInformation {
@@ -108,17 +110,17 @@ open class AVAssetResourceLoadingContentInformationRequest: NSObject {
     }
 }
 
-/// The type and length of a resource, as the delegate filled them in.
+/// The type and length of a resource, as the delegate provided them.
 struct ContentInformation: Sendable, Equatable {
     /// A uniform type identifier.
     var contentType: String?
-    /// The length in bytes; `nil` if unknown.
+    /// The length in bytes, or `nil` if it is unknown.
     var contentLength: Int64?
     /// Whether a request may start at any offset.
     var isByteRangeAccessSupported: Bool
 }
 
-/// The receiver of a resource's bytes, which a delegate delivers in order, as they become available.
+/// The receiver of a resource's bytes, which a delegate delivers in order as they become available.
 open class AVAssetResourceLoadingDataRequest: NSObject {
     private let record: LoadingRequestRecord
 
@@ -130,23 +132,24 @@ open class AVAssetResourceLoadingDataRequest: NSObject {
     /// The first requested byte.
     open var requestedOffset: Int64 { record.requestedOffset }
 
-    /// The number of requested bytes; `Int.max` if the player does not know the length of the resource.
+    /// The number of requested bytes, or `Int.max` if the player does not know the length of the resource.
     ///
-    /// A sum with ``requestedOffset`` may overflow. Ignore it if ``requestsAllDataToEndOfResource`` is true.
+    /// The sum with ``requestedOffset`` may overflow. Ignore this value if ``requestsAllDataToEndOfResource`` is
+    /// `true`.
     open var requestedLength: Int { record.requestedLength.map { Int(clamping: $0) } ?? .max }
 
-    /// Whether all bytes from ``requestedOffset`` are requested, until the end, an error or a cancel.
+    /// Whether all bytes from ``requestedOffset`` on are requested, until the end, an error or a cancellation.
     open var requestsAllDataToEndOfResource: Bool { record.toEnd }
 
-    /// The offset of the next byte to deliver; ``requestedOffset`` at first.
+    /// The offset of the next byte to deliver. Initially, it is ``requestedOffset``.
     ///
     /// Apple does not document its value before the first byte, and some adapters expect 0; see
     /// ``ResourceLoaderDriver``.
     open var currentOffset: Int64 { record.currentOffset }
 
-    /// Delivers the next bytes. May be called several times, from any thread, one call at a time.
+    /// Delivers the next bytes. It may be called several times, from any thread, one call at a time.
     ///
-    /// The data may be held for a long time, so do not modify its storage afterwards.
+    /// The data may be retained for a long time, so do not modify its storage afterwards.
     open func respond(with data: Data) {
         record.respond(with: data)
     }
@@ -154,7 +157,7 @@ open class AVAssetResourceLoadingDataRequest: NSObject {
 
 /// The initiator of a loading request.
 open class AVAssetResourceLoadingRequestor: NSObject {
-    /// Whether reports of expired sessions are given; always false here.
+    /// Whether the requestor provides reports of expired sessions, which is always `false` here.
     open var providesExpiredSessionReports: Bool { false }
 
     override init() {

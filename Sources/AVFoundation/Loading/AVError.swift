@@ -3,25 +3,25 @@
 
 public import Foundation
 
-/// The reason why media can't be played, with AVFoundation's codes.
+/// An error with AVFoundation's codes that states why media cannot be played.
 public struct AVError: CustomNSError, LocalizedError, Hashable, Sendable {
-    /// The reasons that are used here, with Apple's numbers.
+    /// The codes that are used here, with Apple's numbers.
     public enum Code: Int, Sendable, Hashable, CaseIterable {
-        /// Another reason.
+        /// An unknown error.
         case unknown = -11800
-        /// The player's services have ended.
+        /// The player's services are no longer available.
         case mediaServicesWereReset = -11819
-        /// The bytes don't follow their format.
+        /// The bytes violate the media format.
         case fileFailedToParse = -11829
-        /// The format can't be played.
+        /// The media format cannot be played.
         case fileFormatNotRecognized = -11828
-        /// The bytes contradict each other.
+        /// The bytes are inconsistent.
         case contentIsUnavailable = -11863
         /// There is no image at that time.
         case noImageAtTime = -11832
         /// There is no track of the required kind.
         case noSourceTrack = -11869
-        /// The video can't be decoded.
+        /// The video cannot be decoded.
         case decodeFailed = -11821
         /// The media does not support the operation.
         case operationNotSupportedForAsset = -11838
@@ -31,11 +31,11 @@ public struct AVError: CustomNSError, LocalizedError, Hashable, Sendable {
         case operationCancelled = -11878
     }
 
-    /// The reason.
+    /// The code of the error.
     public let code: Code
     private let detail: String?
 
-    /// Creates an error for a reason.
+    /// Creates an error with a code.
     public init(_ code: Code) {
         self.init(code, detail: nil)
     }
@@ -47,11 +47,11 @@ public struct AVError: CustomNSError, LocalizedError, Hashable, Sendable {
 
     /// `AVFoundationErrorDomain`.
     public static var errorDomain: String { AVFoundationErrorDomain }
-    /// Apple's number.
+    /// The code as Apple's number.
     public var errorCode: Int { code.rawValue }
-    /// The sentence, under the key at which Foundation looks for the description of a `CustomNSError`.
+    /// The description, under the key that Foundation uses for the description of a `CustomNSError`.
     public var errorUserInfo: [String: Any] { [NSLocalizedDescriptionKey: errorDescription ?? ""] }
-    /// One sentence, with libmpv's message if there is one.
+    /// A sentence that describes the error, with libmpv's message if there is one.
     public var errorDescription: String? {
         let reason =
             switch code {

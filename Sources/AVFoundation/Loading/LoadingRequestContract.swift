@@ -1,8 +1,8 @@
 import Foundation
 
-/// The rules for a resource loader's delegate about one loading request, and the violations of them.
+/// The rules that a resource loader's delegate must follow for one loading request, and the detection of violations.
 ///
-/// It only makes decisions. A ``LoadingRequestRecord`` locks it and performs its actions. Offsets are bytes of the
+/// It only makes decisions. A ``LoadingRequestRecord`` locks it and performs the actions. Offsets are bytes of the
 /// resource.
 ///
 /// Sources: the headers `AVAssetResourceLoader.h` and `AVAssetResourceLoadingRequest.h` of the iOS 16.5 and 18 SDKs.
@@ -30,13 +30,13 @@ struct LoadingRequestContract: Sendable, Equatable {
 
     /// The result of checking a finish.
     struct Finish: Sendable, Equatable {
-        /// Whether this finished the request; false if it was finished before.
+        /// Whether this finished the request. It is `false` if the request was already finished.
         var isFirst: Bool
         var violations: [AVAssetResourceLoader.ContractViolation.Kind] = []
     }
 
     let offset: Int64
-    /// The number of requested bytes; `nil` if the length of the resource is unknown.
+    /// The number of requested bytes, or `nil` if the length of the resource is unknown.
     let length: Int64?
     let asksForInformation: Bool
     private(set) var phase = Phase.made
@@ -58,7 +58,7 @@ struct LoadingRequestContract: Sendable, Equatable {
     /// Whether the delegate still has to finish the request.
     var owesFinish: Bool { phase == .open }
 
-    /// Passes the request to the delegate; returns false if it was cancelled before.
+    /// Passes the request to the delegate. Returns `false` if it was cancelled before.
     mutating func start() -> Bool {
         guard phase == .made else { return false }
         phase = .open
@@ -83,9 +83,9 @@ struct LoadingRequestContract: Sendable, Equatable {
         return delivery
     }
 
-    /// Checks a finish of the delegate, with or without an error.
+    /// Checks a finish by the delegate, with or without an error.
     ///
-    /// A request for information may be finished without a byte, because its two bytes are a probe.
+    /// A request for information may be finished without bytes, because its two bytes are a probe.
     mutating func finish(
         failing: Bool, isRedirect: Bool = false, contentType: String?, allowedContentTypes: [String]?,
         isInformationKnown: Bool
@@ -114,19 +114,19 @@ struct LoadingRequestContract: Sendable, Equatable {
         return finish
     }
 
-    /// Cancels the request; returns false if there is nothing to cancel.
+    /// Cancels the request. Returns `false` if there is nothing to cancel.
     mutating func cancel() -> Bool {
         guard phase == .made || phase == .open || phase == .abandoned else { return false }
         phase = .cancelled
         return true
     }
 
-    /// Abandons the request without a cancel.
+    /// Abandons the request without cancelling it.
     mutating func abandon() {
         if phase == .open || phase == .made { phase = .abandoned }
     }
 
-    /// Handles the release of the last reference; returns true if the player would wait forever.
+    /// Handles the release of the last reference. Returns `true` if the player would wait forever.
     mutating func release() -> Bool {
         guard phase == .open else { return false }
         phase = .finished
@@ -138,8 +138,8 @@ struct LoadingRequestContract: Sendable, Equatable {
 enum LoadingRequestEvent: Sendable {
     /// The next bytes, on the delegate's thread.
     case data(Data)
-    /// The end, with the content information if it was requested.
+    /// The end of the request, with the content information if it was requested.
     case finished(ContentInformation?)
-    /// The error after which no bytes follow. It is not sent after a cancel.
+    /// The error after which no bytes follow. It is not sent after a cancellation.
     case failed(any Error)
 }

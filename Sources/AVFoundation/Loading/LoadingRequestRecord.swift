@@ -2,10 +2,10 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// The player's side of one loading request: creates it, cancels it, and receives its events.
+/// The player's side of one loading request. It creates the request, cancels it, and receives its events.
 ///
-/// The delegate's side is ``AVAssetResourceLoadingRequest``. This object does not retain it, because that is the
-/// delegate's duty. ``LoadingRequestContract`` makes the decisions, and the loader has the log.
+/// The delegate's side is ``AVAssetResourceLoadingRequest``. This object does not retain it, because the delegate must.
+/// ``LoadingRequestContract`` makes the decisions, and the loader has the log.
 final class LoadingRequestRecord: Sendable {
     let core: ResourceLoaderCore
     let url: URL
@@ -22,11 +22,11 @@ final class LoadingRequestRecord: Sendable {
         var contract: LoadingRequestContract
         /// The number in the log, set when the request is passed to the delegate.
         var logID: Int?
-        /// Boxed, because the request belongs to the delegate's side. It is only passed on here.
+        /// A box, because the request belongs to the delegate's side and is only forwarded here.
         var request = WeakRequest()
     }
 
-    /// Creates a request, which ``start()`` logs and passes to the delegate. `receive` is called without a lock.
+    /// Creates a request, which ``start()`` logs and passes to the delegate. `receive` is called while no lock is held.
     init(
         core: ResourceLoaderCore, url: URL, kind: AVAssetResourceLoader.LoggedRequest.Kind, offset: Int64,
         length: Int64?, toEnd: Bool, receive: @escaping @Sendable (LoadingRequestEvent) -> Void

@@ -59,7 +59,7 @@ final class ResourceLoaderCore: Sendable {
         set { state.withLock { $0.startsAtZero = newValue } }
     }
 
-    /// The amounts that the player's streams request and hold.
+    /// The policy for requesting and buffering bytes in the player's streams.
     var policy: LoadingPolicy {
         get { state.withLock { $0.policy } }
         set { state.withLock { $0.policy = newValue } }
@@ -67,14 +67,14 @@ final class ResourceLoaderCore: Sendable {
 
     // MARK: The delegate
 
-    /// Runs `body` with the delegate on the calling thread, which must be the delegate's queue; returns `nil` without a
-    /// delegate.
+    /// Runs `body` with the delegate on the calling thread, which must be on the delegate's queue. Returns `nil` if
+    /// there is no delegate.
     func askDelegate(
         _ body: (AVAssetResourceLoader, any AVAssetResourceLoaderDelegate) -> Bool
     ) -> Bool? {
         guard let delegate else { return nil }
-        // The asset's own loader if it exists. A delegate that outlives its asset receives another loader with the same
-        // core.
+        // This is the asset's own loader if it exists. A delegate that outlives its asset receives another loader with
+        // the same core.
         let loader = state.withLock { $0.loader }.value ?? AVAssetResourceLoader(core: self)
         return body(loader, delegate)
     }
@@ -136,7 +136,7 @@ private struct WeakRecord: Sendable {
 
 /// A weak reference to a delegate.
 ///
-/// `@unchecked`: the delegate is called only on its own queue, as Apple's contract requires. Elsewhere, it is only
+/// `@unchecked`: the delegate is called only on its own queue, as Apple's contract requires. Otherwise, it is only
 /// compared with `nil` or returned to the app.
 private struct WeakDelegate: @unchecked Sendable {
     weak var value: (any AVAssetResourceLoaderDelegate)?
@@ -149,18 +149,18 @@ private struct WeakLoader: @unchecked Sendable {
     weak var value: AVAssetResourceLoader?
 }
 
-/// The amounts of bytes that a player requests at once and holds. `LoadingPattern` uses them for its decisions.
+/// The policy for requesting and buffering bytes. `LoadingPattern` uses it for its decisions.
 struct LoadingPolicy: Sendable, Equatable {
     /// The number of bytes ahead of the player at which a request is cancelled.
     var cancelAbove: Int64 = 1 << 20
     /// The number of bytes ahead of the player below which a request is sent.
     var requestBelow: Int64 = 256 << 10
-    /// The number of seconds ahead at which a request is cancelled. A request is sent at a quarter of it.
+    /// The number of seconds ahead at which a request is cancelled. A new request is sent at a quarter of it.
     ///
-    /// This applies once the bit rate of the media is known, within 512 KiB and 8 MiB. `nil` uses the limits in bytes
-    /// above.
+    /// It applies after the bit rate of the media is known, and results in 512 KiB to 8 MiB. If `nil`, the limits in
+    /// bytes above apply.
     var secondsAhead: Double? = 30
-    /// The number of bytes to hold behind the player, for the short seeks of demuxers.
+    /// The number of bytes to buffer behind the player, for the short seeks of demuxers.
     var keepBehind: Int64 = 256 << 10
     /// Whether a seek sends the new request before cancelling the previous one. Both orders occur with Apple's player.
     var requestsBeforeCancelling = false
@@ -168,31 +168,31 @@ struct LoadingPolicy: Sendable, Equatable {
     var prebufferLength: Int64 = 256 << 10
     /// Whether several requests are open at once, as with a ``ConcurrentPattern``.
     var isConcurrent = false
-    /// The reaction to a request that ends before the given length.
+    /// The player's reaction to a request that ends before the stated length.
     var shortFinish = ShortFinish.endsResource
-    /// The length of one bounded request, if several are open.
+    /// The length of one bounded request, if several requests are open.
     var readLength: Int64 = 64 << 10
-    /// The number of bytes by which the cancel of a useless request is delayed, if several are open.
+    /// The number of bytes by which the cancellation of a useless request is delayed, if several requests are open.
     var cancelsLateBy: Int64 = 2 << 20
-    /// The number of seconds without a byte after which a request fails its item; `nil` waits forever.
+    /// The number of seconds without a byte after which a request fails its item. If `nil`, requests wait forever.
     var requestTimeout: Double?
     /// Whether a player without data posts a notification.
     var announcesStalls = true
     /// Whether a content type that is not allowed is also an error of a redirected request.
     var checksTypeOfRedirects = false
-    /// Whether the player waits forever after it received the two bytes of an information request.
+    /// Whether the player waits forever after it has received the two bytes of an information request.
     var chokesOnProbe = false
 
-    /// The reaction of a player to a request that ends before the given length.
+    /// A player's reaction to a request that ends before the stated length.
     enum ShortFinish: Sendable, Equatable {
         /// The resource ends there, as documented.
         case endsResource
-        /// The rest is requested again.
+        /// The player requests the missing bytes again.
         case asksAgain
     }
 
-    /// A player that behaves in the least convenient way that the documentation allows. The timeout is the one that was
-    /// reported for Apple's player.
+    /// The policy of a player with the least convenient behavior that the documentation allows. The timeout is the one
+    /// that was reported for Apple's player.
     static let hostile: LoadingPolicy = {
         var policy = LoadingPolicy()
         policy.isConcurrent = true

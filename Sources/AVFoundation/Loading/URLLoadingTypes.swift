@@ -1,7 +1,7 @@
 #if StaticLinking
 public import Foundation
 
-// The types of Foundation's URL loading that a resource loader's delegate uses. FoundationNetworking can't be linked
+// The types of Foundation's URL loading that a resource loader's delegate uses. FoundationNetworking cannot be linked
 // statically.
 
 /// A request for a URL.
@@ -20,7 +20,7 @@ open class URLResponse: NSObject, NSCopying {
 
     init(_ url: URL) { self.url = url }
 
-    /// Returns the same object, because it never changes.
+    /// Returns the same object, because it is immutable.
     open func copy(with zone: NSZone? = nil) -> Any { self }
 }
 
@@ -28,10 +28,10 @@ open class URLResponse: NSObject, NSCopying {
 public final class HTTPURLResponse: URLResponse {
     /// The status code.
     public let statusCode: Int
-    /// The header fields, with their names as given.
+    /// The header fields, with unchanged names.
     public let allHeaderFields: [AnyHashable: Any]
 
-    /// Creates a response; never `nil`.
+    /// Creates a response. It never returns `nil`.
     public init?(url: URL, statusCode: Int, httpVersion: String?, headerFields: [String: String]?) {
         self.statusCode = statusCode
         allHeaderFields = headerFields ?? [:]
@@ -42,7 +42,7 @@ public final class HTTPURLResponse: URLResponse {
 /// A server's request for credentials. It is never used here.
 open class URLAuthenticationChallenge: NSObject {}
 #else
-// Like Apple's, this module exports Foundation. On Linux, the URL loading types are in a module of their own. Adapters
-// for both platforms need not import it.
+// Like Apple's, this module exports Foundation. On Linux, the URL loading types are in a separate module. Adapters for
+// both platforms do not need to import it.
 @_exported public import FoundationNetworking
 #endif

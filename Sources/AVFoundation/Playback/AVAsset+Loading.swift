@@ -8,22 +8,22 @@ public enum AVKeyValueStatus: Int, Sendable {
     case loading = 1
     /// The value is loaded.
     case loaded = 2
-    /// The value can't be loaded.
+    /// The value cannot be loaded.
     case failed = 3
     /// Loading was cancelled. It is never reported here.
     case cancelled = 4
 }
 
-/// The keys of values are `duration`, `playable` and `tracks`. There are no metadata.
+/// The loading of values by their keys, which are `duration`, `playable` and `tracks`. Metadata is not available.
 extension AVURLAsset {
-    /// Loads values, and calls back on any thread when they are loaded or have failed to load.
+    /// Loads values, and calls the handler on any thread when they are loaded or have failed to load.
     public func loadValuesAsynchronously(forKeys keys: [String], completionHandler: (@Sendable () -> Void)? = nil) {
         loadValues { _ in completionHandler?() }
     }
 
     /// Returns the loading state of a value.
     ///
-    /// - Parameter error: Receives the error if it can't be loaded.
+    /// - Parameter error: Receives the error if the value cannot be loaded.
     public func statusOfValue(forKey key: String, error: UnsafeMutablePointer<NSError?>?) -> AVKeyValueStatus {
         switch values.result {
         case nil: return values.isLoading ? .loading : .unknown
@@ -34,16 +34,17 @@ extension AVURLAsset {
         }
     }
 
-    /// The duration; loads it and blocks the thread if it is unknown. Deprecated by Apple for that reason.
+    /// The duration. If it is unknown, reading it loads it and blocks the thread. Apple has deprecated it for this
+    /// reason.
     @available(*, deprecated, message: "Use load(.duration) instead")
     public var duration: CMTime { waitForValues()?.time ?? .invalid }
 
-    /// The tracks; empty if the media can't be opened. Loads them and blocks the thread if they are unknown. Deprecated
-    /// by Apple for that reason.
+    /// The tracks, or an empty array if the media cannot be opened. If they are unknown, reading them loads them and
+    /// blocks the thread. Apple has deprecated it for this reason.
     @available(*, deprecated, message: "Use load(.tracks) instead")
     public var tracks: [AVAssetTrack] { waitForValues()?.tracks ?? [] }
 
-    /// The tracks of a media type; see ``tracks``. Deprecated by Apple because it may block.
+    /// Returns the tracks of a media type; see ``tracks``. Apple has deprecated it because it may block.
     @available(*, deprecated, message: "Use loadTracks(withMediaType:) instead")
     public func tracks(withMediaType mediaType: AVMediaType) -> [AVAssetTrack] {
         (waitForValues()?.tracks ?? []).filter { $0.mediaType == mediaType }
@@ -57,9 +58,9 @@ extension AVURLAsset {
         return values
     }
 
-    /// Returns the values of the opened media.
+    /// Returns the values after opening the media.
     ///
-    /// - Throws: The error that occurred when it was opened.
+    /// - Throws: The error that occurred when the media was opened.
     func loadedValues() async throws -> AssetValues.Values {
         try await withCheckedThrowingContinuation { continuation in
             loadValues { continuation.resume(with: $0) }

@@ -69,7 +69,7 @@ extension AVPlayer {
         case .stalled:
             guard wantedRate != 0 else { return }
             if !automaticallyWaitsToMinimizeStalling {
-                // Bytes may have been received since, but observers of the rate have to find the reason for 0.
+                // Bytes may have been received in the meantime, but observers of the rate need the reason for 0.
                 changeRate(to: 0, reason: nil, isStarved: true)
             }
             guard item.urlAsset?.resourceLoader.core.policy.announcesStalls ?? true else { return }
@@ -81,7 +81,7 @@ extension AVPlayer {
             hasEndedBeforeSeek = false
             if !completed { itemEnded(item) }
         case .ended:
-            // An end before a finished seek away from it does not count.
+            // The end is ignored if a seek away from it is in progress.
             if seeks.isEmpty { itemEnded(item) } else { hasEndedBeforeSeek = true }
         case .pausedInWindow(let isPaused):
             wantedInWindow(isPaused ? 0 : defaultRate)
@@ -139,10 +139,10 @@ extension AVPlayer {
 
     /// Seeks to a time.
     ///
-    /// A seek before the item is ready waits until it is. A seek replaces an unfinished previous one.
+    /// A seek before the item is ready is delayed until it is. A seek replaces an unfinished previous seek.
     ///
-    /// - Parameter completionHandler: Called once on the main actor. Its argument is true when playback continues at
-    ///   the time. It is false if another seek replaced this one, the item changed or failed, or the time is not a
+    /// - Parameter completionHandler: Called once on the main actor. Its argument is `true` when playback continues at
+    ///   the time. It is `false` if another seek replaced this one, the item changed or failed, or the time is not a
     ///   number.
     public func seek(to time: CMTime, completionHandler: @escaping @Sendable (Bool) -> Void) {
         guard let item = currentItem, item.status != .failed, time.isNumeric else { return completionHandler(false) }
@@ -157,7 +157,7 @@ extension AVPlayer {
         }
     }
 
-    /// Seeks to a time; returns true when playback continues there. See ``seek(to:completionHandler:)``.
+    /// Seeks to a time. Returns `true` when playback continues there. See ``seek(to:completionHandler:)``.
     @discardableResult
     public func seek(to time: CMTime) async -> Bool {
         await withCheckedContinuation { continuation in
@@ -165,7 +165,7 @@ extension AVPlayer {
         }
     }
 
-    /// Seeks to a time; returns true when playback continues there. See ``seek(to:completionHandler:)``.
+    /// Seeks to a time. Returns `true` when playback continues there. See ``seek(to:completionHandler:)``.
     @discardableResult
     public func seek(to time: CMTime, toleranceBefore: CMTime, toleranceAfter: CMTime) async -> Bool {
         await seek(to: time)

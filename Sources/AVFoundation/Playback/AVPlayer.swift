@@ -1,18 +1,18 @@
 public import Dispatch
 public import Foundation
 
-/// A player of one item at a time.
+/// A player that plays one item at a time.
 ///
-/// libmpv decodes and outputs. A desktop shows a window; a machine without screen or sound plays silently. See
-/// ``headless`` for tests.
+/// libmpv decodes and outputs the media. On a desktop, it shows a window. A machine without a screen or sound plays
+/// silently. For tests, see ``headless``.
 ///
-/// The whole class is on the main actor. If Apple's SDK allows calls of a method from any thread, this class is
-/// stricter, so code that compiles here compiles there.
+/// The whole class is isolated to the main actor. Apple's SDK allows calls of some methods from any thread. This class
+/// is stricter, so code that compiles with it also compiles with Apple's.
 ///
-/// Replacing the item, or releasing the player, cancels no loading requests, as with Apple's: the requests of an asset
-/// end with the asset.
+/// Replacing the item, or releasing the player, does not cancel loading requests. As with Apple's class, the requests
+/// of an asset end with the asset.
 @preconcurrency @MainActor open class AVPlayer: NSObject {
-    /// Whether a player can play.
+    /// The ability of a player to play.
     public enum Status: Int, Sendable {
         /// The player has not tried to play yet.
         case unknown = 0
@@ -22,7 +22,7 @@ public import Foundation
         case failed = 2
     }
 
-    /// Whether a player plays, waits or is paused.
+    /// The playback state of a player.
     public enum TimeControlStatus: Int, Sendable {
         /// The rate is 0.
         case paused = 0
@@ -38,19 +38,19 @@ public import Foundation
         public let rawValue: String
         /// Creates a reason from its name.
         public init(rawValue: String) { self.rawValue = rawValue }
-        /// The player waits for media, to avoid a stall soon after.
+        /// The player waits for media, to avoid an early stall.
         public static let toMinimizeStalls = WaitingReason(rawValue: "AVPlayerWaitingToMinimizeStallsReason")
         /// The player waits for an item.
         public static let noItemToPlay = WaitingReason(rawValue: "AVPlayerWaitingWithNoItemToPlayReason")
     }
 
-    /// The action of a player at the end of its item.
+    /// The action at the end of an item.
     public enum ActionAtItemEnd: Int, Sendable {
         /// Advances to the next item of a queue.
         case advance = 0
         /// Stops at the end, with rate 0.
         case pause = 1
-        /// Does nothing; the rate stays unchanged.
+        /// Does nothing. The rate stays unchanged.
         case none = 2
     }
 
@@ -61,27 +61,28 @@ public import Foundation
         get { ownActionAtItemEnd ?? usualActionAtItemEnd }
         set { ownActionAtItemEnd = newValue }
     }
-    /// The rate of ``play()``.
+    /// The rate that ``play()`` sets.
     open var defaultRate: Float = 1
     /// Whether to wait for media to avoid stalls; see ``timeControlStatus``.
     ///
-    /// If false, an item without further data sets the rate to 0, and only ``play()`` starts it again.
+    /// If `false`, the rate changes to 0 when the item has no more data, and only ``play()`` resumes playback.
     open var automaticallyWaitsToMinimizeStalling = true
     /// The volume, from 0 to 1.
     open var volume: Float = 1 { didSet { applyVolume() } }
-    /// Whether the sound is muted.
+    /// Whether audio is muted.
     open var isMuted = false { didSet { applyVolume() } }
-    /// The mode of playback without video and sound; `nil` plays with both. Linux only.
+    /// The mode of playback without video and audio output, or `nil` to play with both. Linux only.
     ///
-    /// It is applied when the player receives an item, so set it before that. ``defaultHeadless`` applies to players
-    /// that are created with an item.
+    /// It is applied when the player receives an item, so set it before that. For players that are created with an
+    /// item, set ``defaultHeadless``.
     package var headless: HeadlessMode? {
         get { ownHeadless ?? Self.defaultHeadless }
         set { ownHeadless = .some(newValue) }
     }
     /// The value of ``headless`` in a new player. Linux only.
     ///
-    /// The default is the environment variable `AVPLAYER_HEADLESS` (a speed, or `untimed`), or `nil` without it.
+    /// The default comes from the environment variable `AVPLAYER_HEADLESS` (a speed, or `untimed`). It is `nil` without
+    /// the variable.
     package static var defaultHeadless = HeadlessMode.fromEnvironment(ProcessInfo.processInfo.environment)
 
     private var ownHeadless: HeadlessMode??
@@ -89,7 +90,7 @@ public import Foundation
     var playback: ItemPlayback?
     var isRunning = false
     var wantedRate: Float = 0
-    // Final, because Swift 6.3 names its getter differently in a subclass of a `@preconcurrency` class.
+    // Final, because Swift 6.3 gives its getter another symbol name in a subclass of a `@preconcurrency` class.
     final var seeks: [UInt64: @Sendable (Bool) -> Void] = [:]
     var lastSeek: UInt64 = 0
     /// Whether the end was reached between the request and the start of a seek.
@@ -118,18 +119,18 @@ public import Foundation
         playback?.shutDown()
     }
 
-    /// Whether the player can play.
+    /// The ability of the player to play.
     open var status: Status { currentItem == nil ? .unknown : .readyToPlay }
-    /// The error of the player; always `nil` here, because items fail instead.
+    /// The error of the player. It is always `nil` here, because items fail instead.
     open var error: (any Error)? { nil }
 
-    /// The playback rate: 0 is paused, 1 is normal. Negative rates play forward here.
+    /// The playback rate. 0 is paused, and 1 is normal. Negative rates play forward here.
     open var rate: Float {
         get { wantedRate }
         set { changeRate(to: newValue, reason: .setRateCalled) }
     }
 
-    /// Sets the rate for an app, or because of the item's state, which is reported without a reason.
+    /// Changes the rate for the app, or because of the item's state, which is reported without a reason.
     ///
     /// - Parameter isStarved: Whether the item has no more data.
     func changeRate(to newValue: Float, reason: RateDidChangeReason?, isStarved: Bool = false) {
@@ -143,8 +144,8 @@ public import Foundation
         tellOfTimeControl(since: former.1)
     }
 
-    /// Sets the rate after a user's action in the window. This is like a change by the app, except that libmpv has
-    /// already applied it.
+    /// Records a change of the rate by the user in the window. It is like a change by the app, but libmpv has already
+    /// applied it.
     func wantedInWindow(_ rate: Float) {
         let former = timeControlStatus
         guard (rate == 0) != (wantedRate == 0) else { return }
@@ -163,28 +164,28 @@ public import Foundation
     /// Pauses playback.
     open func pause() { rate = 0 }
 
-    /// Whether the player plays, waits or is paused.
+    /// The playback state of the player.
     open var timeControlStatus: TimeControlStatus {
         if wantedRate == 0 { return .paused }
         return isRunning ? .playing : .waitingToPlayAtSpecifiedRate
     }
 
-    /// The reason why the player waits; `nil` if it does not.
+    /// The reason why the player waits, or `nil` if it does not wait.
     open var reasonForWaitingToPlay: WaitingReason? {
         guard timeControlStatus == .waitingToPlayAtSpecifiedRate else { return nil }
         return currentItem == nil ? .noItemToPlay : .toMinimizeStalls
     }
 
-    /// The current time of the item; 0 without one.
+    /// Returns the current time of the item, or 0 without an item.
     open func currentTime() -> CMTime { currentItem?.currentTime() ?? .zero }
 
-    /// Replaces the current item, or removes it. No loading request of the previous item is cancelled.
+    /// Replaces the current item, or removes it. Loading requests of the previous item are not cancelled.
     open func replaceCurrentItem(with item: AVPlayerItem?) {
         guard item !== currentItem else { return }
         setCurrent(item)
     }
 
-    /// The reason why a rate has changed.
+    /// The reason why the rate changed.
     public struct RateDidChangeReason: RawRepresentable, Hashable, Sendable {
         /// Apple's name for the reason.
         public let rawValue: String
@@ -192,19 +193,19 @@ public import Foundation
         public init(rawValue: String) { self.rawValue = rawValue }
         /// The app has set the rate.
         public static let setRateCalled = RateDidChangeReason(rawValue: "AVPlayerRateDidChangeReasonSetRateCalled")
-        /// The rate of the app was not possible. It is never reported here.
+        /// The rate could not be set. It is never reported here.
         public static let setRateFailed = RateDidChangeReason(rawValue: "AVPlayerRateDidChangeReasonSetRateFailed")
     }
 
-    /// The key of the ``RateDidChangeReason`` in ``rateDidChangeNotification``. It is missing if an item has ended or
-    /// has no more data.
+    /// The key of the ``RateDidChangeReason`` in ``rateDidChangeNotification``. The value is missing if an item has
+    /// ended or has no more data.
     nonisolated public static let rateDidChangeReasonKey = "AVPlayerRateDidChangeReason"
-    /// Posted when the current item has changed. Linux only, instead of key-value observing.
+    /// Posted after the current item has changed. Linux only, instead of key-value observing.
     nonisolated public static let currentItemDidChangeNotification = NSNotification.Name(
         "AVPlayerCurrentItemDidChangeNotification")
-    /// Posted when the rate has changed.
+    /// Posted after the rate has changed.
     nonisolated public static let rateDidChangeNotification = NSNotification.Name("AVPlayerRateDidChangeNotification")
-    /// Posted when ``timeControlStatus`` has changed. Linux only, instead of key-value observing.
+    /// Posted after ``timeControlStatus`` has changed. Linux only, instead of key-value observing.
     nonisolated public static let timeControlStatusDidChangeNotification = NSNotification.Name(
         "AVPlayerTimeControlStatusDidChangeNotification")
 
@@ -222,7 +223,7 @@ public import Foundation
     /// Called when the item becomes ready. For subclasses in this module.
     func itemBecameReady() {}
 
-    /// Advances after the end of the item. For subclasses in this module; a plain player pauses.
+    /// Advances after the end of the item. For subclasses in this module; `AVPlayer` itself pauses.
     func advanceAfterEnd() { changeRate(to: 0, reason: nil) }
 
     private func applyVolume() {
@@ -231,23 +232,24 @@ public import Foundation
 }
 
 extension AVPlayer {
-    /// A mode of playback without video and sound, for tests, servers and `--headless`. Linux only.
+    /// A mode of playback without video and audio output, for tests, servers and `--headless`. Linux only.
     package struct HeadlessMode: Sendable, Equatable {
-        /// The factor of the player's ``AVPlayer/rate``, from 0.01 to 100; `nil` plays as fast as it decodes, at any
-        /// rate.
+        /// The factor of the player's ``AVPlayer/rate``, from 0.01 to 100. If `nil`, media plays as fast as it can be
+        /// decoded, at any rate.
         package var speed: Double?
 
-        /// Creates a headless mode; a `nil` speed plays as fast as it decodes.
+        /// Creates a headless mode. If `speed` is `nil`, media plays as fast as it can be decoded.
         package init(speed: Double? = 1) {
             self.speed = speed
         }
 
-        /// Plays as fast as it decodes.
+        /// A mode that plays as fast as media can be decoded.
         package static let untimed = HeadlessMode(speed: nil)
 
-        /// Returns the mode of the environment variable `AVPLAYER_HEADLESS`; `nil` if it is not set or empty.
+        /// Returns the mode in the environment variable `AVPLAYER_HEADLESS`, or `nil` if the variable is not set or
+        /// empty.
         ///
-        /// The value is a speed. Other text means 1.
+        /// The value is a speed or `untimed`. Other text means a speed of 1.
         static func fromEnvironment(_ environment: [String: String]) -> HeadlessMode? {
             guard let text = environment["AVPLAYER_HEADLESS"], !text.isEmpty else { return nil }
             return text == "untimed" ? .untimed : HeadlessMode(speed: Double(text) ?? 1)
@@ -259,8 +261,8 @@ extension AVPlayer {
     /// Calls the block when playback passes a multiple of the interval, and after seeks.
     ///
     /// - Parameter interval: The interval, which should be above 0. Otherwise, every change of time is reported.
-    /// - Parameter queue: The queue of the block; `nil` for the main queue.
-    /// - Returns: An object for ``removeTimeObserver(_:)``, which you must hold.
+    /// - Parameter queue: The queue of the block, or `nil` for the main queue.
+    /// - Returns: An object for ``removeTimeObserver(_:)``, which you must retain.
     public func addPeriodicTimeObserver(
         forInterval interval: CMTime, queue: DispatchQueue?, using block: @escaping @Sendable (CMTime) -> Void
     ) -> Any {
@@ -271,7 +273,7 @@ extension AVPlayer {
         return token
     }
 
-    /// Removes an observer of ``addPeriodicTimeObserver(forInterval:queue:using:)``.
+    /// Removes an observer that ``addPeriodicTimeObserver(forInterval:queue:using:)`` added.
     public func removeTimeObserver(_ observer: Any) {
         guard let token = observer as? TimeObserverToken else { return }
         timeObservers.removeAll { $0.token === token }
@@ -286,7 +288,7 @@ extension AVPlayer {
     }
 }
 
-/// A periodic time observer, and whether it is due.
+/// A periodic time observer with its last reported time.
 struct TimeObserver {
     fileprivate let token: TimeObserverToken
     let interval: Double
@@ -295,7 +297,7 @@ struct TimeObserver {
     /// The last reported multiple of the interval, in intervals.
     var lastTold: Int64?
 
-    /// Whether a new multiple of the interval has been reached, or the time has moved back.
+    /// Returns whether a new multiple of the interval has been reached, or the time has moved back, and records it.
     mutating func isDue(at seconds: Double) -> Bool {
         let step = Int64(exactly: (seconds / interval).rounded(.down)) ?? 0
         guard step != lastTold else { return false }

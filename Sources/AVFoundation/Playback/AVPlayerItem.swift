@@ -5,11 +5,11 @@ public import Foundation
 
 /// The playback of an asset: its status, position and end.
 ///
-/// Loading starts when a player gets the item. A failed item stays failed; create a new one.
+/// Loading starts when a player receives the item. A failed item stays failed. To try again, create a new one.
 ///
-/// Isolation is as in the iOS 18 SDK: on the main actor, except `nonisolated` members.
+/// The isolation is that of the iOS 18 SDK: the main actor, except for `nonisolated` members.
 @preconcurrency @MainActor open class AVPlayerItem: NSObject, NSCopying {
-    /// Whether an item can be played.
+    /// The ability of an item to be played.
     public enum Status: Int, Sendable {
         /// The item is not loaded yet.
         case unknown = 0
@@ -22,11 +22,11 @@ public import Foundation
     /// The media.
     open var asset: AVAsset { storedAsset }
 
-    /// A constant that is read only on the main actor, through ``asset``. It is not isolated because the initializers
+    /// A constant that is read only on the main actor, through ``asset``. It is not isolated, because the initializers
     /// for `Sendable` assets set it from any thread.
     nonisolated(unsafe) private let storedAsset: AVAsset
 
-    /// The names of the asset's values to load before the item is ready. None of them is loaded here.
+    /// The names of the asset's values to load before the item becomes ready. They are not loaded here.
     nonisolated public let automaticallyLoadedAssetKeys: [String]
 
     nonisolated let state = PlayerItemState()
@@ -49,7 +49,7 @@ public import Foundation
         self.init(asset: asset, automaticallyLoadedAssetKeys: ["duration"])
     }
 
-    /// Creates an item for the asset, after loading values of it.
+    /// Creates an item for the asset, with the names of values to load first.
     public init(asset: AVAsset, automaticallyLoadedAssetKeys: [String]?) {
         storedAsset = asset
         self.automaticallyLoadedAssetKeys = automaticallyLoadedAssetKeys ?? []
@@ -58,7 +58,7 @@ public import Foundation
         super.init()
     }
 
-    /// Creates an item for a `Sendable` asset, after loading values of it.
+    /// Creates an item for a `Sendable` asset, with the names of values to load first.
     nonisolated public init(asset: any AVAsset & Sendable, automaticallyLoadedAssetKeys: [String]?) {
         storedAsset = asset
         self.automaticallyLoadedAssetKeys = automaticallyLoadedAssetKeys ?? []
@@ -73,18 +73,18 @@ public import Foundation
         return AVPlayerItem(asset: urlAsset, automaticallyLoadedAssetKeys: automaticallyLoadedAssetKeys)
     }
 
-    /// Whether the item can be played.
+    /// The ability of the item to be played.
     nonisolated open var status: Status { state.status }
 
-    /// The error of a failed item; otherwise `nil`.
+    /// The error of a failed item, otherwise `nil`.
     nonisolated open var error: (any Error)? { state.error }
 
-    /// The duration; indefinite while unknown.
+    /// The duration. It is indefinite until it is known.
     nonisolated open var duration: CMTime {
         state.duration.map { CMTime(seconds: $0, preferredTimescale: 1_000_000) } ?? .indefinite
     }
 
-    /// The current time.
+    /// Returns the current time.
     nonisolated open func currentTime() -> CMTime {
         CMTime(seconds: state.time, preferredTimescale: 1_000_000)
     }
@@ -92,26 +92,26 @@ public import Foundation
     /// Whether playback will probably continue without a stall.
     nonisolated open var isPlaybackLikelyToKeepUp: Bool { status == .readyToPlay && !state.isStarved }
 
-    /// Whether no more can be loaded ahead. Always false here.
+    /// Whether the buffer is full. It is always `false` here.
     nonisolated open var isPlaybackBufferFull: Bool { false }
 
     /// Whether playback has used all loaded media.
     nonisolated open var isPlaybackBufferEmpty: Bool { status == .readyToPlay && state.isStarved }
 
-    /// Whether a live stream may load while paused. It is stored without effect here.
+    /// Whether a live stream may load while it is paused. The value has no effect here.
     nonisolated open var canUseNetworkResourcesForLiveStreamingWhilePaused: Bool {
         get { state.usesNetworkWhilePaused }
         set { state.usesNetworkWhilePaused = newValue }
     }
 
-    /// The number of seconds to load ahead; 0 lets the player choose. It is applied when a player receives the item.
+    /// The number of seconds to load ahead. With 0, the player chooses. It is applied when a player receives the item.
     nonisolated open var preferredForwardBufferDuration: TimeInterval {
         get { state.forwardBufferDuration }
         set { state.forwardBufferDuration = newValue }
     }
 }
 
-// An extension because of the problem that `AVPlayer.seeks` describes.
+// In an extension because of the problem that `AVPlayer.seeks` describes.
 extension AVPlayerItem {
     /// Seeks to a time. The handler receives whether the seek finished. See ``AVPlayer/seek(to:completionHandler:)``.
     public func seek(to time: CMTime, completionHandler: (@Sendable (Bool) -> Void)? = nil) {
@@ -123,7 +123,7 @@ extension AVPlayerItem {
     }
 }
 
-// An extension because of the problem that `AVPlayer.seeks` describes.
+// In an extension because of the problem that `AVPlayer.seeks` describes.
 extension AVPlayerItem {
     /// The loaded time ranges, each a `CMTimeRange`.
     ///
@@ -138,7 +138,7 @@ extension AVPlayerItem {
 
     /// The time ranges to which the item can seek, each a `CMTimeRange`.
     ///
-    /// It contains at most one range here: the whole duration, if its bytes can be read in any order. It is empty until
+    /// It contains at most one range here: the whole duration, if the bytes can be read in any order. It is empty until
     /// the item is ready.
     public var seekableTimeRanges: [NSValue] {
         guard status == .readyToPlay, state.isSeekable, let duration = state.duration, duration > 0 else { return [] }
@@ -154,9 +154,10 @@ extension AVPlayerItem {
 }
 
 extension AVPlayerItem {
-    /// Returns the source of an asset's bytes for libmpv: its own client, or the delegate of the asset's loader.
+    /// Returns the way in which libmpv gets an asset's bytes: with its own client, or from the delegate of the asset's
+    /// loader.
     ///
-    /// As with Apple's, the delegate serves only URLs that can't be loaded otherwise.
+    /// As with Apple's class, the delegate serves only URLs that cannot be loaded otherwise.
     nonisolated static func source(of asset: AVAsset) -> ItemPlayback.Source? {
         guard let asset = asset as? AVURLAsset else { return nil }
         if asset.url.isFileURL { return .url(asset.url.path) }
@@ -179,10 +180,10 @@ extension AVPlayerItem {
 extension NSNotification.Name {
     /// Posted when the item has played to its end.
     public static let AVPlayerItemDidPlayToEndTime = NSNotification.Name("AVPlayerItemDidPlayToEndTimeNotification")
-    /// Posted when the item can't be played to its end. `AVPlayerItemFailedToPlayToEndTimeErrorKey` is the key of the
+    /// Posted when the item cannot be played to its end. `AVPlayerItemFailedToPlayToEndTimeErrorKey` is the key of the
     /// error.
     ///
-    /// It is also posted when an item fails before it is ready, instead of key-value observing.
+    /// It is also posted when an item fails before it becomes ready, instead of key-value observing.
     public static let AVPlayerItemFailedToPlayToEndTime = NSNotification.Name(
         "AVPlayerItemFailedToPlayToEndTimeNotification")
     /// Posted when a playing item has no more data.

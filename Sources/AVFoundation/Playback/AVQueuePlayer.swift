@@ -1,7 +1,7 @@
 /// A player that plays items one after another.
 ///
-/// The next item is loaded shortly before its turn. A played or skipped item leaves the queue. As with Apple's, its
-/// loading requests are not cancelled; the delegate has to detect that.
+/// The next item is loaded shortly before the current one ends. A played or skipped item leaves the queue. As with
+/// Apple's class, its loading requests are not cancelled, and the delegate must detect that.
 @preconcurrency @MainActor open class AVQueuePlayer: AVPlayer {
     private var waiting: [AVPlayerItem] = []
 
@@ -15,8 +15,8 @@
         super.init(playerItem: item)
     }
 
-    /// Creates a queue with the items and starts to load the first. An item is ignored the second time, for which
-    /// Apple's class raises an exception.
+    /// Creates a queue with the items, and starts to load the first one. Repeated items are ignored. Apple's class
+    /// raises an exception for them.
     public init(items: [AVPlayerItem]) {
         var distinct: [AVPlayerItem] = []
         for item in items where !distinct.contains(where: { $0 === item }) { distinct.append(item) }
@@ -32,14 +32,15 @@
         setCurrent(waiting.isEmpty ? nil : waiting.removeFirst())
     }
 
-    /// Whether the item can be inserted: it is in no queue, and `afterItem`, if given, is in this one.
+    /// Returns whether the item can be inserted. It must not be in a queue, and `afterItem`, if given, must be in this
+    /// one.
     open func canInsert(_ item: AVPlayerItem, after afterItem: AVPlayerItem?) -> Bool {
         guard item.player == nil, !items().contains(where: { $0 === item }) else { return false }
         guard let afterItem else { return true }
         return items().contains { $0 === afterItem }
     }
 
-    /// Inserts the item after another one, or at the end. Does nothing if ``canInsert(_:after:)`` returns false;
+    /// Inserts the item after another one, or at the end. It does nothing if ``canInsert(_:after:)`` returns `false`.
     /// Apple's class raises an exception.
     open func insert(_ item: AVPlayerItem, after afterItem: AVPlayerItem?) {
         guard canInsert(item, after: afterItem) else { return }
@@ -53,7 +54,7 @@
         prebufferNext()
     }
 
-    /// Removes the item from the queue. If it is the current one, advances to the next.
+    /// Removes the item from the queue. If it is the current item, advances to the next one.
     open func remove(_ item: AVPlayerItem) {
         if item === currentItem { return advanceToNextItem() }
         waiting.removeAll { $0 === item }

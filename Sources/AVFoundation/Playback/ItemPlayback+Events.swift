@@ -3,7 +3,8 @@ import Foundation
 import Synchronization
 
 extension ItemPlayback {
-    /// Handles libmpv's events until the playback is shut down, then destroys the handle. This runs on its own thread.
+    /// Handles libmpv's events until the playback is shut down, then destroys the handle. It runs on a dedicated
+    /// thread.
     func runEvents(of handle: MPVHandle) {
         while !state.withLock({ $0.isShutDown }) {
             let isSeeking = state.withLock { $0.seeks.pending != nil }
@@ -30,7 +31,7 @@ extension ItemPlayback {
             state.withLock { $0.isSeekable = isSeekable }
             item.isSeekable = isSeekable
             if options.findsTracks { item.tracks = handle.tracks() }
-            // Observed properties follow this event, but a ready item must know its duration.
+            // Observed properties are reported after this event, but a ready item must know its duration.
             if let seconds = handle.number("duration") {
                 learned(duration: seconds)
             } else if isPlaylist(handle) {
@@ -44,7 +45,7 @@ extension ItemPlayback {
             replied(to: id, error: error)
         case .seek:
             loaded(until: nil)
-            // The user may have seeked back from the end in the window.
+            // The user may have seeked away from the end in the window.
             state.withLock { state in
                 state.seeks.reachedDemuxer()
                 state.isAtEnd = false
@@ -61,7 +62,7 @@ extension ItemPlayback {
         case .flag("core-idle", let isIdle):
             runs(!isIdle, handle)
         case .flag("eof-reached", true):
-            // A report from before a seek may be read after it.
+            // A report from before a seek may be read after the seek.
             if handle.flag("eof-reached") ?? true { reachedEnd(of: handle) }
         case .flag("pause", _):
             pauseChanged(handle)
@@ -84,7 +85,7 @@ extension ItemPlayback {
     }
 
     private func reason(of error: Int32, message: String?) -> AVError {
-        // Without sound, nothing to play means that there is no video.
+        // Without audio, nothing to play means that there is no video.
         if options.pictures != nil, error == MPV_ERROR_NOTHING_TO_PLAY.rawValue { return AVError(.noSourceTrack) }
         // libmpv's text for this code adds nothing.
         return AVError(.fileFormatNotRecognized, detail: error == MPV_ERROR_UNKNOWN_FORMAT.rawValue ? nil : message)
@@ -101,14 +102,14 @@ extension ItemPlayback {
         stream?.learned(duration: duration, secondsAhead: preferred > 0 ? preferred : nil)
     }
 
-    /// Handles a change between running and not running: for a seek, at the end, or without media.
+    /// Handles a change between running and not running, for example for a seek, at the end, or without media.
     private func runs(_ isRunning: Bool, _ handle: MPVHandle) {
         let isHalted = state.withLock { $0.isAtEnd || $0.seeks.pending != nil || !$0.isLoaded }
         let isStarved =
             !isRunning && !isHalted && handle.flag("eof-reached") != true
             && (stream?.isReadWaiting ?? (handle.flag("paused-for-cache") == true))
         let isPlaying = state.withLock { state in
-            // An item without media counts as starved until it plays again, even if a piece is received in between.
+            // An item without media stays starved until it plays again, even if bytes are received in the meantime.
             if state.isPlaying || isRunning { item.isStarved = isStarved }
             return state.isPlaying
         }
@@ -133,13 +134,13 @@ extension ItemPlayback {
         if stream?.interrupt() ?? false { state.withLock { $0.hasInterrupted = true } }
     }
 
-    /// Handles resumed playback after a seek.
+    /// Handles playback that resumes after a seek.
     private func restarted(_ handle: MPVHandle) {
         let isAtEnd = handle.flag("eof-reached") == true
         let id = state.withLock { state -> UInt64? in
             if isAtEnd, state.hasInterrupted, let id = state.seeks.pending, state.repeats < 10 {
                 // The interrupted read belonged to the seek itself, within the demuxer's buffer. The same seek succeeds
-                // now that nothing is blocked.
+                // now, because no read is blocked.
                 state.repeats += 1
                 state.hasInterrupted = false
                 stream?.expectSeek()
@@ -152,12 +153,12 @@ extension ItemPlayback {
         if let seconds = position(of: handle) ?? state.withLock({ $0.seekTarget }) { timePassed(to: seconds) }
         loaded(until: handle.number("demuxer-cache-time"))
         send.yield(.seekFinished(id: id, completed: true))
-        // A seek to the end or beyond: its `eof-reached` was reported during the seek.
+        // This was a seek to the end or beyond. Its `eof-reached` was reported during the seek.
         if isAtEnd { reachedEnd(of: handle) }
     }
 
-    /// Handles the end of the demuxer's data: the end of the media, unless the stream failed or a seek is unfinished.
-    /// While paused, it is not an end yet.
+    /// Handles the end of the demuxer's data. It is the end of the media, unless the stream failed or a seek is in
+    /// progress. While playback is paused, the end is not reported yet.
     private func reachedEnd(of handle: MPVHandle) {
         if let failure = stream?.failure { return fail(with: failure) }
         let isEnd = state.withLock { state in
@@ -168,7 +169,7 @@ extension ItemPlayback {
         guard isEnd else { return }
         if let seconds = position(of: handle) { timePassed(to: seconds) }
         if item.time < 0.1, item.duration ?? 0 > 1 {
-            // Nothing was played, as with an MP4 whose index lies behind a part that can't be skipped.
+            // Nothing was played, as with an MP4 whose index follows a part that cannot be skipped.
             return fail(with: AVError(.fileFailedToParse))
         }
         if isBeforeEnd(handle) {
@@ -177,8 +178,8 @@ extension ItemPlayback {
         send.yield(.ended)
     }
 
-    /// Handles a changed pause property. Changes that this player has set are acknowledged first, so any other change
-    /// is the user's in the window.
+    /// Handles a changed pause property. Changes by this player are acknowledged first, so any other change is by the
+    /// user in the window.
     private func pauseChanged(_ handle: MPVHandle) {
         guard let isPaused = handle.flag("pause") else { return }
         let isTheirs = state.withLock { state in
@@ -189,15 +190,15 @@ extension ItemPlayback {
         if isTheirs { send.yield(.pausedInWindow(isPaused)) }
     }
 
-    /// Whether the bytes end before the media: fewer were received than the length, or the index of the file promises
-    /// more.
+    /// Returns whether the bytes end before the media. Either fewer bytes than the length were received, or the file's
+    /// index states more media.
     ///
     /// The duration of a file without an index is an estimate and proves nothing.
     private func isBeforeEnd(_ handle: MPVHandle) -> Bool {
         if stream?.endsEarly == true { return true }
         guard let duration = item.duration else { return false }
         guard let stream else {
-            // libavformat skips rejected segments. The durations in a playlist may differ by half. After a
+            // libavformat skips rejected segments. The durations in a playlist may be wrong by a factor of two. After a
             // discontinuity that restarts the time, they prove nothing.
             return isPlaylist(handle) && !state.withLock { $0.hasRestartedTime } && item.time < duration / 2
         }
@@ -206,11 +207,11 @@ extension ItemPlayback {
         return item.time < duration - max(2, duration / 10)
     }
 
-    /// Whether it plays HLS.
+    /// Returns whether the media is HLS.
     private func isPlaylist(_ handle: MPVHandle) -> Bool { handle.text("file-format")?.contains("hls") == true }
 
-    /// Records a new position. libmpv reports changed properties after its other events, so this value can be from before
-    /// a seek that has ended. If the time seems to have moved by more than a second, the current position decides.
+    /// Records a new position. libmpv reports changed properties after its other events, so this value may be from
+    /// before a finished seek. If the time seems to have changed by more than a second, the current position is used.
     private func timeChanged(to seconds: Double, of handle: MPVHandle) {
         guard abs(seconds - item.time) > 1, state.withLock({ $0.seeks.pending == nil }) else {
             return timePassed(to: seconds)
@@ -222,9 +223,10 @@ extension ItemPlayback {
         timePassed(to: current)
     }
 
-    /// The current position, in seconds. `nil` if libmpv found no media after a seek.
+    /// Returns the current position, in seconds, or `nil` if libmpv found no media after a seek.
     ///
-    /// libmpv then moves to the duration and reports that as its position. It has played no sound since the seek.
+    /// In that case, libmpv moves to the duration and reports it as its position. It has not played audio since the
+    /// seek.
     private func position(of handle: MPVHandle) -> Double? {
         guard let seconds = handle.number("time-pos") else { return nil }
         let hasSound = handle.number("current-tracks/audio/id") != nil
@@ -232,7 +234,7 @@ extension ItemPlayback {
         return seconds
     }
 
-    /// libmpv's clock starts slightly below 0, by the latency of the sound device.
+    /// Records a position. libmpv's clock starts slightly below 0, by the latency of the audio device.
     private func timePassed(to seconds: Double) {
         item.time = max(0, seconds)
         send.yield(.time(max(0, seconds)))
@@ -269,7 +271,7 @@ enum PlaybackEvent: Sendable, Equatable {
     case failed
     /// The loaded range has changed.
     case loaded
-    /// Playback runs, or waits for media or a seek.
+    /// A change of running: playback runs, or it waits for media or a seek.
     case running(Bool)
     /// Media was not received in time.
     case stalled

@@ -2,10 +2,10 @@ import CMPV
 import Foundation
 import Synchronization
 
-/// The playback of one item by one libmpv handle. A thread of its own handles libmpv's events.
+/// The playback of one item by one libmpv handle. A dedicated thread handles libmpv's events.
 ///
 /// Commands may be sent from any thread and do not wait. ``events`` ends when the handle is destroyed. Only this object
-/// holds the handle, so a player only has to call ``shutDown()``.
+/// retains the handle, so a player only has to call ``shutDown()``.
 final class ItemPlayback: Sendable {
     let events: AsyncStream<PlaybackEvent>
     let item: PlayerItemState
@@ -16,14 +16,14 @@ final class ItemPlayback: Sendable {
     let state: Mutex<State>
 
     struct State: Sendable {
-        /// `nil` once the handle is being destroyed. All calls except the wait for events are made under the lock, so
-        /// none can use a destroyed handle.
+        /// The handle, or `nil` once it is being destroyed. All calls except the wait for events are made under the
+        /// lock, so that none uses a destroyed handle.
         var handle: MPVHandle?
         var seeks = SeekTracker()
         var isShutDown = false
         var isLoaded = false
         var isSeekable = false
-        /// Whether it is a stream that had no end when it was opened.
+        /// Whether the media is a stream that had no end when it was opened.
         var isLive = false
         /// Whether the rate is not 0.
         var isPlaying = false
@@ -34,19 +34,19 @@ final class ItemPlayback: Sendable {
         var hasRestartedTime = false
         /// The command of the current seek.
         var lastSeek: [String] = []
-        /// The target of the last seek, in seconds. `nil` if the last seek was a command without one.
+        /// The target of the last seek, in seconds, or `nil` if the last seek was a command without a target.
         var seekTarget: Double?
-        /// The number of times that the current seek was sent again.
+        /// The number of times that the current seek was repeated.
         var repeats = 0
-        /// Whether a read was interrupted for the current seek. Its result looks like the end.
+        /// Whether a read was interrupted for the current seek. The result of that read looks like the end.
         var hasInterrupted = false
     }
 
     var stream: MediaStream? { reader?.stream }
 
-    // The stream's lock may be taken while the playback's is held, never the other way round.
+    // The stream's lock may be acquired while the playback's lock is held, but not vice versa.
 
-    /// Starts loading, paused. `nil` if libmpv can't be started, which fails the item.
+    /// Starts loading, paused. Returns `nil` if libmpv cannot be started, and fails the item.
     init?(source: Source, item: PlayerItemState, options: PlaybackOptions) {
         guard let handle = MPVHandle(options: options.initial) else {
             _ = item.failed(AVError(.mediaServicesWereReset, detail: MPVHandle.failure))
@@ -81,20 +81,22 @@ final class ItemPlayback: Sendable {
     enum Source: Sendable {
         /// A URL that libmpv opens itself.
         case url(String)
-        /// A stream and its name for libmpv. The extension helps to recognize the format.
+        /// A stream, and its name for libmpv. The name's extension helps to detect the format.
         case stream(MediaStream, name: String)
     }
 
     // MARK: Commands
 
-    /// - Parameter isStarved: Whether the rate is 0 because there is no data. The item then counts as starved until it
+    /// Sets the rate.
+    ///
+    /// - Parameter isStarved: Whether the rate is 0 because there is no data. The item then stays starved until it
     ///   plays again.
     func setRate(_ rate: Float, isStarved: Bool = false) {
         let isPlaying = rate != 0
         let speed = isPlaying ? [("speed", String(options.speed(rate: rate)))] : []
-        // Recorded and sent together. A change reported in between would be taken for the user's.
+        // Recorded and sent together. Otherwise, a change reported in between would be treated as the user's.
         set(speed + [("pause", isPlaying ? "no" : "yes")]) { [item] state in
-            // Playing again at the end reports the end again, so no caller waits for a player without data.
+            // Playback at the end reports the end again, so that no caller waits for a player without data.
             if isPlaying, !state.isPlaying { state.isAtEnd = false }
             state.isPlaying = isPlaying
             if isStarved { item.isStarved = true }
@@ -107,7 +109,7 @@ final class ItemPlayback: Sendable {
         set([("volume", gain), ("mute", isMuted ? "yes" : "no")])
     }
 
-    /// Seeks to a time in seconds. A `seekFinished` event with the ID follows every seek.
+    /// Seeks to a time in seconds. Each seek is followed by a `seekFinished` event with the ID.
     func seek(to seconds: Double, id: UInt64) {
         seek(["seek", String(max(0, seconds)), "absolute+exact"], target: max(0, seconds), id: id)
     }
@@ -130,14 +132,14 @@ final class ItemPlayback: Sendable {
         if outcome.refused { send.yield(.seekFinished(id: id, completed: false)) }
     }
 
-    /// Requests the shown image; a `picture` event follows.
+    /// Requests the shown image. A `picture` event follows.
     func takePicture() {
         call { $0.command(["screenshot-raw", "video"], id: MPVEvent.pictureReply) }
     }
 
-    /// Ends playback: reads fail, and the thread destroys the handle and ends. Returns immediately.
+    /// Ends playback. Reads fail, and the thread destroys the handle and ends. This method returns immediately.
     ///
-    /// - Parameter cancelling: Whether open loading requests are cancelled. A player does not do that when it moves on.
+    /// - Parameter cancelling: Whether to cancel open loading requests. A player does not cancel them when it advances.
     func shutDown(cancelling: Bool = false) {
         let handle = state.withLock { state in
             defer { state.isShutDown = true }
@@ -164,10 +166,10 @@ final class ItemPlayback: Sendable {
     }
 }
 
-/// The current seek of a player, and its end. It only makes decisions.
+/// The tracking of a player's current seek until its end. It only makes decisions.
 ///
-/// libmpv replies to a seek command when it is queued. It reports the seek of the demuxer, and then the restart of
-/// playback. A later seek replaces an earlier one, which then did not finish.
+/// libmpv replies to a seek command when it is queued. It then reports the seek of the demuxer, and then the restart of
+/// playback. A later seek replaces an earlier one, which is then not finished.
 struct SeekTracker: Sendable, Equatable {
     private enum Stage: Sendable, Equatable {
         case sent
@@ -186,39 +188,39 @@ struct SeekTracker: Sendable, Equatable {
     /// Whether the current seek has not reached the demuxer yet.
     var isBeforeDemuxer: Bool { current.map { $0.stage != .atDemuxer } ?? false }
 
-    /// Records a new seek; returns the one that it replaces.
+    /// Records a new seek. Returns the seek that it replaces.
     mutating func sent(_ id: UInt64) -> UInt64? {
         defer { current = (id, .sent) }
         return current?.id
     }
 
-    /// Records that libmpv has queued a seek; returns true if it is the current one.
+    /// Records that libmpv has queued a seek. Returns whether it is the current one.
     mutating func noted(_ id: UInt64) -> Bool {
         guard current?.id == id else { return false }
         current?.stage = .noted
         return true
     }
 
-    /// Records that libmpv rejected a seek; returns true if it was the current one, which ends.
+    /// Records that libmpv rejected a seek, and ends it if it is the current one. Returns whether it was.
     mutating func refused(_ id: UInt64) -> Bool {
         guard current?.id == id else { return false }
         current = nil
         return true
     }
 
-    /// Records that the demuxer seeks.
+    /// Records that the demuxer is seeking.
     mutating func reachedDemuxer() {
         if current?.stage == .noted { current?.stage = .atDemuxer }
     }
 
-    /// Records that playback continues; returns the finished seek.
+    /// Records that playback continues. Returns the finished seek.
     mutating func restarted() -> UInt64? {
         guard let id = current?.id, current?.stage == .atDemuxer else { return nil }
         current = nil
         return id
     }
 
-    /// Cancels the current seek and returns it.
+    /// Cancels the current seek. Returns the cancelled seek.
     mutating func cancel() -> UInt64? {
         defer { current = nil }
         return current?.id

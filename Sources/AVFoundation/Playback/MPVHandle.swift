@@ -1,21 +1,21 @@
 import CMPV
 
-/// A libmpv client handle, with the operations that are used here: options, commands that do not wait, and events.
+/// A libmpv client handle, with the required operations: options, commands that do not wait, and events.
 ///
-/// Copies refer to the same handle. libmpv allows calls from several threads at once. Exceptions are
-/// ``nextEvent(timeout:)``, which one thread may call, and calls after ``destroy()``. ``ItemPlayback`` ensures both.
+/// Copies refer to the same handle. libmpv allows calls from several threads at once. There are two exceptions: only
+/// one thread may call ``nextEvent(timeout:)``, and no calls may follow ``destroy()``. ``ItemPlayback`` ensures both.
 ///
-/// `@unchecked`: the pointer belongs to libmpv, which guards the object.
+/// `@unchecked`: the pointer refers to an object that libmpv guards.
 struct MPVHandle: @unchecked Sendable {
     private let pointer: OpaquePointer
 
-    /// The reason why there is no handle.
+    /// The reason why no handle could be created.
     static var failure: String { cmpv_loading_error().map { String(cString: $0) } ?? "libmpv could not be started" }
 
     /// Creates and starts a handle.
     ///
-    /// `nil` if libmpv can't be loaded, has no memory, or rejects the number format of the process's locale. Options
-    /// that this libmpv does not know are ignored.
+    /// The result is `nil` if libmpv cannot be loaded, has no memory, or rejects the number format of the process's
+    /// locale. Options that the installed libmpv does not know are ignored.
     init?(options: [(name: String, value: String)]) {
         guard let pointer = cmpv_create() else { return nil }
         for option in options { cmpv_set_option_string(pointer, option.name, option.value) }
@@ -26,7 +26,7 @@ struct MPVHandle: @unchecked Sendable {
         self.pointer = pointer
     }
 
-    /// Makes `scheme://…` read from a stream. The caller must retain the reader until after ``destroy()``.
+    /// Makes libmpv read `scheme://…` URLs from a stream. The caller must retain the reader until after ``destroy()``.
     func addStream(scheme: String, _ reader: StreamReader) {
         cmpv_stream_cb_add_ro(pointer, scheme, Unmanaged.passUnretained(reader).toOpaque(), openMediaStream)
     }
@@ -43,7 +43,7 @@ struct MPVHandle: @unchecked Sendable {
         }
     }
 
-    /// Sets a property without waiting; returns whether an event will follow.
+    /// Sets a property without waiting. Returns whether an event will follow.
     func set(_ name: String, _ value: String) -> Bool {
         value.withCString { text in
             var text: UnsafePointer<CChar>? = text
@@ -56,19 +56,19 @@ struct MPVHandle: @unchecked Sendable {
         MPVEvent(cmpv_wait_event(pointer, timeout))
     }
 
-    /// Reads a Boolean property; `nil` if it has no value.
+    /// Reads a Boolean property. Returns `nil` if it has no value.
     func flag(_ name: String) -> Bool? {
         var value: Int32 = 0
         return cmpv_get_property(pointer, name, MPV_FORMAT_FLAG, &value) >= 0 ? value == 1 : nil
     }
 
-    /// Reads a numeric property; `nil` if it has no value.
+    /// Reads a numeric property. Returns `nil` if it has no value.
     func number(_ name: String) -> Double? {
         var value = 0.0
         return cmpv_get_property(pointer, name, MPV_FORMAT_DOUBLE, &value) >= 0 ? value : nil
     }
 
-    /// Reads a property as text; `nil` if it has no value.
+    /// Reads a property as text. Returns `nil` if it has no value.
     func text(_ name: String) -> String? {
         guard let text = cmpv_get_property_string(pointer, name) else { return nil }
         defer { cmpv_free(text) }
@@ -103,7 +103,7 @@ private func formatOfProperty(_ name: String) -> mpv_format {
 }
 
 extension MPVHandle {
-    /// The tracks that the demuxer has found. Cover art does not count, because Apple's AVFoundation treats it as
+    /// Returns the tracks that the demuxer has found. Cover art is excluded, because Apple's AVFoundation treats it as
     /// metadata.
     func tracks() -> [TrackValues] {
         let count = Int(number("track-list/count") ?? 0)
@@ -119,7 +119,7 @@ extension MPVHandle {
                 framesPerSecond: Float(number(entry + "demux-fps") ?? 0),
                 languageCode: text(entry + "lang"), isEnabled: flag(entry + "default") ?? true)
         }
-        // libmpv knows only the rates of sound. A single video track has the rest of the file's rate.
+        // libmpv knows only the bit rates of audio. A single video track gets the remaining bit rate of the file.
         let unknown = tracks.indices.filter { tracks[$0].mediaType != .subtitle && tracks[$0].bitsPerSecond == 0 }
         if unknown.count == 1, let index = unknown.first, let bytes = number("file-size"),
             let seconds = number("duration"),
@@ -145,12 +145,12 @@ enum MPVEvent: Sendable, Equatable {
     case none
     case shutDown
     case fileLoaded
-    /// The file was closed: at its end, or with libmpv's error code and message.
+    /// The file was closed, at its end or with libmpv's error code and message.
     case fileEnded(error: Int32, message: String?)
     case seek
     case playbackRestart
     case reply(id: UInt64, error: Int32)
-    /// The requested image; `nil` if there is none.
+    /// The requested image, or `nil` if there is none.
     case picture(Picture?)
     /// A property has its new value.
     case propertySet

@@ -1,7 +1,7 @@
 import CMPV
 import Foundation
 
-/// A decoded image: rows from the top, with a byte each of blue, green, red and an unused byte in each pixel.
+/// A decoded image with the top row first. A pixel has one byte each for blue, green and red, and an unused byte.
 struct Picture: Sendable, Equatable {
     let width: Int
     let height: Int
@@ -10,6 +10,8 @@ struct Picture: Sendable, Equatable {
 
     static let bytesPerPixel = 4
 
+    /// Creates an image from its pixels.
+    ///
     /// - Returns: `nil` if the data is too short for the size.
     init?(width: Int, height: Int, bytesPerRow: Int, data: Data) {
         let (row, overflowsRow) = width.multipliedReportingOverflow(by: Self.bytesPerPixel)
@@ -50,13 +52,13 @@ struct Picture: Sendable, Equatable {
 
 /// The image that a paused player shows, and its position.
 struct Snapshot: Sendable, Equatable {
-    /// The image; `nil` if none could be decoded yet. At the end, it is the one from before the last seek.
+    /// The image, or `nil` if none could be decoded yet. At the end, it is the image from before the last seek.
     var picture: Picture?
-    /// The start of the image in seconds of media time; `nil` if unknown.
+    /// The start of the image in seconds of media time, or `nil` if it is unknown.
     var seconds: Double?
-    /// Whether the last seek found nothing more to show.
+    /// Whether the last seek found no further image.
     var isAtEnd: Bool
-    /// The average duration of an image in seconds; `nil` if the container does not give it.
+    /// The average duration of an image in seconds, or `nil` if the container does not provide it.
     var pictureDuration: Double?
 
     init(picture: Picture?, seconds: Double?, isAtEnd: Bool, pictureDuration: Double? = nil) {

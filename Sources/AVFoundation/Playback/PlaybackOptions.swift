@@ -1,21 +1,21 @@
 import Foundation
 
-/// The options for playing an item: the libmpv options for headless mode, rate and volume.
+/// The options for playing an item, and the libmpv options for headless mode and rate.
 struct PlaybackOptions: Sendable, Equatable {
     var headless: AVPlayer.HeadlessMode?
-    /// The outputs of the machine, used unless headless.
+    /// The outputs of the machine. They are used unless playback is headless.
     var outputs = MachineOutputs()
     var isCustomStream: Bool
     /// Whether libmpv opens a local file.
     var isFile = false
     var userAgent: String?
-    /// Whether the media is opened to find its tracks.
+    /// Whether the media is opened only to find its tracks.
     var findsTracks = false
-    /// The options for opening media for single images; otherwise `nil`.
+    /// The options for opening media for still images, or `nil` for playback.
     var pictures: Pictures?
-    /// Whether a seek reads up to the target instead of estimating it, for formats without an index.
+    /// Whether a seek reads up to the target instead of estimating its position, for formats without an index.
     var isPrecise = false
-    /// The number of seconds that the demuxer reads ahead; 0 uses the default.
+    /// The number of seconds that the demuxer reads ahead. 0 means the default.
     var forwardBufferDuration: Double = 0
 
     struct Pictures: Sendable, Equatable {
@@ -26,8 +26,8 @@ struct PlaybackOptions: Sendable, Equatable {
     /// The options to set before the handle starts, in order.
     ///
     /// The demuxer reads only a few seconds ahead, so that the loading requests resemble those of a streaming player.
-    /// The cache of libmpv is disabled for custom URLs, whose read-ahead is the stream's buffer. For `http(s)`, it is
-    /// limited to 16 MiB.
+    /// The cache of libmpv is disabled for custom URLs, because the stream buffers the read-ahead. For `http(s)`, the
+    /// cache is limited to 16 MiB.
     var initial: [(name: String, value: String)] {
         var options: [(name: String, value: String)] = [
             // A server may have to wait for its origin.
@@ -42,8 +42,8 @@ struct PlaybackOptions: Sendable, Equatable {
         ]
         options += MediaFormats.options(
             mayReachNetwork: !isCustomStream && !isFile,
-            // As with Apple's, a seek in an MP3 goes to the estimated position. Otherwise, libmpv reads all bytes in
-            // between.
+            // As with Apple's player, a seek in an MP3 goes to the estimated position. Otherwise, libmpv reads all
+            // bytes in between.
             demuxer: isPrecise ? [] : ["fflags=+fastseek"])
         if let pictures {
             options += [("aid", "no"), ("sid", "no"), ("osd-level", "0")]
@@ -53,7 +53,7 @@ struct PlaybackOptions: Sendable, Equatable {
         if let headless {
             options += [("vo", "null"), ("ao", "null"), ("audio-pitch-correction", "no")]
             options += [("input-default-bindings", "no"), ("osc", "no")]
-            // The sound buffer counts in media time: 0.2 s would be 20 s of media at a speed of 100.
+            // The audio buffer is in media time: 0.2 s would be 20 s of media at a speed of 100.
             let buffer = String(max(0.2 / max(headless.speed ?? 1, 1), 0.01))
             options += [("audio-buffer", buffer), ("ao-null-buffer", buffer), ("ao-null-outburst", "256")]
             if headless.speed == nil { options += [("ao-null-untimed", "yes"), ("untimed", "yes")] }
@@ -79,14 +79,14 @@ struct PlaybackOptions: Sendable, Equatable {
     }
 }
 
-/// The outputs of a machine: screen and sound. Without this check, libmpv would search for devices and log its failure.
+/// The outputs of a machine: screen and sound. Without this check, libmpv would search for devices and log failures.
 struct MachineOutputs: Sendable, Equatable {
     var hasScreen = true
     var hasSound = true
 
     init() {}
 
-    /// Finds the outputs by environment variables and files.
+    /// Determines the outputs from environment variables and files.
     ///
     /// A screen needs an X11 or Wayland session. Sound needs a PulseAudio or PipeWire server, or a sound card.
     init(environment: [String: String], fileExists: (String) -> Bool) {
@@ -103,27 +103,29 @@ struct MachineOutputs: Sendable, Equatable {
         fileExists: { FileManager.default.fileExists(atPath: $0) })
 }
 
-/// The formats that libmpv may detect, and the resources that it may open because of them.
+/// The formats that libmpv may detect, and the resources that it may open for them.
 ///
-/// libmpv detects playlists, edit lists and scripts of many kinds, and then opens the files or URLs that they name.
-/// Media from an unknown source could use that. Here, libmpv detects only media containers, and libavformat opens no
-/// further files. HLS is allowed only over HTTP, and only with HTTP references.
+/// libmpv detects playlists, edit lists and scripts of many kinds, and then opens the files or URLs in them. Media from
+/// an unknown source could exploit that. Here, libmpv detects only media containers, and libavformat opens no further
+/// files. HLS is allowed only over HTTP, and only with HTTP references.
 private enum MediaFormats {
-    /// libavformat's demuxers that read one file and refer to no other.
+    /// libavformat's demuxers that read only one file, without references.
     static let containers = [
         "mov", "mp3", "aac", "wav", "w64", "aiff", "caf", "flac", "ogg", "matroska", "mpegts", "mpeg", "avi", "ac3",
         "eac3", "au", "amr",
     ]
 
+    /// Returns the options.
+    ///
     /// - Parameters:
-    ///   - mayReachNetwork: Whether libmpv loads an `http(s)` URL itself.
+    ///   - mayReachNetwork: Whether libmpv itself loads an `http(s)` URL.
     ///   - demuxer: Additional options for libavformat's demuxers.
     static func options(mayReachNetwork: Bool, demuxer: [String]) -> [(name: String, value: String)] {
         let formats = containers + (mayReachNetwork ? ["hls"] : [])
         // `data` opens nothing. An empty list would mean libavformat's default.
         let protocols = mayReachNetwork ? ["http", "https", "httpproxy", "tcp", "tls", "crypto", "data"] : ["data"]
-        // Otherwise, it waits for the headers of the next segment before it reads an available one. It would also end a
-        // live stream without new segments after 3 to 100 reloads, depending on its version.
+        // Otherwise, libavformat waits for the headers of the next segment before it reads an available one. It would
+        // also end a live stream without new segments after 3 to 100 reloads, depending on its version.
         let segments =
             mayReachNetwork ? ["http_multiple=0", "max_reload=\(Int32.max)", "m3u8_hold_counters=\(Int32.max)"] : []
         let lists = [
@@ -133,7 +135,7 @@ private enum MediaFormats {
         return [
             // libmpv's own demuxers are those of playlists, edit lists, cue sheets and archives, and one for Matroska.
             ("demuxer", "lavf"), ("demuxer-lavf-o", (demuxer + segments + lists).joined(separator: ",")),
-            // The segments of HLS are references, too.
+            // HLS segments are also references.
             ("access-references", mayReachNetwork ? "yes" : "no"), ("ordered-chapters", "no"),
             ("load-unsafe-playlists", "no"), ("autoload-files", "no"), ("cover-art-auto", "no"),
         ]

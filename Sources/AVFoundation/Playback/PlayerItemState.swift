@@ -1,7 +1,8 @@
 import Foundation
 import Synchronization
 
-/// The state of an item, readable from any thread: its status, duration and position. The playback's thread writes it.
+/// The state of an item, such as its status, duration and position. It is readable from any thread. The playback's
+/// thread writes it.
 final class PlayerItemState: Sendable {
     private struct Values {
         var status = AVPlayerItem.Status.unknown
@@ -17,20 +18,21 @@ final class PlayerItemState: Sendable {
         var usesNetworkWhilePaused = false
     }
 
-    /// The libmpv handles that play the item: at most one, and briefly two when it changes players.
+    /// The libmpv handles that play the item. There is at most one, and briefly two when the item moves to another
+    /// player.
     let playbacks = OpenHandleCounter()
     private let values = Mutex(Values())
 
     var status: AVPlayerItem.Status { values.withLock { $0.status } }
     var error: (any Error)? { values.withLock { $0.error } }
-    /// The duration in seconds; `nil` while unknown.
+    /// The duration in seconds, or `nil` if it is unknown.
     var duration: Double? { values.withLock { $0.duration } }
     /// The current time in seconds.
     var time: Double {
         get { values.withLock { $0.time } }
         set { values.withLock { $0.time = newValue } }
     }
-    /// The end of the demuxer's read-ahead in seconds; `nil` while unknown.
+    /// The end of the demuxer's read-ahead in seconds, or `nil` if it is unknown.
     var loadedUntil: Double? {
         get { values.withLock { $0.loadedUntil } }
         set { values.withLock { $0.loadedUntil = newValue } }
@@ -63,7 +65,7 @@ final class PlayerItemState: Sendable {
         values.withLock { $0.duration = duration }
     }
 
-    /// Marks the item as ready; returns false if it has failed, which is final.
+    /// Marks the item as ready. Returns `false` if it has failed, which is final.
     func becameReady() -> Bool {
         values.withLock { values in
             guard values.status == .unknown else { return false }
@@ -72,7 +74,7 @@ final class PlayerItemState: Sendable {
         }
     }
 
-    /// Marks the item as failed; returns false if it had failed before.
+    /// Marks the item as failed. Returns `false` if it had already failed.
     func failed(_ error: any Error) -> Bool {
         values.withLock { values in
             guard values.status != .failed else { return false }

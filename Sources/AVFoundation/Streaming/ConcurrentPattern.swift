@@ -1,26 +1,26 @@
 import Foundation
 
-/// The requests of a player that is hard to serve. It combines everything that Apple's documentation allows and that
-/// video players do.
+/// The requests of a player that is difficult to serve. It combines all behaviors that Apple's documentation allows and
+/// that video players show.
 ///
-/// Several requests are open at different offsets. Bounded ones are for the current and the next read and for the tail,
-/// and one extends from further ahead to the end. Each seek requests the information again. A useless request is cancelled
-/// several megabytes later, or never. Without byte ranges, there is only one request.
+/// Several requests are open at different offsets. Bounded requests are for the current and the next read and for the
+/// tail. One request starts further ahead and extends to the end. Each seek requests the information again. A useless
+/// request is cancelled several megabytes later, or never. Without byte ranges, there is only one request.
 struct ConcurrentPattern: RequestPattern {
     /// One request and its received bytes.
     private struct Stretch {
         let token: Int
-        /// The end; `nil` for the end of a resource with unknown length.
+        /// The end, or `nil` for the end of a resource with unknown length.
         let end: Int64?
         let isTail: Bool
         let isToEnd: Bool
         var buffer = StreamBuffer()
         var isOpen = true
         var hasBrought = false
-        /// The total number of received bytes, over all requests, at which to cancel it.
+        /// The total number of received bytes, over all requests, at which to cancel this request.
         var cancelAt: Int64?
 
-        /// Whether it contains the byte, or will receive it soon.
+        /// Returns whether the request contains the byte, or will receive it soon.
         func brings(_ offset: Int64, within reach: Int64) -> Bool {
             if buffer.contains(offset) { return true }
             guard isOpen, offset >= buffer.end, offset - buffer.end <= reach else { return false }
@@ -40,7 +40,8 @@ struct ConcurrentPattern: RequestPattern {
     private var receivedInAll: Int64 = 0
     private var hasAskedAround = false
     private var wantsPrebuffer = false
-    /// Whether the delegate has delivered the two bytes of the probe, after which the simulated player waits forever.
+    /// Whether the delegate has delivered the two bytes of the probe. After that, the simulated player may wait
+    /// forever.
     private var isChoked = false
     private var isReaderWaiting = false
     private var isReadInterrupted = false
@@ -188,7 +189,7 @@ struct ConcurrentPattern: RequestPattern {
         return actions
     }
 
-    /// Requests the first missing range a little ahead.
+    /// Requests the first missing range slightly ahead of the position.
     private mutating func readAhead() -> [Action] {
         guard isSeekable, let length = endOfResource else { return [] }
         var next = position

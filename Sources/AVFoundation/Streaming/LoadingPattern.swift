@@ -1,11 +1,11 @@
 import Foundation
 
-/// The requests of AVPlayer as observed from outside.
+/// The requests of AVPlayer as observed from outside:
 ///
 /// 1. It requests the information, with a probe of two unused bytes.
-/// 2. It requests everything from the position to the end.
-/// 3. It cancels the request once enough bytes lie ahead, and sends a new one from the end of the buffer when that is
-///    nearly used.
+/// 2. It requests all bytes from the position to the end.
+/// 3. It cancels the request once enough bytes are buffered. When the buffer is nearly used, it sends a new one from
+///    its end.
 /// 4. After a seek out of the buffer, it cancels the request and sends a new one from the target.
 struct LoadingPattern: RequestPattern {
     private enum Information: Equatable {
@@ -17,9 +17,9 @@ struct LoadingPattern: RequestPattern {
     private struct Request: Equatable {
         var token: Int
         var next: Int64
-        /// The end of a bounded request; `nil` for the end of the resource.
+        /// The end of a bounded request, or `nil` for the end of the resource.
         var end: Int64?
-        /// Whether it is cancelled. The delegate may not know yet, and its bytes are still accepted.
+        /// Whether the request is cancelled. The delegate may not know yet, and its bytes are still accepted.
         var isCancelled = false
         var hasBrought = false
     }
@@ -34,7 +34,7 @@ struct LoadingPattern: RequestPattern {
     private var request: Request?
     private var lastToken = 0
     private var isReaderWaiting = false
-    /// Whether the waiting read has to return without bytes.
+    /// Whether the waiting read must return without bytes.
     private var isReadInterrupted = false
     private var hasSoughtSinceExpected = true
     private var wantsPrebuffer = false
@@ -50,7 +50,7 @@ struct LoadingPattern: RequestPattern {
     var isReadStuck: Bool { isReaderWaiting && isOpen && !hasSoughtSinceExpected }
     private var isSeekable: Bool { contentInformation?.isByteRangeAccessSupported ?? false }
     private var hasLiveRequest: Bool { request.map { !$0.isCancelled } ?? false }
-    /// The number of held bytes from the position on; all held bytes if the position is elsewhere.
+    /// The number of buffered bytes from the position on, or all buffered bytes if the position is outside the buffer.
     private var ahead: Int64 {
         position >= buffer.start && position <= buffer.end ? buffer.end - position : buffer.count
     }
@@ -90,7 +90,7 @@ struct LoadingPattern: RequestPattern {
         return actions
     }
 
-    /// Sets the bit rate of the media, from which the read-ahead follows.
+    /// Sets the bit rate of the media, which determines the read-ahead.
     mutating func learned(bytesPerSecond: Double, secondsAhead preferred: Double?) {
         guard let seconds = policy.secondsAhead, bytesPerSecond.isFinite, bytesPerSecond > 0 else { return }
         let bytes = bytesPerSecond * min(max(preferred ?? seconds, 1), 3600)
@@ -136,8 +136,8 @@ struct LoadingPattern: RequestPattern {
     mutating func received(_ data: Data, token: Int) -> [Action] {
         guard var current = request, current.token == token else { return [] }
         guard !current.isCancelled || ahead < 2 * policy.cancelAbove else {
-            // The buffer is full, but the delegate does not know of the cancel yet. Its later events concern bytes that
-            // are not held.
+            // The buffer is full, but the delegate does not know of the cancellation yet. Its later events are for
+            // bytes that are not buffered.
             request = nil
             return []
         }
@@ -166,7 +166,7 @@ struct LoadingPattern: RequestPattern {
         }
         guard let current = request, current.token == token else { return [] }
         request = nil
-        // A request that ends early, or without a given end, shows the end of the resource, unless it was cancelled.
+        // A request that ends early, or without a known end, shows the end of the resource, unless it was cancelled.
         let isShort = current.end.map { current.next < $0 } ?? true
         let mayAskAgain = policy.shortFinish == .asksAgain && endOfResource != nil && current.hasBrought
         if isShort, !current.isCancelled, !mayAskAgain { endOfResource = current.next }
@@ -190,7 +190,7 @@ struct LoadingPattern: RequestPattern {
     private mutating func topUp(_ actions: inout [Action]) {
         guard isSeekable, !hasLiveRequest, !hasFailed, ahead < policy.requestBelow else { return }
         if let endOfResource, buffer.end >= endOfResource { return }
-        // The demuxer need not be at the end of the buffer yet; it will reach it.
+        // The demuxer is not necessarily at the end of the buffer yet, but it will get there.
         ask(at: buffer.end, length: nil, &actions)
     }
 

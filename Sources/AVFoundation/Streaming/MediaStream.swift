@@ -2,7 +2,7 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// The bytes of one player item: blocking reads of the demuxer on one side, loading requests on the other.
+/// The bytes of one player item, with blocking reads of the demuxer on one side and loading requests on the other.
 ///
 /// A ``RequestPattern`` makes the decisions. Reads are called by libmpv's threads, one at a time. Bytes are received on
 /// the delegate's queue. Seeks and closing may be called from any thread.
@@ -39,7 +39,7 @@ final class MediaStream: Sendable {
     }
 
     var contentInformation: ContentInformation? { state.withLock { $0.pattern.contentInformation } }
-    /// Whether the bytes have ended before the given length.
+    /// Whether the bytes have ended before the stated length.
     var endsEarly: Bool {
         state.withLock { state in
             guard let told = state.pattern.contentInformation?.contentLength else { return false }
@@ -53,7 +53,7 @@ final class MediaStream: Sendable {
     func open(for reader: StreamReader) -> Bool {
         perform(
             state.withLock { state -> [Step] in
-                // Checked under the lock that closing takes, so that a close cannot be missed.
+                // This is checked under the lock that closing acquires, so that a close cannot be missed.
                 guard !reader.isClosed else { return [] }
                 state.reader = reader
                 let actions = state.pattern.open()
@@ -79,7 +79,7 @@ final class MediaStream: Sendable {
     /// Records that the player is about to send a seek to libmpv.
     func expectSeek() { state.withLock { $0.pattern.expectSeek() } }
 
-    /// Ends a read of bytes that the player no longer needs because of a seek; returns true if there was one.
+    /// Ends a read of bytes that the player no longer needs because of a seek. Returns `true` if there was such a read.
     func interrupt() -> Bool {
         let (isReleased, steps) = state.withLock { state in
             let (isReleased, actions) = state.pattern.interrupt()
@@ -89,14 +89,14 @@ final class MediaStream: Sendable {
         return isReleased
     }
 
-    /// Whether a read still waits although a seek should have ended it.
+    /// Whether a read is still waiting although a seek should have ended it.
     var isReadStuck: Bool { state.withLock { $0.pattern.isReadStuck } }
 
     /// Whether the demuxer waits for bytes.
     var isReadWaiting: Bool { state.withLock { $0.pattern.isReadWaiting } }
 
     /// Sets the duration of the media, whose bit rate determines the read-ahead. `secondsAhead` is the app's
-    /// preference; `nil` lets the player choose.
+    /// preference, or `nil` if the player chooses.
     func learned(duration: Double, secondsAhead: Double?) {
         state.withLock { state in
             guard let length = state.pattern.endOfResource, duration > 0 else { return }
@@ -107,7 +107,8 @@ final class MediaStream: Sendable {
     /// Loads the start before the first read.
     func prebuffer() { feed { $0.prebuffer() } }
 
-    /// Discards later bytes if they are for this reader or for none. Cancels open requests only if `cancelling`.
+    /// Discards later bytes if they are for this reader or for none. Open requests are cancelled only if `cancelling`
+    /// is `true`.
     func close(_ reader: StreamReader, cancelling: Bool) {
         let (records, steps) = state.withLock { state -> ([LoadingRequestRecord], [Step]) in
             guard state.reader == nil || state.reader === reader else { return ([], []) }
@@ -195,7 +196,7 @@ final class MediaStream: Sendable {
         }
     }
 
-    /// Fails a request that receives no bytes before the timeout, as a player does.
+    /// Fails a request that receives no bytes before the timeout, like a player.
     private func watch(_ record: LoadingRequestRecord, token: Int, delivered: Int64, timeout: Double) {
         DispatchQueue.global().asyncAfter(deadline: .now() + timeout) { [weak self, weak record] in
             guard let self, let record, record.phase == .made || record.phase == .open else { return }

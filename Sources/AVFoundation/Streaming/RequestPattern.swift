@@ -2,7 +2,7 @@ import Foundation
 
 /// The rules by which a player sends and cancels loading requests, based on the reads of its demuxer.
 ///
-/// It only makes decisions: it has no lock, clock or I/O. ``MediaStream`` performs the actions. A seek takes effect
+/// It only makes decisions, without a lock, a clock or I/O. ``MediaStream`` performs the actions. A seek takes effect
 /// with the first read after it, because demuxers also seek without reading.
 protocol RequestPattern: Sendable {
     typealias Action = LoadingAction
@@ -10,19 +10,20 @@ protocol RequestPattern: Sendable {
 
     /// The delegate's information about the resource.
     var contentInformation: ContentInformation? { get }
-    /// The end of the resource, once known.
+    /// The end of the resource, if it is known.
     var endOfResource: Int64? { get }
     var hasFailed: Bool { get }
     /// Whether the demuxer waits for bytes.
     var isReadWaiting: Bool { get }
-    /// Whether a read still waits although a seek should have ended it, because the seek has not reached the stream.
+    /// Whether a read is still waiting although a seek should have ended it, because the seek has not reached the
+    /// stream.
     var isReadStuck: Bool { get }
 
     /// Prepares for a demuxer that opens the stream.
     mutating func open() -> [Action]
-    /// Whether the information is available: `.bytes` without bytes if it is.
+    /// Returns whether the information is available: `.bytes` without bytes if it is.
     mutating func opening() -> ReadResult
-    /// Handles the end of the demuxer. Later bytes are not needed. As with Apple's, no request is cancelled.
+    /// Handles the end of the demuxer. Later bytes are not needed. As with Apple's player, requests are not cancelled.
     mutating func close() -> [Action]
     /// Loads the start before the first read.
     mutating func prebuffer() -> [Action]
@@ -34,7 +35,7 @@ protocol RequestPattern: Sendable {
     mutating func read(limit: Int) -> (ReadResult, [Action])
     /// Records that the player is about to seek.
     mutating func expectSeek()
-    /// Ends a waiting read, unless the seek has reached the stream and the read is for its target. Returns true if a
+    /// Ends a waiting read, unless the seek has reached the stream and the read is for its target. Returns `true` if a
     /// read was ended.
     mutating func interrupt() -> (Bool, [Action])
     mutating func received(_ data: Data, token: Int) -> [Action]
@@ -53,7 +54,7 @@ enum LoadingAction: Sendable, Equatable {
 /// The result of a demuxer's read.
 enum LoadingReadResult: Sendable, Equatable {
     case bytes(Data)
-    /// No bytes yet: read again after a ``LoadingAction/wakeReader``.
+    /// No bytes are available yet. Read again after a ``LoadingAction/wakeReader``.
     case wait
     case endOfResource
     /// A seek is in progress, so the bytes are not needed.
@@ -61,14 +62,14 @@ enum LoadingReadResult: Sendable, Equatable {
     case failed
 }
 
-/// The bytes that a delegate has delivered and the player has not used yet: one range of the resource.
+/// The bytes that a delegate has delivered and the player has not used yet, which are one range of the resource.
 ///
-/// It holds the pieces as delivered, without copying. Offsets are bytes of the resource, half-open.
+/// It retains the pieces as delivered, without copying them. Offsets are bytes of the resource, half-open.
 struct StreamBuffer: Sendable {
     private(set) var start: Int64 = 0
     private(set) var end: Int64 = 0
     private var pieces: [Piece] = []
-    /// The index in `pieces` of the first one that is held. Earlier ones are removed now and then.
+    /// The index in `pieces` of the first buffered one. Earlier pieces are removed from time to time.
     private var first = 0
 
     private struct Piece: Sendable {
@@ -77,7 +78,7 @@ struct StreamBuffer: Sendable {
         var end: Int64 { offset + Int64(data.count) }
     }
 
-    /// The number of held bytes.
+    /// The number of buffered bytes.
     var count: Int64 { end - start }
 
     func contains(_ offset: Int64) -> Bool { offset >= start && offset < end }
@@ -96,7 +97,7 @@ struct StreamBuffer: Sendable {
         end += Int64(data.count)
     }
 
-    /// Returns up to `limit` bytes at `offset` from one piece; `nil` if the first of them is not held.
+    /// Returns up to `limit` bytes at `offset` from one piece, or `nil` if the byte at `offset` is not buffered.
     func bytes(at offset: Int64, limit: Int) -> Data? {
         guard contains(offset), limit > 0 else { return nil }
         var low = first

@@ -4,7 +4,7 @@ import Synchronization
 
 /// The reading side of a ``MediaStream`` for one playback.
 ///
-/// An item that is played again has a new one. Threads of the previous playback may still use the previous one.
+/// An item that is played again gets a new reader. Threads of the previous playback may still use the previous one.
 final class StreamReader: Sendable {
     let stream: MediaStream
     private let arrival = DispatchSemaphore(value: 0)
@@ -12,30 +12,31 @@ final class StreamReader: Sendable {
 
     init(_ stream: MediaStream) { self.stream = stream }
 
-    /// Whether it is closed.
+    /// Whether the reader is closed.
     var isClosed: Bool { closed.load(ordering: .sequentiallyConsistent) }
 
     // MARK: The demuxer's side
 
-    /// Opens the stream at byte 0 and waits for the delegate's information; returns false if that failed or it was
-    /// closed before.
+    /// Opens the stream at byte 0, and waits for the delegate's information. Returns `false` if that failed or the
+    /// reader is closed.
     func open() -> Bool { stream.open(for: self) }
 
     /// Reads at the position, and waits until bytes are available.
     ///
-    /// - Returns: The number of bytes, 0 at the end of the resource or for a seek, or `nil` on failure.
+    /// - Returns: The number of bytes, or `nil` on failure. It is 0 at the end of the resource, or if a seek ended the
+    ///   read.
     func read(into target: UnsafeMutableRawBufferPointer) -> Int? { stream.read(for: self, into: target) }
 
     func seek(to offset: Int64) { stream.seek(to: offset, for: self) }
 
     // MARK: The player's side
 
-    /// Makes every read fail, including later ones, and discards later bytes. Cancels open requests only if
-    /// `cancelling`.
+    /// Makes all reads fail, including later ones, and discards later bytes. Open requests are cancelled only if
+    /// `cancelling` is `true`.
     func close(cancelling: Bool) {
         closed.store(true, ordering: .sequentiallyConsistent)
         stream.close(self, cancelling: cancelling)
-        // Also if another reader uses the stream by now.
+        // The reader is woken up even if another reader uses the stream now.
         wake()
     }
 
@@ -47,8 +48,8 @@ final class StreamReader: Sendable {
     func wake() { arrival.signal() }
 }
 
-// The functions that libmpv calls to read a custom URL. They run on libmpv's own threads (`mpv/opener`, `mpv/demux`),
-// so they are plain functions: an actor-isolated closure would crash there.
+// The functions that libmpv calls to read a custom URL. They run on libmpv's own threads (`mpv/opener`, `mpv/demux`).
+// Therefore, they are plain functions: an actor-isolated closure would crash there.
 
 /// The `mpv_stream_cb_open_ro_fn`. `userData` is an unretained ``StreamReader``, which the playback retains until its
 /// handle is destroyed.

@@ -1,5 +1,5 @@
 extension AVPlayerItem {
-    /// Waits until no libmpv handle plays the item; returns immediately if none ever did. Linux only, for tests.
+    /// Waits until no libmpv handle plays the item. It returns immediately if none did. Linux only, for tests.
     nonisolated package func waitUntilReleased() async {
         await state.playbacks.waitUntilNone()
     }
@@ -9,8 +9,8 @@ extension AVPlayerItem {
 }
 
 extension AVAssetResourceLoader {
-    /// Whether a new request after a seek is sent before the cancel of the previous one. Both orders occur with Apple's
-    /// player. It applies to later items. Linux only, for tests.
+    /// Whether a seek sends the new request before it cancels the previous one. Both orders occur with Apple's player.
+    /// It applies to later items. Linux only, for tests.
     package var requestsBeforeCancelling: Bool {
         get { core.policy.requestsBeforeCancelling }
         set { core.policy.requestsBeforeCancelling = newValue }
@@ -24,7 +24,7 @@ extension AVAssetResourceLoader {
         core.policy.secondsAhead = nil
     }
 
-    /// The way in which a player requests the asset's bytes. It applies to later items. Linux only, for tests.
+    /// The pattern in which a player requests the asset's bytes. It applies to later items. Linux only, for tests.
     package enum PlayerPattern: String, Sendable, CaseIterable {
         /// One request at a time, cancelled in time, as AVPlayer does for audio.
         case friendly
@@ -39,20 +39,20 @@ extension AVAssetResourceLoader {
         set { core.policy = newValue == .hostile ? .hostile : LoadingPolicy() }
     }
 
-    /// The number of seconds without a byte after which a request fails its item; `nil` for no limit.
+    /// The number of seconds without a byte after which a request fails its item, or `nil` for no limit.
     package var requestTimeout: Double? {
         get { core.policy.requestTimeout }
         set { core.policy.requestTimeout = newValue }
     }
 
-    /// Whether the rest is requested again after a request that ended early. As documented, the resource would end
-    /// there.
+    /// Whether the missing bytes are requested again after a request that ended early. According to the documentation,
+    /// the resource would end there.
     package var asksAgainAfterShortFinish: Bool {
         get { core.policy.shortFinish == .asksAgain }
         set { core.policy.shortFinish = newValue ? .asksAgain : .endsResource }
     }
 
-    /// Whether the player waits forever after it received the two bytes of the probe.
+    /// Whether the player waits forever after it has received the two bytes of the probe.
     package var chokesOnProbe: Bool {
         get { core.policy.chokesOnProbe }
         set { core.policy.chokesOnProbe = newValue }
@@ -69,7 +69,8 @@ extension AVAssetImageGenerator {
         set { timeLimit = newValue }
     }
 
-    /// Equivalent to `copyCGImage(at:actualTime:)`, which can't be called without a warning. Linux only, for tests.
+    /// Generates an image like `copyCGImage(at:actualTime:)`, which cannot be called without a warning. Linux only, for
+    /// tests.
     package func blockingImage(
         at requestedTime: CMTime, actualTime: UnsafeMutablePointer<CMTime>?
     ) throws -> CGImage {

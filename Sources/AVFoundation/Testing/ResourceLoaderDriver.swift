@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// A test driver that sends requests to a resource loader's delegate in any order, without libmpv or a player.
+/// A driver that sends requests to a resource loader's delegate in any order, without libmpv or a player.
 ///
 /// Linux only, and only for tests. The requests go to the delegate's queue and into
 /// ``AVAssetResourceLoader/requestLog`` like a player's.
@@ -9,7 +9,7 @@ package final class ResourceLoaderDriver: Sendable {
     private let core: ResourceLoaderCore
     private let url: URL
 
-    /// Creates a driver of the asset's loader.
+    /// Creates a driver for the asset's loader.
     package init(_ asset: AVURLAsset) {
         core = asset.resourceLoader.core
         url = asset.url
@@ -29,7 +29,7 @@ package final class ResourceLoaderDriver: Sendable {
 
     /// Requests a range of bytes, or everything to the end if `length` is `nil`.
     ///
-    /// - Parameter knownLength: The length of the resource, from which `requestedLength` follows if `length` is `nil`.
+    /// - Parameter knownLength: The length of the resource, which determines `requestedLength` if `length` is `nil`.
     ///   Without it, `requestedLength` is `Int.max`.
     package func requestData(offset: Int64, length: Int64? = nil, knownLength: Int64? = nil) -> Request {
         Request(
@@ -113,15 +113,15 @@ package final class ResourceLoaderDriver: Sendable {
         /// The bytes delivered so far.
         package var data: Data { box.state.withLock { $0.data } }
 
-        /// Cancels the request as a player does, on the delegate's queue: `isCancelled`, then `didCancel`.
+        /// Cancels the request like a player, on the delegate's queue: `isCancelled` first, then `didCancel`.
         ///
-        /// Returns immediately. The outcome is `.cancelled` unless the request has ended before.
+        /// This method returns immediately. The outcome is `.cancelled` unless the request has ended before.
         package func cancel() {
             record.cancel()
             box.end(.cancelled)
         }
 
-        /// Waits until at least `count` bytes were delivered or the request ended, and returns all delivered bytes.
+        /// Waits until at least `count` bytes were delivered or the request has ended, and returns all delivered bytes.
         package func bytes(atLeast count: Int) async -> Data {
             await withCheckedContinuation { continuation in
                 let data = box.state.withLock { state -> Data? in

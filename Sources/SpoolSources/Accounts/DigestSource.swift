@@ -5,17 +5,19 @@ public import Spool
 
 /// Media sources of an account with HTTP Digest authentication (RFC 7616; MD5 and SHA-256, `qop=auth`).
 ///
-/// The server's challenge is requested once for all media of the account. It is requested again if its response is
-/// rejected, for example because the nonce has expired. Any task may use it.
+/// The server's challenge is requested once for all media of the account. It is requested again if the server rejects a
+/// response to it, for example because the nonce has expired. The type may be used from any task.
 public final class DigestSource: Sendable {
     private let resolution: SharedResolution<DigestChallenge>
     private let user: String
     private let password: String
 
+    /// Creates an account.
+    ///
     /// - Parameters:
-    ///   - user: The user's name.
+    ///   - user: The user name.
     ///   - password: The password.
-    ///   - address: Any URL of the account, which is requested without credentials to get the challenge.
+    ///   - address: Any URL of the account. It is requested without credentials to get the challenge.
     ///   - upstream: The transport for that request.
     public init(user: String, password: String, challengedAt address: URL, over upstream: any Upstream) {
         self.user = user
@@ -49,7 +51,7 @@ public final class DigestSource: Sendable {
         }
     }
 
-    /// Returns path and query, as sent.
+    /// Returns path and query, as sent to the server.
     private static func target(of url: URL) -> String {
         let parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
         let path = parts?.percentEncodedPath ?? ""
@@ -79,10 +81,10 @@ struct DigestChallenge: Sendable, Equatable {
     var nonce: String
     var opaque: String?
     var algorithm: Algorithm
-    /// Whether the server supports `qop=auth`; older ones don't (RFC 2069).
+    /// Whether the server supports `qop=auth`. Older servers do not (RFC 2069).
     var hasQuality: Bool
 
-    /// Parses the strongest supported challenge of a response's `WWW-Authenticate` fields; `nil` if there is none.
+    /// Parses the strongest supported challenge in `WWW-Authenticate` fields. The result is `nil` if there is none.
     init?(_ fields: [String]) {
         let known = fields.flatMap(Self.challenges).compactMap(Self.init(parameters:))
         guard let best = known.first(where: { $0.algorithm == .sha256 }) ?? known.first else { return nil }
@@ -102,11 +104,11 @@ struct DigestChallenge: Sendable, Equatable {
         self.hasQuality = qualities != nil
     }
 
-    /// Returns the value of the field for a request.
+    /// Returns the value of the `Authorization` field for a request.
     ///
     /// - Parameters:
     ///   - target: The path and query.
-    ///   - clientNonce: A fixed value for tests; random by default.
+    ///   - clientNonce: A fixed value for tests. The default is random.
     func authorization(
         user: String, password: String, method: String, target: String, clientNonce: String? = nil
     ) -> String {
@@ -128,8 +130,8 @@ struct DigestChallenge: Sendable, Equatable {
         "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
     }
 
-    /// Returns the parameters of each Digest challenge in a field (RFC 9110 §11.6.1), by lower-case name. Invalid parts
-    /// are ignored.
+    /// Returns the parameters of each Digest challenge in a field (RFC 9110 §11.6.1), with names in lower case. Invalid
+    /// parts are ignored.
     private static func challenges(in field: String) -> [[String: String]] {
         var result: [[String: String]] = []
         var rest = Substring(field)

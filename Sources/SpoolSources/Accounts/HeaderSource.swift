@@ -4,22 +4,23 @@ public import Spool
 
 /// Media sources of one account, whose requests have the account's current header fields.
 ///
-/// The fields are resolved once for all sources. They are resolved again when they have expired or the origin rejects
-/// them (401, 403, 407, 410), once for all concurrent transfers. Cached media is found independently of the fields,
-/// because cache keys contain no secrets.
+/// The fields are resolved once for all sources. They are resolved again after they expire or the origin rejects them
+/// (401, 403, 407, 410), once for all concurrent transfers. Cached media is found regardless of the fields, because
+/// cache keys contain no secrets.
 ///
 /// ```swift
 /// let drive = HeaderSource.bearer(expiration: tokens.expiration) { try await tokens.refreshed() }
 /// let song = drive.media(at: URL(string: "https://www.googleapis.com/drive/v3/files/\(id)?alt=media")!)
 /// ```
 ///
-/// The fields are sent to the requested host, and to no other host after a redirect. Any task may use it.
+/// The fields are sent to the requested host, but not to another host after a redirect. The type may be used from any
+/// task.
 public final class HeaderSource: Sendable {
     /// The header fields of an account, and their expiration.
     public struct Fields: Sendable {
         /// The header fields, such as `Authorization`.
         public var headerFields: HTTPFields
-        /// The time at which they expire; `nil` if the origin's rejection ends them.
+        /// The time at which the fields expire, or `nil` if they are valid until the origin rejects them.
         public var expiration: Date?
 
         /// Creates fields.
@@ -32,12 +33,13 @@ public final class HeaderSource: Sendable {
     private let resolution: SharedResolution<Fields>
     private let resolver = UUID()
 
-    /// Creates an account whose fields `resolve` returns.
+    /// Creates an account with the fields that `resolve` returns.
     ///
     /// - Parameters:
     ///   - now: Returns the current date, to check the expiration.
-    ///   - resolve: Called when fields are first needed, have expired or were rejected; never twice at once. An error
-    ///     ends playback, unless it is a loss of the network: see `MediaSource`.
+    ///   - resolve: Returns the fields. It is called when fields are first needed, have expired or were rejected, and
+    ///     never twice at the same time. An error ends playback, unless it is a loss of the network (see
+    ///     `MediaSource`).
     public init(
         now: @escaping @Sendable () -> Date = { Date() },
         resolve: @escaping @Sendable (MediaSource.Reason) async throws -> Fields
@@ -49,7 +51,7 @@ public final class HeaderSource: Sendable {
     ///
     /// - Parameters:
     ///   - url: The URL of the media.
-    ///   - key: The cache key; `nil` applies the cache's key policy to `url`.
+    ///   - key: The cache key. If `nil`, the cache's key policy is applied to `url`.
     public func media(at url: URL, key: CacheKey? = nil) -> MediaSource {
         let share = resolution.share()
         return MediaSource(url: url, key: key, resolver: resolver) { reason in
@@ -61,9 +63,10 @@ public final class HeaderSource: Sendable {
     /// Returns a source for media whose URL must first be requested with the account's fields.
     ///
     /// - Parameters:
-    ///   - url: The URL that the player uses; it names the media.
+    ///   - url: The URL that the player uses, which identifies the media.
     ///   - key: See ``media(at:key:)``.
-    ///   - address: Returns the URL; called for each resolution, with the current fields of the account.
+    ///   - address: Returns the URL of the media. It is called for each resolution, with the current fields of the
+    ///     account.
     public func media(
         named url: URL, key: CacheKey? = nil, address: @escaping @Sendable (Requester) async throws -> ResolvedRequest
     ) -> MediaSource {
@@ -76,10 +79,10 @@ public final class HeaderSource: Sendable {
 }
 
 extension HeaderSource {
-    /// Creates an account with a bearer token (RFC 6750), such as OAuth's.
+    /// Creates an account with a bearer token (RFC 6750), such as an OAuth token.
     ///
     /// - Parameters:
-    ///   - token: The first token; `nil` to get it from `refresh`.
+    ///   - token: The first token, or `nil` to get it from `refresh`.
     ///   - expiration: The time at which `token` expires.
     ///   - now: Returns the current date, to check the expiration.
     ///   - refresh: Returns a new token and its expiration.

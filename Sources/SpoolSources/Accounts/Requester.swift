@@ -2,9 +2,10 @@ public import Foundation
 import HTTPTypes
 public import Spool
 
-/// Sends requests to a service for an account, such as for the contents of a folder or the URL of a file.
+/// A client that sends requests to a service for an account, for example for the contents of a folder or the URL of a
+/// file.
 ///
-/// Adds the account's fields. After a rejection, it resolves new fields once.
+/// It adds the account's fields. After a rejection, it resolves new fields once.
 public struct Requester: Sendable {
     /// The maximum size of a response, in bytes.
     static let limit = 16 << 20
@@ -13,14 +14,14 @@ public struct Requester: Sendable {
 
     init(_ share: SharedResolution<HeaderSource.Fields>.Share) { self.share = share }
 
-    /// Sends one request and returns the whole body of a successful response.
+    /// Sends one request, and returns the whole body of a successful response.
     ///
     /// - Parameters:
     ///   - request: The request. The account's fields override its own.
     ///   - content: The request body. Its `Content-Length` must be one of the request's fields.
     ///   - upstream: The transport.
-    /// - Throws: ``SourceError`` for any other status, or above 16 MiB. `UpstreamError` without a response. Also the
-    ///   errors of the account.
+    /// - Throws: ``SourceError`` if the status is not successful or the body exceeds 16 MiB. `UpstreamError` if there
+    ///   is no response. Also the errors of the account.
     public func data(
         for request: UpstreamRequest, sending content: Data? = nil, over upstream: any Upstream
     ) async throws -> Data {
@@ -55,7 +56,7 @@ public struct Requester: Sendable {
     static func place(_ url: URL) -> String { MediaSource(url: url).displayAddress }
 }
 
-/// A body of one piece.
+/// A body in one piece.
 private struct OneChunk: AsyncSequence, Sendable {
     let data: Data
 
@@ -73,7 +74,7 @@ private struct OneChunk: AsyncSequence, Sendable {
     func makeAsyncIterator() -> Iterator { Iterator(data: data) }
 }
 
-/// The reason why a source could not find a URL or credentials: a sentence for users, without secrets.
+/// An error that states why a source could not provide a URL or credentials: a sentence for users, without secrets.
 public struct SourceError: Error, LocalizedError, CustomStringConvertible {
     /// A sentence that names the request, its host and the cause.
     public let message: String
