@@ -2,22 +2,23 @@
 import Foundation
 import Spool
 
-/// The conversion of an origin's URL into one that a player can't load itself, so that it uses our loader, and back.
+/// The conversion between an origin's URL and one that a player cannot load itself, so that it uses our loader.
 ///
 /// The prefix precedes the scheme in the text of the URL: `https://host/a.mp3` becomes `spool+https://host/a.mp3`. The
-/// rest is unchanged, so the original URL is restored exactly. The characters are those of RFC 3986 §3.1. URL parsers
-/// since iOS 17 reject others, such as underscores.
+/// rest is unchanged, so the original URL is restored exactly. The characters of the prefix are those of RFC 3986 §3.1.
+/// URL parsers since iOS 17 reject others, such as underscores.
 enum CachingURL {
     /// The prefix before the scheme.
     static let prefix = "spool+"
 
-    /// Returns the URL for the player; `nil` for a URL that plays directly.
+    /// Returns the URL for the player, or `nil` if the URL plays directly.
     static func caching(_ url: URL) -> URL? {
         guard canBeCached(url) else { return nil }
         return URL(string: prefix + url.absoluteString)
     }
 
-    /// Returns the URL for a source. With a resolver, its URL may have any scheme.
+    /// Returns the URL for a source, or `nil` if the source plays directly. With a resolver, its URL may have any
+    /// scheme.
     static func caching(_ source: MediaSource) -> URL? {
         guard source.isResolved, source.url.scheme != nil, !isOurs(source.url), !isPlaylist(source.url) else {
             return caching(source.url)
@@ -25,7 +26,7 @@ enum CachingURL {
         return URL(string: prefix + source.url.absoluteString)
     }
 
-    /// Returns the origin's URL; `nil` if `url` has no prefix.
+    /// Returns the origin's URL, or `nil` if `url` has no prefix.
     static func original(_ url: URL) -> URL? {
         guard isOurs(url), let original = URL(string: String(url.absoluteString.dropFirst(prefix.count))),
             original.scheme != nil
@@ -37,9 +38,9 @@ enum CachingURL {
         url.absoluteString.prefix(prefix.count).lowercased() == prefix
     }
 
-    /// Whether the URL is that of a progressive file over HTTP.
+    /// Returns whether the URL is that of a progressive file over HTTP.
     ///
-    /// Playlists are left to the player, because it never requests their media segments from a resource loader.
+    /// The player loads playlists itself, because it never requests their media segments from a resource loader.
     static func canBeCached(_ url: URL) -> Bool {
         isHTTP(url) && !(url.host ?? "").isEmpty && !isPlaylist(url)
     }
@@ -51,7 +52,8 @@ enum CachingURL {
     /// The extensions of playlists: HLS (RFC 8216 §4) and DASH.
     private static let playlistExtensions: Set<String> = ["m3u8", "m3u", "mpd"]
 
-    /// Whether a URL counts as an HLS playlist before any request: by its type, or otherwise by its extension.
+    /// Returns whether a URL is treated as an HLS playlist before any request, by its type if known, otherwise by its
+    /// extension.
     static func isHLS(_ url: URL, mimeType: String?) -> Bool {
         if let mimeType { return UniformType.isPlaylist(mimeType: mimeType) }
         return ["m3u8", "m3u"].contains(url.pathExtension.lowercased())

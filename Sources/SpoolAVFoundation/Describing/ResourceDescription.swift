@@ -5,28 +5,28 @@ import Spool
 
 /// The type and length of a resource, which a player needs before the first byte.
 struct ResourceDescription: Sendable, Hashable {
-    /// The number of bytes; `nil` if unknown.
+    /// The number of bytes, or `nil` if it is unknown.
     var length: Int64?
-    /// The uniform type identifiers that fit, best first.
+    /// The matching uniform type identifiers, with the best one first.
     var types: [String]
-    /// Whether every byte is in the cache, and so available immediately.
+    /// Whether all bytes are in the cache, and therefore available immediately.
     var isComplete: Bool
     /// Whether the type is that of an HLS playlist.
     var isPlaylist = false
-    /// Whether the player has to load from the origin or a server itself.
+    /// Whether the player itself must load the resource from the origin or a server.
     var mustPlayPlainly: Bool
 
-    /// Returns the type for the player; `nil` if it allows only other types.
+    /// Returns the type for the player, or `nil` if the player allows only other types.
     func contentType(allowed: [String]?) -> String? {
         UniformType.choose(from: types, allowed: allowed)
     }
 }
 
 extension ResourceDescription {
-    /// Describes a resource by the cache, and if necessary by a request to the origin.
+    /// Describes a resource from the cache, and if necessary by a request to the origin.
     ///
-    /// - Parameter mimeType: The app's media type, which overrides the origin's and the first bytes.
-    /// - Throws: `CacheError` if the origin has to be asked and fails to respond or rejects the request.
+    /// - Parameter mimeType: The app's media type, which takes precedence over the origin's and the first bytes.
+    /// - Throws: `CacheError` if a request to the origin is necessary, and the origin does not respond or rejects it.
     init(of media: MediaResource, unknownLength: UnknownLengthPolicy, mimeType: String? = nil) async throws {
         // Without stored data, one request fetches both the headers and the first bytes.
         let start = try await media.isKnown ? nil : Self.start(of: media)
@@ -45,11 +45,11 @@ extension ResourceDescription {
             let found = bytes.flatMap { UniformType.identifier(ofFileBeginning: $0) }
             types = UniformType.ordered(declared: types, found: found)
         } catch let error as CacheError where error.code == .unsatisfiableRange || !types.isEmpty {
-            // The resource is empty, or its start is not available. The declared type has to suffice.
+            // The resource is empty, or its start is not available. In this case, the declared type is used.
         }
     }
 
-    /// Returns the first bytes, fetched if necessary; `nil` if there are none.
+    /// Returns the first bytes, which are fetched if necessary, or `nil` if there are none.
     private static func start(of media: MediaResource) async throws -> Data? {
         do {
             return try await media.reader(.bytes(0..<Int64(UniformType.signatureLength))).next()?.data
@@ -58,8 +58,7 @@ extension ResourceDescription {
         }
     }
 
-    /// Returns the first bytes of a resource that is partly stored. If they are missing, they are fetched only if
-    /// needed.
+    /// Returns the first bytes of a partly stored resource. If they are missing, they are fetched only if `isNeeded`.
     private static func storedStart(of media: MediaResource, isNeeded: Bool) async throws -> Data? {
         let landed = media.landed
         guard isNeeded || landed.isEmpty || landed.contains(0..<1) else { return nil }
@@ -73,15 +72,15 @@ extension ResourceDescription {
 
 /// The policy for resources whose length the origin does not send, such as a chunked response or a live stream.
 enum UnknownLengthPolicy: Sendable {
-    /// Serves the requested bytes up to their end.
+    /// Serves the requested bytes until the response ends.
     case serve
-    /// Redirects the player to the origin, which it plays without the cache.
+    /// Redirects the player to the origin, so that it plays without the cache.
     case redirect
 
     /// The policy for the platform's player.
     ///
-    /// Apple's player fails for a loader's resource without a length (−11829, −11849), but plays one over HTTP. The
-    /// player for Linux plays it from the loader and follows no redirects.
+    /// Apple's player fails for a loader's resource without a length (−11829, −11849), but plays such a resource over
+    /// HTTP. The player for Linux plays it from the loader, and does not follow redirects.
     static var platform: UnknownLengthPolicy {
         #if canImport(Darwin)
         .redirect

@@ -5,12 +5,13 @@ import Foundation
 import UniformTypeIdentifiers
 #endif
 
-/// The uniform type identifier for a player (`public.mp3`), found by the origin's media type (`audio/mpeg`).
+/// The mapping from the origin's media type (`audio/mpeg`) to the uniform type identifier for a player (`public.mp3`).
 ///
-/// On Apple platforms, the system knows most types. A table serves other platforms and other types. Makes decisions
-/// only.
+/// On Apple platforms, the system knows most types. A table is used on other platforms and for other types. It only
+/// makes decisions.
 enum UniformType {
-    /// Returns the identifiers that fit, best first; empty if neither media type nor file name determines one.
+    /// Returns the matching identifiers, with the best one first. The result is empty if neither media type nor file
+    /// name determines one.
     ///
     /// - Parameters:
     ///   - mimeType: The origin's `Content-Type`, with parameters. Types that servers send for unknown files
@@ -31,7 +32,7 @@ enum UniformType {
     /// Returns the types in order of reliability.
     ///
     /// The container that the first bytes show precedes the declared type. If one demuxer reads both, the declared type
-    /// is more exact.
+    /// is more specific.
     static func ordered(declared: [String], found: String?) -> [String] {
         guard let found else { return declared }
         let agreeing = declared.filter { type in
@@ -41,10 +42,10 @@ enum UniformType {
         return (agreeing + [found] + declared).filter { seen.insert($0).inserted }
     }
 
-    /// Returns the type for a player: the best that it allows, or otherwise a related one.
+    /// Returns the type for a player: the best one that it allows, otherwise a related one.
     ///
-    /// - Parameter allowed: The types that the player accepts; `nil` or empty for any. AVFoundation raises an exception
-    ///   for other types, so the result is `nil` if none fits.
+    /// - Parameter allowed: The types that the player accepts. `nil` or an empty array allows all. AVFoundation raises
+    ///   an exception for other types, so the result is `nil` if no type matches.
     static func choose(from candidates: [String], allowed: [String]?) -> String? {
         guard let allowed, !allowed.isEmpty else { return candidates.first ?? "public.data" }
         func allowedSpelling(_ identifier: String) -> String? {
@@ -63,7 +64,7 @@ enum UniformType {
         return allowedSpelling("public.data")
     }
 
-    /// Whether the type is that of an HLS playlist (RFC 8216 §4), which a player has to load itself.
+    /// Returns whether the type is that of an HLS playlist or a DASH manifest, which a player must load itself.
     static func isPlaylist(mimeType: String?) -> Bool {
         [
             "application/vnd.apple.mpegurl", "application/x-mpegurl", "audio/mpegurl", "audio/x-mpegurl",
@@ -93,7 +94,7 @@ enum UniformType {
     }
 
     #if canImport(UniformTypeIdentifiers)
-    /// Only media counts: dynamic types (`dyn.…`) and text are useless to a player.
+    /// Returns the type if it is media. Dynamic types (`dyn.…`) and text are of no use to a player.
     private static func declared(_ type: UTType?) -> [String] {
         guard let type, !type.isDynamic, type.conforms(to: .audiovisualContent) else { return [] }
         return [type.identifier]
@@ -102,7 +103,7 @@ enum UniformType {
 }
 
 extension UniformType {
-    /// Media types that have no meaning.
+    /// Media types that do not identify a format.
     private static let undecided: Set<String> = [
         "", "application/octet-stream", "binary/octet-stream", "application/binary", "application/x-download",
         "application/force-download", "text/plain", "text/html", "*/*",
@@ -132,7 +133,7 @@ extension UniformType {
         "video/x-matroska": "org.matroska.mkv", "audio/x-matroska": "org.matroska.mka",
     ]
 
-    /// Types by file extension.
+    /// Types by file name extension.
     private static let byPathExtension: [String: String] = [
         "mp3": "public.mp3", "m4a": "com.apple.m4a-audio", "m4b": "com.apple.m4a-audio", "aac": "public.aac-audio",
         "wav": "com.microsoft.waveform-audio", "wave": "com.microsoft.waveform-audio", "aif": "public.aiff-audio",
@@ -146,10 +147,11 @@ extension UniformType {
         "mkv": "org.matroska.mkv", "mka": "org.matroska.mka",
     ]
 
-    /// The families of one container, within which the declared and the detected type may differ.
+    /// The families of one container. Within them, the declared and the detected type may differ.
     static let containers = families.filter { !$0.contains("public.mp3") }
 
-    /// The types that one demuxer reads. One of a family may replace another if a player allows only some.
+    /// The types that one demuxer reads. If a player allows only some types, a type may be replaced by another one of
+    /// its family.
     private static let families: [[String]] = [
         [
             "public.mpeg-4", "public.mpeg-4-audio", "com.apple.m4a-audio", "com.apple.m4v-video",
@@ -163,12 +165,13 @@ extension UniformType {
 }
 
 extension UniformType {
-    /// The number of bytes to examine: two packets of a transport stream and the start of a third.
+    /// The number of bytes to examine: two packets of a transport stream and the first bytes of a third.
     static let signatureLength = 380
 
-    /// Returns the type according to the first bytes of a file; `nil` if it is not a common container.
+    /// Returns the type that the first bytes of a file show, or `nil` if it is not a common container.
     ///
-    /// Sixty-four bytes suffice, except for a transport stream, which is then recognized by its first packet.
+    /// The first 64 bytes are sufficient, except for a transport stream, which is then recognized only by its first
+    /// packet.
     static func identifier(ofFileBeginning start: Data) -> String? {
         let bytes = [UInt8](start.prefix(signatureLength))
         func has(_ text: String, at offset: Int = 0) -> Bool {
@@ -205,7 +208,7 @@ extension UniformType {
         return nil
     }
 
-    /// Whether the bytes are packets of 188 bytes (ISO/IEC 13818-1 §2.4.3).
+    /// Returns whether the bytes are packets of 188 bytes (ISO/IEC 13818-1 §2.4.3).
     ///
     /// Each packet has its sync byte, no error flag, and a payload or an adaptation field.
     private static func isTransportStream(_ bytes: [UInt8]) -> Bool {

@@ -5,11 +5,11 @@ import Foundation
 public import Spool
 import Synchronization
 
-/// A delegate that serves the loading requests of an asset from a cache, and through the cache from the origin.
+/// A delegate that serves the loading requests of an asset from a cache, which fetches missing bytes from the origin.
 ///
-/// Each asset has one loader. ``CachingURLAsset`` has its own, and most apps need nothing else. For an asset of another
-/// class, create the asset with the URL of ``CachingURLAsset/cachingURL(for:)``. Otherwise, AVFoundation does not use
-/// the loader. AVFoundation holds the loader weakly, so retain the loader as long as the asset.
+/// Each asset has one loader. ``CachingURLAsset`` has its own, which is sufficient for most apps. If you use another
+/// class, create the asset with the URL that ``CachingURLAsset/cachingURL(for:)`` returns. Otherwise, AVFoundation does
+/// not use the loader. AVFoundation references the loader weakly, so retain the loader as long as the asset.
 ///
 /// ```swift
 /// let loader = CachingResourceLoader(caching: MediaSource(url: url), in: cache)
@@ -17,13 +17,14 @@ import Synchronization
 /// ```
 ///
 /// Each loading request is a reader of the cache. Received bytes are delivered in order on ``queue``. The next bytes
-/// are read after the previous ones are delivered. Requests are distinguished by identity, so a new one may precede the
-/// cancel of an old one. Bytes received before a cancel stay in the cache. Releasing the loader ends all its readers.
+/// are read after the previous ones are delivered. Requests are distinguished by identity, so a new request may precede
+/// the cancellation of an old one. Bytes received before a cancellation stay in the cache. Releasing the loader ends
+/// all its readers.
 ///
-/// After a first burst, bytes are delivered at a few times the rate of playback. A request that lost the network stays
+/// After an initial burst, bytes are delivered at a few times the playback rate. A request that lost the network stays
 /// open, and resumes when the network returns. Only the player, or a rejection by the origin, ends it.
 ///
-/// A renewal request is served like any other, because stored bytes do not expire, and the `MediaSource` supplies new
+/// A renewal request is served like any other, because stored bytes do not expire, and the `MediaSource` provides new
 /// URLs and credentials. Authentication challenges are left to the system, because the transport sends the requests to
 /// the origin.
 ///
@@ -31,7 +32,7 @@ import Synchronization
 public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {
     /// The resource.
     public let media: MediaResource
-    /// The serial queue on which loading requests are received and served; not the main queue.
+    /// The serial queue on which loading requests are received and served. It is not the main queue.
     public let queue = DispatchQueue(label: "spool.resource-loader", qos: .userInitiated)
 
     /// The maximum number of bytes to deliver at once.
@@ -47,14 +48,14 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     private var pace = DeliveryPace()
     private let clock: LoadingClock
     private let mimeType: String?
-    /// The server for playlists.
+    /// The server for playlists, if any.
     let server: (any MediaServer)?
     private var path: NetworkPath?
     private let progress = Mutex(Progress())
 
-    /// The progress of the loader, for other threads.
+    /// The progress of the loader, which other threads can read.
     struct Progress: Sendable {
-        /// The number of bytes delivered to the player, over all requests.
+        /// The number of bytes delivered to the player in all requests.
         var delivered: Int64 = 0
         /// Whether a request waits for the network to return.
         var waitsForNetwork = false
@@ -65,9 +66,9 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     /// - Parameters:
     ///   - source: The source of the bytes.
     ///   - cache: The cache.
-    ///   - server: The server to which the player is redirected if the media is an HLS playlist; `nil` redirects to the
-    ///     origin.
-    ///   - mimeType: A media type that overrides the origin's and the first bytes.
+    ///   - server: The server to which the player is redirected if the media is an HLS playlist. If `nil`, the player
+    ///     is redirected to the origin.
+    ///   - mimeType: A media type that takes precedence over the origin's and the first bytes.
     public convenience init(
         caching source: MediaSource, in cache: MediaCache, server: (any MediaServer)? = nil, mimeType: String? = nil
     ) {
@@ -91,7 +92,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     deinit {
         describing?.cancel()
         for request in requests.values { request.reader?.cancel() }
-        // The requests are released on the queue that used them, after any cancel that AVFoundation has sent there.
+        // The requests are released on the queue that used them, after cancellations that AVFoundation has sent to it.
         let held = ReleasedOnQueue(requests)
         queue.async { withExtendedLifetime(held) {} }
     }
@@ -116,7 +117,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         return true
     }
 
-    /// Ends the request's reader. The request is no longer used.
+    /// Ends the request's reader. The request is not used afterwards.
     public func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader, didCancel loadingRequest: AVAssetResourceLoadingRequest
     ) {
@@ -138,9 +139,9 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
 
     // MARK: The app's side
 
-    /// Stops loading for a player that has moved on without cancelling. Any thread may call this.
+    /// Stops loading for a player that has advanced without cancelling its requests. It may be called from any thread.
     ///
-    /// The player is not informed. Its requests stay open, and ``resume()`` resumes them. Later requests are served.
+    /// The player is not informed. Its requests stay open until ``resume()`` resumes them. Later requests are served.
     public func suspend() {
         queue.async {
             for id in self.requests.keys { self.feed(id) { $0.suspend() } }
@@ -148,14 +149,14 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         }
     }
 
-    /// Resumes the requests that ``suspend()`` stopped. Any thread may call this.
+    /// Resumes the requests that ``suspend()`` stopped. It may be called from any thread.
     public func resume() {
         queue.async {
             for id in self.requests.keys.sorted() { self.feed(id) { $0.resume() } }
         }
     }
 
-    /// Sets the duration in seconds and the rate, which determine the delivery rate. Any thread may call this.
+    /// Sets the duration in seconds and the rate, which determine the delivery rate. It may be called from any thread.
     func plays(duration: Double?, rate: Float) {
         queue.async {
             self.pace.learn(length: self.resource?.length, duration: duration, rate: rate)
@@ -165,14 +166,15 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         }
     }
 
-    /// Retries the requests that wait for the network. Any thread may call this.
+    /// Retries the requests that wait for the network. It may be called from any thread.
     func networkReturned() {
         queue.async {
             for id in self.requests.keys.sorted() { self.feed(id) { $0.networkReturned() } }
         }
     }
 
-    /// Waits until `count` more bytes were delivered. Returns false if no request is open, or the task is cancelled.
+    /// Waits until `count` more bytes were delivered. Returns `false` if no request is open, or if the task is
+    /// cancelled.
     func waitForDelivery(of count: Int64) async -> Bool {
         let wait = DeliveryWait()
         return await withTaskCancellationHandler {
@@ -185,7 +187,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
                 }
             }
         } onCancel: {
-            // Set before the queue is used: a later wait finds the mark, and an earlier one is found on the queue.
+            // Set before the queue is used. A later wait finds the flag, and an earlier one is found on the queue.
             wait.isCancelled.store(true, ordering: .releasing)
             queue.async {
                 for waiter in self.waiters.cancelled(wait) { waiter.resume(returning: false) }
@@ -193,7 +195,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         }
     }
 
-    /// The current progress. Any thread may read it.
+    /// The current progress. It may be read from any thread.
     var progressNow: Progress { progress.withLock { $0 } }
 
     private func noteLosses() {
@@ -207,7 +209,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
 
     // MARK: The resource
 
-    /// Finds type and length, once for all requests.
+    /// Determines type and length, once for all requests.
     private func describeResource() {
         guard describing == nil else { return }
         let (media, policy, mimeType) = (media, unknownLength, mimeType)
@@ -248,7 +250,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         Task(executorPreference: media.readingExecutor) { [weak self, queue, clock] in
             do {
                 while let chunk = try await reader.next() {
-                    // No more is read while bytes wait for the player's queue, or for their time.
+                    // No further bytes are read while bytes wait for the player's queue, or for their delivery time.
                     let pause = await queue.run { [weak self] in
                         self?.received(chunk, token: token, for: id)
                     }
@@ -278,13 +280,13 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     }
 
     private func readFailed(_ error: any Error, token: Int, for id: LoadingRequest.ID) {
-        // The description may belong to a replaced version.
+        // The description may be that of a replaced version.
         if (error as? CacheError)?.code == .resourceChanged { resource = nil }
         let isLossOfNetwork = LoadingFailure.isLossOfNetwork(error)
         feed(id, cause: error) { $0.readFailed(token: token, isLossOfNetwork: isLossOfNetwork) }
     }
 
-    /// Resumes reading after a delay, or when the system reports a network again.
+    /// Resumes reading after a delay, or when the system reports that the network has returned.
     private func readLater(_ request: LoadingRequest, token: Int) {
         if path == nil { path = NetworkPath { [weak self] in self?.networkReturned() } }
         request.reader = nil
@@ -300,14 +302,14 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
 
     // MARK: Carrying out
 
-    /// Passes an input to a request's state machine and performs its actions. On the queue only.
+    /// Passes an input to a request's state machine, and performs its actions. It must be called on the queue.
     private func feed(
         _ id: LoadingRequest.ID, bytes: Data = Data(), cause: (any Error)? = nil,
         _ input: (inout LoadingRequest.StateMachine) -> [LoadingRequest.StateMachine.Action]
     ) {
         dispatchPrecondition(condition: .onQueue(queue))
         guard let request = requests[id] else { return }
-        // AVFoundation sets its flag shortly before it calls the delegate. From then on, the request must not be used.
+        // AVFoundation sets its flag shortly before it calls the delegate. After that, the request must not be used.
         for action in request.isGone ? request.machine.cancel() : input(&request.machine) {
             switch action {
             case .fillInformation:

@@ -3,23 +3,23 @@ import Synchronization
 
 /// The rate at which stored bytes are delivered to one loading request. It only makes decisions.
 ///
-/// A player cancels a request when it has enough, but late, or never. A disk could deliver whole media in the meantime,
-/// which the player would hold in memory. Each request therefore gets a burst, and then a few times the rate of
-/// playback. Small requests, and the first bytes after a seek, are within the burst.
+/// A player cancels a request when it has enough bytes, but it does so late, or never. In the meantime, a disk could
+/// deliver the whole media, which the player would hold in memory. Therefore, each request gets a burst, and then a few
+/// times the playback rate. Small requests, and the first bytes after a seek, are within the burst.
 struct DeliveryPace: Hashable, Sendable {
     /// The number of bytes to deliver at once.
     private(set) var burst = Self.smallestBurst
     /// The number of bytes per second after the burst.
     private(set) var bytesPerSecond = Self.unknownRate
-    /// The number of bytes that may be delivered now; negative after a larger piece.
+    /// The number of bytes that may be delivered now. It is negative after a larger piece.
     private var credit: Double
     private var lastTime: Duration?
 
-    /// The rate for media with an unknown bit rate: 64 Mbit/s is more than common players can use.
+    /// The rate for media with an unknown bit rate. 64 Mbit/s is more than common players can use.
     private static let unknownRate: Double = 8 * 1_048_576
     private static let smallestBurst: Int64 = 4 << 20
     private static let largestBurst: Int64 = 32 << 20
-    /// The minimum rate, because the given duration may be wrong.
+    /// The minimum rate, because the stated duration may be wrong.
     private static let slowest: Double = 512 * 1024
     private static let secondsOfBurst: Double = 20
     /// The rate as a multiple of the playback rate.
@@ -27,11 +27,11 @@ struct DeliveryPace: Hashable, Sendable {
 
     init() { credit = Double(Self.smallestBurst) }
 
-    /// Sets the rate for media of a length and duration, played at a rate.
+    /// Sets the length, duration and playback rate of the media, which determine the delivery rate.
     ///
     /// - Parameters:
-    ///   - length: The length in bytes; `nil` if unknown.
-    ///   - duration: The duration in seconds; `nil` if unknown.
+    ///   - length: The length in bytes, or `nil` if it is unknown.
+    ///   - duration: The duration in seconds, or `nil` if it is unknown.
     mutating func learn(length: Int64?, duration: Double?, rate: Float) {
         guard let length, let duration, duration.isFinite, duration > 0, length > 0, rate.isFinite else { return }
         let used = Double(length) / duration * Double(max(1, abs(rate)))
@@ -41,9 +41,9 @@ struct DeliveryPace: Hashable, Sendable {
         credit += Double(burst - former)
     }
 
-    /// Records delivered bytes and returns the time to wait before the next ones.
+    /// Records delivered bytes, and returns the time to wait before the next ones.
     ///
-    /// - Parameter now: The time since a fixed moment.
+    /// - Parameter now: The time since a fixed reference time.
     mutating func handedOver(_ count: Int, at now: Duration) -> Duration {
         if let lastTime {
             let seconds =
@@ -60,7 +60,7 @@ struct DeliveryPace: Hashable, Sendable {
 struct LoadingClock: Sendable {
     /// The time since the clock was created.
     let now: @Sendable () -> Duration
-    /// Waits; throws `CancellationError` if the task is cancelled.
+    /// Waits for a duration, or throws `CancellationError` if the task is cancelled.
     let sleep: @Sendable (Duration) async throws -> Void
 
     init<C: Clock>(_ clock: C) where C.Duration == Duration {
@@ -70,7 +70,7 @@ struct LoadingClock: Sendable {
     }
 }
 
-/// One wait for bytes to be delivered to the player.
+/// A wait for bytes to be delivered to the player.
 final class DeliveryWait: Sendable {
     /// Whether the waiting task was cancelled.
     let isCancelled = Atomic(false)
@@ -78,7 +78,7 @@ final class DeliveryWait: Sendable {
 
 /// The tasks that wait for a number of bytes to be delivered to the player.
 ///
-/// It only makes decisions; its owner resumes the tasks. Every added continuation is returned once.
+/// It only makes decisions, and its owner resumes the tasks. Each added continuation is returned once.
 struct DeliveryWaiters {
     private struct Waiter {
         let wait: DeliveryWait
@@ -92,17 +92,17 @@ struct DeliveryWaiters {
         waiters.append(Waiter(wait: wait, remaining: count, continuation: continuation))
     }
 
-    /// Records delivered bytes and returns the tasks whose number is reached.
+    /// Records delivered bytes, and returns the tasks whose number of bytes is reached.
     mutating func delivered(_ count: Int64) -> [CheckedContinuation<Bool, Never>] {
         guard !waiters.isEmpty else { return [] }
         for index in waiters.indices { waiters[index].remaining -= count }
         return remove { $0.remaining <= 0 }
     }
 
-    /// Handles a cancel and returns the waiting task, unless it was returned before.
+    /// Handles a cancellation, and returns the waiting task unless it was already returned.
     mutating func cancelled(_ wait: DeliveryWait) -> [CheckedContinuation<Bool, Never>] { remove { $0.wait === wait } }
 
-    /// Returns all tasks, because there is nothing left to wait for.
+    /// Returns all tasks, because no further bytes will be delivered.
     mutating func removeAll() -> [CheckedContinuation<Bool, Never>] { remove { _ in true } }
 
     private mutating func remove(where isOver: (Waiter) -> Bool) -> [CheckedContinuation<Bool, Never>] {

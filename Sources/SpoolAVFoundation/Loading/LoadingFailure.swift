@@ -17,13 +17,13 @@ enum LoadingFailure {
         make(NSURLErrorNetworkConnectionLost, "the bytes ended at \(offset), before the resource does", url)
     }
 
-    /// Returns the error for a resource whose possible types the player does not allow.
+    /// Returns the error for a resource with no type that the player allows.
     static func noAllowedType(of url: URL) -> NSError {
         make(NSURLErrorCannotDecodeContentData, "the player allows none of the types that fit the resource", url)
     }
 
-    /// Whether there was no connection, or it broke, so that a retry is useful as long as a client waits. A response of
-    /// the origin is final.
+    /// Returns whether there was no connection, or the connection was lost, so that a retry is useful as long as a
+    /// client waits. A response of the origin is final.
     static func isLossOfNetwork(_ error: any Error) -> Bool {
         guard let error = error as? CacheError, error.code == .originUnavailable, error.httpStatus == nil else {
             return false
@@ -31,7 +31,7 @@ enum LoadingFailure {
         return (error.underlying as? UpstreamError)?.isTransient ?? false
     }
 
-    /// Returns the code of `NSURLErrorDomain` that fits best.
+    /// Returns the best matching code of `NSURLErrorDomain`.
     static func code(for cause: any Error) -> Int {
         if let cause = cause as? UpstreamError { return code(for: cause) }
         if cause is CancellationError { return NSURLErrorCancelled }
@@ -73,7 +73,7 @@ enum LoadingFailure {
     }
 
     private static func make(_ code: Int, _ sentence: String, _ url: URL, underlying: (any Error)? = nil) -> NSError {
-        // Without the query, which may be a credential, because errors are logged.
+        // Errors are logged, so the name does not include the query, which may be a credential.
         let name = MediaSource(url: url).displayAddress
         var details: [String: Any] = [:]
         // Messages of the cache already name the resource.

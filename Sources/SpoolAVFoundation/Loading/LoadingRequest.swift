@@ -34,27 +34,27 @@ final class LoadingRequest {
         machine = StateMachine(RequestedData(information: request.contentInformationRequest != nil, data: data))
     }
 
-    /// Whether AVFoundation has ended the request. Its flag may be set before the delegate is called, and then the
+    /// Whether AVFoundation has ended the request. The flag may be set before the delegate is called. After that, the
     /// request must not be used.
     var isGone: Bool { request.isCancelled || request.isFinished }
 
-    /// Fills in type and length.
+    /// Provides type and length.
     ///
-    /// - Returns: False if the player allows none of the types, because finishing would then raise an exception.
+    /// - Returns: `false` if the player allows none of the types, because finishing would then raise an exception.
     func fill(_ description: ResourceDescription) -> Bool {
         guard let information = request.contentInformationRequest else { return true }
         guard let type = description.contentType(allowed: information.allowedContentTypes) else { return false }
         information.contentType = type
         if let length = description.length { information.contentLength = length }
-        // Also without a length: the cache serves stored ranges, and waits for other ones.
+        // Also set without a length, because the cache serves stored ranges and waits for other ranges.
         information.isByteRangeAccessSupported = true
         information.isEntireLengthAvailableOnDemand = description.isComplete
         return true
     }
 
-    /// Redirects the player to the origin's URL, as an HTTP redirect would (RFC 9110 §15.4.3).
+    /// Redirects the player to the origin's URL, like an HTTP redirect (RFC 9110 §15.4.3).
     ///
-    /// If the player allows only some types, finishing without any of them would raise an exception here, too.
+    /// If the player allows only some types, finishing without one of them would raise an exception here, too.
     func redirect(to url: URL, _ description: ResourceDescription?) {
         if let information = request.contentInformationRequest, let allowed = information.allowedContentTypes,
             let anyType = allowed.first
@@ -71,20 +71,20 @@ final class LoadingRequest {
 }
 
 extension LoadingRequest {
-    /// The bytes of a resource that a loading request needs, as offsets, and whether it needs information.
+    /// The bytes that a loading request needs, as offsets of the resource, and whether it needs information.
     struct RequestedData: Hashable, Sendable {
         /// Whether type and length are requested.
         var information: Bool
-        /// The first requested byte; `nil` if no bytes are requested.
+        /// The first requested byte, or `nil` if no bytes are requested.
         var start: Int64?
-        /// The end of the requested bytes; `nil` for the end of the resource.
+        /// The end of the requested bytes, or `nil` for the end of the resource.
         var end: Int64?
 
         /// Creates the values from AVFoundation's request.
         ///
         /// - Parameters:
-        ///   - data: `nil` if no bytes are requested. `requestedLength` counts only without `toEnd`, and may be
-        ///     `Int.max`. `currentOffset` may be 0 before the first byte.
+        ///   - data: The requested bytes, or `nil` if none are requested. `requestedLength` is used only without
+        ///     `toEnd`, and may be `Int.max`. `currentOffset` may be 0 before the first byte.
         init(
             information: Bool,
             data: (requestedOffset: Int64, requestedLength: Int, currentOffset: Int64, toEnd: Bool)?
@@ -97,8 +97,8 @@ extension LoadingRequest {
             end = overflow ? nil : max(0, sum)
         }
 
-        /// Whether the bytes are the two of an information request, which the player does not use. Delivering them has
-        /// made players stall.
+        /// Returns whether the bytes are the two of an information request, which the player does not use. Delivering
+        /// them has made players stall.
         private static func isProbe(
             information: Bool,
             data: (requestedOffset: Int64, requestedLength: Int, currentOffset: Int64, toEnd: Bool)
@@ -107,14 +107,14 @@ extension LoadingRequest {
         }
     }
 
-    /// The decisions about one loading request: what to read from the cache, what to deliver, and how it ends.
+    /// The decisions about one loading request: the bytes to read from the cache, the bytes to deliver, and the end.
     ///
     /// It only makes decisions. It ensures these rules for any order of inputs:
     ///
     /// - Information precedes bytes.
     /// - Bytes are delivered in order, each once.
-    /// - Nothing is delivered after the player has cancelled.
-    /// - There is one end.
+    /// - After the player has cancelled, nothing is delivered.
+    /// - The request ends once.
     ///
     /// Ranges are half-open offsets of the resource.
     struct StateMachine: Hashable, Sendable {
@@ -126,21 +126,22 @@ extension LoadingRequest {
             case responding
             /// Finished, with or without an error. No exit.
             case finished
-            /// The player cancelled it, and no more bytes may be delivered. No exit.
+            /// The player cancelled the request, and no more bytes may be delivered. No exit.
             case cancelled
         }
 
         /// An action, to be performed in the given order.
         enum Action: Hashable, Sendable {
-            /// Fill in type and length.
+            /// Provide type and length.
             case fillInformation
-            /// Start to read from the cache; a `to` of `nil` reads to the end. The results carry `token`.
+            /// Start reading from the cache. If `to` is `nil`, reading extends to the end. The results have the
+            /// `token`.
             case read(token: Int, from: Int64, to: Int64?)
-            /// Read again when the network returns, or after a delay, by `retry(token)`.
+            /// Read again when the network returns or after a delay, with `retry(token)`.
             case readLater(token: Int)
             /// Stop the last read.
             case stopReading
-            /// Deliver these bytes of the chunk, counted from its first.
+            /// Deliver these bytes of the chunk, counted from its first byte.
             case respond(Range<Int>)
             /// Finish without an error.
             case finish
@@ -156,9 +157,9 @@ extension LoadingRequest {
         private let requested: RequestedData
         /// The next byte to deliver. Some players start `currentOffset` at 0, so it is tracked here.
         private(set) var cursor: Int64
-        /// The end of the bytes, once known.
+        /// The end of the bytes, if it is known.
         private(set) var end: Int64?
-        /// Whether reading is stopped because the player has moved on without cancelling.
+        /// Whether reading is stopped because the player has advanced without cancelling.
         private(set) var isSuspended = false
         private var lastToken = 0
         private var isBeingRead = false
@@ -169,7 +170,7 @@ extension LoadingRequest {
             end = requested.end
         }
 
-        /// Whether nothing more will be delivered.
+        /// Whether the request has ended.
         var isOver: Bool { state == .finished || state == .cancelled }
 
         /// Whether bytes are still to be delivered.
@@ -180,7 +181,7 @@ extension LoadingRequest {
 
         // MARK: From the cache
 
-        /// Handles the type and length; a `nil` length means an unknown end.
+        /// Handles the type and length. If the length is `nil`, the end is unknown.
         mutating func informationLoaded(length: Int64?) -> [Action] {
             guard state == .waitingForInformation else { return [] }
             let actions: [Action] = requested.information ? [.fillInformation] : []
@@ -191,14 +192,14 @@ extension LoadingRequest {
             return actions + (isSuspended ? [] : read())
         }
 
-        /// Handles a resource that a loader can't serve.
+        /// Handles a resource that a loader cannot serve.
         mutating func mustRedirect() -> [Action] {
             guard state == .waitingForInformation else { return [] }
             state = .finished
             return [.redirect]
         }
 
-        /// Handles a failure to find type and length.
+        /// Handles a failure to determine type and length.
         mutating func informationFailed() -> [Action] {
             guard state == .waitingForInformation else { return [] }
             return finish(.fail)
@@ -206,7 +207,7 @@ extension LoadingRequest {
 
         /// Handles received bytes.
         ///
-        /// - Returns: The actions. Unless they contain ``Action/stopReading`` or an end, reading continues.
+        /// - Returns: The actions. Reading continues unless they contain ``Action/stopReading`` or an end.
         mutating func received(offset: Int64, count: Int, token: Int) -> [Action] {
             guard isReading(token) else { return [] }
             guard offset <= cursor, count >= 0 else { return finish(.failIncomplete) }
@@ -222,7 +223,7 @@ extension LoadingRequest {
         mutating func readEnded(token: Int) -> [Action] {
             guard isReading(token) else { return [] }
             isBeingRead = false
-            // The player would take fewer bytes than the length for a shorter resource.
+            // With fewer bytes than the length, the player would assume that the resource is shorter.
             if let end, cursor < end { return finish(.failIncomplete) }
             return finish()
         }
@@ -253,14 +254,14 @@ extension LoadingRequest {
 
         // MARK: From the player
 
-        /// Handles a cancel, or an end by AVFoundation.
+        /// Handles a cancellation, or an end by AVFoundation.
         mutating func cancel() -> [Action] {
             guard !isOver else { return [] }
             state = .cancelled
             return stop()
         }
 
-        /// Stops reading and leaves the request open, because the player has moved on without cancelling.
+        /// Stops reading and leaves the request open, because the player has advanced without cancelling.
         mutating func suspend() -> [Action] {
             guard !isOver, !isSuspended else { return [] }
             isSuspended = true
@@ -295,7 +296,7 @@ extension LoadingRequest {
 }
 
 extension DispatchQueue {
-    /// Runs `body` on the queue and waits for its result without blocking a thread.
+    /// Runs `body` on the queue, and waits for its result without blocking a thread.
     func run<R: Sendable>(_ body: @escaping @Sendable () -> R) async -> R {
         await withCheckedContinuation { continuation in
             async { continuation.resume(returning: body()) }
@@ -303,9 +304,9 @@ extension DispatchQueue {
     }
 }
 
-/// A value whose last reference is to be released on a queue.
+/// A value whose last reference must be released on a queue.
 ///
-/// `@unchecked Sendable`: the value can't be accessed. It is only moved to the queue.
+/// `@unchecked Sendable`: the value cannot be accessed. It is only moved to the queue.
 final class ReleasedOnQueue<Value>: @unchecked Sendable {
     private let value: Value
 

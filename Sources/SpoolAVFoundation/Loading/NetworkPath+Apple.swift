@@ -6,7 +6,7 @@ import Network
 final class NetworkPath: Sendable {
     private let monitor = NWPathMonitor()
 
-    /// Calls back on a queue of its own whenever the network is available after a change, until it is released.
+    /// Calls back on its own queue whenever the network is available after a change, until it is released.
     init(_ returned: @escaping @Sendable () -> Void) {
         monitor.pathUpdateHandler = { path in
             if path.status == .satisfied { returned() }

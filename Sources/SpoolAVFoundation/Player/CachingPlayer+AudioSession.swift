@@ -2,8 +2,8 @@
 import AVFoundation
 import Foundation
 
-/// Handles interruptions, disconnected headphones, and a reset of the media server. It follows Apple's "Handling audio
-/// interruptions" and "Responding to audio route changes".
+/// The handling of interruptions, disconnected headphones, and a reset of the media server. It follows Apple's
+/// “Handling audio interruptions” and “Responding to audio route changes”.
 extension CachingPlayer {
     /// Listens until the returned tokens are released.
     func listenToAudioSession() -> [NotificationToken] {
@@ -25,7 +25,7 @@ extension CachingPlayer {
                 let reason = (notification.userInfo?[AVAudioSessionRouteChangeReasonKey] as? UInt)
                     .flatMap(AVAudioSession.RouteChangeReason.init)
                 guard reason == .oldDeviceUnavailable else { return }
-                // Sound from headphones must not continue on the speaker.
+                // Audio from headphones must not continue on the speaker.
                 Task { @MainActor in self?.pause() }
             },
             NotificationToken(AVAudioSession.mediaServicesWereResetNotification) { [weak self] _ in

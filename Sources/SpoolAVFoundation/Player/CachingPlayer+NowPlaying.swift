@@ -13,7 +13,7 @@ extension CachingPlayer {
     /// }
     /// ```
     ///
-    /// Use it for one player of an app at a time. On iOS, the category of the audio session has to exclude other audio,
+    /// Use it for one player of an app at a time. On iOS, the category of the audio session must exclude other audio,
     /// such as `.playback`.
     ///
     /// - Parameter describe: Returns the properties of an entry, by `MPMediaItemProperty…` names. Duration, time and
@@ -23,7 +23,7 @@ extension CachingPlayer {
         display?.update(self)
     }
 
-    /// Stops showing the media and handling commands.
+    /// Stops showing the media and handling remote commands.
     public func stopPublishingNowPlaying() {
         guard display != nil else { return }
         display = nil
@@ -62,9 +62,9 @@ extension CachingPlayer {
         center.nowPlayingInfo = info
     }
 
-    /// The handlers of the system's commands, until it is released.
+    /// The handlers of the system's commands. They are removed when this object is released.
     ///
-    /// `@unchecked Sendable`: it holds only constants, which are only passed back to the command center.
+    /// `@unchecked Sendable`: it has only constants, which are only passed back to the command center.
     private final class Commands: @unchecked Sendable {
         private var targets: [(command: MPRemoteCommand, target: Any)] = []
 

@@ -42,13 +42,14 @@ extension CachingPlayer {
         queue.current.map { queue.cache.originLosses(for: $0.source.url) } ?? []
     }
 
-    /// Whether media plays without the cache.
+    /// Whether the media plays without the cache.
     private var isPlain: Bool { hasFailed || isExternal }
 
-    /// Whether the current media can play without the cache: not if the source adds fields that a player does not send.
+    /// Whether the current media can play without the cache. It cannot if the source adds fields that a player does not
+    /// send.
     private var canPlayPlainly: Bool { queue.current?.source.isPlain ?? true }
 
-    /// Whether the system delays playback for another reason than media, such as an advertisement or coordinated
+    /// Whether the system delays playback for a reason other than media, such as an advertisement or coordinated
     /// playback.
     private var isHeldBySystem: Bool {
         guard let reason = avPlayer.reasonForWaitingToPlay else { return false }
@@ -60,8 +61,7 @@ extension CachingPlayer {
         "AVPlayerWaitingWithNoItemToPlayReason",
     ]
 
-    /// Replaces the current item with one that seeks to the same time, in another player if this one can't play any
-    /// more.
+    /// Replaces the current item with one that seeks to the same time, and the player if it can no longer play.
     func renewItem() {
         keepPosition()
         if avPlayer.status == .failed { renewPlayer() }
@@ -69,7 +69,7 @@ extension CachingPlayer {
         avPlayer.rate = isMeantToPlay && !seeking.holdsPlayback ? wantedRate : 0
     }
 
-    /// A failed player stays failed.
+    /// Replaces the player, because a failed player stays failed.
     private func renewPlayer() {
         let fresh = AVQueuePlayer()
         fresh.takeSettings(of: avPlayer)
@@ -83,7 +83,7 @@ extension CachingPlayer {
 
     /// Replaces the player and its items after a reset of the system's media server.
     ///
-    /// The old ones are unusable, whatever they report (Apple: "Responding to audio session route changes",
+    /// The old ones are unusable, regardless of their state (Apple: “Responding to audio session route changes”,
     /// `mediaServicesWereResetNotification`).
     func mediaServerWasReset() {
         keepPosition()
@@ -93,23 +93,23 @@ extension CachingPlayer {
         look()
     }
 
-    /// Handles the start of an interruption, such as a call or an alarm: the system pauses the player.
+    /// Handles the start of an interruption, such as a call or an alarm. The system pauses the player.
     func interruptionBegan() {
         let isInterrupted = wasInterrupted || isMeantToPlay
         pause()
         wasInterrupted = isInterrupted
     }
 
-    /// Handles the end of an interruption. The system reports whether the app may resume automatically. A pause by the
-    /// user in between is respected.
+    /// Handles the end of an interruption. The system reports whether the app may resume automatically. If the user
+    /// paused in the meantime, playback does not resume.
     func interruptionEnded(mayResume: Bool) {
         let isToPlay = wasInterrupted && mayResume
         wasInterrupted = false
         if isToPlay { play() }
     }
 
-    /// Plays the origin's own URL while another device plays, because that device fetches the media itself without a
-    /// loader.
+    /// Plays from the origin's own URL while another device plays, because that device fetches the media itself without
+    /// a loader.
     func externalPlayback(_ isActive: Bool) {
         guard isExternal != isActive else { return }
         (isExternal, queue.makesPlainItems) = (isActive, isActive)
@@ -137,7 +137,7 @@ extension CachingPlayer {
         }
     }
 
-    /// Returns the kind of failure according to an item's error or an underlying one: no connection, or missing media.
+    /// Returns the kind of failure of an item's error or an underlying error: no connection, or missing media.
     private static func failure(_ error: (any Error)?) -> ItemRecovery.Failure {
         var next = error
         while let error = next {
@@ -160,7 +160,7 @@ extension CachingPlayer {
 }
 
 extension AVQueuePlayer {
-    /// Copies the app's settings from the player that this one replaces.
+    /// Copies the app's settings from the previous player.
     fileprivate func takeSettings(of former: AVQueuePlayer) {
         (volume, isMuted, defaultRate) = (former.volume, former.isMuted, former.defaultRate)
         automaticallyWaitsToMinimizeStalling =

@@ -2,7 +2,7 @@
 import AVFoundation
 
 extension CachingPlayer {
-    /// The target of the player's seeks, until it is reached.
+    /// The target of the player's seeks until it is reached.
     struct Seeking {
         struct Target {
             var seconds: Double
@@ -11,25 +11,25 @@ extension CachingPlayer {
         }
 
         var target: Target?
-        /// The last target that was sent to the player, until it replies.
+        /// The number of the last target that was sent to the player, until the player replies.
         var flight: Int?
-        /// Whether an item that replaced another one waits with playback until it has reached the same time.
+        /// Whether an item that replaced another one delays playback until it has reached the same time.
         var holdsPlayback = false
         var lastNumber = 0
         var waiters: [Int: CheckedContinuation<Bool, Never>] = [:]
     }
 
-    /// Seeks to a time as soon as there is media to seek in. Playback stays playing or paused.
+    /// Seeks to a time as soon as there is seekable media. Playback stays playing or paused.
     ///
-    /// The player gets one seek at a time, and the last one wins. If the current item fails, its replacement seeks to
-    /// the target, too.
+    /// The player gets one seek at a time, and the last one takes precedence. If the current item fails, its
+    /// replacement also seeks to the target.
     ///
     /// - Parameters:
-    ///   - seconds: The time; negative values mean 0.
-    ///   - isExact: Whether the exact time is required. Otherwise, a near time may be used that is found faster, for a
-    ///     scrubber that is dragged.
-    /// - Returns: Whether the target was reached. False if another seek or other media replaced it, the media can't be
-    ///   played, or the task was cancelled. In the last case, the seek continues.
+    ///   - seconds: The time. Negative values mean 0.
+    ///   - isExact: Whether the exact time is required. Otherwise, the player may use a near time that is found faster,
+    ///     for example while a scrubber is dragged.
+    /// - Returns: Whether the target was reached. The result is `false` if another seek or other media replaced it, the
+    ///   media cannot be played, or the task was cancelled. In the last case, the seek continues.
     @discardableResult
     public func seek(to seconds: Double, isExact: Bool = true) async -> Bool {
         guard seconds.isFinite, queue.current != nil, !recovery.hasGivenUp else { return false }
@@ -49,7 +49,7 @@ extension CachingPlayer {
         }
     }
 
-    /// Sets the target and returns the number of the seek. Ends the wait for a previous seek.
+    /// Sets the target, and returns the number of the seek. The wait for a previous seek ends.
     @discardableResult
     func setTarget(_ seconds: Double, isExact: Bool = true) -> Int {
         answer(false)
@@ -81,7 +81,7 @@ extension CachingPlayer {
         for waiter in waiters.values { waiter.resume(returning: hasArrived) }
     }
 
-    /// Sends the target to the player, if it can seek and is not already seeking.
+    /// Sends the target to the player, if the player can seek and is not already seeking.
     func seekIfReady() {
         guard let target = seeking.target, seeking.flight == nil, let item = avPlayer.currentItem,
             item.status == .readyToPlay, avPlayer.status == .readyToPlay
@@ -97,11 +97,11 @@ extension CachingPlayer {
     }
 
     private func landed(_ number: Int, _ hasArrived: Bool, on item: AVPlayerItem?) {
-        // A replaced item took its seek with it. Its replacement gets a seek of its own.
+        // A replaced item does not finish its seek. Its replacement gets its own seek.
         guard seeking.flight == number, item != nil, item === avPlayer.currentItem else { return }
         seeking.flight = nil
         guard seeking.target?.number == number else { return seekIfReady() }
-        // The replacement of a failed item seeks there. Otherwise, another seek intervened, perhaps of a view.
+        // The replacement of a failed item seeks there. Otherwise, another seek intervened, perhaps by a view.
         if !hasArrived, item?.status == .failed { return }
         (seeking.target, seeking.holdsPlayback) = (nil, false)
         if isMeantToPlay, avPlayer.rate == 0 { avPlayer.rate = wantedRate }

@@ -51,7 +51,7 @@ extension CachingPlayer {
         }
     }
 
-    /// Examines the player once. Returns the time until the next examination; `nil` if there is nothing to observe.
+    /// Examines the player once. Returns the time until the next examination, or `nil` if there is nothing to observe.
     private func lookAgain() -> Duration? {
         look()
         guard queue.current != nil else {
@@ -61,7 +61,7 @@ extension CachingPlayer {
         return isMeantToPlay || status.isWaiting ? .milliseconds(250) : .seconds(1)
     }
 
-    /// Updates the state according to the player.
+    /// Updates the state from the player.
     func look() {
         queue.catchUp()
         guard queue.current != nil, let item = queue.item else { return lookAtNothing() }
@@ -108,7 +108,7 @@ extension CachingPlayer {
         look()
     }
 
-    /// Whether a stream has ended early because its server was stopped. Some players report that as the end.
+    /// Returns whether a stream has ended early because its server was stopped. Some players report that as the end.
     private func endedWithServer(_ item: AVPlayerItem) -> Bool {
         guard item.mediaServer?.state == .stopped else { return false }
         let (time, duration) = (item.currentTime(), item.duration)
@@ -116,19 +116,20 @@ extension CachingPlayer {
         return time.seconds < duration.seconds - max(2, duration.seconds / 10)
     }
 
-    /// A change of the rate by another object is intentional: by a view's controls, a headset or the system.
+    /// Applies a change of the rate by another object, which is intentional: by a view's controls, a headset or the
+    /// system.
     private func heedRate(_ item: AVPlayerItem) {
         guard item.status == .readyToPlay, !seeking.holdsPlayback, avPlayer.rate > 0 else { return }
         (wantedRate, isMeantToPlay, hasEnded) = (avPlayer.rate, true, false)
     }
 
-    /// A change without a reason means that the player has no data, or that its item has ended or failed. It is not an
-    /// intentional pause.
+    /// Handles a change of the rate. A change without a reason means that the player has no data, or that its item has
+    /// ended or failed. It is not an intentional pause.
     private func rateChanged(_ reason: StallRecovery.StateMachine.Reason, isInterruption: Bool) {
         guard reason != .unknown, avPlayer.rate == 0, isMeantToPlay, !hasEnded, !seeking.holdsPlayback,
             let item = queue.item, item.status == .readyToPlay
         else { return look() }
-        // A cached item without data may look paused by the app. The stall recovery knows the difference.
+        // A cached item without data may look as if the app had paused it. The stall recovery knows the difference.
         isMeantToPlay = item.cachingAsset != nil && StallRecovery.of(avPlayer).isMeantToPlay
         if isInterruption, !isMeantToPlay { wasInterrupted = true }
         look()
@@ -136,8 +137,8 @@ extension CachingPlayer {
 
     // MARK: Telling
 
-    /// Called before another item replaces it. The cache's error has more information than the player's error without
-    /// it.
+    /// Records the error of an item before another item replaces it. The cache's error has more information than the
+    /// error of a player without the cache.
     private func noteFailure(of item: AVPlayerItem) {
         guard item.status == .failed || avPlayer.status == .failed, !hasFailed || error == nil else { return }
         error = item.error ?? avPlayer.error
@@ -182,7 +183,7 @@ extension CachingPlayer {
         }
     }
 
-    /// Follows the stored ranges of the current media.
+    /// Observes the stored ranges of the current media.
     private func watchStored() {
         stored?.cancel()
         guard let media = queue.item?.cachingAsset?.media else { return }
@@ -202,8 +203,9 @@ extension CachingPlayer {
     }
 }
 
-/// In the background, an app without playback is soon suspended and its connections break, so they are closed before.
-/// In the foreground, resources that the system closed are created again.
+/// The handling of background and foreground. In the background, an app without playback is soon suspended and its
+/// connections break. Therefore, they are closed first. In the foreground, resources that the system closed are created
+/// again.
 extension CachingPlayer {
     /// The values of `UIApplication.didEnterBackgroundNotification` and `willEnterForegroundNotification`.
     ///

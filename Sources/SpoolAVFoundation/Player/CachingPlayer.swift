@@ -3,7 +3,7 @@ public import AVFoundation
 public import Observation
 public import Spool
 
-/// A player that continues after stalls, failed items, and losses of the network.
+/// A player that recovers from stalls, failed items, and network loss.
 ///
 /// ```swift
 /// @State var player = CachingPlayer(in: cache)
@@ -17,51 +17,51 @@ public import Spool
 ///
 /// - After a stall, playback resumes at the previous rate.
 /// - An item without progress for 10 s seeks to its own position. After 20 s (live: 60 s), it is replaced.
-/// - A failed item is replaced at once, then after 1, 2, 4 s and so on, up to 30 s. The replacement starts at the same
-///   time.
-/// - After a loss of the network, retries continue without a limit, and at once when the system reports that the
-///   network has returned.
-/// - For other failures, the origin's own URL is tried after four items, without the cache. If that fails, too,
+/// - A failed item is replaced immediately, then after 1, 2, 4 s and so on, up to 30 s. The replacement starts at the
+///   same time.
+/// - After a network loss, the number of retries is not limited. A retry follows immediately when the system reports
+///   that the network has returned.
+/// - For other failures, the origin's own URL is tried after four items, without the cache. If it fails, too,
 ///   ``status`` is ``Status/failed``.
-/// - If the origin has no such media (404, 410), ``status`` is ``Status/failed`` at once. Call `queue.next()` to play
-///   the next entry.
+/// - If the origin has no such media (404, 410), ``status`` is ``Status/failed`` immediately. Call `queue.next()` to
+///   play the next entry.
 ///
 /// Stored bytes are not fetched again.
 ///
 /// Use ``avPlayer`` for everything else: its view, volume and AirPlay. Changes to its rate by other objects, such as a
-/// view's controls, are respected. The ``queue`` supplies its items.
+/// view's controls, are respected. The ``queue`` provides its items.
 ///
 /// Use it on the main actor, where its observable properties change. The time changes about four times a second.
 @MainActor @Observable public final class CachingPlayer {
     /// The current player.
     ///
-    /// A player that can no longer play is replaced by another one with the same settings. That happens for example
-    /// after a reset of the system's media server. An app has to attach its layers and time observers again. A SwiftUI
-    /// view that reads this property is updated automatically.
+    /// A player that can no longer play is replaced by a new one with the same settings. That happens, for example,
+    /// after a reset of the system's media server. The app must then attach its layers and time observers again. A
+    /// SwiftUI view that reads this property is updated automatically.
     public internal(set) var avPlayer: AVQueuePlayer
     /// The media to play, one after another.
     public let queue: CachingQueue
 
     /// The current state.
     public internal(set) var status = Status.idle
-    /// The error of the current item; `nil` unless it is known to fail.
+    /// The error of the current item, or `nil` unless it is known to fail.
     ///
     /// It is also set during retries; see ``status``. Show its `localizedDescription` to users.
     public internal(set) var error: (any Error)?
-    /// The current time in seconds; during a seek, its target.
+    /// The current time in seconds, or the target during a seek.
     public internal(set) var time = 0.0
-    /// The duration of the current media in seconds; `nil` while unknown, and for live streams.
+    /// The duration of the current media in seconds. It is `nil` while it is unknown, and for live streams.
     public internal(set) var duration: Double?
     /// The ranges that the player has buffered, as fractions of the duration from 0 to 1.
     public internal(set) var bufferedRanges: [ClosedRange<Double>] = []
-    /// The stored ranges, as fractions of the bytes from 0 to 1, in order. It is empty for HLS and for media that plays
-    /// directly.
+    /// The stored ranges, as fractions of the bytes from 0 to 1, in order. The array is empty for HLS and for media
+    /// that plays directly.
     public internal(set) var storedRanges: [ClosedRange<Double>] = []
     /// Whether playback is requested, even while the player waits for data.
     public internal(set) var isMeantToPlay = false {
         didSet { if !isMeantToPlay, isInBackground { sleep() } }
     }
-    /// The playback rate, also while paused. It is above 0, and 1 is normal.
+    /// The playback rate, even while paused. It is above 0, and 1 is normal.
     public var rate: Float {
         get { wantedRate }
         set {
@@ -80,7 +80,7 @@ public import Spool
     /// Whether another device plays.
     @ObservationIgnored var isExternal = false
     @ObservationIgnored var hasEnded = false
-    /// Whether the current media has had a duration, which a live stream never has.
+    /// Whether the duration of the current media was known at some time. It is never known for a live stream.
     @ObservationIgnored var hasLength = false
     @ObservationIgnored var seeking = Seeking()
     @ObservationIgnored var watch: Task<Void, Never>?
@@ -101,7 +101,7 @@ public import Spool
     ///
     /// - Parameters:
     ///   - cache: The cache.
-    ///   - server: The server for HLS, over the same cache: a `ProxyServer` of `SpoolProxy`. Without one, HLS plays
+    ///   - server: The server for HLS with the same cache: a `ProxyServer` of `SpoolProxy`. Without a server, HLS plays
     ///     directly.
     ///   - avPlayer: The player to use. Its items are removed.
     public convenience init(
@@ -139,7 +139,7 @@ public import Spool
     /// Replaces all entries with the media at a URL, and plays it from the start.
     public func play(_ url: URL) { play(MediaSource(url: url)) }
 
-    /// Replaces all entries and loads the first. It plays if playback is requested.
+    /// Replaces all entries, and loads the first one. It plays if playback is requested.
     public func load(_ sources: [MediaSource]) {
         queue.removeAll()
         queue.append(contentsOf: sources)
@@ -149,7 +149,7 @@ public import Spool
 
     /// Plays from the current time.
     ///
-    /// After the end, it plays the entries that were added since, or otherwise starts again. After a failure, it
+    /// After the end, it plays entries that were added since then, otherwise it starts again. After a failure, it
     /// retries.
     public func play() {
         isMeantToPlay = true
@@ -193,13 +193,13 @@ extension CachingPlayer {
 
         /// There is nothing to play.
         public static let idle = Status(kind: .idle)
-        /// The media can't be played yet.
+        /// The media cannot be played yet.
         public static let loading = Status(kind: .loading)
         /// Playback is not requested.
         public static let paused = Status(kind: .paused)
         /// The media is playing.
         public static let playing = Status(kind: .playing)
-        /// Playback is requested and waits for media.
+        /// Playback is requested, but waits for media.
         public static let buffering = Status(kind: .buffering)
         /// Playback waits for the network, and resumes automatically when it returns.
         public static let waitingForNetwork = Status(kind: .waitingForNetwork)
@@ -207,7 +207,7 @@ extension CachingPlayer {
         public static let retrying = Status(kind: .retrying)
         /// The last entry has played to its end.
         public static let ended = Status(kind: .ended)
-        /// The media can't be played; see ``CachingPlayer/error``. ``CachingPlayer/play()`` retries.
+        /// The media cannot be played; see ``CachingPlayer/error``. ``CachingPlayer/play()`` retries.
         public static let failed = Status(kind: .failed)
 
         /// Whether playback waits for any reason, so that a spinner is appropriate.
@@ -232,22 +232,22 @@ extension CachingPlayer.Status: CustomStringConvertible {
     }
 }
 
-/// The state that was sent to a system's now-playing display, which continues from it automatically.
+/// The state that was sent to a system's now-playing display, from which the display continues automatically.
 struct NowPlayingMoment: Hashable, Sendable {
     var entry: CachingQueue.Entry.ID
-    /// The duration in seconds; `nil` for a live stream, or while unknown.
+    /// The duration in seconds, or `nil` for a live stream, or while it is unknown.
     var duration: Double?
-    /// The rate; 0 while nothing moves.
+    /// The rate, which is 0 while playback does not advance.
     var rate: Double
     /// The media time in seconds at ``at``.
     var time: Double
-    /// The time of the state, by a monotonic clock.
+    /// The time at which the state was sent, by a monotonic clock.
     var at: Duration
 
     /// The maximum deviation of a display, in seconds.
     private static let tolerance = 1.0
 
-    /// Whether a display that was sent `former` shows this state now.
+    /// Returns whether a display that was sent `former` shows this state now.
     func follows(_ former: NowPlayingMoment) -> Bool {
         guard entry == former.entry, duration == former.duration, rate == former.rate else { return false }
         let shown = former.time + (at - former.at) / .seconds(1) * rate

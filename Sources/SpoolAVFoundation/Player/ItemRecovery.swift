@@ -1,16 +1,16 @@
 #if canImport(AVFoundation) && !os(watchOS)
 /// The recovery of an item that has failed, or that makes no progress although playback is requested.
 ///
-/// It only makes decisions. It uses the state of the player at each examination instead of notifications. Items fail
-/// without one, and a player that has stopped requesting bytes posts none. ``StallRecovery`` handles short stalls by
-/// waiting for bytes. This type handles those that do not end by waiting. Its steps are a seek to the current position,
-/// a new item, the origin's own URL without the cache, and the error.
+/// It only makes decisions. It uses the state of the player at each examination instead of notifications, because they
+/// are not always posted. An item may fail without one, and a player that has stopped requesting bytes posts none.
+/// ``StallRecovery`` handles short stalls by waiting for bytes. This type handles stalls that do not end by waiting.
+/// Its steps are a seek to the current position, a new item, the origin's own URL without the cache, and the error.
 struct ItemRecovery: Hashable, Sendable {
     /// The reason why an item has failed.
     enum Failure: Hashable, Sendable {
         /// There was no connection. Retries have no limit.
         case network
-        /// The origin has no such media. This is reported at once if the item has never played.
+        /// The origin does not have the media. This is reported immediately if the item has never played.
         case missing
         /// Another reason.
         case other
@@ -33,9 +33,9 @@ struct ItemRecovery: Hashable, Sendable {
         var delivered: Int64
         /// Whether bytes are unavailable and are requested again periodically.
         var waitsForNetwork: Bool
-        /// Whether the source of its bytes waits for a response of the origin.
+        /// Whether the source of the item's bytes waits for a response of the origin.
         var waitsForBytes = false
-        /// Whether it is a live stream, which may have nothing new. A new item would repeat media.
+        /// Whether the item is a live stream, which may have no new media. A new item would repeat media.
         var isLive = false
         /// Whether the item plays without the cache, or could not.
         var isPlain: Bool
@@ -48,7 +48,7 @@ struct ItemRecovery: Hashable, Sendable {
         case freshItem
         /// Use an item that plays without the cache.
         case plainItem
-        /// Report the item's error, because nothing helps.
+        /// Report the item's error, because no other action is left.
         case giveUp
     }
 
@@ -61,23 +61,23 @@ struct ItemRecovery: Hashable, Sendable {
         case network
     }
 
-    /// The times without progress before each step, and the time for which received bytes count as progress.
+    /// The times without progress before each step, and the time for which received bytes are treated as progress.
     static let patience = (
         seek: Duration.seconds(10), fresh: Duration.seconds(20), live: Duration.seconds(60), bytes: Duration.seconds(60)
     )
-    /// The number of new items after other failures than the network's, before the origin's own URL is tried.
+    /// The number of new items after failures other than the network's, before the origin's own URL is tried.
     private static let freshItems = 4
     /// The longest delay between two items.
     static let longestWait = Duration.seconds(30)
-    /// The time of playback after which earlier failures are ignored.
+    /// The playback time after which earlier failures are ignored.
     private static let proof = Duration.seconds(5)
-    /// The time after a seek in place during which progress may result from the seek.
+    /// The time after a seek in place during which progress may be an effect of the seek.
     private static let settling = Duration.seconds(5)
-    /// The longest time between two changes of the media time of a player that plays well.
+    /// The longest time between two changes of the media time of a player that plays normally.
     private static let shortestStall = Duration.seconds(2)
 
     private(set) var waiting = Waiting.nothing
-    /// Whether nothing more is tried.
+    /// Whether no further action is tried.
     private(set) var hasGivenUp = false
     /// Whether an item could be played.
     private var wasReady = false
@@ -91,7 +91,7 @@ struct ItemRecovery: Hashable, Sendable {
     /// The time of the last change of the media time.
     private var playedAt = Duration.zero
     private var playingSince: Duration?
-    /// The time of the last seek in place. Progress soon after it does not count.
+    /// The time of the last seek in place. Progress soon after it is ignored.
     private var soughtAt: Duration?
 
     /// The progress of an item at the last examination.
@@ -126,7 +126,7 @@ struct ItemRecovery: Hashable, Sendable {
             return .giveUp
         }
         guard let retryAt else {
-            // The first item is replaced at once, and later ones after growing delays.
+            // The first item is replaced immediately, and later ones after increasing delays.
             let wait = attempts == 0 ? .zero : min(.seconds(1 << min(attempts - 1, 5)), Self.longestWait)
             self.retryAt = now.now + wait
             waiting = failure == .network ? .network : .retry
@@ -152,7 +152,7 @@ struct ItemRecovery: Hashable, Sendable {
             if now.waitsForNetwork { waiting = .network }
             return nil
         }
-        // The effects of a seek in place do not count until they last.
+        // The effects of a seek in place are ignored until they last.
         let isOfSeek = soughtAt.map { now.now - $0 < Self.settling } ?? false
         if let former, former.time != mark.time, !isOfSeek {
             (movedAt, playedAt, soughtAt) = (now.now, now.now, nil)
@@ -161,7 +161,7 @@ struct ItemRecovery: Hashable, Sendable {
             return nil
         }
         if now.now - playedAt >= Self.shortestStall { playingSince = nil }
-        // Received bytes are a reason to wait, but not without a limit.
+        // Received bytes are a reason to wait, but only for a limited time.
         if former != mark, !isOfSeek, now.now - playedAt < Self.patience.bytes { movedAt = now.now }
         let rest = now.now - movedAt
         if rest >= (now.isLive ? Self.patience.live : Self.patience.fresh) {

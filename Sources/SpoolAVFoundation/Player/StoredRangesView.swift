@@ -9,9 +9,9 @@ public import SwiftUI
 ///     .frame(height: 28)
 /// ```
 ///
-/// Dragging shows the time under the finger, and seeks to near times. On release, it seeks exactly. Stored ranges are
-/// known in bytes, so their position is exact only for media with a constant bit rate. The colors follow the tint and
-/// the foreground style. VoiceOver reads the time, and moves it by ten seconds.
+/// While dragging, it shows the time under the finger and seeks to near times. On release, it seeks to the exact time.
+/// Stored ranges are known in bytes, so their position is exact only for media with a constant bit rate. The colors
+/// follow the tint and the foreground style. VoiceOver reads the time, and moves it by ten seconds.
 public struct StoredRangesView: View {
     private let player: CachingPlayer
     @State private var dragged: Double?
@@ -94,7 +94,7 @@ private struct Dragging: ViewModifier {
     }
 }
 
-/// The used share of a cache's capacity, and the share of played bytes that it delivered.
+/// A view of the used share of a cache's capacity, and of the share of played bytes that the cache delivered.
 ///
 /// ```swift
 /// List { CacheStatusView(cache) }
@@ -109,7 +109,7 @@ public struct CacheStatusView: View {
     /// Creates a view of the state of a cache.
     public init(_ cache: MediaCache) { self.cache = cache }
 
-    /// A bar, if there is a limit, and two lines.
+    /// A bar if the cache has a limit, and two lines of text.
     public var body: some View {
         VStack(alignment: .leading, spacing: 4) {
             if let capacity = cache.capacity, capacity > 0 {

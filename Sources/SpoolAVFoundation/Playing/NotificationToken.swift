@@ -3,7 +3,7 @@ import Foundation
 
 /// An observation of a notification, which ends when this object is released.
 ///
-/// `@unchecked Sendable`: it holds a constant that is only passed back to the notification center, from any thread.
+/// `@unchecked Sendable`: it has a constant that is only passed back to the notification center, from any thread.
 final class NotificationToken: @unchecked Sendable {
     private let observer: any NSObjectProtocol
 
@@ -15,7 +15,7 @@ final class NotificationToken: @unchecked Sendable {
     deinit { NotificationCenter.default.removeObserver(observer) }
 }
 
-/// The identity of an object, for a later comparison. It retains the object, so that no other gets the same address.
+/// The identity of an object, for a later comparison. It retains the object, so that no other object gets its address.
 ///
 /// `@unchecked Sendable`: the object is only retained and compared.
 struct ObjectIdentity: @unchecked Sendable {

@@ -28,7 +28,7 @@ import Foundation
     }
 }
 
-/// An observation of whether a player plays its video on another device, as by AirPlay.
+/// An observation of whether a player plays its video on another device, for example by AirPlay.
 @MainActor final class ExternalPlaybackObservation {
     private var observation: NSKeyValueObservation?
 

@@ -4,7 +4,7 @@ extension StallRecovery {
     ///
     /// It only makes decisions. It uses the state of the player after every possible change instead of a single
     /// notification, because stalls are reported late or not at all. While it waits for bytes, the player waits with
-    /// its rate set. A user's pause is then a change of the rate, which differs from the stall.
+    /// its rate set. Therefore, a pause by the user is a change of the rate, which distinguishes it from the stall.
     struct StateMachine: Hashable, Sendable {
         /// The state of playback.
         enum State: Hashable, Sendable {
@@ -21,15 +21,15 @@ extension StallRecovery {
             enum Status: Hashable, Sendable { case paused, waiting, playing }
             var status: Status
             var rate: Float
-            /// The buffer is empty, or the player does not expect it to suffice.
+            /// Whether the buffer is empty, or the player does not expect it to suffice.
             var isDry: Bool
-            /// The player could resume, or its buffer is full.
+            /// Whether the player could resume, or its buffer is full.
             var isReady: Bool
-            /// The position is the end of the item.
+            /// Whether the position is at the end of the item.
             var isAtEnd: Bool
         }
 
-        /// The reason why a rate has changed.
+        /// The reason why a rate changed.
         enum Reason: Hashable, Sendable {
             /// The app set it, for a user or automatically.
             case app
@@ -54,7 +54,7 @@ extension StallRecovery {
 
         /// An action.
         enum Action: Hashable, Sendable {
-            /// Let the player wait for media, with the rate to resume at.
+            /// Let the player wait for media, with the rate at which to resume.
             case wait(rate: Float)
             /// Play the available media at the rate.
             case play(rate: Float)
@@ -65,14 +65,13 @@ extension StallRecovery {
         }
 
         private(set) var state = State.paused
-        /// The requested rate, which outlasts stalls and failures.
+        /// The requested rate, which is retained during stalls and failures.
         private(set) var rate: Float = 1
         /// Whether the last pause had no reason. A stall that is reported afterwards explains it.
         private var isPauseDoubtful = false
         /// The number of ticks since the last attempt to resume, while stalled.
         private var ticks = 0
-        /// The number of ticks of a stall, although the player could resume, before a seek makes it send requests
-        /// again.
+        /// The number of ticks of a stall in which the player could resume, before a seek makes it send requests again.
         static let patience = 10
 
         mutating func handle(_ input: Input, _ now: Snapshot) -> [Action] {
@@ -112,7 +111,7 @@ extension StallRecovery {
         private mutating func itemChanged(_ now: Snapshot) -> [Action] {
             let actions: [Action] = state == .stalled ? [.stopWaiting] : []
             if now.rate != 0 { rate = now.rate }
-            // An item that replaced a stalled one should play.
+            // An item that replaced a stalled one is meant to play.
             state = now.rate != 0 || state == .stalled ? .playing : .paused
             isPauseDoubtful = false
             return actions
@@ -121,7 +120,7 @@ extension StallRecovery {
         private mutating func look(_ now: Snapshot, isTick: Bool) -> [Action] {
             switch (state, now.status) {
             case (.playing, .paused) where now.rate == 0 && isTick:
-                // It stopped without a notification.
+                // The player stopped without a notification.
                 return now.isAtEnd ? pause() : now.isDry ? stall() : []
             case (.stalled, .playing):
                 state = .playing
@@ -161,7 +160,7 @@ extension StallRecovery {
             return [.play(rate: rate)]
         }
 
-        /// Leaves the player alone, as the app requests.
+        /// Cancels the recovery, as the app requests.
         mutating func cancel() -> [Action] { pause() }
     }
 }

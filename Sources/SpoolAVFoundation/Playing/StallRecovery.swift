@@ -6,13 +6,13 @@ import Foundation
 /// An object that resumes playback after a stall, at the previous rate, as soon as bytes are received.
 ///
 /// ``AVFoundation/AVPlayer/enableCaching()`` creates one for a player, which exists as long as the player. It handles
-/// items that play through a cache, and leaves others unchanged. A user's pause during a stall is respected if the app
+/// items that play through a cache, and ignores others. A pause by the user during a stall is respected if the app
 /// passes it to the player (`pause()` or `rate = 0`).
 @MainActor package final class StallRecovery {
-    /// The number of bytes to receive before playback resumes, so that it does not stall again at once.
+    /// The number of bytes to receive before playback resumes, so that it does not stall again immediately.
     private static let enough: Int64 = 256 << 10
 
-    /// The recoveries of all players, because a player can't store its own.
+    /// The recoveries of all players, because a player cannot store its own.
     private static var all: [ObjectIdentifier: StallRecovery] = [:]
 
     private weak var player: AVPlayer?
@@ -22,7 +22,7 @@ import Foundation
     private(set) var waitsForPlainItems: Bool
     private var tokens: [NotificationToken] = []
     private var currentItem: CurrentItemObservation?
-    /// Suspends items that the player has moved on from.
+    /// The coordinator that suspends items after the player has advanced.
     let queueLoading: QueueLoadingCoordinator
     private var playState: PlayStateObservation?
     private var delivery: Task<Void, Never>?
@@ -34,9 +34,9 @@ import Foundation
 
     /// Whether the player has stalled and will resume.
     package var isWaiting: Bool { machine.state == .stalled }
-    /// The requested rate of the player, also during a stall.
+    /// The requested rate of the player, even during a stall.
     package var intendedRate: Float { machine.rate }
-    /// Whether playback is requested, also during a stall.
+    /// Whether playback is requested, even during a stall.
     var isMeantToPlay: Bool { machine.state != .paused }
 
     /// Returns the recovery of a player, and creates it if necessary.
@@ -81,7 +81,7 @@ import Foundation
         ticks?.cancel()
         delivery?.cancel()
         tokens = []
-        // Compared by identity, because another player may have the identifier by now.
+        // Compared by identity, because another player may have the same identifier by now.
         Self.all = Self.all.filter { $0.value !== self }
     }
 
@@ -90,8 +90,8 @@ import Foundation
     private func listen(to player: AVPlayer) {
         let id = ObjectIdentifier(player)
         let reasonKey = AVPlayer.rateDidChangeReasonKey
-        // Called at once if the notification is posted on the main queue, to examine the player in that state. On
-        // Linux, that queue need not use the main thread.
+        // Called immediately if the notification is posted on the main queue, to examine the player in that state. On
+        // Linux, that queue does not always use the main thread.
         let mark = Self.mainQueueMark
         let onMain = { @Sendable (body: @escaping @MainActor @Sendable () -> Void) in
             if DispatchQueue.getSpecific(key: mark.key) == true { return MainActor.assumeIsolated(body) }
@@ -206,7 +206,7 @@ import Foundation
         }
         if ticks == nil {
             ticks = Task { [weak self, clock] in
-                // After a cancel, the condition ends the loop.
+                // If the task is cancelled, the condition ends the loop.
                 while !Task.isCancelled {
                     try? await clock.sleep(for: .seconds(1))
                     guard !Task.isCancelled else { return }
@@ -225,15 +225,15 @@ import Foundation
     }
 }
 
-/// An object that suspends the loading of items that a player has moved on from, so that the next item gets the whole
+/// An object that suspends the loading of items after a player has advanced, so that the next item gets the whole
 /// bandwidth.
 ///
-/// `AVQueuePlayer` moves to the next item, and `AVPlayer` to a replacement, without cancelling the loading requests of
-/// the previous item. ``AVFoundation/AVPlayer/enableCaching()`` creates a coordinator, which exists as long as the
+/// `AVQueuePlayer` advances to the next item, and `AVPlayer` to a replacement, without cancelling the loading requests
+/// of the previous item. ``AVFoundation/AVPlayer/enableCaching()`` creates a coordinator, which exists as long as the
 /// player.
 ///
-/// Items in the queue may load ahead. An item that has left it is suspended, and resumes if it returns. Received bytes
-/// stay in the cache. Items without a cache are ignored.
+/// Items in the queue may load ahead. An item that has left the queue is suspended, and resumes if it returns. Received
+/// bytes stay in the cache. Items without a cache are ignored.
 @MainActor final class QueueLoadingCoordinator {
     private weak var player: AVPlayer?
     private var observation: CurrentItemObservation?

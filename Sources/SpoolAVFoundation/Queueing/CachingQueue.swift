@@ -11,15 +11,15 @@ public import Spool
 /// queue.player.play()
 /// ```
 ///
-/// The player holds at most two items, the current and the next one. A list of ten thousand entries costs no more than
-/// a short one. Items follow each other without a pause if `AVQueuePlayer` can. The starts of the next entries are
-/// preloaded (``preloadedEntryCount``), and more of the very next one (``nextAmount``). Other preloads are cancelled.
-/// Preloads pause while the player waits for bytes. The ``server`` preloads HLS.
+/// The player has at most two items, the current and the next one. Therefore, a list of ten thousand entries needs no
+/// more resources than a short one. Items follow each other without a pause if `AVQueuePlayer` can do that. The starts
+/// of the next entries are preloaded (``preloadedEntryCount``), and more of the next one (``nextAmount``). Other
+/// preloads are cancelled. Preloads pause while the player waits for bytes. The ``server`` preloads HLS.
 ///
 /// Retain the queue as long as its player should advance. Add items only through the queue. The app controls the
-/// player's rate, volume and time. Use it on the main actor.
+/// player's rate, volume and time. Use the queue on the main actor.
 @MainActor @Observable public final class CachingQueue {
-    /// The behavior at the end of a list.
+    /// The behavior at the end of a queue.
     public struct Repetition: Hashable, Sendable {
         let order: PlayOrder.Repeat
 
@@ -40,32 +40,33 @@ public import Spool
     }
     /// The cache.
     public let cache: MediaCache
-    /// The server for HLS; without one, HLS plays directly.
+    /// The server for HLS. Without a server, HLS plays directly.
     public let server: (any MediaServer)?
     /// The number of entries after the current one whose start is preloaded. The default is 3.
     public var preloadedEntryCount = 3 { didSet { bringUpcoming() } }
-    /// The amount of the next entry to preload after the starts of the entries. The default is one minute.
+    /// The amount of the next entry to preload, after the starts of all entries. The default is one minute.
     public var nextAmount = PreloadAmount.seconds(60) { didSet { bringUpcoming() } }
 
-    /// Creates the items. Set it for items that need more than an asset, such as an audio mix or metadata.
+    /// The function that creates the items. Set it for items that need more than an asset, such as an audio mix or
+    /// metadata.
     @ObservationIgnored public var makeItem: @MainActor (AVURLAsset) -> AVPlayerItem = { AVPlayerItem(asset: $0) }
 
     private var order = PlayOrder()
     private var known: [PlayOrder.ID: Entry] = [:]
     @ObservationIgnored private var lastID = 0
     @ObservationIgnored private var random = SystemRandomNumberGenerator()
-    /// The items in the player: of the current and the following entry.
+    /// The items in the player: those of the current and the following entry.
     @ObservationIgnored private var slots: [Slot] = []
     @ObservationIgnored private let preloads: QueuePreloads
     @ObservationIgnored private var currentItem: CurrentItemObservation?
-    /// Whether failed items are recovered. If so, a player that removes one, as AVQueuePlayer does since iOS 18.4, has
-    /// not advanced.
+    /// Whether failed items are recovered. If so, a player that removes a failed item, as AVQueuePlayer does since iOS
+    /// 18.4, has not advanced.
     @ObservationIgnored var mendsFailures = false
-    /// Whether nothing is loaded.
+    /// Whether loading is stopped.
     @ObservationIgnored private(set) var isHeld = false
     /// Whether items play without the cache, from the URL that their source last resolved.
     @ObservationIgnored var makesPlainItems = false
-    /// Called when an entry starts or restarts, and when there is nothing more to play.
+    /// Called when an entry starts or restarts, and when there are no more entries to play.
     @ObservationIgnored var playBegan: @MainActor () -> Void = {}
 
     private struct Slot {
@@ -73,7 +74,7 @@ public import Spool
         var item: AVPlayerItem
     }
 
-    /// Creates an empty list for a player. Removes the player's items and enables caching.
+    /// Creates an empty list for a player, removes the player's items, and enables caching.
     public init(_ player: AVQueuePlayer, in cache: MediaCache, server: (any MediaServer)? = nil) {
         self.player = player
         self.cache = cache
@@ -94,16 +95,16 @@ public import Spool
     public var entries: [Entry] { order.listed.compactMap { known[$0] } }
     /// The number of entries.
     public var count: Int { order.listed.count }
-    /// The current entry; `nil` only if the list is empty.
+    /// The current entry, or `nil` if the list is empty.
     public var current: Entry? { order.current.flatMap { known[$0] } }
-    /// The entry that plays after the current one; `nil` if there is none.
+    /// The entry that plays after the current one, or `nil` if there is none.
     public var following: Entry? { order.following.flatMap { known[$0] } }
     /// The behavior at the end of the list.
     public var repetition: Repetition {
         get { Repetition(order: order.repetition) }
         set { change { $0.repetition = newValue.order } }
     }
-    /// Whether entries play in random order instead of the list's. Setting it to true shuffles again.
+    /// Whether entries play in random order. Setting it to `true` shuffles the entries again.
     public var isShuffled: Bool {
         get { order.isShuffled }
         set { change { $0.shuffle(newValue, using: &random) } }
@@ -129,7 +130,7 @@ public import Spool
         return entries
     }
 
-    /// Removes entries. If the current one is among them, the next remaining one plays at once.
+    /// Removes entries. If the current one is among them, the next remaining entry plays immediately.
     public func remove(_ ids: some Sequence<Entry.ID>) {
         let ids = Set(ids.map(\.number))
         change { $0.remove(ids) }
@@ -139,24 +140,24 @@ public import Spool
     /// Removes all entries and stops playback.
     public func removeAll() { remove(entries.map(\.id)) }
 
-    /// Moves an entry to an index of the list without it. Playback continues.
+    /// Moves an entry to an index in the list, counted without the entry. Playback continues.
     public func move(_ id: Entry.ID, to index: Int) { change { $0.move(id.number, to: index) } }
 
     // MARK: Moving about
 
-    /// Plays an entry from its start instead of the current one; ignored if it is not in the list. The rate is
-    /// unchanged.
+    /// Plays an entry from its start instead of the current one. It is ignored if the entry is not in the list. The
+    /// rate stays unchanged.
     public func jump(to id: Entry.ID) {
         catchUp()
         guard known[id.number] != nil else { return }
         begin(id.number)
     }
 
-    /// Advances to the next entry in playback order, also while one repeats. Returns false if there is none.
+    /// Advances to the next entry in playback order, even while one repeats. Returns `false` if there is none.
     @discardableResult
     public func next() -> Bool { step(1) }
 
-    /// Returns to the previous entry. Returns false if there is none.
+    /// Returns to the previous entry. The result is `false` if there is none.
     @discardableResult
     public func previous() -> Bool { step(-1) }
 
@@ -183,7 +184,7 @@ public import Spool
     func renewCurrent(isPlain: Bool) {
         guard let id = slots.first?.entry, let entry = known[id] else { return }
         let item = item(of: entry, isPlain: isPlain)
-        // All items are removed, because replacing a failed item alone may lead to playback without sound.
+        // All items are removed, because replacing only a failed item may lead to playback without audio.
         player.removeAllItems()
         slots = []
         guard player.canInsert(item, after: nil) else { return }
@@ -198,7 +199,7 @@ public import Spool
         update()
     }
 
-    /// Updates the player's items according to the order.
+    /// Updates the player's items for the order.
     private func update() {
         guard let current = order.current else {
             slots = []
@@ -286,7 +287,7 @@ public import Spool
         return server.url(for: current.source) != asset.url
     }
 
-    /// Applies changes that the player made automatically: it may have advanced before its notification.
+    /// Applies changes that the player made automatically. It may have advanced before its notification.
     func catchUp() {
         guard let last = slots.last, let first = slots.first?.item, player.currentItem !== first else { return }
         if mendsFailures, first.status == .failed { return }
@@ -308,7 +309,7 @@ public import Spool
 extension CachingQueue {
     /// An entry of a list. The same media may occur in several entries.
     public struct Entry: Identifiable, Sendable {
-        /// The identifier of an entry, unique within its queue.
+        /// The identifier of an entry, which is unique within its queue.
         public struct ID: Hashable, Sendable {
             let number: Int
         }

@@ -1,9 +1,9 @@
-/// The order of playback of a list: as listed or shuffled, once, repeated, or one entry repeated. It only makes
-/// decisions.
+/// The playback order of a list: as listed or shuffled, played once or repeated, or with one entry repeated. It only
+/// makes decisions.
 ///
-/// Entries have permanent numbers. Finding one takes time proportional to the length of the list.
+/// Entries have permanent numbers. Finding an entry takes time proportional to the length of the list.
 struct PlayOrder: Hashable, Sendable {
-    /// The number of an entry, never reused.
+    /// The number of an entry, which is never reused.
     typealias ID = Int
 
     /// The behavior at the end of a list.
@@ -15,7 +15,7 @@ struct PlayOrder: Hashable, Sendable {
     private(set) var listed: [ID] = []
     /// The entries in playback order: a permutation of the list.
     private(set) var played: [ID] = []
-    /// The current entry; `nil` only if the list is empty.
+    /// The current entry, or `nil` if the list is empty.
     private(set) var current: ID?
     /// The behavior at the end of the list.
     var repetition = Repeat.off
@@ -23,10 +23,10 @@ struct PlayOrder: Hashable, Sendable {
 
     // MARK: Where it stands
 
-    /// The entry that plays after the end of the current one; `nil` if there is none.
+    /// The entry that plays after the end of the current one, or `nil` if there is none.
     var following: ID? { repetition == .one ? current : neighbour(1) }
 
-    /// Returns at most `count` entries after the current one, the next first, each once and without the current one.
+    /// Returns at most `count` entries after the current one in playback order, each once and without the current one.
     func upcoming(_ count: Int) -> [ID] {
         guard let place else { return [] }
         let rest = played[(place + 1)...].prefix(count)
@@ -34,7 +34,7 @@ struct PlayOrder: Hashable, Sendable {
         return Array(rest) + played[..<place].prefix(count - rest.count)
     }
 
-    /// Returns the entry at a distance in playback order, beyond the end only if the list repeats.
+    /// Returns the entry at a distance in playback order. It continues beyond the end only if the list repeats.
     func neighbour(_ distance: Int) -> ID? {
         guard let place else { return nil }
         let target = place + distance
@@ -48,7 +48,7 @@ struct PlayOrder: Hashable, Sendable {
 
     // MARK: Changes
 
-    /// Makes an entry the current one; ignored if it is not in the list.
+    /// Makes an entry the current one. It is ignored if the entry is not in the list.
     mutating func jump(to id: ID) {
         if listed.contains(id) { current = id }
     }
@@ -72,8 +72,8 @@ struct PlayOrder: Hashable, Sendable {
 
     /// Removes entries.
     ///
-    /// If the current one is among them, the next remaining one becomes the current one. At the end of the list, that
-    /// is the first if the list repeats, otherwise the last.
+    /// If the current entry is among them, the next remaining entry becomes the current one. At the end of the list, it
+    /// is the first entry if the list repeats, otherwise the last.
     mutating func remove(_ ids: Set<ID>) {
         if let id = current, ids.contains(id), let place {
             let before = played[..<place].filter { !ids.contains($0) }
@@ -83,7 +83,8 @@ struct PlayOrder: Hashable, Sendable {
         played.removeAll(where: ids.contains)
     }
 
-    /// Moves an entry to an index of the list without it; ignored if it is not in the list.
+    /// Moves an entry to an index in the list, counted without the entry. It is ignored if the entry is not in the
+    /// list.
     mutating func move(_ id: ID, to index: Int) {
         guard let from = listed.firstIndex(of: id) else { return }
         listed.remove(at: from)
@@ -91,7 +92,7 @@ struct PlayOrder: Hashable, Sendable {
         if !isShuffled { played = listed }
     }
 
-    /// Shuffles with the current entry first, or returns to the list's order, from the current entry on.
+    /// Shuffles with the current entry first, or restores the list's order from the current entry on.
     mutating func shuffle(_ isShuffled: Bool, using random: inout some RandomNumberGenerator) {
         self.isShuffled = isShuffled
         played = isShuffled ? listed.shuffled(using: &random) : listed

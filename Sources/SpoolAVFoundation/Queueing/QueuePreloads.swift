@@ -22,7 +22,9 @@ import Spool
         }
     }
 
-    /// - Parameter server: The server that preloads streams; without one, they are not preloaded.
+    /// Creates the preloads of a queue.
+    ///
+    /// - Parameter server: The server that preloads streams. Without a server, streams are not preloaded.
     init(_ preloader: Preloader, _ server: (any MediaServer)? = nil) {
         self.preloader = preloader
         self.server = server
