@@ -18,7 +18,7 @@ struct SpoolCommand: AsyncParsableCommand {
             VerifyCommand.self, RekeyCommand.self, DemoCommand.self, ServeCommand.self, URLCommand.self,
         ])
 
-    // Also an option group of each subcommand, so that the options may come before the subcommand or after it.
+    // This is also an option group of each subcommand, so that the options may precede or follow the subcommand.
     @OptionGroup var options: CacheOptions
 
     static func main() async {
@@ -35,9 +35,9 @@ struct SpoolCommand: AsyncParsableCommand {
         }
     }
 
-    /// Runs one command line and writes each error as one line to standard error.
+    /// Runs one command line, and writes each error as one line to standard error.
     ///
-    /// - Returns: 0 on success, 64 if the command line is invalid, 1 for other errors.
+    /// - Returns: 0 on success, 64 if the command line is invalid, or 1 for other errors.
     private static func exitCode(of arguments: [String]) async -> Int32 {
         do {
             var command = try parseAsRoot(arguments)
@@ -76,9 +76,9 @@ struct SpoolCommand: AsyncParsableCommand {
     }
 }
 
-/// The error output of a failed command: its lines on standard error, and its exit status.
+/// The error output of a failed command: the lines on standard error, and the exit status.
 struct ErrorReport {
-    /// One sentence for each failure. Empty if the reader of the output has closed it.
+    /// One sentence for each failure. It is empty if the reader of the output has closed it.
     private(set) var lines: [String] = []
     private(set) var status: Int32 = 1
 
@@ -108,7 +108,7 @@ struct ErrorReport {
 }
 
 extension CacheError {
-    /// The next step for a user at a terminal, if the message does not include it.
+    /// The next step for the user, if the message does not include it.
     fileprivate var advice: String? {
         switch code {
         case .directoryInUse:
@@ -126,12 +126,12 @@ extension CacheError {
     }
 }
 
-/// Standard input, output and error, any of which the parent process may have closed.
+/// Standard input, output and error. The parent process may have closed any of them.
 private enum StandardDescriptors {
     /// Opens `/dev/null` for reading as each closed descriptor.
     ///
-    /// Otherwise the next opened file would get that descriptor, and output would be written to it. Call this before
-    /// any file is opened.
+    /// Otherwise, the next opened file would get that descriptor, and output would be written to it. It must be called
+    /// before any file is opened.
     static func fill() {
         for descriptor in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO]
         where fcntl(descriptor, F_GETFD) == -1 && errno == EBADF {

@@ -1,13 +1,15 @@
 import ArgumentParser
 import Foundation
 
-/// One line that explains why a command line is invalid, and what to type.
+/// One line that explains why a command line is invalid, and what to type instead.
 ///
-/// It never repeats possible secrets: the query of a URL, or the value of a header field.
+/// It never includes possible secrets: the query of a URL, or the value of a header field.
 struct UsageError {
     /// The explanation.
     let text: String
 
+    /// Creates the explanation.
+    ///
     /// - Parameters:
     ///   - message: The message of the parser.
     ///   - arguments: The arguments as typed.
@@ -27,7 +29,7 @@ struct UsageError {
     private static func sentence(_ message: String, _ arguments: [String]) -> String {
         let line = message.split(whereSeparator: \.isNewline).map { $0.trimmingCharacters(in: .whitespaces) }
             .joined(separator: " ")
-        // The rest of the parser's message repeats the cause, or lists the allowed values.
+        // The remaining text of the parser's message repeats the cause, or lists the allowed values.
         if let match = line.wholeMatch(of: /The value '(.*?)' is invalid for '([^']*)'.*/) {
             let (value, place) = (String(match.1), String(match.2))
             // The value after an unknown option may be a secret.
@@ -46,7 +48,7 @@ struct UsageError {
             return "\(match.1) lacks its value: give \(form(of: String(match.1)))"
         }
         var text = line
-        // The longest first, because one argument may be part of another.
+        // The longest arguments are replaced first, because one argument may be part of another.
         for (argument, shown) in ShownArgument.all(of: arguments).sorted(by: { $0.0.count > $1.0.count })
         where argument != shown {
             text = text.replacingOccurrences(of: argument, with: shown)
@@ -60,7 +62,7 @@ struct UsageError {
         return "“\(ShownArgument.text(value))” can't be used for \(place): give \(form(of: place))"
     }
 
-    /// The expected form of an argument.
+    /// Returns the expected form of an argument.
     private static func form(of place: String) -> String {
         let forms = [
             ("--header", "“Name: value”, or @FILE for a file of such lines"),
@@ -91,12 +93,12 @@ enum Verbs {
     /// The names of the subcommands.
     static var all: [String] { SpoolCommand.configuration.subcommands.map { $0._commandName } + ["help"] }
 
-    /// The names of the subcommands of a subcommand.
+    /// Returns the names of the subcommands of a subcommand.
     static func under(_ verb: String) -> [String] {
         command(verb)?.configuration.subcommands.map { $0._commandName } ?? []
     }
 
-    /// Whether a subcommand, or a subcommand of it, has an option.
+    /// Returns whether a subcommand, or one of its own subcommands, has an option.
     static func knows(_ option: String, of verb: String?) -> Bool {
         guard let command = verb.flatMap(command) else { return false }
         return ([command] + command.configuration.subcommands).contains { command in
@@ -116,7 +118,7 @@ enum Verbs {
         "encrypt": "rekey", "decrypt": "rekey",
     ]
 
-    /// A suggestion for an unknown word that is typed as a subcommand, or after `help`.
+    /// Returns a suggestion for an unknown word that is typed as a subcommand, or after `help`.
     ///
     /// - Returns: `nil` if there is no such word.
     static func correction(of arguments: [String]) -> String? {
@@ -144,7 +146,7 @@ enum Verbs {
         return near.verb
     }
 
-    /// The number of letters to insert, remove or change (Levenshtein distance).
+    /// Returns the number of letters to insert, remove or change (Levenshtein distance).
     private static func distance(_ left: String, _ right: String) -> Int {
         let right = Array(right)
         var row = Array(0...right.count)

@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import Spool
 
-/// The options of every command: the cache directory, its key, and the form of the output.
+/// The options of every command: the cache directory, its key, and the output format.
 struct CacheOptions: ParsableArguments {
     @Option(
         name: .customLong("cache"),
@@ -33,15 +33,15 @@ struct CacheOptions: ParsableArguments {
 
 /// The rules for finding the cache directory.
 enum CacheLocation {
-    /// The user's home directory: `HOME` if set, otherwise the one in the system's user database.
+    /// Returns the user's home directory: `HOME` if set, otherwise the one in the system's user database.
     static func home(environment: [String: String]) -> URL {
         if let home = environment["HOME"], home.hasPrefix("/") { return URL(fileURLWithPath: home, isDirectory: true) }
         return URL(fileURLWithPath: NSHomeDirectory(), isDirectory: true)
     }
 
-    /// The cache directory: the option if set, otherwise `SPOOL_CACHE`, otherwise the platform's folder.
+    /// Returns the cache directory: the option if set, otherwise `SPOOL_CACHE`, otherwise the platform's folder.
     ///
-    /// Empty strings count as not set.
+    /// Empty strings are treated as not set.
     static func directory(option: String?, environment: [String: String], home: URL) -> URL {
         func path(_ text: String?) -> URL? {
             guard let text, !text.isEmpty else { return nil }
@@ -51,7 +51,7 @@ enum CacheLocation {
         #if canImport(Darwin)
         return home.appendingPathComponent("Library/Caches/spool", isDirectory: true)
         #else
-        // The XDG Base Directory Specification requires relative paths to be ignored.
+        // The XDG Base Directory Specification requires that relative paths are ignored.
         let base = environment["XDG_CACHE_HOME"].flatMap { $0.hasPrefix("/") ? path($0) : nil }
         return (base ?? home.appendingPathComponent(".cache")).appendingPathComponent("spool", isDirectory: true)
         #endif
@@ -83,7 +83,7 @@ struct KeyOptions: ParsableArguments {
 
     /// Reads the key.
     ///
-    /// - Returns: `nil` if no key is given.
-    /// - Throws: ``CommandFailure`` with code `keyFile` if the file can't be read, or contains no key.
+    /// - Returns: `nil` if no key file or passphrase file is given.
+    /// - Throws: ``CommandFailure`` with code `keyFile` if the file cannot be read, or contains no key.
     func key() throws -> EncryptionKey? { try KeyFile.key(keyFile: keyFile, passphraseFile: passphraseFile) }
 }

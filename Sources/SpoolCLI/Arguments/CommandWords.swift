@@ -1,8 +1,9 @@
 import Foundation
 
-/// The words of a command line that are neither options nor their values, found without knowing the subcommand.
+/// The words of a command line that are neither options nor their values. They are found without knowing the
+/// subcommand.
 enum CommandWords {
-    /// All words, in order. The first one is the subcommand.
+    /// Returns all words, in order. The first one is the subcommand.
     static func all(in arguments: [String]) -> [String] {
         var words: [String] = []
         var isValue = false
@@ -19,9 +20,9 @@ enum CommandWords {
     }
 }
 
-/// The form in which messages show command-line arguments, without possible secrets.
+/// The display of command-line arguments in messages, without possible secrets.
 enum ShownArgument {
-    /// Returns each argument with the text to show instead of it.
+    /// Returns each argument with the text to show instead.
     static func all(of arguments: [String]) -> [(String, String)] {
         // A value without quotes is split into several arguments.
         var isInHeader = false
@@ -35,7 +36,7 @@ enum ShownArgument {
         }
     }
 
-    /// Whether the value of an option may be a secret. Also applies to unknown options.
+    /// Returns whether the value of an option may be a secret. This also applies to unknown options.
     private static func mayHaveSecret(_ option: String) -> Bool {
         let name = option.lowercased()
         return ["header", "token", "bearer", "auth", "pass", "secret", "key", "cookie", "user"].contains {
@@ -43,7 +44,7 @@ enum ShownArgument {
         }
     }
 
-    /// The option before a value, in a form that may be shown; `nil` if there is none.
+    /// Returns the option before a value, in a form that may be shown, or `nil` if there is none.
     static func option(before value: String, in arguments: [String]) -> String? {
         guard let place = arguments.firstIndex(of: value), place > 0 else { return nil }
         let former = arguments[place - 1]
@@ -51,7 +52,7 @@ enum ShownArgument {
         return former.wholeMatch(of: /--?[A-Za-z][A-Za-z-]*/) == nil ? "of that name" : former
     }
 
-    /// Returns one value without its query, fragment and user information, and without the value of a header field.
+    /// Returns a value without its query, fragment and user information, and without the value of a header field.
     static func text(_ argument: String) -> String {
         var text = argument.prefix { $0 != "?" && $0 != "#" }
         var isCut = text.count < argument.count
@@ -70,16 +71,16 @@ enum ShownArgument {
 }
 
 extension Character {
-    /// Whether the character can be part of a time or a port.
+    /// Whether the character can be part of a time or a port number.
     fileprivate var isPlain: Bool { self == ":" || self == "." || self == "-" || isNumber }
 }
 
-/// The command line, as typed.
+/// The command-line arguments as typed.
 enum TypedArguments {
     /// Returns the arguments after the name of the command.
     ///
-    /// - Throws: ``CommandFailure`` with code `usage` if an argument is not valid UTF-8. Swift would replace its
-    ///   invalid bytes, and so name another file.
+    /// - Throws: ``CommandFailure`` with code `usage` if an argument is not valid UTF-8. Swift would replace the
+    ///   invalid bytes, and the result could name another file.
     static func all() throws -> [String] {
         try (1..<max(1, Int(CommandLine.argc))).compactMap { index in
             guard let bytes = CommandLine.unsafeArgv[index] else { return nil }

@@ -46,7 +46,7 @@ struct FetchOptions: ParsableArguments {
     /// The HTTP client.
     func upstream() -> any Upstream { HTTPUpstream.standard(upstreamConfiguration) }
 
-    /// Returns a source of the media at `url` whose requests have these header fields.
+    /// Returns a source of the media at `url`, with the header fields of these options.
     ///
     /// - Throws: ``CommandFailure`` with code `headerFile`. `CancellationError` if the task is cancelled while it waits
     ///   for a pipe with fields.
@@ -56,7 +56,7 @@ struct FetchOptions: ParsableArguments {
         }
     }
 
-    /// Returns sources whose requests have the same header fields, which are read once.
+    /// Returns sources with the same header fields, which are read once.
     ///
     /// - Throws: The same errors as ``source(_:)``.
     func sources(_ urls: [URL]) async throws -> [MediaSource] {
@@ -64,7 +64,7 @@ struct FetchOptions: ParsableArguments {
         return urls.map { MediaSource(url: $0, headerFields: fields) }
     }
 
-    /// Returns the header fields.
+    /// Returns the header fields of these options.
     ///
     /// - Throws: The same errors as ``source(_:)``.
     func headerFields() async throws -> HTTPFields {
@@ -73,7 +73,7 @@ struct FetchOptions: ParsableArguments {
         }
     }
 
-    /// Returns the source that ``source(_:)`` returns; blocks.
+    /// Returns the same source as ``source(_:)``, but blocks the thread.
     func source(_ url: URL, environment: [String: String]) throws -> MediaSource {
         guard !url.isFileURL else { return MediaSource(url: url) }
         return MediaSource(url: url, headerFields: try headerFields(environment: environment))
@@ -111,7 +111,7 @@ struct RoomOptions: ParsableArguments {
             }
         }
 
-        /// The same limit as a value of the library.
+        /// The limit as a value of the library.
         var inLibrary: CacheCapacity { if case .bytes(let bytes) = self { .bytes(bytes) } else { .unlimited } }
     }
 

@@ -2,13 +2,13 @@ import ArgumentParser
 import Foundation
 import HTTPTypes
 
-/// A header field to send to the origin: `Authorization: Bearer …`.
+/// A header field to send to the origin, such as `Authorization: Bearer …`.
 struct HeaderArgument: Hashable, Sendable {
     var field: HTTPField
 
     /// Parses `Name: value`.
     ///
-    /// - Returns: `nil` without a colon, for an invalid field name (RFC 9110 §5.1), and for a value with a line break.
+    /// - Returns: `nil` if there is no colon, the field name is invalid (RFC 9110 §5.1), or the value has a line break.
     init?(argument: String) {
         guard let colon = argument.firstIndex(of: ":") else { return nil }
         let value = argument[argument.index(after: colon)...].trimmingCharacters(in: .whitespaces)
@@ -19,7 +19,7 @@ struct HeaderArgument: Hashable, Sendable {
 
 /// The value of `--header`: a field, or `@FILE` for a file of fields.
 ///
-/// A file keeps the fields out of the list of processes.
+/// With a file, the fields do not appear in the list of processes.
 enum HeaderOption: Hashable, Sendable, ExpressibleByArgument {
     case field(HeaderArgument)
     case file(String)
@@ -35,14 +35,14 @@ enum HeaderOption: Hashable, Sendable, ExpressibleByArgument {
     }
 }
 
-/// A file of header fields, one `Name: value` on each line. Blank lines and lines that start with `#` are ignored.
+/// A file of header fields, with one `Name: value` on each line. Blank lines and lines that start with `#` are ignored.
 struct HeaderFile {
     /// The fields, in the order of the file.
     private(set) var fields: [HTTPField] = []
 
     private static let limit = 1 << 20
 
-    /// Reads the file at `path` as ``SecretFile`` does, and warns if other users can read it.
+    /// Reads the file at `path` like ``SecretFile``, and warns if other users can read it.
     ///
     /// - Throws: ``CommandFailure`` with code `headerFile`. Its message never contains the text of a line.
     init(path: String) throws {

@@ -24,11 +24,11 @@ extension MediaURL {
     }
 }
 
-/// Media to play: a URL of any scheme, or a local file.
+/// The media to play: a URL of any scheme, or a local file.
 struct PlayableURL: Hashable, Sendable, ExpressibleByArgument {
     var url: URL
 
-    /// Parses a URL if the text starts with a scheme, otherwise a path.
+    /// Parses the text as a URL if it starts with a scheme, otherwise as a path.
     init?(argument: String) {
         guard !argument.isEmpty else { return nil }
         if let colon = argument.firstIndex(of: ":"), argument[colon...].hasPrefix("://") {
@@ -41,15 +41,16 @@ struct PlayableURL: Hashable, Sendable, ExpressibleByArgument {
     }
 }
 
-/// A file of URLs, one on each line. Blank lines and lines that start with `#` are ignored.
+/// A file of URLs, with one on each line. Blank lines and lines that start with `#` are ignored.
 struct URLList {
     /// The URLs, in the order of the file.
     private(set) var urls: [MediaURL] = []
 
-    /// The maximum size of the file, in bytes: enough for some hundred thousand URLs.
+    /// The maximum size of the file, in bytes. It is enough for several hundred thousand URLs.
     private static let limit = 64 << 20
 
-    /// Reads the file at `path`, or standard input for `-`. Blocks; a pipe blocks until its writer closes it.
+    /// Reads the file at `path`, or standard input for `-`. This blocks the thread, for a pipe until its writer closes
+    /// it.
     ///
     /// - Throws: ``CommandFailure`` with code `usage`. Its message never contains the text of a line, which may include
     ///   a token.
@@ -63,7 +64,7 @@ struct URLList {
             throw Self.failure(path, "can't be read")
         }
         guard data.count <= Self.limit else { throw Self.failure(path, "is too large; the limit is 64 MiB") }
-        // Some editors start a file with a byte order mark.
+        // Some editors write a byte order mark at the start of a file.
         let isMarked = data.starts(with: [0xEF, 0xBB, 0xBF])
         let lines = String(decoding: isMarked ? data.dropFirst(3) : data, as: UTF8.self)
             .split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)

@@ -9,12 +9,13 @@ struct SecretFile {
     /// Whether other users of the machine can read the file.
     private let isReadableByOthers: Bool
 
-    /// The reason why a file can't be used, as the end of a sentence.
+    /// The reason why a file cannot be used, as the end of a sentence.
     struct Failure: Error {
         var cause: String
     }
 
-    /// Reads the file at `path`, or standard input for `-`. Blocks; a pipe blocks until its writer closes it.
+    /// Reads the file at `path`, or standard input for `-`. This blocks the thread, for a pipe until its writer closes
+    /// it.
     ///
     /// - Parameter limit: The maximum number of bytes to read.
     /// - Throws: ``Failure``.
@@ -29,7 +30,7 @@ struct SecretFile {
         do {
             data = try handle.read(upToCount: limit) ?? Data()
         } catch {
-            // Foundation's message consists of error domains and numbers.
+            // The description by Foundation consists of error domains and numbers.
             let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
             let code = cause.flatMap { $0.domain == NSPOSIXErrorDomain ? Int32(exactly: $0.code) : nil }
             throw Failure(cause: "can't be read: \(systemCause(code ?? EIO))")
@@ -43,11 +44,11 @@ struct SecretFile {
     }
 }
 
-/// Files that contain keys and passphrases.
+/// The reading of keys from files of keys and passphrases.
 enum KeyFile {
-    /// Reads the key from the file that is given; `nil` if neither is.
+    /// Returns the key from the given file, or `nil` if no file is given.
     ///
-    /// - Throws: ``CommandFailure`` with code `keyFile` if the file can't be read, or contains no key.
+    /// - Throws: ``CommandFailure`` with code `keyFile` if the file cannot be read, or contains no key.
     static func key(keyFile: String?, passphraseFile: String?) throws -> EncryptionKey? {
         if let keyFile { return try key(in: keyFile) }
         return try passphraseFile.map { try passphrase(in: $0) }
@@ -68,7 +69,8 @@ enum KeyFile {
         let passphrase = Data(bytes.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") })
         guard !passphrase.isEmpty else { throw failure(path, "passphrase", "has an empty first line") }
         return EncryptionKey { salt in
-            // 32 MiB, three times: one of the settings for scrypt in OWASP's cheat sheet on password storage.
+            // It uses 32 MiB, three times. This is one of the settings for scrypt in OWASP's cheat sheet on password
+            // storage.
             let key = try KDF.Scrypt.deriveKey(
                 from: passphrase, salt: salt, outputByteCount: EncryptionKey.byteCount, rounds: 1 << 15, blockSize: 8,
                 parallelism: 3)

@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import SpoolProxy
 
-/// The options of `spool serve` about addresses, access control and logging.
+/// The options of `spool serve` for addresses, access control and logging.
 struct ServingOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Address and port to listen on; port 0 selects a free one.", valueName: "host:port"))
     var listen = ListenAddress.standard
@@ -42,9 +42,9 @@ struct ServingOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The server's name in Cache-Status.", valueName: "name"))
     var node: String?
 
-    /// The configuration of the server.
+    /// Returns the configuration of the server.
     ///
-    /// - Throws: ``CommandFailure`` with code `headerFile` if the token's file can't be read.
+    /// - Throws: ``CommandFailure`` with code `headerFile` if the token file cannot be read.
     func configuration() throws -> ProxyConfiguration {
         var configuration = ProxyConfiguration()
         configuration.host = listen.host
@@ -71,7 +71,7 @@ struct ServingOptions: ParsableArguments {
     }
 }
 
-/// A host and a port, as options contain them.
+/// A host and a port, in the format of an option's value.
 struct ListenAddress: ExpressibleByArgument, Sendable, Hashable {
     var host: String
     var port: Int

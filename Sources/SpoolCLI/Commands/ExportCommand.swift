@@ -86,7 +86,8 @@ struct ImportCommand: AsyncParsableCommand {
         try Output.line("\(ByteCount(bytes: bytes).text) imported as \(source.displayAddress), checked: \(checked)")
     }
 
-    /// Opens the cache for writing. A server that uses the directory reads no files for other processes.
+    /// Opens the cache for writing. A server that uses the directory cannot run this command, because it reads no files
+    /// for other processes.
     private func withWritableCache<R: Sendable>(_ body: (MediaCache) async throws -> R) async throws -> R {
         do {
             return try await options.withCache(capacity: fetching.room.capacity, upstream: fetching.upstream(), body)

@@ -54,7 +54,7 @@ struct GetCommand: AsyncParsableCommand {
         do {
             cache = try await options.openNow(upstream)
         } catch let error as CacheError where error.code == .directoryInUse {
-            // Stored bytes can be read while another process uses the directory, unless the capacity is to change.
+            // Stored bytes can be read while another process uses the directory, unless the capacity is to be changed.
             if fetching.room.capacity == nil, let stored = try await openStored(range, of: source, upstream) {
                 cache = stored
             } else {
@@ -76,7 +76,7 @@ struct GetCommand: AsyncParsableCommand {
         try await report(outcome, of: source, counts: media.statistics, isServers: isServers)
     }
 
-    /// Opens the cache read-only; returns `nil` if the range is not completely stored.
+    /// Opens the cache read-only. Returns `nil` if the range is not completely stored.
     private func openStored(
         _ range: MediaRange, of source: MediaSource, _ upstream: any Upstream
     ) async throws -> MediaCache? {
@@ -114,13 +114,15 @@ struct GetCommand: AsyncParsableCommand {
         if options.json { try Output.json(report) } else { try Output.line(report.text) }
     }
 
-    /// Opened after the cache, because the check below needs the cache directory.
+    /// Opens the target. It is opened after the cache, because the check below needs the cache directory.
     private func target() async throws -> OutputTarget {
         if let output, output != "-" { try options.refuseWithinCache(output) }
         return try await OutputTarget(output)
     }
 
-    /// - Parameter isServers: Whether a server stores the received bytes and records them with a delay.
+    /// Writes the report.
+    ///
+    /// - Parameter isServers: Whether a server stores the received bytes, and records them with a delay.
     private func report(
         _ outcome: Fetch.Outcome, of source: MediaSource, counts: TransferStatistics, isServers: Bool = false
     ) async throws {
@@ -140,13 +142,13 @@ struct GetCommand: AsyncParsableCommand {
         do {
             return try await options.contents(of: url.key)?.first
         } catch is CacheError {
-            // All bytes are delivered. A report without the stored ranges is better than an error.
+            // All bytes were delivered. A report without the stored ranges is better than an error.
             return nil
         }
     }
 }
 
-/// A range of bytes in the notation of HTTP: `0-99`, `100-` or `-500`.
+/// A byte range in the notation of HTTP: `0-99`, `100-` or `-500`.
 struct RangeArgument: Hashable, Sendable, ExpressibleByArgument {
     var range: MediaRange
 
@@ -170,7 +172,7 @@ struct RangeArgument: Hashable, Sendable, ExpressibleByArgument {
 struct VariantArgument: Hashable, Sendable, ExpressibleByArgument {
     var selection: HLSVariantSelection
 
-    /// Parses a variant; `nil` for other text, and for numbers that are not positive.
+    /// Parses a variant. The result is `nil` for other text, and for numbers that are not positive.
     init?(argument: String) {
         switch argument {
         case "highest": selection = .highest

@@ -65,10 +65,10 @@ struct InfoCommand: AsyncParsableCommand {
 }
 
 extension StoredPresentation {
-    /// The stored share, in one short column. For a stream, the number of complete files among the stored ones.
+    /// The stored share, in one short column. For a stream, it is the number of complete files out of the stored ones.
     var share: String { parts.isEmpty ? media.share : "\(completeFileCount)/\(fileCount)" }
 
-    /// Returns the same as a bar of `cells` characters.
+    /// Returns the stored share as a bar of `cells` characters.
     func bar(cells: Int) -> String {
         guard !parts.isEmpty else { return RangeBar.text(media.storedRanges, length: media.length, cells: cells) }
         return RangeBar.text(ByteRangeSet(0..<Int64(completeFileCount)), length: Int64(fileCount), cells: cells)
@@ -76,7 +76,7 @@ extension StoredPresentation {
 }
 
 extension StoredResource {
-    /// The stored share, in one short column: `complete`, `42 %`, or bytes if the length is unknown.
+    /// The stored share, in one short column: `complete`, `42 %`, or a number of bytes if the length is unknown.
     var share: String {
         if isComplete { return "complete" }
         guard let length, length > 0 else { return ByteCount(bytes: storedByteCount).text }

@@ -11,7 +11,7 @@ struct OfflineCommand: AsyncParsableCommand {
     @OptionGroup var options: CacheOptions
 }
 
-/// `spool offline add`: fetches media and pins it.
+/// `spool offline add`: downloads and pins media.
 struct OfflineAddCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "add",
@@ -52,7 +52,7 @@ struct OfflineAddCommand: AsyncParsableCommand {
         let (items, failures, warnings) = try await options.withCache(
             capacity: fetching.room.capacity, upstream: fetching.upstream()
         ) { cache in
-            // A server's cache stays open at the end, and the server writes its own warnings.
+            // The cache of a server stays open afterwards, and the server writes its own warnings.
             let warnings = CacheOptions.lent == nil ? Warnings(of: cache) : nil
             let session = OfflineSession(cache, set: set, isQuiet: options.json)
             let failures = try await session.run(sources, keepingQuery: keepQuery)

@@ -4,7 +4,7 @@ import Foundation
 import Spool
 import SpoolProxy
 
-/// `spool rm`: removes resources from the cache, also pinned ones.
+/// `spool rm`: removes resources from the cache, including pinned ones.
 struct RemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rm", abstract: "Remove resources from the cache, pinned or not.",

@@ -35,7 +35,7 @@ struct ServeCommand: AsyncParsableCommand {
             valueName: "host=size"))
     var quota: [QuotaArgument] = []
 
-    /// The eviction policies, as typed.
+    /// The eviction policies, as values of the option.
     enum Eviction: String, ExpressibleByArgument, CaseIterable, Sendable {
         case standard, lru, largest, never
 
@@ -49,7 +49,7 @@ struct ServeCommand: AsyncParsableCommand {
         }
     }
 
-    /// The freshness policies, as typed.
+    /// The freshness policies, as values of the option.
     enum Freshness: String, ExpressibleByArgument, CaseIterable, Sendable {
         case http, immutable, revalidate
 
@@ -103,11 +103,11 @@ struct ServeCommand: AsyncParsableCommand {
     }
 }
 
-/// A duration, as `90s`, `30m`, `12h` or `30d`.
+/// A duration, such as `90s`, `30m`, `12h` or `30d`.
 struct AgeArgument: Hashable, Sendable, ExpressibleByArgument {
     var duration: Duration
 
-    /// Parses a positive number with its unit; `nil` for other text, and for more than a hundred years.
+    /// Parses a positive number with its unit. The result is `nil` for other text, and for more than a hundred years.
     init?(argument: String) {
         let units: [Character: Double] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
         guard let unit = argument.last.flatMap({ units[$0] }), let number = Double(argument.dropLast()),
@@ -117,12 +117,12 @@ struct AgeArgument: Hashable, Sendable, ExpressibleByArgument {
     }
 }
 
-/// A host and its quota, as `media.example.org=2GB` or `[::1]=2GB`.
+/// A host and its quota, such as `media.example.org=2GB` or `[::1]=2GB`.
 struct QuotaArgument: Sendable, ExpressibleByArgument {
     var host: String
     var size: ByteCount
 
-    /// Parses a host and a size; `nil` if either is missing or invalid.
+    /// Parses a host and a size. The result is `nil` if either is missing or invalid.
     init?(argument: String) {
         let parts = argument.split(separator: "=", omittingEmptySubsequences: false)
         guard parts.count == 2, let size = ByteCount(argument: String(parts[1])) else { return nil }
@@ -135,7 +135,7 @@ struct QuotaArgument: Sendable, ExpressibleByArgument {
     }
 }
 
-/// `spool url`: prints the address of media at the server, for a player.
+/// `spool url`: prints the server's URL of media, for a player.
 struct URLCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "url", abstract: "Print the address at which “spool serve” has a media file.")

@@ -3,7 +3,7 @@ import Foundation
 import Spool
 import Synchronization
 
-/// `spool demo`: shows the purpose of the cache.
+/// `spool demo`: demonstrates the benefit of the cache.
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "demo",
@@ -29,26 +29,27 @@ struct DemoCommand: AsyncParsableCommand {
     }
 }
 
-/// Plays media twice through a cache of its own: first with the origin and with seeks, then without the origin.
+/// The demonstration, which plays media twice through its own cache: first with the origin and with seeks, then without
+/// the origin.
 struct Demo: Sendable {
     private struct Heard: Sendable {
         var arrivals = ArrivalMap()
         var jumps: [SeekArgument] = []
     }
 
-    /// The cache directory, and the form of the output.
+    /// The cache directory, and the output format.
     var options: CacheOptions
     /// The header fields of requests, and the capacity.
     var fetching: FetchOptions
-    /// The media to play; `nil` for a generated video.
+    /// The media to play, or `nil` for a generated video.
     var media: PlayableURL?
 
-    /// Plays twice and reports the result.
+    /// Plays the media twice, and returns the report.
     func run() async throws -> DemoReport {
         let folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("spool-demo-\(ProcessInfo.processInfo.processIdentifier)", isDirectory: true)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        // If it can't be removed, it remains as a temporary folder.
+        // If it cannot be removed, it remains as a temporary folder.
         defer { try? FileManager.default.removeItem(at: folder) }
         let origin = try await origin(in: folder)
         var options = options
@@ -103,7 +104,7 @@ struct Demo: Sendable {
         return (report, heard.withLock { $0 })
     }
 
-    /// Whether the exported media equals the origin's file; `nil` if that file is not available.
+    /// Returns whether the exported media equals the origin's file, or `nil` if that file is not available.
     private func compare(_ origin: DemoOrigin, _ options: CacheOptions, in folder: URL) async throws -> Bool? {
         guard let file = origin.file else { return nil }
         let copy = folder.appendingPathComponent("copy")

@@ -2,7 +2,7 @@
 import Foundation
 
 extension DemoMedia {
-    /// Throws, because apps on these systems can't start ffmpeg.
+    /// Throws an error, because apps on these systems cannot start ffmpeg.
     ///
     /// - Throws: ``CommandFailure``, always.
     static func make(in folder: URL) async throws -> URL {

@@ -9,7 +9,7 @@ import SpoolOrigin
 struct DemoOrigin: Sendable {
     /// The URL to play.
     let url: URL
-    /// The file that the local server serves; `nil` for another URL.
+    /// The file that the local server serves, or `nil` for another URL.
     let file: URL?
     private let server: OriginServer?
 
@@ -32,24 +32,25 @@ struct DemoOrigin: Sendable {
         url = server.url(path)
     }
 
-    /// Uses any other URL.
+    /// Uses another URL as the origin.
     init(at url: URL) {
         self.url = url
         file = nil
         server = nil
     }
 
-    /// Switches the origin off: requests get no response from now on.
+    /// Switches the origin off. From now on, requests get no response.
     ///
-    /// - Returns: The transport of the second playback; `nil` for the default one, which finds the local server
-    ///   stopped.
+    /// - Returns: The transport for the second playback, or `nil` for the default one, which finds that the local
+    ///   server has stopped.
     func switchOff() async -> (any Upstream)? {
         guard let server else { return Unreachable() }
         await server.stop()
         return nil
     }
 
-    /// The bytes that the server's socket sent, and how many of them were sent again; `nil` without a local server.
+    /// Returns the number of bytes that the server's socket sent, the number of bytes that it sent repeatedly, and the
+    /// number of incomplete responses. Returns `nil` without a local server.
     func sent() async throws -> (bytes: Int64, again: Int64, interrupted: Int)? {
         guard let server else { return nil }
         try await server.log.untilQuiet()
@@ -66,9 +67,9 @@ struct DemoOrigin: Sendable {
     }
 }
 
-/// The generated video of the demonstration: one minute with sound, encoded by ffmpeg.
+/// The generated video of the demonstration: one minute with audio, encoded by ffmpeg.
 ///
-/// Its index (the `moov` box) is at the end, as encoders leave it, so a player has to seek there before playback. Noise
+/// Its index (the `moov` box) is at the end, as encoders write it, so a player must seek there before playback. Noise
 /// makes the file as large as real media.
 enum DemoMedia {
     static let name = "film.mp4"

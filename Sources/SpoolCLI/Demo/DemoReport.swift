@@ -1,9 +1,9 @@
 import ByteRanges
 import Foundation
 
-/// The result of the demonstration in at most 20 lines, and whether the cache fulfilled its promises.
+/// The result of the demonstration in at most 20 lines, and whether the cache met its promises.
 struct DemoReport: Sendable {
-    /// A promise of the cache, and whether it was fulfilled.
+    /// A promise of the cache, and whether it was met.
     struct Promise: Sendable {
         var text: String
         var isKept: Bool
@@ -11,7 +11,7 @@ struct DemoReport: Sendable {
 
     /// The name of the media.
     var name: String
-    /// Its length in bytes; `nil` if unknown.
+    /// The length of the media in bytes, or `nil` if it is unknown.
     var length: Int64?
     /// The reports of the two playbacks.
     var first: PlayReport
@@ -20,9 +20,9 @@ struct DemoReport: Sendable {
     var arrivals: ArrivalMap
     /// The seeks of the first playback, in order.
     var jumps: [SeekArgument]
-    /// The bytes that the origin's socket counted; `nil` if the origin is not ours.
+    /// The bytes that the origin's socket counted, or `nil` if the origin is not the local server.
     var sent: (bytes: Int64, again: Int64, interrupted: Int)?
-    /// Whether the cached file equals the origin's, byte for byte; `nil` if that is unknown.
+    /// Whether the cached file equals the origin's, byte for byte, or `nil` if that is unknown.
     var isIdentical: Bool?
 
     private static let cells = 64
@@ -104,7 +104,7 @@ struct ArrivalMap: Sendable {
 
     /// Returns a row of cells from the first byte of the file to its last.
     ///
-    /// Each cell shows the number of the stage, from 1, that received most of it. A dot means that nothing was
+    /// Each cell shows the number of the stage, from 1, that received most of its bytes. A dot means that no bytes were
     /// received.
     func text(length: Int64, cells: Int) -> String {
         guard length > 0 else { return "" }

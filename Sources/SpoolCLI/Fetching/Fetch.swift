@@ -4,7 +4,7 @@ import Spool
 import SpoolProxy
 import Synchronization
 
-/// Reads a range of a resource through the cache and delivers it, one chunk at a time.
+/// The delivery of a range of a resource through the cache, one chunk at a time.
 ///
 /// One chunk is written while the next one is read. At most these two are in memory.
 final class Fetch: Sendable {
@@ -12,7 +12,7 @@ final class Fetch: Sendable {
     struct Outcome: Sendable {
         /// The delivered bytes.
         var range: Range<Int64>
-        /// The length of the resource; `nil` if no response included it.
+        /// The length of the resource, or `nil` if no response included it.
         var length: Int64?
         /// The duration, in seconds.
         var seconds: Double
@@ -32,9 +32,9 @@ final class Fetch: Sendable {
         progress = Mutex((ProgressLine(name: media.source.url.lastPathComponent.shown), RateEstimate()))
     }
 
-    /// Delivers every byte of the range.
+    /// Delivers all bytes of the range.
     ///
-    /// - Throws: The errors of `MediaReader.next()`, ``CommandFailure`` if the target can't be written, or
+    /// - Throws: The errors of `MediaReader.next()`, ``CommandFailure`` if the target cannot be written, or
     ///   `CancellationError`.
     func run() async throws -> Outcome {
         let live = LiveLine { self.line(columns: $0) }
@@ -51,7 +51,7 @@ final class Fetch: Sendable {
     }
 
     private func deliver() async throws -> Outcome {
-        // If only the cache is to be filled, a slice shows that bytes are stored and verified, without reading them
+        // If only the cache is to be filled, a slice proves that bytes are stored and verified, without reading them
         // again.
         let reader = target.isCacheOnly ? media.sliceReader(range) : media.reader(range, chunkSize: 256 << 10)
         var next = try await firstChunk(of: reader)
@@ -74,7 +74,7 @@ final class Fetch: Sendable {
         return Outcome(range: start..<end, length: length ?? media.landed.bounds?.upperBound, seconds: elapsed)
     }
 
-    /// The first chunk; `nil` if the whole resource is requested and is empty.
+    /// Returns the first chunk, or `nil` if the whole resource is requested and is empty.
     private func firstChunk(of reader: MediaReader) async throws -> MediaChunk? {
         do {
             return try await reader.next()
@@ -97,7 +97,7 @@ final class Fetch: Sendable {
 }
 
 extension MediaRange {
-    /// The first byte, in a resource of `length` bytes.
+    /// Returns the first byte, in a resource of `length` bytes.
     func start(in length: Int64) -> Int64 {
         switch self {
         case .from(let offset): min(offset, length)
@@ -106,7 +106,7 @@ extension MediaRange {
         }
     }
 
-    /// The requested end; `nil` for the end of the resource.
+    /// The requested end, or `nil` for the end of the resource.
     var end: Int64? {
         if case .bytes(let range) = self { range.upperBound } else { nil }
     }
@@ -124,9 +124,11 @@ struct FetchReport: Encodable, Sendable {
     var seconds: Double
     var complete: Bool
 
+    /// Creates a report.
+    ///
     /// - Parameters:
     ///   - counts: The statistics after the cache was closed, when no bytes are in transit.
-    ///   - kept: The stored part of the resource; `nil` if nothing is stored.
+    ///   - kept: The stored part of the resource, or `nil` if nothing is stored.
     init(_ outcome: Fetch.Outcome, of source: MediaSource, counts: TransferStatistics, kept: StoredResource?) {
         url = source.displayAddress
         _length = OrNull(wrappedValue: kept?.length ?? outcome.length)
@@ -139,7 +141,7 @@ struct FetchReport: Encodable, Sendable {
         complete = kept?.isComplete ?? false
     }
 
-    /// A summary in one line.
+    /// A one-line summary.
     var text: String {
         let rate = seconds > 0 ? ", \(ByteCount(bytes: Int64(Double(bytes) / seconds)).text)/s" : ""
         return "\(ByteCount(bytes: bytes).text) in \(String(format: "%.1f", seconds)) s\(rate): "

@@ -2,13 +2,15 @@ import ByteRanges
 import Spool
 import SpoolProxy
 
-/// Downloads the media of a set, and prints a line for each finished one.
+/// A session that downloads the media of a set, and prints a line for each finished item.
 struct OfflineSession {
     private let cache: MediaCache
     private let set: String
     private let isQuiet: Bool
 
-    /// - Parameter isQuiet: Whether nothing is written to standard output.
+    /// Creates a session.
+    ///
+    /// - Parameter isQuiet: Whether to write nothing to standard output.
     init(_ cache: MediaCache, set: String, isQuiet: Bool) {
         self.cache = cache
         self.set = set
@@ -18,14 +20,14 @@ struct OfflineSession {
     /// Adds the sources to the set, or resumes the whole set if there are none.
     ///
     /// - Returns: The errors of incomplete items.
-    /// - Throws: `CancellationError`. `CacheError` if nothing can be added.
+    /// - Throws: `CancellationError`. `CacheError` if no item can be added.
     func run(_ sources: [MediaSource], keepingQuery: Bool) async throws -> [any Error] {
         var failures: [any Error] = []
         var sources = sources
         var keepingQuery = keepingQuery
         if sources.isEmpty {
             guard let found = try await cache.downloads.set(set) else { throw OfflineReport.noSet(set) }
-            // Recorded queries stay as they are.
+            // Recorded queries stay unchanged.
             keepingQuery = true
             sources = found.items.compactMap { $0.url.map { MediaSource(url: $0) } }
             failures = found.missing.filter { $0.url == nil }.map { item in
@@ -78,7 +80,7 @@ struct OfflineReport: Encodable, Sendable {
         needsURL = item.url == nil && !item.isComplete
     }
 
-    /// A summary in one line.
+    /// A one-line summary.
     var text: String {
         let goal = length.map { " of \(ByteCount(bytes: $0).text)" } ?? ""
         let state = complete ? "" : needsURL ? "  incomplete; give its URL again to resume" : "  incomplete"

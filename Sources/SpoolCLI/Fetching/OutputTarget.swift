@@ -4,8 +4,8 @@ import Synchronization
 
 /// The destination of a fetched range: a file, standard output, or only the cache.
 ///
-/// A regular file gets its name when it is complete; see ``PartialFile``. Devices and pipes are written immediately.
-/// Use it from one task at a time.
+/// A regular file gets its name when it is complete; see ``PartialFile``. Devices and pipes are written directly. Use
+/// the target from one task at a time.
 final class OutputTarget: Sendable {
     private enum Place: Sendable {
         case nowhere
@@ -19,11 +19,11 @@ final class OutputTarget: Sendable {
     /// The thread for pipes and terminals, whose reader may block a writer forever.
     private let patience: Abandonable
 
-    /// Opens the target: `nil` for the cache only, `-` for standard output, otherwise a path.
+    /// Opens the target. `nil` means only the cache, `-` means standard output, and other values are paths.
     ///
     /// Opening a named pipe waits for its reader.
     ///
-    /// - Throws: ``CommandFailure`` with code `unwritable` if the file can't be created, or `CancellationError`.
+    /// - Throws: ``CommandFailure`` with code `unwritable` if the file cannot be created, or `CancellationError`.
     init(_ path: String?) async throws {
         let patience = Abandonable(name: "spool.pipe")
         self.patience = patience
@@ -45,7 +45,7 @@ final class OutputTarget: Sendable {
         }
     }
 
-    /// Whether bytes go only into the cache.
+    /// Whether bytes are only stored in the cache.
     var isCacheOnly: Bool {
         if case .nowhere = place { true } else { false }
     }
@@ -67,7 +67,7 @@ final class OutputTarget: Sendable {
         }
     }
 
-    /// Gives the file its final name.
+    /// Renames the file to its final name.
     func finish() async throws {
         guard case .file(let file) = place else { return }
         try await executor.run { try file.finish() }
@@ -79,15 +79,15 @@ final class OutputTarget: Sendable {
     }
 }
 
-/// A file next to the one that it replaces, `NAME.partial`, which gets the final name when it is complete.
+/// A file next to the one that it replaces, `NAME.partial`, which is renamed when it is complete.
 ///
-/// After an interruption it is removed, because the bytes are in the cache. A file that a killed process left is
-/// continued if it starts with the same bytes. Files of other programs are therefore never overwritten.
+/// After an interruption, it is removed, because the bytes are in the cache. If a killed process left such a file, it
+/// is continued if it starts with the same bytes. Therefore, files of other programs are never overwritten.
 private final class PartialFile: Sendable {
     private struct State {
         /// The number of bytes appended so far.
         var offset: Int64 = 0
-        /// The number of bytes that the file had at first.
+        /// The size of the file when it was opened.
         let found: Int64
         /// Whether only this command wrote to the file.
         var isOurs: Bool { found == 0 || offset > found }
@@ -98,7 +98,7 @@ private final class PartialFile: Sendable {
     private let descriptor: Int32
     private let state: Mutex<State>
 
-    /// Opens `path.partial`. If `path` is a link, its target is replaced.
+    /// Opens `path.partial`. If `path` is a symbolic link, the link's target is replaced.
     ///
     /// - Throws: ``CommandFailure`` with code `unwritable`.
     init(replacing path: String) throws {
@@ -119,7 +119,7 @@ private final class PartialFile: Sendable {
         let isNew = new >= 0
         if new < 0, errno == EEXIST { new = open(partial, flags) }
         guard new >= 0 else {
-            // `ELOOP` means that the path is a link.
+            // `ELOOP` means that the path is a symbolic link.
             throw errno == ELOOP ? Self.isInTheWay(partial) : Output.unwritable("“\(partial)”", errno)
         }
         descriptor = new
@@ -128,7 +128,7 @@ private final class PartialFile: Sendable {
             guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
                 throw CommandFailure(.unwritable, "“\(partial)” is being written by another process")
             }
-            // A replaced file keeps its mode.
+            // A replaced file retains its mode.
             if let mode, fchmod(descriptor, mode) != 0 { throw Output.unwritable("“\(partial)”", errno) }
             state = Mutex(State(found: found))
         } catch {
@@ -154,7 +154,7 @@ private final class PartialFile: Sendable {
             .unwritable, "“\(partial)” is in the way, and not left by an interrupted command: rename or remove it")
     }
 
-    /// Writes the next bytes; blocks.
+    /// Writes the next bytes. This blocks the thread.
     func append(_ data: Data) throws {
         try state.withLock { state in
             let known = Int(max(0, min(Int64(data.count), state.found - state.offset)))
@@ -177,7 +177,7 @@ private final class PartialFile: Sendable {
         }
     }
 
-    /// Gives the file its final name; blocks.
+    /// Renames the file to its final name. This blocks the thread.
     func finish() throws {
         guard state.withLock({ $0.offset >= $0.found }) else { throw Self.isInTheWay(partial) }
         guard rename(partial, path) == 0 else { throw Output.unwritable("“\(path)”", errno) }
@@ -185,7 +185,7 @@ private final class PartialFile: Sendable {
 
     /// Removes the written bytes.
     func discard() {
-        // A failure to remove it is ignored, because the error that led here is reported.
+        // A failure to remove the file is ignored, because the error that led here is reported.
         if state.withLock({ $0.isOurs }) { unlink(partial) }
     }
 }

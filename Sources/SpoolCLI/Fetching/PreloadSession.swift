@@ -3,7 +3,7 @@ import Spool
 import SpoolProxy
 import Synchronization
 
-/// Preloads media, and prints a line for each finished item.
+/// A session that preloads media, and prints a line for each finished item.
 struct PreloadSession {
     /// The numbers of the progress line.
     private struct Tally {
@@ -15,7 +15,9 @@ struct PreloadSession {
     private let jobs: Int
     private let isQuiet: Bool
 
-    /// - Parameter isQuiet: Whether nothing is written to standard output.
+    /// Creates a session.
+    ///
+    /// - Parameter isQuiet: Whether to write nothing to standard output.
     init(_ cache: MediaCache, jobs: Int, isQuiet: Bool) {
         self.cache = cache
         self.jobs = jobs
@@ -25,7 +27,7 @@ struct PreloadSession {
     /// Preloads the sources, in the given order.
     ///
     /// - Returns: The outcome of each preload.
-    /// - Throws: `CancellationError`. ``CommandFailure`` if standard output can't be written.
+    /// - Throws: `CancellationError`. ``CommandFailure`` if standard output cannot be written.
     func run(
         _ sources: [MediaSource], _ amount: PreloadAmount, ofStreams share: StreamAmount
     ) async throws -> [PreloadOutcome] {
@@ -61,10 +63,10 @@ struct PreloadSession {
 
 /// The part of an HLS or DASH stream to preload.
 enum StreamAmount: Equatable, Sendable {
-    /// The segments that start in the first seconds, at least one.
+    /// The segments that start within these seconds, at least one.
     case first(seconds: Double)
     case whole
-    /// Only the playlist, like any other file.
+    /// Only the playlist or manifest, like any other file.
     case playlist
 }
 
@@ -109,11 +111,13 @@ struct PreloadOutcome: Sendable {
             let type = try await media.response().response.fields[.contentType]
             return ManifestKind(prefix: prefix, contentType: type)
         } catch {
-            // A resource that can't be read back counts as a single file.
+            // A resource that cannot be read back is treated as a single file.
             return nil
         }
     }
 
+    /// Downloads a stream or its start.
+    ///
     /// - Returns: The number of stored bytes.
     private static func bring(
         _ kind: ManifestKind, _ source: MediaSource, _ amount: StreamAmount, in cache: MediaCache, jobs: Int
@@ -146,7 +150,7 @@ struct PreloadReport: Encodable, Sendable {
         complete = outcome.isComplete
     }
 
-    /// A summary in one line.
+    /// A one-line summary.
     var text: String {
         let goal = wanted.map { " of \(ByteCount(bytes: $0).text)" } ?? ""
         return "\(ByteCount(bytes: landed).text)\(goal)  \(url)" + (complete ? "" : "  incomplete")

@@ -4,7 +4,7 @@ import Spool
 import SpoolProxy
 import Synchronization
 
-/// Downloads a whole stream into the cache, and shows the progress.
+/// The download of a whole stream into the cache, with a display of its progress.
 final class StreamFetch: Sendable {
     /// The result of the download.
     struct Outcome: Sendable {
@@ -23,6 +23,8 @@ final class StreamFetch: Sendable {
         name = source.url.lastPathComponent.shown
     }
 
+    /// Downloads the stream.
+    ///
     /// - Throws: The errors of `HLSDownloader.run(_:)`.
     func run() async throws -> Outcome {
         let live = LiveLine { self.line(columns: $0) }
@@ -47,7 +49,7 @@ final class StreamFetch: Sendable {
         }
     }
 
-    /// The progress line, in fewer than `columns` characters. Its bar shows segments.
+    /// Returns the progress line, in fewer than `columns` characters. Its bar shows segments.
     static func line(_ name: String, _ progress: HLSDownloader.Progress, rate: Double?, columns: Int) -> String {
         var facts = ["\(progress.storedSegments) of \(progress.segmentCount.counted("segment"))"]
         facts.append(ByteCount(bytes: progress.bytes).text)
@@ -69,6 +71,8 @@ struct StreamReport: Encodable, Sendable {
     var originRequests: Int
     var seconds: Double
 
+    /// Creates a report.
+    ///
     /// - Parameter counts: The statistics of the whole cache after it was closed.
     init(_ outcome: StreamFetch.Outcome, of source: MediaSource, counts: TransferStatistics) {
         let progress = outcome.summary.progress
@@ -77,13 +81,13 @@ struct StreamReport: Encodable, Sendable {
         segments = progress.segmentCount
         bytes = progress.bytes
         bytesFromOrigin = counts.bytesFromOrigin
-        // Bytes that were read twice count once.
+        // Bytes that were read twice are counted once.
         bytesFromCache = max(0, progress.bytes - counts.bytesLanded)
         originRequests = counts.originRequests
         seconds = outcome.seconds
     }
 
-    /// A summary in one line.
+    /// A one-line summary.
     var text: String {
         "\(segments.counted("segment")), \(ByteCount(bytes: bytes).text) in \(String(format: "%.1f", seconds)) s: "
             + "\(ByteCount(bytes: bytesFromCache).text) from the cache, "

@@ -1,13 +1,15 @@
 import SpoolStorage
 import Synchronization
 
-/// Runs calls that another process may block forever: on a pipe without a reader or a writer.
+/// An executor of calls that another process may block forever, such as for a pipe without a reader or a writer.
 ///
-/// Such a call can't be interrupted. A cancelled task stops waiting for it instead. The thread of the call ends with
+/// Such a call cannot be interrupted. Instead, a cancelled task stops waiting for it. The thread of the call ends with
 /// the process.
 final class Abandonable: Sendable {
     private let executor: BlockingExecutor
 
+    /// Creates an executor.
+    ///
     /// - Parameter name: The name of the thread in a debugger.
     init(name: String) { executor = BlockingExecutor(threadLimit: 1, name: name) }
 
@@ -32,7 +34,7 @@ final class Abandonable: Sendable {
         }
     }
 
-    /// The task that waits for one call. It is resumed once, by the result or by a cancel.
+    /// The task that waits for one call. It is resumed once, by the result or by a cancellation.
     private final class Wait<R: Sendable>: Sendable {
         private enum State {
             case new
@@ -42,7 +44,7 @@ final class Abandonable: Sendable {
 
         private let state = Mutex(State.new)
 
-        /// Whether the task has to wait; false after a cancel.
+        /// Returns whether the task must wait. The result is `false` after a cancellation.
         func begin(_ continuation: CheckedContinuation<R, any Error>) -> Bool {
             state.withLock { state in
                 guard case .new = state else { return false }

@@ -11,7 +11,7 @@ struct ByteCount: Hashable, Sendable, ExpressibleByArgument {
 
     init(bytes: Int64) { self.bytes = bytes }
 
-    /// Parses a size from 0 to 8 PiB (2^53 bytes); `nil` for other text.
+    /// Parses a size from 0 to 8 PiB (2^53 bytes). The result is `nil` for other text.
     init?(argument: String) {
         let text = argument.trimmingCharacters(in: .whitespaces).lowercased()
         let digits = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
@@ -44,7 +44,7 @@ struct ByteCount: Hashable, Sendable, ExpressibleByArgument {
 
     var defaultValueDescription: String { text }
 
-    /// The size in the largest unit that leaves a whole number before the decimal point: `12.3 MB`.
+    /// The size in the largest suitable unit, such as `12.3 MB`.
     var text: String {
         let units: [(name: String, size: Double)] = [("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)]
         for unit in units where Double(bytes) >= unit.size * 0.9995 {

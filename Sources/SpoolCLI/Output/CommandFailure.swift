@@ -1,22 +1,23 @@
 import Spool
 
-/// An error of a command for which the library has none.
+/// An error of a command for which the library has no error.
 struct CommandFailure: Error {
-    /// The kind of failure. Each has a row in docs/errors.md.
+    /// The kind of failure. Each kind has a row in docs/errors.md.
     enum Code: String, CaseIterable, Sendable {
         /// The command line is invalid. The exit status is 64.
         case usage
         /// A signal was received. The exit status is 130 after `SIGINT`, otherwise 1.
         case interrupted
-        /// A file for `--header @FILE` or `SPOOL_HEADERS` can't be read, or a line in it is not a header field.
+        /// A file for `--header @FILE` or `SPOOL_HEADERS` cannot be read, or a line in it is not a header field.
         case headerFile
-        /// A file for `--key-file` or `--passphrase-file` can't be read, or contains no key.
+        /// A file for `--key-file` or `--passphrase-file` cannot be read, or contains no key.
         case keyFile
-        /// Standard output or the target file can't be written.
+        /// Standard output or the target file cannot be written.
         case unwritable
-        /// The reader of standard output has closed it. Not reported, because standard error may be closed too.
+        /// The reader of standard output has closed it. This is not reported, because standard error may be closed,
+        /// too.
         case outputClosed
-        /// The player can't play the media.
+        /// The player cannot play the media.
         case unplayable
         /// The player made no progress for a minute.
         case stoodStill
@@ -30,7 +31,7 @@ struct CommandFailure: Error {
 
     /// The kind of failure.
     var code: Code
-    /// A sentence that starts in lower case.
+    /// A sentence that starts with a lower-case letter.
     var message: String
 
     init(_ code: Code, _ message: String) {
@@ -39,15 +40,15 @@ struct CommandFailure: Error {
     }
 }
 
-/// The failures of some of several items. The other items succeeded.
+/// The failures of some of several items, while the other items succeeded.
 struct CommandFailures: Error {
     /// One error for each failed item.
     var all: [any Error]
 }
 
-/// A warning of a command that continues. Each has a row in docs/errors.md.
+/// A warning of a command that continues. Each warning has a row in docs/errors.md.
 enum Warning: String, CaseIterable, Sendable {
-    /// New media is not stored, or a damaged catalog was moved aside. Found when the cache is opened.
+    /// New media is not stored, or a damaged catalog was moved aside. This is detected when the cache is opened.
     case opening
     /// The media that is played or fetched is not stored.
     case notKept
@@ -64,16 +65,16 @@ enum Warning: String, CaseIterable, Sendable {
     func tell(_ text: String) { Output.remark("warning: " + text.abbreviated) }
 }
 
-/// Writes the warnings of a cache to standard error, each kind once.
+/// The writer of a cache's warnings to standard error. It writes each kind once.
 struct Warnings: Sendable {
     private let task: Task<Void, Never>
 
     /// Listens to the events of `cache` until it is closed.
     ///
-    /// - Parameter heard: Receives every event.
+    /// - Parameter heard: Receives all events.
     init(of cache: MediaCache, heard: @escaping @Sendable (CacheEvent) -> Void = { _ in }) {
         task = Task { [events = cache.events(), isReadOnly = cache.readOnlyReason != nil] in
-            // A read-only cache was reported when it was opened.
+            // A read-only cache was already reported when it was opened.
             var told: Set<Warning> = isReadOnly ? [.notKept] : []
             for await event in events {
                 heard(event)
@@ -94,6 +95,6 @@ struct Warnings: Sendable {
         }
     }
 
-    /// Waits until all events are reported. Call this after the cache is closed.
+    /// Waits until all events are reported. It must be called after the cache is closed.
     func end() async { await task.value }
 }

@@ -2,27 +2,28 @@ import Foundation
 import Spool
 import Synchronization
 
-/// Writes results to standard output, and all other text to standard error.
+/// The output of commands. Results go to standard output, and all other text goes to standard error.
 ///
-/// Printed text may come from other sources, such as a media type, a tag or a path. It is therefore escaped for the
+/// Printed text may come from other sources, such as a media type, a tag or a path. Therefore, it is escaped for the
 /// terminal; see ``Swift/StringProtocol/shown``.
 enum Output {
     /// Whether standard error is a terminal.
     static var isWatched: Bool { captured == nil && isatty(STDERR_FILENO) == 1 }
 
-    /// Receives the output instead of standard output and error, while a command runs for another process.
+    /// The receiver of the output while a command runs for another process. It replaces standard output and error.
     @TaskLocal static var captured: CapturedOutput?
 
-    /// Whether a line at standard error can be redrawn, which is not possible on a dumb terminal.
+    /// Whether a line on standard error can be redrawn, which is not possible on a dumb terminal.
     static var canDraw: Bool { isWatched && canDraw(terminal: ProcessInfo.processInfo.environment["TERM"]) }
 
-    /// Whether the kind of terminal that `TERM` names understands the control sequences of ``draw(_:)``.
+    /// Returns whether the terminal type in `TERM` supports the control sequences of ``draw(_:)``.
     static func canDraw(terminal: String?) -> Bool { !["", "dumb"].contains(terminal ?? "") }
 
-    /// The number of columns of the terminal at standard error.
+    /// The number of columns of the terminal on standard error.
     static var columns: Int { columns(of: STDERR_FILENO) ?? 80 }
 
-    /// The number of columns of the terminal at a descriptor; `nil` without a terminal, or if it reports none.
+    /// Returns the number of columns of the terminal at a descriptor, or `nil` if there is no terminal or it reports no
+    /// columns.
     static func columns(of descriptor: Int32) -> Int? {
         var size = winsize()
         guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
@@ -59,22 +60,22 @@ enum Output {
         tell(text.split(whereSeparator: \.isNewline).joined(separator: " ").shown + "\n")
     }
 
-    /// Redraws the last line of a terminal, without ending it.
+    /// Redraws the last line of a terminal, without a line break.
     static func draw(_ text: String) { tell("\r\(text.shown)\u{1B}[K") }
 
-    /// The error of a failed write.
+    /// Returns the error of a failed write.
     static func unwritable(_ name: String, _ code: Int32) -> CommandFailure {
         CommandFailure(.unwritable, "\(name) can't be written: \(systemCause(code))")
     }
 
     private static func tell(_ text: String) {
-        // Standard error is closed, so there is no place to report it.
+        // Standard error is closed, so the error cannot be reported.
         _ = Array(text.utf8).withUnsafeBytes { write($0, to: STDERR_FILENO) }
     }
 
-    /// Writes all bytes, however long that takes; blocks.
+    /// Writes all bytes. This blocks the thread for as long as necessary.
     ///
-    /// - Returns: The system's error; 0 if all bytes were written.
+    /// - Returns: The system's error, or 0 if all bytes were written.
     static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
         if let captured, captured.take(bytes, for: descriptor) { return 0 }
         var bytes = bytes[...]
@@ -110,7 +111,7 @@ extension Range<Int64> {
 final class CapturedOutput: Sendable {
     private let texts = Mutex((output: [UInt8](), errors: [UInt8]()))
 
-    /// Appends bytes for standard output or error; returns false for other descriptors.
+    /// Appends bytes for standard output or error. Returns `false` for other descriptors.
     func take(_ bytes: UnsafeRawBufferPointer, for descriptor: Int32) -> Bool {
         switch descriptor {
         case STDOUT_FILENO: texts.withLock { $0.output.append(contentsOf: bytes) }
@@ -129,7 +130,7 @@ extension StringProtocol {
     ///
     /// Characters that a terminal would interpret are replaced by their numbers, such as `\u{1B}`. These are control
     /// characters (C0, DEL, C1), line separators, and characters that are invisible or change the direction of text.
-    /// Joiners stay, because scripts and emoji need them.
+    /// Joiners are retained, because scripts and emoji need them.
     var shown: String {
         guard unicodeScalars.contains(where: \.acts) else { return String(self) }
         return unicodeScalars.reduce(into: "") { text, scalar in
@@ -141,14 +142,14 @@ extension StringProtocol {
         }
     }
 
-    /// The text with the middle of long words removed, such as the path of a URL of several kilobytes.
+    /// The text with the middle of long words removed, such as that of a URL of several kilobytes.
     var abbreviated: String {
         split(separator: " ", omittingEmptySubsequences: false)
             .map { $0.count > 300 ? "\($0.prefix(200))…\($0.suffix(60))" : String($0) }
             .joined(separator: " ")
     }
 
-    /// JSON text with the same characters written as `\u001b`. They occur only inside its strings.
+    /// The JSON text with the same characters written as `\u001b`. They occur only in strings.
     var shownInJSON: String {
         guard unicodeScalars.contains(where: \.acts) else { return String(self) }
         return unicodeScalars.reduce(into: "") { text, scalar in

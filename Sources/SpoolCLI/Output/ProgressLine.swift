@@ -1,15 +1,15 @@
 import ByteRanges
 import Foundation
 
-/// The numbers of the progress line, and its text. Uses no terminal and no clock.
+/// The numbers of the progress line, and its text. It uses no terminal and no clock.
 struct ProgressLine: Sendable {
     /// The name of the file.
     var name: String
     /// The number of bytes delivered so far.
     var done: Int64 = 0
-    /// The number of bytes to deliver; `nil` while unknown.
+    /// The number of bytes to deliver, or `nil` while it is unknown.
     var goal: Int64?
-    /// The current rate in bytes per second; `nil` at first.
+    /// The current rate in bytes per second, or `nil` initially.
     var rate: Double?
     /// The stored ranges of the file.
     var landed = ByteRangeSet()
@@ -40,13 +40,13 @@ struct ProgressLine: Sendable {
     }
 }
 
-/// Keeps one line of a terminal up to date while a command runs.
+/// A line of a terminal that is redrawn while a command runs.
 ///
-/// Writes nothing if standard error is not a terminal that can redraw lines.
+/// It writes nothing if standard error is not a terminal that can redraw lines.
 struct LiveLine: Sendable {
     private let task: Task<Void, Never>?
 
-    /// Starts to draw the text for the number of columns, ten times a second.
+    /// Starts drawing the text for the number of columns, ten times a second.
     init(isShown: Bool = Output.canDraw, text: @escaping @Sendable (_ columns: Int) async -> String) {
         guard isShown else {
             task = nil
@@ -55,25 +55,25 @@ struct LiveLine: Sendable {
         task = Task {
             while !Task.isCancelled {
                 Output.draw(await text(Output.columns))
-                // After a cancel, the condition ends the loop.
+                // If the task is cancelled, the condition ends the loop.
                 try? await Task.sleep(for: .milliseconds(100))
             }
             Output.draw("")
         }
     }
 
-    /// Clears it and stops drawing.
+    /// Clears this line and stops drawing.
     func end() async {
         task?.cancel()
         await task?.value
     }
 }
 
-/// The rate of progress over the last few seconds.
+/// The rate of progress in the last few seconds.
 struct RateEstimate: Sendable {
     private var samples: [(seconds: Double, bytes: Int64)] = []
 
-    /// Adds a sample and returns the rate in bytes per second; `nil` at first.
+    /// Adds a sample, and returns the rate in bytes per second, or `nil` initially.
     mutating func note(_ bytes: Int64, at seconds: Double) -> Double? {
         samples.append((seconds, bytes))
         while samples.count > 2, samples[1].seconds < seconds - 5 { samples.removeFirst() }
@@ -82,7 +82,7 @@ struct RateEstimate: Sendable {
     }
 }
 
-/// Shows the stored parts of a file as a row of cells, from its first byte to its last.
+/// A display of the stored parts of a file as a row of cells, from its first byte to its last.
 enum RangeBar {
     /// A cell is `·` if nothing of it is stored, and darker the more is stored: `░`, `▒`, `▓`, `█`. Only a completely
     /// stored cell is `█`.
@@ -99,9 +99,9 @@ enum RangeBar {
             })
     }
 
-    /// The number of cells that fit on a line; 0 if fewer than ten fit.
+    /// Returns the number of cells that fit on a line, or 0 if fewer than ten fit.
     ///
-    /// - Parameter room: The number of free characters; `nil` for no limit.
+    /// - Parameter room: The number of free characters, or `nil` for no limit.
     static func cells(upTo most: Int, in room: Int?) -> Int {
         let cells = min(most, room ?? most)
         return cells >= 10 ? cells : 0
@@ -109,7 +109,8 @@ enum RangeBar {
 
     /// Returns a line with a bar of up to 40 cells between two texts, in fewer than `columns` characters.
     ///
-    /// If the columns don't suffice, the bar gets shorter. Then the first text is left out, then the bar.
+    /// If there are too few columns, the bar gets shorter. If that is not enough, the first text is left out, and then
+    /// the bar.
     static func line(
         before: String, _ landed: ByteRangeSet, length: Int64?, after: String, columns: Int
     ) -> String {
@@ -120,7 +121,8 @@ enum RangeBar {
         return String(after.prefix(max(0, columns - 1)))
     }
 
-    /// The bytes that a cell stands for. At least one, also if the file has fewer bytes than the row has cells.
+    /// Returns the bytes that a cell represents. There is at least one, even if the file has fewer bytes than the row
+    /// has cells.
     static func range(ofCell index: Int, of cells: Int, length: Int64) -> Range<Int64> {
         let size = Double(length) / Double(cells)
         let start = min(Int64(Double(index) * size), length - 1)

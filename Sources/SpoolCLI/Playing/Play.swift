@@ -44,17 +44,17 @@ struct PlayCommand: AsyncParsableCommand {
     }
 }
 
-/// One playback through a cache, from opening the cache to the report.
+/// A playback through a cache, from opening the cache to the report.
 struct Play: Sendable {
     /// The cache directory.
     var options: CacheOptions
-    /// The new capacity of the cache; `nil` leaves it unchanged.
+    /// The new capacity of the cache, or `nil` to leave it unchanged.
     var capacity: RoomOptions.Capacity?
     /// The media to play.
     var source: MediaSource
-    /// The transport; `nil` for the platform's HTTP client.
+    /// The transport, or `nil` for the platform's HTTP client.
     var upstream: (any Upstream)?
-    /// Whether playback has neither video nor sound.
+    /// Whether playback has no video and audio output.
     var isHeadless: Bool
     /// Returns the plan for a duration in seconds.
     var plan: @Sendable (Double?) -> PlayPlan
@@ -112,7 +112,7 @@ struct Play: Sendable {
         }
     }
 
-    /// The current time, the stored ranges, and the sources of the bytes.
+    /// Returns the progress line: the current time, the stored ranges, and the sources of the bytes.
     @MainActor private static func line(_ session: PlaySession, _ media: MediaResource?, columns: Int) async -> String {
         let position = "\(ProgressLine.clock(session.time)) / \(session.duration.map(ProgressLine.clock) ?? "–:––")"
         guard let media else { return position }
@@ -143,7 +143,7 @@ struct PlayReport: Encodable, Sendable {
     var url: String
     @OrNull var duration: Double?
     var ended: Bool
-    /// The time at which playback ended; not part of the JSON.
+    /// The time at which playback ended. It is not part of the JSON.
     private var time = 0.0
     var bytesFromCache: Int64 = 0
     var bytesFromOrigin: Int64 = 0
@@ -181,7 +181,7 @@ struct PlayReport: Encodable, Sendable {
         #endif
     }
 
-    /// A summary in one line.
+    /// A one-line summary.
     var text: String {
         let length = duration.map { " of \(ProgressLine.clock($0))" } ?? ""
         let how = (ended ? "played to the end" : "stopped at \(ProgressLine.clock(time))") + length

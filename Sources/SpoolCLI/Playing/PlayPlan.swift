@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 
-/// The plan of a playback: seeks in order, and when to stop. Makes decisions only.
+/// The plan of a playback: the seeks in order, and the time to stop. It only makes decisions.
 struct PlayPlan: Sendable {
     /// The next step of a playback.
     enum Step: Equatable, Sendable {
@@ -17,16 +17,20 @@ struct PlayPlan: Sendable {
     /// The playback rate.
     let rate: Double
 
+    /// Creates a plan.
+    ///
     /// - Parameters:
-    ///   - seeks: The seeks. Each is made once, when playback has reached its `at` and the previous seeks are made.
-    ///   - until: The time to stop at. It applies when playback reaches it from before, or if no seek is left.
+    ///   - seeks: The seeks. Each is performed once, when playback has reached its `at` and the previous seeks are
+    ///     finished.
+    ///   - until: The time to stop at. It applies when playback reaches it from an earlier time, or if no seeks are
+    ///     left.
     init(seeks: [SeekArgument] = [], until: Double? = nil, rate: Double = 1) {
         self.seeks = seeks[...]
         self.until = until
         self.rate = rate
     }
 
-    /// Returns the next step at `time` seconds. A returned seek counts as made.
+    /// Returns the next step at `time` seconds. A returned seek is treated as performed.
     mutating func step(at time: Double) -> Step {
         let isToStop = until.map { time >= $0 && (origin < $0 || seeks.isEmpty) } ?? false
         if let next = seeks.first, time >= next.at, !isToStop || next.at < (until ?? .infinity) {
@@ -39,9 +43,9 @@ struct PlayPlan: Sendable {
 }
 
 extension PlayPlan {
-    /// A tour that leaves missing ranges and fills them later.
+    /// Returns a plan that leaves missing ranges and fills them later.
     ///
-    /// It seeks from near the start to the last third, and a little later back, and plays to the end.
+    /// Near the start, it seeks to the last third. Soon afterwards, it seeks back, and then plays to the end.
     static func tour(ofSeconds duration: Double) -> PlayPlan {
         let time = { (share: Double) in (duration * share * 10).rounded() / 10 }
         return PlayPlan(
@@ -51,7 +55,8 @@ extension PlayPlan {
             rate: rate(forSeconds: duration))
     }
 
-    /// The rate of the demonstration: 10, or higher if that is needed to play the media in about 15 seconds.
+    /// Returns the rate of the demonstration. It is 10, or higher if that is necessary to play the media in about 15
+    /// seconds.
     static func rate(forSeconds duration: Double) -> Double { min(100, max(10, duration / 15)) }
 }
 
@@ -65,7 +70,7 @@ struct SeekArgument: Hashable, Sendable, ExpressibleByArgument {
         self.to = to
     }
 
-    /// Parses `AT:TO`; `nil` unless both are numbers of at least 0.
+    /// Parses `AT:TO`. The result is `nil` unless both are numbers of at least 0.
     init?(argument: String) {
         let parts = argument.split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count == 2, let at = Double(parts[0]), let to = Double(parts[1]), at.isFinite, to.isFinite,

@@ -2,13 +2,13 @@ import AVFoundation
 import Foundation
 import SpoolAVFoundation
 
-/// Plays one asset with a real player by a plan, and returns the outcome.
+/// A playback of one asset with a real player that follows a plan.
 @MainActor final class PlaySession {
     /// The outcome of a playback.
     struct Outcome: Sendable {
-        /// The duration of the media, in seconds; `nil` if unknown.
+        /// The duration of the media in seconds, or `nil` if it is unknown.
         var duration: Double?
-        /// Whether playback reached the end; false if the plan stopped it.
+        /// Whether playback reached the end. It is `false` if the plan stopped it.
         var ended: Bool
         /// The time at the end of playback, in seconds.
         var time = 0.0
@@ -50,14 +50,16 @@ import SpoolAVFoundation
     private let send: AsyncStream<Event>.Continuation
     private var recovery: StallRecovery?
     private var plan: PlayPlan?
-    /// Whether the player's events may date from before a seek.
+    /// Whether the player's events may be from before a seek.
     private var isJumping = false
     private var lastProgress = (time: -1.0, at: ContinuousClock.now)
 
+    /// Creates a playback.
+    ///
     /// - Parameters:
     ///   - name: The name of the media in messages.
-    ///   - isHeadless: Whether playback has neither video nor sound. Except on Linux, it is only muted.
-    ///   - plan: Returns the plan for a duration in seconds; called once, when the item is ready.
+    ///   - isHeadless: Whether playback has no video and audio output. Except on Linux, it is only muted.
+    ///   - plan: Returns the plan for a duration in seconds. It is called once, when the item is ready.
     ///   - jumped: Called for each seek.
     init(
         _ asset: AVURLAsset, name: String, isHeadless: Bool, plan: @escaping @Sendable (Double?) -> PlayPlan,
@@ -78,13 +80,13 @@ import SpoolAVFoundation
 
     /// Plays until the end, or until the plan stops.
     ///
-    /// - Throws: The item's error, ``CommandFailure`` without progress for a minute, or `CancellationError`.
+    /// - Throws: The item's error, `CancellationError`, or ``CommandFailure`` if there is no progress for a minute.
     func run() async throws -> Outcome {
         let observers = listen()
         let ticker = Task { [send] in
             while !Task.isCancelled {
                 send.yield(.tick)
-                // After a cancel, the condition ends the loop.
+                // If the task is cancelled, the condition ends the loop.
                 try? await Task.sleep(for: .milliseconds(200))
             }
         }
@@ -116,7 +118,7 @@ import SpoolAVFoundation
             player.enableCaching()
             recovery = .of(player)
         }
-        // The time is read when the event is handled, because events in the stream may date from before a seek.
+        // The time is read when the event is handled, because events in the stream may be from before a seek.
         _ = player.addPeriodicTimeObserver(forInterval: CMTime(value: 1, timescale: 20), queue: .main) { [send] _ in
             send.yield(.time)
         }
@@ -184,7 +186,7 @@ import SpoolAVFoundation
 
     private var failure: any Error {
         var cause = item.error?.localizedDescription ?? "the player gives no reason"
-        // The cache's messages already start with the name.
+        // Messages of the cache already start with the name.
         for separator in [": ", ", "] where cause.hasPrefix(name + separator) {
             cause = String(cause.dropFirst(name.count + separator.count))
         }

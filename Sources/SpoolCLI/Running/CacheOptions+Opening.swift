@@ -4,14 +4,14 @@ import Spool
 import SpoolHTTP
 
 extension CacheOptions {
-    /// Opens the cache, passes it to `body`, and closes it, also if `body` throws.
+    /// Opens the cache, passes it to `body`, and closes it, even if `body` throws.
     ///
     /// If another process uses the directory, waits for up to ten seconds; see ``openWhenFree(_:)``.
     ///
     /// - Parameters:
-    ///   - capacity: The new capacity of the directory; `nil` leaves it unchanged.
-    ///   - upstream: The transport; `nil` for the platform's HTTP client.
-    /// - Throws: `CacheError` with code `.directoryInUse` if the other process does not close the directory, and other
+    ///   - capacity: The new capacity of the directory, or `nil` to leave it unchanged.
+    ///   - upstream: The transport, or `nil` for the platform's HTTP client.
+    /// - Throws: `CacheError` with code `.directoryInUse` if the other process does not close the directory. Also other
     ///   errors of the library.
     func withCache<R: Sendable>(
         capacity: RoomOptions.Capacity? = nil, upstream: (any Upstream)? = nil,
@@ -21,12 +21,12 @@ extension CacheOptions {
         return try await use(try await openWhenFree(upstream), capacity: capacity, body)
     }
 
-    /// Passes a cache to `body` that may be read-only.
+    /// Passes a cache to `body`, which may be read-only.
     ///
     /// If a server uses the directory, stored bytes are read from it, and missing ranges are fetched through the
     /// server.
     ///
-    /// - Parameter isPreload: Whether no player waits for the bytes. The server then serves its players first.
+    /// - Parameter isPreload: Whether no player waits for the bytes. The server then gives priority to its players.
     func withCacheOrServer<R: Sendable>(
         capacity: RoomOptions.Capacity? = nil, upstream: (any Upstream)? = nil, isPreload: Bool = false,
         _ body: (MediaCache) async throws -> R
@@ -43,17 +43,17 @@ extension CacheOptions {
         try await openNow(server.upstream(isPreload: isPreload)) { $0.isReadOnly = true }
     }
 
-    /// Passes an existing cache to `body`; returns `nil`, and creates none, if there is none.
+    /// Passes an existing cache to `body`. If there is no cache, returns `nil` and does not create one.
     func withExistingCache<R: Sendable>(_ body: (MediaCache) async throws -> R) async throws -> R? {
         do {
             guard try await contents() != nil else { return nil }
         } catch let error as CacheError where error.code == .catalogDamaged {
-            // The cache exists. Opening it moves the damaged catalog aside and reports that.
+            // The cache exists. Opening it moves the damaged catalog aside, and reports that.
         }
         return try await withCache(body)
     }
 
-    /// Rejects an output file inside the cache directory, which could replace a file of the cache.
+    /// Rejects an output file inside the cache directory, because it could replace a file of the cache.
     ///
     /// - Throws: ``CommandFailure`` with code `unwritable`.
     func refuseWithinCache(_ path: String) throws {
@@ -70,11 +70,11 @@ extension CacheOptions {
             .unwritable, "“\(path)” can't be written, because it is in the cache's own directory; choose another one")
     }
 
-    /// Reports on standard error that the directory contains no cache, because the output equals that of an empty
+    /// Reports on standard error that the directory contains no cache. Otherwise, the output would be that of an empty
     /// cache.
     func tellOfNoCache() { Output.remark("there is no cache in “\(directory.path.shown)”") }
 
-    /// Passes an open cache to `body` and closes it.
+    /// Passes an open cache to `body`, and closes it.
     func use<R: Sendable>(
         _ cache: MediaCache, capacity: RoomOptions.Capacity? = nil, _ body: (MediaCache) async throws -> R
     ) async throws -> R {
@@ -90,7 +90,7 @@ extension CacheOptions {
         }
     }
 
-    /// Returns the stored resources, also while another process uses the cache; `nil` if there is no cache.
+    /// Returns the stored resources, even while another process uses the cache, or `nil` if there is no cache.
     func contents(of key: CacheKey? = nil) async throws -> [StoredResource]? {
         do {
             return try await MediaCache.inspect(directory, key: key, encryptionKey: keys.key())
@@ -115,7 +115,8 @@ extension CacheOptions {
             directory: directory, upstream: upstream ?? HTTPUpstream.standard(), configuration: configuration)
     }
 
-    /// Opens the cache. If another process uses the directory, reports that at once and waits for up to ten seconds.
+    /// Opens the cache. If another process uses the directory, reports that immediately and waits for up to ten
+    /// seconds.
     ///
     /// - Throws: ``HoldingServer`` if that process is a server, which can run commands.
     func openWhenFree(_ upstream: (any Upstream)? = nil) async throws -> MediaCache {
@@ -134,7 +135,8 @@ extension CacheOptions {
         }
     }
 
-    /// Writes to standard error with `--verbose`, otherwise nothing. Errors and warnings are reported in other ways.
+    /// The logger for `--verbose`, which writes to standard error, otherwise one that writes nothing. Errors and
+    /// warnings are reported in other ways.
     private var logger: Logger {
         guard verbose else { return Logger(label: "spool") { _ in SwiftLogNoOpLogHandler() } }
         return Logger(label: "spool") { _ in ErrorLog() }

@@ -5,14 +5,14 @@ import SpoolHTTP
 import SpoolProxy
 import Synchronization
 
-/// The server that uses the cache directory. Commands send requests to it instead of waiting for its end.
+/// The server that uses the cache directory. Commands send requests to it instead of waiting until it ends.
 struct HoldingServer: Error {
     /// The address of the server's control port.
     private let address: String
-    /// The credentials for that port. They are not part of the address, so messages never show them.
+    /// The credentials for that port. They are not part of the address, so that messages never show them.
     private let secret: String
 
-    /// The server that uses a directory; `nil` if the directory names none.
+    /// Finds the server that uses a directory. The result is `nil` if the directory names no server.
     init?(of directory: URL) {
         let parts = MediaCache.announcement(in: directory)?.split(separator: " ") ?? []
         guard parts.count == 2, parts[0].hasPrefix("http://127.0.0.1:") else { return nil }
@@ -24,14 +24,14 @@ struct HoldingServer: Error {
         try await cache.announce(server.controlAddress.map { "\($0.address) \($0.secret)" })
     }
 
-    /// Returns a transport whose requests the server fetches and stores.
+    /// Returns a transport whose requests are fetched and stored by the server.
     ///
-    /// - Parameter isPreload: Whether no player waits for the bytes. The server then serves its players first.
+    /// - Parameter isPreload: Whether no player waits for the bytes. The server then gives priority to its players.
     func upstream(isPreload: Bool) -> any Upstream {
         var configuration = HTTPUpstream.Configuration()
         // The server sends no response while its players wait for bytes.
         if isPreload { configuration.headTimeout = .seconds(3600) }
-        // The server runs on this machine, and no other proxy may see its credentials.
+        // The server runs on this machine, and its credentials must not be sent to a proxy.
         configuration.proxyEnvironment = [:]
         return Way(
             address: address, secret: secret, isPreload: isPreload, http: HTTPUpstream.standard(configuration))
@@ -39,11 +39,11 @@ struct HoldingServer: Error {
 
     /// Runs a command in the server.
     ///
-    /// - Returns: The exit status, after the output of the command is printed here.
+    /// - Returns: The exit status, after the output of the command is printed in this process.
     func run(_ arguments: [String]) async throws -> Int32 {
         guard let url = URL(string: address + "/.spool/api/command") else { throw unusable }
         var configuration = HTTPUpstream.Configuration()
-        // A command may take that long.
+        // A command may take this long.
         configuration.headTimeout = .seconds(24 * 3600)
         configuration.proxyEnvironment = [:]
         let body = try JSONEncoder().encode(CommandCall(arguments: arguments))
@@ -98,14 +98,14 @@ struct HoldingServer: Error {
 enum LentCommand {
     private static let run = Mutex<(@Sendable ([String]) async -> Int32)?>(nil)
 
-    /// Sets the function that runs a command line, reports errors, and returns the exit status. Call this once at the
-    /// start.
+    /// Sets the function that runs a command line, reports errors, and returns the exit status. It must be called once,
+    /// at the start.
     static func use(_ run: @escaping @Sendable ([String]) async -> Int32) { self.run.withLock { $0 = run } }
 
-    /// The commands that only use the cache, and neither read nor write files for the other process.
+    /// The commands that use only the cache, and neither read nor write files for the other process.
     private static let verbs = ["pin", "unpin", "rm", "gc", "verify", "offline"]
 
-    /// Returns a function that runs them on a cache.
+    /// Returns a function that runs these commands on a cache.
     static func runner(on cache: MediaCache) -> @Sendable ([String]) async -> CommandOutcome {
         let run = run.withLock { $0 }
         return { arguments in

@@ -2,20 +2,21 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Handles signals: cancels the running command and closes the cache before the process exits.
+/// The handling of signals, which cancels the running command and closes the cache before the process exits.
 enum Interruption {
-    /// The time limit for the end, in seconds. After it, another process blocks the end, such as the reader of a pipe.
+    /// The time limit for the end of the command, in seconds. Afterwards, another process is probably blocking it, such
+    /// as the reader of a pipe.
     private static let patience = Mutex(5.0)
 
-    /// Sets the time limit, for commands that have to finish work for clients.
+    /// Sets the time limit, for commands that must finish work for clients.
     static func allow(seconds: Double) { patience.withLock { $0 = seconds } }
 
-    /// Runs `body` and cancels its task on `SIGINT`, `SIGTERM` and `SIGHUP`.
+    /// Runs `body`, and cancels its task on `SIGINT`, `SIGTERM` and `SIGHUP`.
     ///
-    /// Signals that the parent process made this one ignore, as `nohup` does, stay ignored. A second signal ends the
-    /// process at once.
+    /// Signals that the parent process has set to be ignored, as with `nohup`, stay ignored. A second signal ends the
+    /// process immediately.
     ///
-    /// - Returns: The result of `body`. After a signal, 130 (`SIGINT`) or 1, unless `body` succeeded.
+    /// - Returns: The result of `body`. After a signal, it is 130 (`SIGINT`) or 1, unless `body` succeeded.
     static func exitCode(of body: @escaping @Sendable () async -> Int32) async -> Int32 {
         let received = Mutex<Int32?>(nil)
         let task = Task { await body() }
@@ -45,14 +46,14 @@ enum Interruption {
     ///
     /// - Returns: Whether the signal was ignored before.
     private static func isIgnored(_ number: Int32) -> Bool {
-        // `SIG_IGN` is the number 1 with the type of a function, which can't be compared.
+        // `SIG_IGN` is the number 1 with the type of a function, which cannot be compared.
         unsafeBitCast(signal(number, SIG_IGN), to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 
     private static func code(for number: Int32) -> Int32 { number == SIGINT ? 130 : 1 }
 }
 
-/// Waits until the task is cancelled.
+/// A wait that ends when the task is cancelled.
 enum Forever {
     static func wait() async {
         let waiting = Mutex<CheckedContinuation<Void, Never>?>(nil)
