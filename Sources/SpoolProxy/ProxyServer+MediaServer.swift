@@ -9,16 +9,16 @@ import Synchronization
 extension ProxyServer {
     /// Creates a server inside an app, through which the app's own players play HLS from the cache.
     ///
-    /// It uses a free port that only this device can reach, with a secret in each URL. It needs no start: it listens
-    /// when the first URL is requested, and again after the system has closed its socket. Retain it as long as its
-    /// players.
+    /// It uses a free port that only this device can reach, with a secret in each URL. You do not have to start it. It
+    /// listens when the first URL is requested, and again after the system has closed its socket. Retain it as long as
+    /// its players.
     ///
     /// ```swift
     /// let server = ProxyServer.inApp(cache)
     /// let player = CachingPlayer(in: cache, server: server)
     /// ```
     ///
-    /// If it can't listen, HLS plays without the cache, and an event of the cache reports it.
+    /// If it cannot listen, HLS plays without the cache, and an event of the cache reports it.
     ///
     /// - Parameters:
     ///   - cache: The cache. Close it after ``stop(within:)``.
@@ -33,8 +33,8 @@ extension ProxyServer {
         configuration.startsWhenAsked = true
         configuration.threads = 1
         #if !canImport(Darwin)
-        // AVPlayer treats a late head as a failure and retries after an error. libmpv waits for a head and skips segments
-        // that fail.
+        // AVPlayer treats late headers as a failure and retries after an error. libmpv waits for headers, and skips
+        // segments that fail.
         configuration.waitsForOrigin = true
         #endif
         (configuration.maximumBitRate, configuration.keepsKeys) = (maximumBitRate, keepsKeys)
@@ -44,7 +44,7 @@ extension ProxyServer {
     /// Whether the server listens.
     public var state: MediaServerState { port.map { .running(port: $0) } ?? .stopped }
 
-    /// The URL to give to a player instead of the source's own. See ``Spool/MediaServer``.
+    /// Returns the URL to pass to a player instead of the source's own. See ``Spool/MediaServer``.
     ///
     /// The header fields of the source, or of its resolver, are sent to its origin. They are not in the URL.
     public func url(for source: MediaSource) -> URL? {
@@ -56,8 +56,8 @@ extension ProxyServer {
 
     /// Preloads the start of an HLS stream.
     ///
-    /// It uses the variant that the playlist names first. With a ``ProxyConfiguration/maximumBitRate``, it uses the best
-    /// variant within that. The playlists are not parsed on the caller's actor.
+    /// It uses the first variant in the playlist. With a ``ProxyConfiguration/maximumBitRate``, it uses the best
+    /// variant within that limit. The playlists are not parsed on the caller's actor.
     @concurrent public func preload(_ source: MediaSource, firstSeconds seconds: Double?) async throws {
         let variant: HLSVariantSelection =
             configuration.maximumBitRate.map { .bandwidth(atMost: $0) } ?? .first
@@ -82,8 +82,8 @@ extension ProxyServer {
             if let channel = previous.channels.first, channel.isListening, ListenerProbe.isReachable(previous.address) {
                 return
             }
-            try? previous.channels.first?.close().wait()  // It fails only if the channel is closed.
-            // Without a port, the players fail.
+            try? previous.channels.first?.close().wait()  // Fails only if the channel is closed.
+            // Without a port, playback fails.
             guard let channel = bind(previous.address.port ?? configuration.port) ?? bind(0) else { return }
             listen(on: channel, after: previous)
         }
@@ -107,11 +107,11 @@ extension ProxyServer {
 }
 
 extension Channel {
-    /// Whether its socket listens, as the system reports.
+    /// Whether the channel's socket listens, according to the system.
     fileprivate var isListening: Bool {
         let option = ChannelOptions.Types.SocketOption(
             level: .socket, name: NIOBSDSocket.Option(rawValue: SO_ACCEPTCONN))
-        // It fails if the socket was closed.
+        // Fails if the socket was closed.
         let value = try? getOption(option).wait()
         return value.map { $0 != 0 } ?? false
     }
@@ -121,7 +121,7 @@ extension Channel {
 ///
 /// A system may close the listening socket of a suspended app without any event. The socket then looks unchanged.
 private enum ListenerProbe {
-    /// Whether a connection can be opened. This takes almost no time on the same machine.
+    /// Returns whether a connection can be opened. This takes almost no time on the same machine.
     static func isReachable(_ address: SocketAddress) -> Bool {
         #if os(Linux)
         let type = Int32(SOCK_STREAM.rawValue)
@@ -129,7 +129,7 @@ private enum ListenerProbe {
         let type = SOCK_STREAM
         #endif
         let descriptor = socket(Int32(address.protocol.rawValue), type, 0)
-        // Without a descriptor, the check is impossible, and no other socket could be opened either.
+        // Without a descriptor, the check is not possible, and no other socket could be opened, either.
         guard descriptor >= 0 else { return true }
         defer { close(descriptor) }
         guard fcntl(descriptor, F_SETFL, O_NONBLOCK) == 0 else { return true }
@@ -138,7 +138,7 @@ private enum ListenerProbe {
         }
         guard code == EINPROGRESS else { return code == 0 }
         var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-        // A process that needs more time listens and is busy.
+        // A process that needs more time is listening, but busy.
         guard poll(&wanted, 1, 200) > 0 else { return true }
         var failure: Int32 = 0
         var size = socklen_t(MemoryLayout<Int32>.size)

@@ -8,9 +8,10 @@ public import Spool
 import SpoolStreams
 import Synchronization
 
-/// An HTTP server that plays the media of a ``Spool/MediaCache`` in any player: mpv, VLC, a browser, AVPlayer with HLS.
+/// An HTTP server that plays the media of a ``Spool/MediaCache`` in any player: mpv, VLC, a browser, or AVPlayer with
+/// HLS.
 ///
-/// Give the player the URL that ``url(for:)-(URL)`` returns for the URL of the media. With a
+/// Pass the player the URL that ``url(for:)-(URL)`` returns for the URL of the media. With a
 /// ``ProxyConfiguration/origin``, the server serves the paths of that origin instead (reverse mode).
 ///
 /// ```swift
@@ -19,10 +20,10 @@ import Synchronization
 /// player.play(server.url(for: episode))
 /// ```
 ///
-/// A server for an app's own players, ``inApp(_:maximumBitRate:keepsKeys:)``, needs no call of ``start()``.
+/// A server for an app's own players, ``inApp(_:maximumBitRate:keepsKeys:)``, does not require a call of ``start()``.
 ///
-/// The server supports HTTP/1.1. All methods may be called from any task. In a group of services, ``run()`` serves until the
-/// graceful shutdown.
+/// The server supports HTTP/1.1. All methods may be called from any task. In a service group, ``run()`` serves until
+/// the graceful shutdown.
 public final class ProxyServer: Service, MediaServer, Sendable {
     struct Running {
         var channels: [any Channel]
@@ -45,7 +46,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     let sources: SourceRegistry
     let running = Mutex<Running?>(nil)
     let isStopped = Atomic<Bool>(false)
-    /// The lock for changes to the listening sockets. It ensures that only one caller starts to listen, and none after
+    /// The lock for changes of the listening sockets. It ensures that only one caller starts to listen, and none after
     /// the server has stopped.
     let restarting = Mutex(())
 
@@ -54,8 +55,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     /// - Parameters:
     ///   - cache: The cache. Close it after ``stop(within:)``.
     ///   - configuration: The address, the access control and the limits.
-    /// - Throws: ``ProxyError`` with code `configuration` if a token is missing, a value is invalid or the log can't be
-    ///   written.
+    /// - Throws: ``ProxyError`` with code `configuration` if a token is missing, a value is invalid, or the log cannot
+    ///   be written.
     public convenience init(
         cache: MediaCache, configuration: ProxyConfiguration = ProxyConfiguration()
     ) throws(ProxyError) {
@@ -64,7 +65,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
 
     /// Creates a server like ``init(cache:configuration:)``.
     ///
-    /// - Parameter clock: The clock of the time limits for responses.
+    /// - Parameter clock: The clock for the time limits of responses.
     convenience init(
         cache: MediaCache, configuration: ProxyConfiguration, clock: any Clock<Duration>
     ) throws(ProxyError) {
@@ -73,6 +74,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         self.init(cache: cache, valid: configuration, log: log, clock: clock)
     }
 
+    /// Creates a server.
+    ///
     /// - Parameter configuration: A validated configuration.
     init(cache: MediaCache, valid configuration: ProxyConfiguration, log: AccessLog?, clock: any Clock<Duration>) {
         self.cache = cache
@@ -122,19 +125,20 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         adminService = configuration.admin.map { _ in
             service(token: configuration.token, origin: origin, servesAdmin: true)
         }
-        // The operator's commands may request any origin.
+        // Commands of the operator may request any origin.
         controlService = configuration.control.map {
             service(token: $0.secret, origin: nil, servesAdmin: true, run: $0.run)
         }
     }
 
-    /// Starts to listen.
+    /// Starts listening.
     ///
-    /// - Throws: ``ProxyError`` with code `address` if the address is in use, invalid, or not one of this machine.
+    /// - Throws: ``ProxyError`` with code `address` if the address is in use, invalid, or not an address of this
+    ///   machine.
     public func start() async throws(ProxyError) {
         guard running.withLock({ $0 == nil }) else { return }
-        // A transport over NIO creates these threads at its first request. If clients use all descriptors by then, NIO
-        // ends the process.
+        // A transport based on NIO creates these threads at its first request. If clients use all descriptors by then,
+        // NIO ends the process.
         _ = MultiThreadedEventLoopGroup.singleton
         let channel = try await listen(configuration.host, configuration.port, service)
         guard let address = channel.localAddress else {
@@ -159,7 +163,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         }
     }
 
-    /// Starts to serve, unless the server listens already or is stopped.
+    /// Starts serving, unless the server already listens or is stopped.
     private func start(_ fresh: Running) -> Bool {
         restarting.withLock { _ in
             guard !isStopped.load(ordering: .relaxed), running.withLock({ $0 == nil }) else { return false }
@@ -201,7 +205,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     /// The port of the server, or `nil` while the server does not listen.
     public var port: Int? { running.withLock { $0?.address.port } }
 
-    /// The server's own address, as `http://localhost:8787/`, or `nil` while the server does not listen.
+    /// The URL of the server, such as `http://localhost:8787/`, or `nil` while the server does not listen.
     public var address: URL? {
         guard let port else { return nil }
         let host = configuration.isForThisMachine && configuration.host != "::1" ? Self.thisMachine : configuration.host
@@ -209,19 +213,19 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     }
 
     #if canImport(Darwin)
-    /// App Transport Security allows HTTP to this name, but by default not to IP addresses.
+    /// App Transport Security allows HTTP to this name, but not to IP addresses by default.
     private static let thisMachine = "localhost"
     #else
     private static let thisMachine = "127.0.0.1"
     #endif
 
-    /// The configured address with the actual port, as `http://0.0.0.0:8787`.
+    /// The configured address with the actual port, such as `http://0.0.0.0:8787`.
     package var listeningAddress: String {
         let host = configuration.host.trimmingBrackets
         return "http://\(host.contains(":") ? "[\(host)]" : host):\(port ?? configuration.port)"
     }
 
-    /// The address for the operator's commands and its secret, or `nil` if the server runs no commands.
+    /// The address for the operator's commands, and its secret, or `nil` if the server runs no commands.
     package var controlAddress: (address: String, secret: String)? {
         guard let port = running.withLock({ $0?.control?.port }), let control = configuration.control else {
             return nil
@@ -229,11 +233,11 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         return ("http://127.0.0.1:\(port)", control.secret)
     }
 
-    /// The URL to give to a player instead of the URL of the media, with the token.
+    /// Returns the URL to pass to a player instead of the URL of the media, including the token.
     ///
-    /// It is `nil` in these cases:
+    /// The result is `nil` in these cases:
     /// - The scheme is neither `http` nor `https`.
-    /// - The server has an origin of its own, and the URL is not one of that origin.
+    /// - The server has its own origin, and the URL does not belong to it.
     /// - The server does not listen.
     public func url(for url: URL) -> URL? {
         if configuration.startsWhenAsked { listenIfNeeded() }
@@ -242,17 +246,17 @@ public final class ProxyServer: Service, MediaServer, Sendable {
 
     func url(for url: URL, prefix: String) -> URL? {
         guard let address, let asked = try? OriginURL(url) else { return nil }  // The URL has another scheme.
-        // The paths of the server are those of its own origin.
+        // The server's paths are those of its own origin.
         if let origin, !asked.isSameOrigin(as: origin) { return nil }
         let path = origin == nil ? ForwardAddress.requestTarget(for: asked) : asked.target
         let token = configuration.token.map { "/~" + $0 } ?? ""
         return URL(string: address.absoluteString.dropLast() + token + prefix + path)
     }
 
-    /// Stops listening, waits for running responses, and closes all connections. The server can't be started again.
+    /// Stops listening, waits for running responses, and closes all connections. The server cannot be started again.
     ///
-    /// Responses no longer wait for an unavailable origin. Further calls do nothing. A server without references stops
-    /// automatically.
+    /// Responses no longer wait for an unavailable origin. Further calls have no effect. A server without references
+    /// stops automatically.
     ///
     /// - Parameter limit: The maximum time for running responses. The default is 10 seconds.
     public func stop(within limit: Duration = .seconds(10)) async {
@@ -264,7 +268,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         Task { await ending.end(within: .seconds(10)) }
     }
 
-    /// The parts to stop, or `nil` if another call stops them.
+    /// Returns the parts to stop, or `nil` if another call stops them.
     private func ending() -> ServerEnding? {
         restarting.withLock { _ in
             guard !isStopped.exchange(true, ordering: .relaxed) else { return nil }
@@ -284,7 +288,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
 }
 
 extension Error {
-    /// The message of the system for the end of a sentence.
+    /// The system's message, for the end of a sentence.
     fileprivate var asCause: String {
         if let error = self as? IOError { return String(cString: strerror(error.errnoCode)) }
         return "\(self)"
@@ -301,6 +305,8 @@ private struct ServerEnding: Sendable {
     let log: AccessLog?
     let group: MultiThreadedEventLoopGroup
 
+    /// Stops the parts in order.
+    ///
     /// - Parameter limit: The maximum time for running responses.
     func end(within limit: Duration) async {
         for channel in channels { try? await channel.close() }  // It fails only if the channel is closed.

@@ -1,49 +1,51 @@
 public import Foundation
 public import SpoolStorage
 
-/// Media files that are kept offline together, under a name, until they are released.
+/// A named set of resources that are stored for offline playback until the set is released.
 public struct DownloadSet: Sendable, Identifiable {
-    /// One of them.
+    /// A resource of a set.
     public struct Item: Sendable, Identifiable {
-        /// Its name in the cache.
+        /// The cache key of the resource.
         public var key: CacheKey
-        /// Scheme, host and path.
+        /// The scheme, the host and the path of the URL.
         public var address: String
-        /// The URL from which the download resumes after a restart. `nil` if the URL is secret or comes from a resolver, or
-        /// if a body of unknown length exceeded the limit. Then pass a source to ``Downloads/add(_:to:remembersQuery:)-(MediaSource,_,_)`` again.
+        /// The URL from which the download resumes after a restart.
+        ///
+        /// It is `nil` if the URL is secret or comes from a resolver, or if a body of unknown length exceeded the
+        /// limit. In these cases, pass a source to ``Downloads/add(_:to:remembersQuery:)-(MediaSource,_,_)`` again.
         public var url: URL?
-        /// Bytes that are stored.
+        /// The number of stored bytes.
         public var storedByteCount: Int64
-        /// Number of bytes of the whole; nil as long as no response has told it.
+        /// The length in bytes, or `nil` until a response includes it.
         public var length: Int64?
-        /// Whether it is being brought, or waits for its turn.
+        /// Whether the item is being downloaded, or waits for its turn.
         public var isRunning: Bool
-        /// Why it could not be brought the last time in this process.
+        /// The error of the last download in this process, or `nil`.
         public var error: CacheError?
 
-        /// Whether every byte is stored.
+        /// Whether all bytes are stored.
         public var isComplete: Bool { length.map { storedByteCount >= $0 } ?? false }
-        /// Bytes that are not stored; nil as long as the length is not known.
+        /// The number of bytes that are not stored, or `nil` if the length is unknown.
         public var missingByteCount: Int64? { length.map { max(0, $0 - storedByteCount) } }
-        /// Its key.
+        /// The cache key, as the identifier.
         public var id: CacheKey { key }
     }
 
-    /// The set's name.
+    /// The name of the set.
     public var name: String
-    /// What it has, in the order in which it was added.
+    /// The items, in the order in which they were added.
     public var items: [Item]
 
-    /// Its name.
+    /// The name, as the identifier.
     public var id: String { name }
-    /// Bytes that are stored.
+    /// The number of stored bytes of all items.
     public var storedByteCount: Int64 { items.reduce(0) { $0.adding($1.storedByteCount) } }
-    /// Bytes in all; nil as long as a length is not known.
+    /// The total length of all items in bytes, or `nil` if a length is unknown.
     public var byteCount: Int64? {
         let lengths = items.compactMap(\.length)
         return lengths.count == items.count ? lengths.reduce(0) { $0.adding($1) } : nil
     }
-    /// The part that is there, from 0 to 1, each item counting the same as long as a length is not known.
+    /// The stored fraction, from 0 to 1. If a length is unknown, all items have the same weight.
     public var fractionCompleted: Double {
         guard !items.isEmpty else { return 1 }
         if let byteCount, byteCount > 0 { return min(Double(storedByteCount) / Double(byteCount), 1) }
@@ -53,14 +55,14 @@ public struct DownloadSet: Sendable, Identifiable {
         }
         return parts.reduce(0, +) / Double(items.count)
     }
-    /// What is not there as a whole.
+    /// The items that are not stored completely.
     public var missing: [Item] { items.filter { !$0.isComplete } }
-    /// Whether all is there.
+    /// Whether all items are stored completely.
     public var isComplete: Bool { missing.isEmpty }
 }
 
 extension DownloadSet {
-    /// The sets that the catalog knows, by name.
+    /// Returns the sets in the catalog, by name.
     static func sets(of records: [DownloadRecord], _ item: (DownloadRecord) -> Item) -> [DownloadSet] {
         var sets: [DownloadSet] = []
         for record in records {
@@ -72,20 +74,22 @@ extension DownloadSet {
 }
 
 extension DownloadSet.Item {
+    /// Creates an item.
+    ///
     /// - Parameters:
-    ///   - record: What the catalog says.
-    ///   - failure: How it failed the last time in this process.
-    ///   - state: How far it has come that is being brought, or has just ended.
+    ///   - record: The record in the catalog.
+    ///   - failure: The error of the last download in this process, if it failed.
+    ///   - state: The state of the download that is running or has just ended.
     init(_ record: DownloadRecord, _ failure: CacheError? = nil, _ state: PreloadState? = nil) {
         self.init(
             key: CacheKey(hash: record.key), address: record.url, url: record.source.flatMap { URL(string: $0) },
             storedByteCount: record.storedBytes, length: record.length, isRunning: false, error: failure)
         guard let state else { return }
         isRunning = !state.phase.isEnd
-        // Whoever waited for the end may ask before it is noted with the failures.
+        // A caller that waited for the end may read the item before the error is recorded.
         if let cause = state.error as? CacheError { error = cause }
         length = length ?? state.wantedByteCount
-        // What has ended counts by the catalog alone: it may have been removed since.
+        // After the end, only the catalog is used, because bytes may have been removed since.
         if isRunning { storedByteCount = max(storedByteCount, state.landedByteCount) }
     }
 }

@@ -1,9 +1,9 @@
 import SpoolStorage
 import Synchronization
 
-/// What of a cache's downloads is being brought in this process: each media file once, however many sets have it.
+/// The running downloads of a cache in this process. Each resource is downloaded once, even if it is in several sets.
 ///
-/// It keeps its preloader, and by it the cache, only while there is something to bring.
+/// It retains its preloader, and thereby the cache, only while downloads are running.
 final class DownloadWork: Sendable {
     private struct State {
         var running: [CacheKey: Preload] = [:]
@@ -12,14 +12,14 @@ final class DownloadWork: Sendable {
         var isPaused = false
     }
 
-    /// One after the other: of two for which there is no room together, the first comes whole.
+    /// One at a time. If the space is not enough for two resources, the first one is then stored completely.
     private static let jobs = 1
 
     private let state = Mutex(State())
-    /// Told of whatever changes the state of a set.
+    /// The signal of changes to the state of a set.
     let changes = ChangeSignal()
 
-    /// Brings a media file, if it is not being brought.
+    /// Starts the download of a resource, unless it is already running.
     func begin(_ source: MediaSource, _ key: CacheKey, in cache: MediaCache) -> Download {
         let keeping = PreloadKeeping { [weak self] byteCount, isLengthKnown in
             try await self?.checkRoom(
@@ -48,7 +48,7 @@ final class DownloadWork: Sendable {
     }
 
     private func ended(_ preload: Preload, _ key: CacheKey) {
-        // Let go of after unlocking: it may be the last to hold the cache.
+        // Released after unlocking, because this may be the last reference to the cache.
         let former = state.withLock { state -> Preloader? in
             guard state.running[key] === preload else { return nil }
             state.running[key] = nil
@@ -59,13 +59,13 @@ final class DownloadWork: Sendable {
         withExtendedLifetime(former) {}
     }
 
-    /// The one that is being brought under a key.
+    /// Returns the running download of a key.
     func running(_ key: CacheKey) -> Download? {
         guard let preload = state.withLock({ $0.running[key] }), !preload.state.phase.isEnd else { return nil }
         return Download(key: key, preload: preload)
     }
 
-    /// What is known of one: what the catalog says, and what has come since.
+    /// Returns the state of an item: its record in the catalog, and the progress since then.
     func item(_ record: DownloadRecord) -> DownloadSet.Item {
         let (preload, failure) = state.withLock { state in
             let key = CacheKey(hash: record.key)
@@ -74,7 +74,7 @@ final class DownloadWork: Sendable {
         return DownloadSet.Item(record, failure, preload?.state)
     }
 
-    /// No set has it any more.
+    /// Cancels the download of a key that is no longer in any set.
     func cancel(_ key: CacheKey) {
         let preload = state.withLock { state in
             state.failures[key] = nil
@@ -94,22 +94,22 @@ final class DownloadWork: Sendable {
         }
     }
 
-    /// The cache closes: nothing is brought any more, and nobody is told anything.
+    /// Stops all downloads and signals no more changes, because the cache closes.
     func close() {
         let preloader = state.withLock { $0.preloader }
         preloader?.cancelAll()
         changes.finish()
     }
 
-    /// Sees to it that what a download will hold fits beside what else is pinned.
+    /// Checks that the bytes of a download fit together with the other pinned resources.
     ///
-    /// A body whose length is unknown may have no end. If more of it is received than fits, ``Downloads/resume(_:)`` does
-    /// not start it again; adding it again does.
+    /// A body whose length is unknown may have no end. If more of it is received than fits, ``Downloads/resume(_:)``
+    /// does not start it again. Adding it again does.
     ///
     /// - Parameters:
-    ///   - wanted: The length, or the bytes received so far.
-    ///   - isLengthKnown: Whether it is the length.
-    /// - Throws: `CacheError` with code `.capacityExceeded`, which is told as an event, too.
+    ///   - wanted: The length, or the number of bytes received so far.
+    ///   - isLengthKnown: Whether `wanted` is the length.
+    /// - Throws: `CacheError` with code `.capacityExceeded`, which is also sent as an event.
     func checkRoom(
         for wanted: Int64, isLengthKnown: Bool = true, _ key: CacheKey, _ address: String, in cache: MediaCache
     ) async throws {
@@ -129,14 +129,14 @@ final class DownloadWork: Sendable {
         throw error
     }
 
-    /// Sees to it that what has come is on disk.
+    /// Checks that all received bytes are on disk.
     private static func checkKept(_ media: MediaResource, in cache: MediaCache) async throws {
         if let cause = cache.readOnlyReason { throw cause }
-        // Of nothing there is nothing to keep.
+        // An empty resource has no bytes to store.
         let length = media.resource?.knownLength
         if length == 0 { return }
         let stored = try await media.storedResource()
-        // A length that only the end of the body told may not be recorded yet.
+        // A length that is known only from the end of the body may not be recorded yet.
         if let stored, let length, stored.storedByteCount >= length { return }
         guard stored?.isComplete != true else { return }
         throw CacheError(

@@ -3,7 +3,7 @@ import HTTPRanges
 import HTTPTypes
 import SpoolStorage
 
-/// Sends a file in the place of an origin, under the head that the origin has for it.
+/// A transport that sends a file instead of the origin, with the headers that the origin has for it.
 struct FileUpstream: Upstream {
     private static let chunkSize: Int64 = 256 << 10
 
@@ -36,7 +36,8 @@ struct FileUpstream: Upstream {
             body: UpstreamBody(FileBody(file: file, range: body, chunkSize: Self.chunkSize, executor: executor)))
     }
 
-    /// The one range that is asked for of this version; nil: all is sent, which is an answer to any request.
+    /// Returns the requested range of this version, or `nil` to send the whole file, which is a valid response to any
+    /// request.
     private func range(of request: UpstreamRequest, _ fields: HTTPFields) -> Range<Int64>? {
         if let condition = request.headerFields[.ifRange], condition != fields[.eTag],
             condition != fields[.lastModified]
@@ -50,7 +51,7 @@ struct FileUpstream: Upstream {
     }
 }
 
-/// Bytes of a file, piece by piece as they are asked for.
+/// The bytes of a file, which are read in chunks when they are requested.
 private struct FileBody: AsyncSequence, Sendable {
     let file: ImportedFile
     let range: Range<Int64>

@@ -3,9 +3,10 @@ public import Metrics
 import SpoolStorage
 
 extension CacheInstrument {
-    /// Counts through swift-metrics what the cache does. Names begin with `spool_cache_`; `docs/observation.md` lists them.
+    /// Returns an instrument that counts the actions of the cache with swift-metrics. The names start with
+    /// `spool_cache_`; `docs/observation.md` lists them.
     ///
-    /// - Parameter factory: Where to; by default the one that the process was bootstrapped with by now.
+    /// - Parameter factory: The factory of the metrics. The default is the current factory of the metrics system.
     public static func metrics(_ factory: any MetricsFactory = MetricsSystem.factory) -> CacheInstrument {
         let metrics = CacheMetrics(factory)
         return CacheInstrument { metrics.note($0) }

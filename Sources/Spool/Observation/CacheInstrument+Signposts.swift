@@ -4,13 +4,13 @@ import Synchronization
 import os
 
 extension CacheInstrument {
-    /// Marks for Xcode's Instruments, in its *os_signpost* track: an interval for each request to an origin, and events for
-    /// first bytes, retries, evictions and failures. Addresses are scheme, host and path.
+    /// Returns an instrument that creates signposts for Xcode's Instruments, in the *os_signpost* track.
     ///
-    /// They cost next to nothing while nobody records.
+    /// There is an interval for each request to an origin, and an event for first bytes, retries, evictions and
+    /// failures. URLs consist of scheme, host and path. The overhead is minimal while Instruments does not record.
     ///
     /// - Parameters:
-    ///   - subsystem: What to choose them by.
+    ///   - subsystem: The subsystem of the signposts, by which Instruments filters them.
     ///   - category: The name of the track.
     public static func signposts(subsystem: String = "spool", category: String = "cache") -> CacheInstrument {
         let marks = Signposts(OSSignposter(subsystem: subsystem, category: category))
@@ -18,7 +18,7 @@ extension CacheInstrument {
     }
 }
 
-/// What is being recorded.
+/// The recorded signposts.
 private final class Signposts: Sendable {
     private let poster: OSSignposter
     private let running = Mutex<[CacheMoment.TransferName: OSSignpostIntervalState]>([:])
@@ -27,7 +27,7 @@ private final class Signposts: Sendable {
 
     func note(_ moment: CacheMoment) {
         guard poster.isEnabled else {
-            // A recording may end while transfers run.
+            // A recording may end while transfers are running.
             if case .transferEnded(let transfer) = moment { take(transfer) }
             return
         }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Wakes those who wait for something to change; changes that come while nobody waits count as one.
+/// A signal that wakes the tasks that wait for a change. Changes while no task waits are treated as one.
 final class ChangeSignal: Sendable {
     private struct State {
         var version: UInt64 = 0
@@ -11,13 +11,13 @@ final class ChangeSignal: Sendable {
 
     private let state = Mutex(State())
 
-    /// A number that grows with each change.
+    /// A number that increases with each change.
     var version: UInt64 { state.withLock { $0.version } }
 
-    /// Something has changed.
+    /// Reports a change.
     func change() { wake { $0.version += 1 } }
 
-    /// Nothing changes any more.
+    /// Reports that no more changes follow.
     func finish() { wake { $0.isFinished = true } }
 
     private func wake(_ update: (inout State) -> Void) {
@@ -31,7 +31,7 @@ final class ChangeSignal: Sendable {
 
     /// Waits until the version is greater than `version`.
     ///
-    /// - Returns: False if nothing changes any more, or the task is cancelled.
+    /// - Returns: `false` if no more changes follow, or the task is cancelled.
     func wait(beyond version: UInt64) async -> Bool {
         while true {
             if Task.isCancelled { return false }
@@ -49,7 +49,7 @@ final class ChangeSignal: Sendable {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let mayWait = state.withLock { state in
-                    // A cancellation that came before this has found nobody to wake.
+                    // A cancellation before this point has found no waiter to wake.
                     guard state.version <= version, !state.isFinished, !Task.isCancelled else { return false }
                     state.waiters[number] = continuation
                     return true

@@ -3,21 +3,23 @@ import Foundation
 import Network
 import Synchronization
 
-/// When a preloader holds back for the sake of the person's data plan and battery. On Apple's platforms.
+/// The conditions under which a preloader pauses, to respect the user's data plan and battery. For Apple platforms.
 public struct PreloadConditions: Sendable, Hashable {
-    /// Whether to preload over a line that may cost, such as cellular or a personal hotspot (`NWPath.isExpensive`).
+    /// Whether to preload over a network that may be expensive, such as cellular or a personal hotspot
+    /// (`NWPath.isExpensive`).
     public var allowsExpensiveNetworks = false
     /// Whether to preload in Low Data Mode (`NWPath.isConstrained`).
     public var allowsConstrainedNetworks = false
     /// Whether to preload in Low Power Mode (`ProcessInfo.isLowPowerModeEnabled`).
     public var allowsLowPowerMode = false
 
-    /// Holds back in each case.
+    /// Creates conditions that pause in all of these cases.
     public init() {}
 }
 
 extension Preloader {
-    /// When preloads are put off for the sake of the person's data plan and battery, from now on; nil, as at first: never.
+    /// The conditions under which preloads pause from now on. The default, `nil`, never pauses them because of the
+    /// network or the power mode.
     public var conditions: PreloadConditions? {
         get { work.follower.withLock { $0 }?.conditions }
         set {
@@ -28,7 +30,7 @@ extension Preloader {
     }
 }
 
-/// Follows the network and the power mode for the work of a preloader, which keeps it.
+/// An observer of the network and the power mode for the work of a preloader, which retains it.
 final class SystemFollower: Sendable {
     private struct State {
         var isNetworkFine = true
@@ -57,7 +59,7 @@ final class SystemFollower: Sendable {
         }
         monitor.start(queue: DispatchQueue(label: "spool.preload-conditions"))
         Task { [weak self] in
-            // Ends with the follower: nobody else holds it.
+            // The task ends with this object, because only the preloader retains it.
             self?.notePower()
             for await _ in NotificationCenter.default.notifications(named: .NSProcessInfoPowerStateDidChange) {
                 guard let self else { return }

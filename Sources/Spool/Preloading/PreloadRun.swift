@@ -1,21 +1,21 @@
 import ByteRanges
 import SpoolStorage
 
-/// Brings what is wanted of one media file, looking at its container where that says what it is.
+/// The preload of one resource. It examines the container if it needs to know which bytes a player needs.
 final class PreloadRun {
-    /// Bytes that are handed over at once; they stay in their file.
+    /// The number of bytes in a chunk. Chunks are slices, whose bytes stay in their file.
     private static let chunkSize = 1 << 20
-    /// Versions that are begun before it is given up.
+    /// The maximum number of versions that are started.
     private static let attempts = 3
 
     private let media: MediaResource
-    /// The most that the cache keeps; nil for no limit.
+    /// The maximum number of bytes that the cache can store, or `nil` for no limit.
     private let capacity: Int64?
-    /// Asked in place of the capacity, where what comes is to be kept.
+    /// Checks instead of the capacity, if the bytes must stay stored.
     private let keeping: PreloadKeeping?
-    /// Told how much of how much is there.
+    /// Receives the numbers of stored and wanted bytes.
     private let note: (_ landed: Int64, _ wanted: Int64?) -> Void
-    /// What has been read, of whatever version.
+    /// The ranges that were read, of the current version.
     private var brought = ByteRangeSet()
 
     init(
@@ -28,10 +28,10 @@ final class PreloadRun {
         self.note = note
     }
 
-    /// Brings it, once more where it changes on the way.
+    /// Preloads the bytes. It tries up to three times if the resource changes, or if received bytes are not stored.
     ///
-    /// - Throws: As ``MediaReader/next()``; `CacheError` with code `.capacityExceeded` where the cache could never keep it,
-    ///   `.incomplete` where what came was not kept.
+    /// - Throws: The errors of ``MediaReader/next()``. `CacheError` with code `.capacityExceeded` if the cache could
+    ///   never store the bytes, or `.incomplete` if received bytes were not stored.
     func run(_ amount: PreloadAmount) async throws {
         for attempt in 1... {
             brought = ByteRangeSet()
@@ -55,7 +55,7 @@ final class PreloadRun {
         }
     }
 
-    /// An origin may have had less than it had told.
+    /// Checks that the whole resource is stored. The origin may have sent fewer bytes than it stated.
     private func checkWhole() async throws {
         guard let stored = try await media.storedResource(), let length = stored.length else { return }
         guard stored.storedByteCount < length, !brought.isEmpty else { return }
@@ -94,7 +94,7 @@ final class PreloadRun {
     }
 
     private func bringStart(seconds: Double?) async throws {
-        // The first response tells the length.
+        // The first response states the length.
         var head: [UInt8] = []
         try await read(.bytes(0..<4096)) { chunk in chunk.withUnsafeBytes { head.append(contentsOf: $0) } }
         let isSeekable = media.resource?.supportsByteRanges ?? true
@@ -118,7 +118,7 @@ final class PreloadRun {
         }
     }
 
-    /// Brings these bytes, as far as the file has them.
+    /// Preloads these ranges, up to the end of the resource.
     private func bring(_ ranges: ByteRangeSet) async throws {
         func wanted() -> Int64 {
             length.map { ranges.intersection(0..<max($0, 0)).byteCount } ?? ranges.byteCount
@@ -131,11 +131,12 @@ final class PreloadRun {
                 note(landed, wanted())
             }
         }
-        // Without a length, what has come is all there is.
+        // Without a length, the received bytes are all bytes.
         note(landed, length == nil ? landed : wanted())
     }
 
-    /// Checks the bytes received so far of a body whose length is unknown, which may have no end, against the same limit.
+    /// Checks the number of received bytes of a body whose length is unknown, which may have no end, against the same
+    /// limit.
     private func check(received count: Int64) async throws {
         if let keeping { return try await keeping.makeSure(count, false) }
         guard let capacity, count > capacity else { return }
@@ -155,7 +156,7 @@ final class PreloadRun {
             key: media.key)
     }
 
-    /// Reads a range; nothing where it begins at or past the end.
+    /// Reads a range. It reads nothing if the range starts at or after the end.
     private func read(_ range: MediaRange, _ take: (MediaChunk) async throws -> Void) async throws {
         let reader = media.preloadReader(range, chunkSize: Self.chunkSize, handsOutSlices: true)
         do {
@@ -164,7 +165,7 @@ final class PreloadRun {
                 try await take(chunk)
             }
         } catch let error as CacheError where error.code == .unsatisfiableRange {
-            // Only an empty file has no first byte.
+            // Only an empty resource has no first byte.
             if brought.isEmpty, media.resource?.knownLength != 0 { throw error }
         }
     }

@@ -3,18 +3,18 @@ import HTTPTypes
 import SpoolHTTP
 import SpoolStreams
 
-/// The access control of the server: the host names that it accepts, its token, and the web pages that may change
-/// something.
+/// The access control of the server: the host names that it accepts, its token, and the web pages that may send
+/// requests with effects.
 ///
-/// It is pure: it reads the head of a request and the client's address.
+/// It only makes decisions, based on the head of a request.
 struct AccessRules: Sendable {
     /// A request that is allowed.
     struct Admitted: Sendable, Hashable {
-        /// The target without a token in its path.
+        /// The target, without a token in its path.
         var target: String
-        /// The prefix of the client's own paths: `/~TOKEN`, or an empty text.
+        /// The prefix of the client's own paths: `/~TOKEN`, or an empty string.
         var prefix: String
-        /// The server's own token, which no origin may receive in any field.
+        /// The server's own token, which must not be sent to an origin in any field.
         var secret: String?
     }
 
@@ -30,10 +30,11 @@ struct AccessRules: Sendable {
 
     /// Allows or rejects a request.
     ///
-    /// A page can reach the server by a name of its own that resolves to the server's address (DNS rebinding).
-    /// Therefore, only known names are accepted.
+    /// A page can reach the server with its own host name if that name resolves to the server's address (DNS
+    /// rebinding). Therefore, only known names are accepted.
     ///
-    /// - Throws: `RequestFailure`: 400 for an invalid host, 421 for an unknown host name, 401 without the token.
+    /// - Throws: `RequestFailure` with status 400 for an invalid host, 421 for an unknown host name, or 401 without the
+    ///   token.
     func admit(_ head: RequestHead) throws(RequestFailure) -> Admitted {
         try checkHost(head)
         guard let token else { return Admitted(target: head.target, prefix: "") }
@@ -58,7 +59,7 @@ struct AccessRules: Sendable {
         } catch {
             throw RequestFailure(400, "the request's Host can't be read: \(error)")
         }
-        // Name servers do not resolve these.
+        // These names are not resolved by name servers.
         if IPAddress(host: name) != nil || name == "localhost" || name.hasSuffix(".localhost") { return }
         if serverNames.contains(name) { return }
         throw RequestFailure(421, "the host name of the request is unknown to this server; it can be configured")
@@ -78,11 +79,11 @@ struct AccessRules: Sendable {
         return Secret.areEqual(value.dropFirst(7).drop { $0 == " " }.utf8, token.utf8)
     }
 
-    /// Whether a request may change something. A request from a web page may do so only if this server has sent the
-    /// page.
+    /// Returns whether a request may have effects. A request from a web page may have them only if this server has sent
+    /// the page.
     ///
-    /// A browser sends the origin of the page with each request that can change something (Fetch standard, §3.2). A page
-    /// without an origin, or in a sandbox, sends `null` and may change nothing.
+    /// A browser sends the origin of the page with each request that can have effects (Fetch standard, §3.2). A page
+    /// without an origin, or in a sandbox, sends `null` and is rejected.
     func mayChange(_ head: RequestHead) -> Bool {
         for value in head.fields.values("origin") {
             guard let host = head.host, value.lowercased() == "http://" + host.lowercased() else { return false }
@@ -92,16 +93,16 @@ struct AccessRules: Sendable {
     }
 }
 
-/// Secrets in the server's addresses.
+/// The secrets in the server's URLs.
 enum Secret {
-    /// A new secret of 128 random bits, in characters that a path may contain.
+    /// Returns a new secret of 128 random bits, in characters that are allowed in a path.
     static func drawn() -> String {
         (0..<2).map { _ in String(UInt64.random(in: .min ... .max), radix: 36) }.joined()
     }
 
-    /// Whether two secrets are equal.
+    /// Returns whether two secrets are equal.
     ///
-    /// The time depends only on their lengths, so it does not reveal how many bytes of a guess are right.
+    /// The time depends only on their lengths, so that it does not reveal how many bytes of a guess are correct.
     static func areEqual(_ one: some Collection<UInt8>, _ other: some Collection<UInt8>) -> Bool {
         guard one.count == other.count else { return false }
         var difference: UInt8 = 0
@@ -111,7 +112,7 @@ enum Secret {
 }
 
 extension String {
-    /// The address between the brackets of `[::1]`, or the unchanged text.
+    /// The address between the brackets of `[::1]`, or the unchanged string.
     var trimmingBrackets: String { hasPrefix("[") && hasSuffix("]") ? String(dropFirst().dropLast()) : self }
 }
 #endif

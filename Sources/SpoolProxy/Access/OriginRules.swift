@@ -17,7 +17,7 @@ struct OriginRules: Sendable {
         self.ownPort = ownPort
     }
 
-    /// Checks an origin by its name. Its addresses are checked when a connection is opened.
+    /// Checks an origin by its name. Its IP addresses are checked when a connection is opened.
     ///
     /// - Parameter isOwn: Whether the origin is the server's own.
     /// - Throws: `RequestFailure` with status 403.
@@ -44,6 +44,8 @@ struct OriginRules: Sendable {
             || IPAddress(host: host).map { $0.isLoopback || $0.isUnspecified } ?? false
     }
 
+    /// Checks that a request has not returned to this server.
+    ///
     /// - Throws: `RequestFailure` with status 508 if this server sent the request.
     func checkLoop(_ fields: RequestFields) throws(RequestFailure) {
         for value in fields.values("cdn-loop") + fields.values("via") where value.contains(mark) {
@@ -51,9 +53,9 @@ struct OriginRules: Sendable {
         }
     }
 
-    /// Appends this server to the nodes that a request has passed, so that a loop is detected.
+    /// Adds this server to the list of nodes that a request has passed, so that a loop is detected.
     ///
-    /// The entries of other nodes are preserved. Otherwise two servers that are each other's origin would not detect
+    /// The entries of other nodes are preserved. Otherwise, two servers that are each other's origin would not detect
     /// the loop (RFC 8586 §3, RFC 9110 §7.6.3).
     func addTrace(to fields: inout HTTPFields) {
         fields.append(HTTPField(name: .via, value: "1.1 " + mark))
@@ -82,14 +84,14 @@ struct HostPattern: Sendable, Hashable {
         port = parts.port
     }
 
-    /// Whether the pattern matches a host in lower case and a port.
+    /// Returns whether the pattern matches a host in lower case and a port.
     func matches(_ host: String, port: Int) -> Bool {
         if let wanted = self.port, wanted != port { return false }
         return isSuffix ? host.hasSuffix(self.host) : host == self.host
     }
 }
 
-/// The port of the server, which is known when the server listens.
+/// The port of the server, which is known once the server listens.
 final class OwnPort: Sendable {
     private let port = Atomic<Int>(0)
 

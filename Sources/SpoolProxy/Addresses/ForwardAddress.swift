@@ -1,18 +1,17 @@
 #if Proxy
 package import SpoolStreams
 
-/// The proxy's addresses in forward mode, and their conversion from and to an origin's URLs.
+/// The proxy's paths in forward mode, and their conversion from and to URLs of origins.
 ///
-/// `http://host:8000/a/b?x=1` has the address `/http/host:8000/a/b?x=1`, so that relative references in a manifest work
+/// `http://host:8000/a/b?x=1` has the path `/http/host:8000/a/b?x=1`, so that relative references in a manifest work
 /// without being rewritten. Path and query are converted byte for byte in both directions. The caller removes a prefix
 /// such as `/~TOKEN` before parsing, and adds it to the result.
 ///
-/// Brackets of an IPv6 host are percent-encoded in the address, as a path requires (RFC 3986 §3.3). Both forms are
-/// parsed.
+/// Brackets of an IPv6 host are percent-encoded, as a path requires (RFC 3986 §3.3). Both forms are parsed.
 package enum ForwardAddress {
-    /// Returns the URL of the origin that a request means.
+    /// Returns the URL of the origin that a request refers to.
     ///
-    /// Dot segments stay unchanged, because they can't lead out of the origin's path. `/http/host` means
+    /// Dot segments stay unchanged, because they cannot lead out of the origin's path. `/http/host` refers to
     /// `http://host/`.
     ///
     /// - Parameter requestTarget: The path and query of a request, `/http/host[:port]/path?query`. The scheme is
@@ -33,7 +32,7 @@ package enum ForwardAddress {
             scheme: scheme, authority: decodingBrackets(authority), target: text[authority.endIndex...])
     }
 
-    /// Returns the path and query at the proxy for an origin's URL.
+    /// Returns the proxy's path and query for a URL of an origin.
     package static func requestTarget(for origin: OriginURL) -> String {
         var host = origin.host[...]
         if host.utf8.first == UInt8(ascii: "[") { host = "%5B" + host.dropFirst().dropLast() + "%5D" }

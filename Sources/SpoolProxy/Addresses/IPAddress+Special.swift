@@ -10,16 +10,18 @@ extension IPAddress {
         self.init(text.prefix { $0 != "%" })
     }
 
-    /// Whether it is this machine.
+    /// Whether the address is a loopback address of this machine.
     var isLoopback: Bool {
         bytes.count == 4 ? bytes[0] == 127 : bytes.dropLast().allSatisfy { $0 == 0 } && bytes[15] == 1
     }
 
-    /// Whether it means any address of this machine.
+    /// Whether the address stands for any address of this machine.
     var isUnspecified: Bool { bytes.allSatisfy { $0 == 0 } }
 
-    /// Whether it is outside of the public internet: loopback, private, link-local (where clouds have machine
-    /// credentials), shared, documentation, multicast, reserved (RFC 6890).
+    /// Whether the address is outside of the public internet (RFC 6890).
+    ///
+    /// These are loopback, private, shared, documentation, multicast and reserved addresses, and link-local ones, at
+    /// which clouds provide the credentials of machines.
     var isSpecial: Bool {
         if bytes.count == 4 { return Self.isSpecial4(bytes) }
         // The prefix 64:ff9b::/96 translates to IPv4 addresses (RFC 6052).
@@ -39,7 +41,7 @@ extension IPAddress {
     }
 
     private static func isSpecial6(_ bytes: [UInt8]) -> Bool {
-        // Of the other addresses, only 2000::/3 is in use.
+        // Only 2000::/3 of the other addresses is in use.
         if bytes[0] & 0xE0 != 0x20 { return true }
         // 2001::/23 (with Teredo), 2001:db8::/32, 2002::/16 (6to4, which embeds any IPv4 address), 3fff::/20.
         if bytes[0] == 0x20, bytes[1] == 0x01, bytes[2] < 2 { return true }

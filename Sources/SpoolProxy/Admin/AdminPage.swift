@@ -1,8 +1,8 @@
 #if Proxy
-/// The operator's page, which shows the stored media and the running transfers.
+/// The operator's status page, which shows the stored media and the running transfers.
 ///
-/// It reads `/.spool/api/status` every second. The script and the style are separate files, because the
-/// `Content-Security-Policy` forbids inline ones. References are relative, so that they keep the token in the path.
+/// It requests `/.spool/api/status` every second. The script and the style sheet are separate files, because the
+/// `Content-Security-Policy` forbids inline ones. References are relative, so that they retain the token in the path.
 enum AdminPage {
     static let document = """
         <!doctype html>

@@ -4,16 +4,18 @@ import HTTPTypes
 import NIOCore
 import Spool
 
-/// The responder for the operator's pages: the health of the server, its counts, and the cached media.
+/// The responder for the operator's pages: the health of the server, its metrics, and the stored media.
 struct AdminResponder: Sendable {
     let cache: MediaCache
     let metrics: ProxyMetrics
     let rules: AccessRules
-    /// Runs the operator's commands, or `nil` if the address allows none.
+    /// Runs the operator's commands, or `nil` if commands are not allowed at this address.
     var run: (@Sendable ([String]) async -> CommandOutcome)?
 
+    /// Responds to a request for one of the pages.
+    ///
     /// - Parameter path: The path after `/.spool`.
-    /// - Throws: `RequestFailure`: 403, 404, 405.
+    /// - Throws: `RequestFailure` with status 400, 403, 404, 405 or 413.
     func respond(to request: RequestHead, path: String, body: RequestBodyStream.Body?) async throws -> Response {
         if let run, path == "/api/command", request.method == .other("POST") {
             guard rules.mayChange(request) else {
@@ -33,7 +35,7 @@ struct AdminResponder: Sendable {
         case "/api/status":
             return try Self.response(json: try await AdminStatus(of: cache, metrics))
         case "":
-            // The links of the page are relative to the folder.
+            // The links of the page are relative to this folder.
             return Response(ResponseHead(308, [.location: ".spool/"]))
         case "/": return Self.response(AdminPage.document, type: "text/html; charset=utf-8")
         case "/page.css": return Self.response(AdminPage.style, type: "text/css; charset=utf-8")

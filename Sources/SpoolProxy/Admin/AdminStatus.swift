@@ -2,7 +2,7 @@
 import Foundation
 import Spool
 
-/// The state of the cache and the server at one moment, for the operator's page and `/.spool/api/status`.
+/// The current state of the cache and the server, for the status page and `/.spool/api/status`.
 struct AdminStatus: Encodable, Sendable {
     struct Transfer: Encodable, Sendable {
         /// The scheme, the host and the path.
@@ -18,15 +18,15 @@ struct AdminStatus: Encodable, Sendable {
     struct Media: Encodable, Sendable {
         /// The scheme, the host and the path.
         var url: String
-        /// The number of stored bytes; for a stream, those of all its files.
+        /// The number of stored bytes. For a stream, it includes all its files.
         var storedBytes: Int64
         /// The length of the file, or of a stream's playlist. It is `null` if it is unknown.
         @OrNull var length: Int64?
         /// The stored ranges of the file, or of a stream's playlist.
         var ranges: [[Int64]]
-        /// The number of files of which a part is stored.
+        /// The number of files that are stored at least partly.
         var files: Int
-        /// The number of files that are stored completely.
+        /// The number of completely stored files.
         var completeFiles: Int
         var pinned: Bool
         var lastUsed: Date
@@ -38,17 +38,17 @@ struct AdminStatus: Encodable, Sendable {
     @OrNull var capacityBytes: Int64?
     /// The number of stored files.
     var fileCount: Int
-    /// The most recently used media, in this order. All files of a stream are one entry.
+    /// The most recently used media, with the last used first. All files of a stream are one entry.
     var media: [Media]
     /// The number of bytes that readers received.
     var servedBytes: Int64
-    /// The part of ``servedBytes`` that no origin had to send.
+    /// The part of ``servedBytes`` that did not have to be requested from an origin.
     var savedBytes: Int64
     /// The number of bytes that origins sent.
     var originBytes: Int64
     /// The number of requests to origins.
     var originRequests: Int
-    /// The number of requests to the server, by their result.
+    /// The number of requests to the server, by result.
     var requests: [String: Int]
     /// The number of running requests to the server.
     var openRequests: Int
@@ -59,14 +59,14 @@ struct AdminStatus: Encodable, Sendable {
     var evictions: Int
     var errors: Int
 
-    /// The maximum number of records that are read from the catalog.
+    /// The maximum number of records to read from the catalog.
     private static let recordLimit = 5000
-    /// The maximum number of entries of ``media``.
+    /// The maximum number of entries in ``media``.
     private static let mediaLimit = 100
 
-    /// Reads the state. If a stream has too many files for one reading, only the most recently used ones count.
+    /// Reads the state. If there are too many records to read, only the most recently used ones are included.
     ///
-    /// - Throws: `CacheError` with code `.storage` if the catalog can't be read.
+    /// - Throws: `CacheError` with code `.storage` if the catalog cannot be read.
     init(of cache: MediaCache, _ metrics: ProxyMetrics) async throws {
         let (statistics, activity) = (cache.statistics, cache.activity)
         let (recent, count) = try await cache.recentResources(limit: Self.recordLimit)

@@ -3,31 +3,31 @@ import ByteRanges
 package import Foundation
 package import Spool
 
-/// The stored part of one resource, as `spool ls --json` and the server's `/.spool/api/media` show it.
+/// The stored part of one resource, in the format of `spool ls --json` and the server's `/.spool/api/media`.
 ///
 /// Unknown values are `null`.
 package struct MediaReport: Encodable, Sendable {
     /// The scheme, the host and the path.
     package var url: String
-    /// The hash of the key.
+    /// The hash of the cache key.
     package var key: String
     /// The length in bytes.
     @OrNull package var length: Int64?
     /// The media type.
     @OrNull package var contentType: String?
-    /// The validator, which is different for each version.
+    /// The validator, which differs for each version.
     @OrNull package var validator: String?
     /// The number of stored bytes.
     package var cachedBytes: Int64
     /// The stored ranges, as pairs of half-open bounds.
     package var ranges: [[Int64]]
-    /// Whether the whole resource is stored.
+    /// Whether all bytes of the resource are stored.
     package var complete: Bool
     /// Whether the resource is protected from eviction.
     package var pinned: Bool
     /// The time of the last playback.
     package var lastUsed: Date
-    /// The key of the playlist that the resource belongs to, or `null` if it belongs to none.
+    /// The key of the playlist that the resource belongs to, or `null` if there is none.
     @OrNull package var presentation: String?
 
     /// Creates the report of a stored resource.
@@ -46,7 +46,7 @@ package struct MediaReport: Encodable, Sendable {
     }
 }
 
-/// A stored media file, or a stored playlist with the resources that belong to it.
+/// A stored file, or a stored playlist with the resources that belong to it.
 package struct StoredPresentation: Sendable {
     /// The file, or the playlist that was opened first.
     package let media: StoredResource
@@ -59,7 +59,7 @@ package struct StoredPresentation: Sendable {
         self.parts = parts
     }
 
-    /// The presentations of stored resources, in the order of `contents`.
+    /// Returns the presentations of stored resources, in the order of `contents`.
     package static func presentations(in contents: [StoredResource]) -> [StoredPresentation] {
         let keys = Set(contents.map(\.key))
         let isPart = { (media: StoredResource) in media.presentation.map { keys.contains($0) } ?? false }
@@ -67,24 +67,24 @@ package struct StoredPresentation: Sendable {
         return contents.filter { !isPart($0) }.map { StoredPresentation(media: $0, parts: parts[$0.key] ?? []) }
     }
 
-    /// The number of stored bytes of all files together, at most 2^53.
+    /// The total number of stored bytes of all files, at most 2^53.
     package var byteCount: Int64 {
         parts.reduce(media.storedByteCount) { min($0 + $1.storedByteCount, NumberLimits.byteOffset) }
     }
 
-    /// The number of files of which a part is stored, with the playlist.
+    /// The number of files that are stored at least partly, including the playlist.
     package var fileCount: Int { parts.count + 1 }
 
-    /// The number of files that are stored completely.
+    /// The number of completely stored files.
     package var completeFileCount: Int { parts.count(where: \.isComplete) + (media.isComplete ? 1 : 0) }
 }
 
-/// A value that is `null` in JSON if it is missing, instead of being omitted with its name.
+/// A value that is encoded as `null` in JSON if it is missing, instead of being omitted.
 @propertyWrapper package struct OrNull<Value: Encodable & Sendable>: Encodable, Sendable {
     /// The value.
     package var wrappedValue: Value?
 
-    /// Creates a value, or none.
+    /// Creates a value, which may be missing.
     package init(wrappedValue: Value?) { self.wrappedValue = wrappedValue }
 
     /// Encodes the value, or `null`.

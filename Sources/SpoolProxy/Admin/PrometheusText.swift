@@ -3,7 +3,7 @@ import Spool
 
 /// Metrics in the text format of Prometheus, version 0.0.4.
 ///
-/// The names start with `spool_` and end with the unit. Those of counters end with `_total`.
+/// All names start with `spool_` and end with the unit. Names of counters end with `_total`.
 struct PrometheusText {
     enum Kind: String { case counter, gauge, histogram }
 
@@ -12,12 +12,16 @@ struct PrometheusText {
     private(set) var text = ""
     private var described: Set<String> = []
 
-    /// - Parameter labels: The escaped labels, as in `name="value"`. The default is none.
+    /// Adds a value.
+    ///
+    /// - Parameter labels: The escaped labels, in the form `name="value"`. The default is no labels.
     mutating func add(_ name: String, _ kind: Kind, _ value: some Numeric, _ labels: String = "") {
         describe(name, kind)
         line(name, labels, "\(value)")
     }
 
+    /// Adds a histogram.
+    ///
     /// - Parameter histogram: The number of values between each upper bound and the previous one.
     mutating func add(
         _ name: String, histogram: [(bound: Double, count: Int)], total: Int, sum: Double, _ labels: String = ""
@@ -82,7 +86,7 @@ extension PrometheusText {
         add("spool_evictions_total", .counter, activity.counts.evictions)
         add("spool_evicted_bytes_total", .counter, activity.counts.evictedBytes)
         add("spool_retries_total", .counter, activity.counts.retries)
-        // Every code is printed from the start, because a rate needs a zero before the first error.
+        // Every code is printed from the start, because the calculation of a rate needs a zero before the first error.
         for code in CacheError.Code.allCases {
             add("spool_errors_total", .counter, activity.counts.errors[code] ?? 0, "code=\"\(code)\"")
         }

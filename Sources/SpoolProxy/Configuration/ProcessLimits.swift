@@ -2,19 +2,19 @@
 import Foundation
 import NIOCore
 
-/// The number of cores that the process may use. More event loops than cores would only wait for each other.
+/// The number of cores that the process may use. More event loops than cores would only compete with each other.
 enum UsableCores {
     /// The number of cores, at least 1.
     static var count: Int {
-        // If the system does not report it, all cores count.
+        // If the system does not report the allowed cores, all cores are used.
         let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
         // The core count also respects the quota of a control group.
         return max(min(allowed(in: status) ?? .max, System.coreCount), 1)
     }
 
-    /// The number of cores in `Cpus_allowed` of Linux's `/proc/self/status` (proc(5)).
+    /// Returns the number of cores in `Cpus_allowed` of Linux's `/proc/self/status` (proc(5)).
     ///
-    /// The value is a mask in hexadecimal digits, in groups with commas between them.
+    /// The value is a hexadecimal mask, in groups that are separated by commas.
     static func allowed(in status: String) -> Int? {
         guard let line = status.split(separator: "\n").first(where: { $0.hasPrefix("Cpus_allowed:") }) else {
             return nil
@@ -24,24 +24,24 @@ enum UsableCores {
     }
 }
 
-/// The limit of open files and sockets of the process. Each client uses one socket.
+/// The limit on open files and sockets of the process. Each client uses one socket.
 package enum DescriptorLimit {
     /// Raises the soft limit, which is often 1024, to the hard limit.
     package static func raise() {
         guard var limit = current, limit.rlim_cur < limit.rlim_max else { return }
         limit.rlim_cur = limit.rlim_max
-        // If the system refuses, the server works with the lower limit.
+        // If the system rejects this, the server works with the lower limit.
         _ = setrlimit(kind, &limit)
     }
 
-    /// The maximum number of client connections. The rest is for media files, the catalog and origins.
+    /// The maximum number of client connections. The other descriptors are for media files, the catalog and origins.
     static var forClients: Int {
         guard let limit = current else { return .max }
         let all = Int(clamping: limit.rlim_cur)
         return all - min(reserve, all / 4 * 3)
     }
 
-    /// The descriptors for open media files and for the same number of connections to origins, with some to spare.
+    /// The number of descriptors for open media files, the same number of connections to origins, and a margin.
     private static let reserve = 640
 
     private static var current: rlimit? {

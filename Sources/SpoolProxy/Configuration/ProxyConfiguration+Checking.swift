@@ -5,7 +5,7 @@ public import SpoolHTTP
 import SpoolStreams
 
 extension ProxyConfiguration {
-    /// Checks everything that can be checked without listening.
+    /// Checks all settings that can be checked without listening.
     ///
     /// - Throws: ``ProxyError`` with code `configuration`.
     func validate() throws(ProxyError) {
@@ -30,7 +30,7 @@ extension ProxyConfiguration {
             try check(HostPattern(pattern) != nil, "“\(pattern.escapedForMessage)” is not a pattern of hosts")
         }
         for page in corsOrigins where !["*", "null"].contains(page) {
-            // Browsers write an origin like this (RFC 6454 §6.2). Any other text would match no page.
+            // Browsers send an origin in this format (RFC 6454 §6.2). Any other text would match no page.
             let host = page.firstRange(of: "://").map { page[$0.upperBound...] } ?? ""
             try check(
                 !host.isEmpty && !host.contains { "/?#@ ".contains($0) },
@@ -43,11 +43,12 @@ extension ProxyConfiguration {
             "a server with an address for its operator can't start automatically; start it")
     }
 
-    /// The configuration of a transport with this server's access control.
+    /// Returns the configuration of a transport with this server's access control.
     ///
-    /// Create the transport of the cache with it, because the server can't control the connections of another one:
+    /// Use it to create the transport of the cache, because the server cannot control the connections of another
+    /// transport:
     /// - No connection to the server's own port is opened.
-    /// - If other machines can reach the server, only addresses on the internet are connected to.
+    /// - If other machines can reach the server, connections are opened only to addresses on the internet.
     /// - With ``allowedHosts``, redirects to other hosts are not followed.
     public func guarding(_ upstream: HTTPUpstream.Configuration) -> HTTPUpstream.Configuration {
         guard origin == nil else { return upstream }
@@ -60,17 +61,17 @@ extension ProxyConfiguration {
         let patterns = allowedHosts.compactMap { HostPattern($0) }
         guard !patterns.isEmpty else { return upstream }
         upstream.allowsRedirect = { url in
-            // No request can be sent to an invalid URL.
+            // Requests cannot be sent to an invalid URL.
             guard let target = try? OriginURL(url) else { return false }
             return patterns.contains { $0.matches(target.host, port: target.effectivePort) }
         }
         return upstream
     }
 
-    /// Sets the options of a cache that a server with this configuration needs.
+    /// Sets the options of a cache that a server with this configuration requires.
     ///
-    /// Error responses of origins are forwarded at once. With an ``origin``, clients follow redirects themselves, and
-    /// responses of every status are stored if HTTP allows it.
+    /// Error responses of origins are forwarded immediately. With an ``origin``, clients follow redirects themselves,
+    /// and responses with any status are stored if HTTP allows it.
     ///
     /// ```swift
     /// var settings = MediaCache.Configuration()
@@ -82,13 +83,13 @@ extension ProxyConfiguration {
         cache.handsOnErrors = true
     }
 
-    /// Whether every client on the network could use the server.
+    /// Whether any client on the network could use the server.
     private var serverIsOpen: Bool { token == nil && !allowsAnyone && !isForThisMachine }
 
     /// Whether only this machine can reach the server.
     var isForThisMachine: Bool { host == "localhost" || IPAddress(host: host)?.isLoopback ?? false }
 
-    /// Whether clients can bypass the cache.
+    /// Whether clients can bypass the cache with `Cache-Control`.
     var followsRequestDirectives: Bool { honoursRequestDirectives ?? (origin != nil) }
 
     private func check(_ isPossible: Bool, _ reason: String) throws(ProxyError) {

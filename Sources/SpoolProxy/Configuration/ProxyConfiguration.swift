@@ -8,50 +8,51 @@ public struct ProxyConfiguration: Sendable {
     /// The IP address to listen on, or `localhost`. The default is 127.0.0.1. An address that other machines can reach
     /// needs a ``token``.
     public var host = "127.0.0.1"
-    /// The port. The default is 8787; 0 chooses a free port.
+    /// The port. The default is 8787. With 0, the system selects a free port.
     public var port = 8787
     /// The origin whose paths the server serves (reverse mode).
     ///
-    /// The default is `nil`: each address names its own origin, as in `/https/example.com/path`.
+    /// The default is `nil`: each path includes its own origin, as in `/https/example.com/path`.
     public var origin: URL?
-    /// The fields that replace the client's fields in each request to ``origin``.
+    /// The fields that replace the client's fields in all requests to ``origin``.
     package var originFields: HTTPFields = [:]
-    /// The secret that each request must contain, as the first part of its path (`/~TOKEN/…`) or as
+    /// The secret that each request must include, as the first part of its path (`/~TOKEN/…`) or as
     /// `Authorization: Bearer`. The default is `nil`.
     public var token: String?
-    /// Whether a server with an ``origin`` that other machines can reach needs no ``token``, as behind a load balancer.
+    /// Whether a server with an ``origin`` needs no ``token`` even if other machines can reach it, for example behind a
+    /// load balancer.
     ///
-    /// The operator's pages are then available only at the ``admin`` address. The default is `false`.
+    /// The status page is then available only at the ``admin`` address. The default is `false`.
     public var allowsAnyone = false
     /// The accepted host names of the server, in addition to `localhost` and IP addresses.
     ///
-    /// Requests for other hosts are rejected, so that no page can reach the server by a name of its own. The default is
-    /// empty.
+    /// Requests for other hosts are rejected, so that no page can reach the server with its own host name. The default
+    /// is empty.
     public var serverNames: [String] = []
-    /// The allowed origins: `example.com`, `*.example.com`, `example.com:8080`.
+    /// The allowed origins, such as `example.com`, `*.example.com` or `example.com:8080`.
     ///
-    /// The default is empty. Then every origin on the internet is allowed, and clients on this machine may request
-    /// every origin.
+    /// The default is empty. All origins on the internet are then allowed, and clients on this machine may request any
+    /// origin.
     public var allowedHosts: [String] = []
-    /// The origins of pages that may read responses, as `https://player.example`, for `Access-Control-Allow-Origin`. The
-    /// default is empty.
+    /// The origins of web pages that may read responses, such as `https://player.example`, for
+    /// `Access-Control-Allow-Origin`. The default is empty.
     public var corsOrigins: [String] = []
-    /// A separate address for the metrics and pages of the operator. The default is `nil`.
+    /// A separate address for the operator's metrics and status page. The default is `nil`.
     public var admin: (host: String, port: Int)?
-    /// The name of the server in `Cache-Status`, which distinguishes nodes. The default is `nil`.
+    /// The name of the server in `Cache-Status`, to distinguish nodes. The default is `nil`.
     public var nodeName: String?
-    /// Whether the server follows the `Cache-Control` of requests, with which clients can bypass the cache.
+    /// Whether the server respects the `Cache-Control` of requests, with which clients can bypass the cache.
     ///
-    /// The default, `nil`, follows it only with an ``origin``.
+    /// The default, `nil`, respects it only with an ``origin``.
     public var honoursRequestDirectives: Bool?
-    /// A file to which the server writes a line of JSON for each request, without its query. The default is `nil`.
+    /// A file to which the server writes a line of JSON for each request, without queries. The default is `nil`.
     public var accessLog: URL?
     /// The limits for clients.
     public var limits = ProxyLimits()
     /// The number of threads that serve connections. The default, 0, uses one for each core.
     public var threads = 0
-    /// Whether the server starts to listen when the first URL is requested from it. The default is `false`. It can't be
-    /// combined with an ``admin`` address.
+    /// Whether the server starts to listen when the first URL is requested from it. The default is `false`. It cannot
+    /// be combined with an ``admin`` address.
     public var startsWhenAsked = false
     /// Whether a response waits for an unavailable origin as long as its client waits, instead of failing.
     ///
@@ -60,41 +61,44 @@ public struct ProxyConfiguration: Sendable {
     /// The maximum peak bit rate of listed HLS variants, in bits per second. The default, `nil`, lists all variants.
     ///
     /// If all variants exceed it, the one with the lowest bit rate is listed. A player measures the bandwidth to this
-    /// machine, not to the origin, and would otherwise choose variants that are too large.
+    /// machine, not to the origin. Without a limit, it might choose variants that the origin cannot deliver in time.
     public var maximumBitRate: Int64?
     /// Whether keys of encrypted HLS streams are stored like other files. The default is `true`.
     ///
-    /// Otherwise each playback requests them from their origin. Keys that an `HLSDownloader` has stored are used in both
-    /// cases.
+    /// Otherwise, each playback requests them from their origin. Keys that an `HLSDownloader` has stored are used in
+    /// both cases.
     public var keepsKeys = true
     /// A separate address on 127.0.0.1 for commands of the operator, with its secret. The default is `nil`.
     package var control: (secret: String, run: @Sendable ([String]) async -> CommandOutcome)?
-    /// The port of the server, which is known when it listens.
+    /// The port of the server, which is known once it listens.
     let ownPort = OwnPort()
     /// The logger of the server.
     public var logger = Logger(label: "spool.proxy")
 
-    /// The configuration of a server on this machine, for clients on this machine.
+    /// Creates the configuration of a server on this machine, for clients on this machine.
     public init() {}
 }
 
 /// The limits of a server for its clients, in bytes, time and connections.
 public struct ProxyLimits: Sendable, Hashable {
-    /// The maximum size of a request's head with its first line, in bytes. The default is 32 KiB.
+    /// The maximum size of a request's first line and headers, in bytes. The default is 32 KiB.
     ///
-    /// Longer heads are rejected with 431, or with 414 if the first line alone is too long.
+    /// Larger requests are rejected with 431, or with 414 if the first line alone is too long.
     public var headBytes = 32 << 10
-    /// The maximum time from the first to the last byte of a head. The default is 30 seconds. A slower request gets 408.
+    /// The maximum time from the first to the last byte of the headers. The default is 30 seconds. Slower requests get
+    /// 408.
     public var headTime = Duration.seconds(30)
-    /// The maximum time between two requests of a connection. The default is 75 seconds.
+    /// The maximum time between two requests on a connection. The default is 75 seconds.
     public var idleTime = Duration.seconds(75)
-    /// How long a client on another machine may neither receive response bytes nor send body bytes before its
-    /// connection is closed. The time in which it waits for the origin does not count. A client on this machine, such
-    /// as a paused player, may pause for any time.
+    /// The maximum time in which a client on another machine may neither receive response bytes nor send body bytes.
+    /// After it, the connection is closed. The default is 60 seconds.
+    ///
+    /// Time in which the client waits for the origin is not counted. A client on this machine, such as a paused player,
+    /// may pause for any time.
     public var stallTime = Duration.seconds(60)
     /// The maximum time until a response starts. The default is 2 seconds.
     ///
-    /// If the response is later, the client receives 504, or 503 if the origin is known to hold the response.
+    /// If it starts later, the client receives 504, or 503 if the origin is known to delay the response deliberately.
     public var responseTime = Duration.seconds(2)
     /// The maximum number of connections. The default is 20,000. Further connections get 503.
     public var connections = 20_000
@@ -102,26 +106,26 @@ public struct ProxyLimits: Sendable, Hashable {
     /// 503.
     public var connectionsPerClient = 256
 
-    /// The default limits.
+    /// Creates the default limits.
     public init() {}
 }
 
-/// The reason why a server could not start.
+/// An error that states why a server could not start.
 public struct ProxyError: Error, Sendable, CustomStringConvertible {
-    /// The kind of a failure.
+    /// The kind of failure.
     public struct Code: Sendable, Hashable {
         private enum Value: Sendable, Hashable { case configuration, address }
         private let value: Value
 
-        /// The configuration contradicts itself, or the address requires other settings.
+        /// The configuration is inconsistent, or the address requires other settings.
         public static var configuration: Code { Code(value: .configuration) }
-        /// The server can't listen on the address.
+        /// The server cannot listen on the address.
         public static var address: Code { Code(value: .address) }
     }
 
-    /// The kind of the failure.
+    /// The kind of failure.
     public let code: Code
-    /// A sentence that names the address or the value, and the cause.
+    /// A sentence with the address or the value, and the cause.
     public let description: String
     /// The error that caused the failure, or `nil` if there is none.
     public let underlying: (any Error)?
@@ -135,7 +139,7 @@ public struct ProxyError: Error, Sendable, CustomStringConvertible {
 
 /// A command line that a server runs for another process.
 package struct CommandCall: Codable, Sendable {
-    /// The words after the command's name.
+    /// The arguments after the command's name.
     package var arguments: [String]
 
     /// Creates a command line.

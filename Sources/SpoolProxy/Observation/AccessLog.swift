@@ -4,10 +4,10 @@ import Foundation
 
 /// A file with one line of JSON for each request.
 ///
-/// The lines are written on a separate queue, so that no client waits for the disk. They contain neither queries nor tokens,
-/// which may be secrets.
+/// The lines are written on a separate queue, so that no client waits for the disk. They do not contain queries or
+/// tokens, which may be secrets.
 final class AccessLog: Sendable {
-    /// One request and how it ended.
+    /// A request and its outcome.
     struct Entry: Sendable {
         var client: String
         var method: String
@@ -45,9 +45,9 @@ final class AccessLog: Sendable {
     private let file: FileHandle
     private let now: @Sendable () -> Date
 
-    /// Opens the file to append lines, or creates it for its owner only.
+    /// Opens the file to append lines. If it does not exist, creates it with access only for its owner.
     ///
-    /// - Throws: ``ProxyError`` with code `configuration` if it can't be opened.
+    /// - Throws: ``ProxyError`` with code `configuration` if the file cannot be opened.
     init(_ url: URL, now: @escaping @Sendable () -> Date = { Date() }) throws(ProxyError) {
         self.now = now
         let descriptor = open(url.path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)

@@ -1,14 +1,16 @@
 #if Proxy
 import Synchronization
 
-/// The request counts of one server, for its status and for `/.spool/metrics`.
+/// The request counts of one server, for its status page and for `/.spool/metrics`.
 ///
-/// It does not depend on the cache. It is safe to use from any thread; the lock is held only for a few additions.
+/// It does not depend on the cache. It may be used from any thread, because the lock is held only for a few additions.
 final class ProxyMetrics: Sendable {
-    /// The result of a request. The raw values are labels of `spool_requests_total`.
+    /// The result of a request. Its raw values are labels of `spool_requests_total`.
     enum Result: String, CaseIterable, Sendable {
         case hit, miss, partial, stale, other, failed
 
+        /// Creates the result of a response.
+        ///
         /// - Parameter outcome: The action of the cache, or `nil` if the response is not from the cache.
         init(status: Int, _ outcome: CacheStatus.Outcome?) {
             guard status < 400 || status == 416 else {
@@ -27,7 +29,7 @@ final class ProxyMetrics: Sendable {
         }
     }
 
-    /// All counts at one moment.
+    /// All counts at one time.
     struct Counts: Sendable {
         /// The upper bounds of the buckets of response times, in seconds.
         static let durationBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600]

@@ -1,13 +1,13 @@
 #if Proxy
 import NIOCore
 
-/// A reader that removes the body of one request from a connection's bytes (RFC 9112 §6, §7.1).
+/// A reader that takes the body of one request from the bytes of a connection (RFC 9112 §6, §7.1).
 ///
-/// It is pure. It ignores chunk extensions and trailers. Chunks must follow the grammar strictly, so that every other
-/// parser finds the same end of the body.
+/// It performs no I/O. It ignores chunk extensions and trailers. Chunks must strictly follow the grammar, so that all
+/// other parsers find the same end of the body.
 struct RequestBodyReader {
     private enum State {
-        /// The bytes of a body of known length, or of the current chunk.
+        /// The remaining bytes of a body with known length, or of the current chunk.
         case bytes(left: Int64)
         case chunkSize
         case afterChunk
@@ -25,7 +25,7 @@ struct RequestBodyReader {
 
     private var state: State
     private let isChunked: Bool
-    /// The number of ignored bytes of trailers.
+    /// The number of trailer bytes that were ignored.
     private var trailerBytes = 0
     private static let lineLimit = 4096
 
@@ -37,7 +37,7 @@ struct RequestBodyReader {
         }
     }
 
-    /// The next piece.
+    /// Returns the next piece.
     ///
     /// - Throws: `RequestFailure` with status 400 if the chunks are malformed.
     mutating func next(in buffer: inout ByteBuffer) throws(RequestFailure) -> Piece {

@@ -3,7 +3,7 @@ import NIOCore
 import Spool
 import Synchronization
 
-/// The body of one request that is forwarded to an origin, at the speed at which the origin receives it.
+/// The body of a request that is forwarded to an origin, at the rate at which the origin receives it.
 final class RequestBodyStream: Sendable {
     /// The error of a body that ended early.
     struct Interrupted: Error {}
@@ -20,6 +20,8 @@ final class RequestBodyStream: Sendable {
     private let askForMore: @Sendable () -> Void
     private static let limit = 256 << 10
 
+    /// Creates a stream.
+    ///
     /// - Parameter askForMore: Called from any thread when the stream accepts more bytes.
     init(askForMore: @escaping @Sendable () -> Void) { self.askForMore = askForMore }
 
@@ -49,7 +51,7 @@ final class RequestBodyStream: Sendable {
     /// Ends the body with an error, because the client or the reader stopped.
     func fail() {
         let waiter = state.withLock { state in
-            // A reader must not take discarded pieces for the end.
+            // A reader must not interpret discarded pieces as the end.
             if !state.isEnded || !state.pieces.isEmpty { state.isFailed = true }
             state.pieces = []
             state.bytes = 0
@@ -58,7 +60,7 @@ final class RequestBodyStream: Sendable {
         waiter?.resume(throwing: Interrupted())
     }
 
-    /// The bytes, for the task that forwards them.
+    /// The bytes of the body, for the task that forwards them.
     var body: Body { Body(stream: self) }
 
     /// The pieces of a body, for one task.

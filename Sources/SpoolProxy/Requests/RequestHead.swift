@@ -13,7 +13,7 @@ struct RequestHead: Sendable, Hashable {
         /// Any other method, as it was sent.
         case other(String)
 
-        /// The method as it is in a request line.
+        /// The method, as in a request line.
         var name: String {
             switch self {
             case .get: "GET"
@@ -23,7 +23,7 @@ struct RequestHead: Sendable, Hashable {
             }
         }
 
-        /// Whether the method changes nothing at the origin (RFC 9110 §9.2.1).
+        /// Whether the method has no effects at the origin (RFC 9110 §9.2.1).
         var isSafe: Bool {
             switch self {
             case .get, .head, .options: true
@@ -32,7 +32,7 @@ struct RequestHead: Sendable, Hashable {
         }
     }
 
-    /// The length of the body, as the head states it (RFC 9112 §6.3).
+    /// The framing of the body, as the headers state it (RFC 9112 §6.3).
     enum Body: Sendable, Hashable {
         case none
         case length(Int64)
@@ -42,22 +42,22 @@ struct RequestHead: Sendable, Hashable {
     var method: Method
     /// The path and the query, or `*` for the server as a whole.
     var target: String
-    /// The second digit of the version. The first is always 1.
+    /// The second digit of the version. The first digit is always 1.
     var minorVersion: Int
     var fields: RequestFields
     var body: Body
-    /// Whether the client keeps the connection for another request (RFC 9112 §9.3).
+    /// Whether the client keeps the connection open for another request (RFC 9112 §9.3).
     var keepsAlive: Bool
     /// The host and the port that the client requests, from an absolute target or from `Host`.
     ///
-    /// It is `nil` for a client of HTTP/1.0 that names none.
+    /// It is `nil` if an HTTP/1.0 client does not send it.
     var host: String?
 }
 
-/// The field lines of one request's head.
+/// The field lines in the head of one request.
 ///
 /// They stay in the received bytes and become strings only when they are used. A player's request has about ten fields,
-/// of which only `Range` matters.
+/// of which only `Range` is usually needed.
 struct RequestFields: Sendable, Hashable {
     /// The positions of one line's parts in the bytes of the head.
     struct Line: Sendable, Hashable {
@@ -68,29 +68,30 @@ struct RequestFields: Sendable, Hashable {
     private let bytes: [UInt8]
     private(set) var lines: [Line]
 
-    /// Fields whose lines are in `bytes`. The names are tokens, and the values neither start nor end with spaces.
+    /// Creates the fields of the lines in `bytes`. The names are tokens, and the values neither start nor end with
+    /// spaces.
     init(bytes: [UInt8], lines: [Line]) {
         self.bytes = bytes
         self.lines = lines
     }
 
-    /// The first value of a field whose name is given in lower case.
+    /// The first value of a field, or `nil` if there is none. The name is in lower case.
     subscript(name: StaticString) -> String? {
         for line in lines where isNamed(line, name) { return text(line.value) }
         return nil
     }
 
-    /// The values of all lines of a field, in order. The name is in lower case.
+    /// Returns the values of all lines of a field, in order. The name is in lower case.
     func values(_ name: StaticString) -> [String] {
         lines.filter { isNamed($0, name) }.map { text($0.value) }
     }
 
-    /// The number of lines of a field. The name is in lower case.
+    /// Returns the number of lines of a field. The name is in lower case.
     func count(_ name: StaticString) -> Int {
         lines.reduce(0) { $0 + (isNamed($1, name) ? 1 : 0) }
     }
 
-    /// Whether no line has one of these names, which are in lower case.
+    /// Returns whether no line has one of these names, which are in lower case.
     func has(noneOf names: [StaticString]) -> Bool {
         for line in lines {
             let count = line.name.count
@@ -99,7 +100,7 @@ struct RequestFields: Sendable, Hashable {
         return true
     }
 
-    /// All fields, to be forwarded or evaluated.
+    /// All fields, for forwarding or evaluation.
     var all: HTTPFields {
         var fields = HTTPFields()
         for line in lines {
@@ -125,17 +126,17 @@ struct RequestFields: Sendable, Hashable {
     }
 }
 
-/// The reason why a request fails: a status for the response, and a sentence for its reader.
+/// An error that states why a request fails, with the status of the response and a sentence for the client.
 ///
-/// The sentence repeats only those parts of the request that its sender may read.
+/// The sentence contains only those parts of the request that the client may see.
 struct RequestFailure: Error, Sendable, Hashable {
     /// The status code of the response.
     var status: Int
-    /// The cause, as a sentence in lower case without a period.
+    /// The cause, as a sentence that starts in lower case and has no period.
     var reason: String
     /// The allowed methods, for the `Allow` field (RFC 9110 §10.2.1).
     var allowed: String?
-    /// The number of seconds after which the client may try again, for the `Retry-After` field.
+    /// The number of seconds after which the client may retry, for the `Retry-After` field.
     var retryAfter: Int?
 
     init(_ status: Int, _ reason: String, allowed: String? = nil, retryAfter: Int? = nil) {

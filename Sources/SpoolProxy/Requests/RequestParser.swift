@@ -2,25 +2,28 @@
 import ByteRanges
 import NIOCore
 
-/// A parser of the request heads in a connection's bytes, by the grammar of RFC 9112.
+/// A parser of the request heads in the bytes of a connection, by the grammar of RFC 9112.
 ///
-/// It rejects every head that two parsers could understand differently:
-/// - a bare CR or LF, a NUL byte, a folded line, or a space before a colon;
-/// - several `Content-Length` fields, or one together with `Transfer-Encoding`;
-/// - several `Host` fields.
+/// It rejects all heads that two parsers could interpret differently:
+/// - a bare CR or LF, a NUL byte, a folded line, or a space before a colon
+/// - several `Content-Length` fields, or one together with `Transfer-Encoding`
+/// - several `Host` fields
 ///
-/// It is pure. After a failure, the connection can't be used, because the start of the next request is unknown.
+/// It performs no I/O. After a failure, the connection cannot be used, because the start of the next request is
+/// unknown.
 struct RequestParser {
     private let limit: Int
-    /// The number of bytes of the next head that were searched for its end.
+    /// The number of bytes of the next head that were already searched for its end.
     private var searched = 0
 
+    /// Creates a parser.
+    ///
     /// - Parameter limit: The maximum size of a head, in bytes.
     init(limit: Int) { self.limit = limit }
 
-    /// Removes the next head from `buffer`. The result is `nil` until the head is complete.
+    /// Removes the next head from `buffer`, and returns it. The result is `nil` until the head is complete.
     ///
-    /// - Throws: `RequestFailure`: 400, 414, 431, 501 or 505.
+    /// - Throws: `RequestFailure` with status 400, 413, 414, 431, 501 or 505.
     mutating func next(in buffer: inout ByteBuffer) throws(RequestFailure) -> RequestHead? {
         skipEmptyLines(in: &buffer)
         // This may be the first half of an empty line.
@@ -43,9 +46,9 @@ struct RequestParser {
         }
     }
 
-    /// The number of bytes up to the end of the empty line, or `nil` if that was not received.
+    /// Returns the number of bytes up to the end of the empty line, or `nil` if that was not received yet.
     ///
-    /// A line feed without a carriage return ends the search as well, because the head is rejected there.
+    /// A line feed without a carriage return also ends the search, because the head is rejected there.
     private mutating func endOfHead(in buffer: ByteBuffer) -> Int? {
         let (end, seen) = buffer.withUnsafeReadableBytes { bytes -> (Int?, Int) in
             var index = searched
@@ -94,7 +97,7 @@ struct RequestParser {
         RequestFailure(400, "the request can't be read: \(reason)")
     }
 
-    /// The lines of a head, each of which ends with CR LF and contains neither.
+    /// A reader of the lines of a head. Each line ends with CR LF and contains neither.
     private struct LineReader {
         private let bytes: [UInt8]
         private var index = 0
@@ -209,7 +212,7 @@ struct RequestParser {
         return RequestFields.Line(name: name, value: lower..<upper)
     }
 
-    /// Whether a byte may be part of a token (RFC 9110 §5.6.2).
+    /// Returns whether a byte may be part of a token (RFC 9110 §5.6.2).
     static func isTokenByte(_ byte: UInt8) -> Bool {
         guard byte < 0x80 else { return false }
         return byte < 0x40 ? lowTokens & (1 << UInt64(byte)) != 0 : highTokens & (1 << UInt64(byte - 0x40)) != 0
@@ -244,7 +247,7 @@ struct RequestParser {
         return absolute ?? hosts.first
     }
 
-    /// The length of the body (RFC 9112 §6.3). Heads from which it would have to be guessed (§6.1) are rejected.
+    /// Returns the framing of the body (RFC 9112 §6.3). Heads with an ambiguous framing are rejected (§6.1).
     private static func body(_ fields: RequestFields, _ minor: Int) throws(RequestFailure) -> RequestHead.Body {
         let codings = fields.values("transfer-encoding")
         let lengths = fields.values("content-length")
@@ -257,7 +260,7 @@ struct RequestParser {
             return .chunked
         }
         guard let text = lengths.first else { return .none }
-        // Stricter than the length of a response. Two servers that read one length differently could be made to see
+        // This is stricter than for the length of a response. If two servers read a length differently, they may see
         // different requests in one connection (RFC 9112 §11.2).
         guard lengths.count == 1, !text.isEmpty, text.utf8.count <= 18,
             text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }),
@@ -269,7 +272,7 @@ struct RequestParser {
         return length == 0 ? .none : .length(length)
     }
 
-    /// Whether the client keeps the connection (RFC 9112 §9.3).
+    /// Returns whether the client keeps the connection open (RFC 9112 §9.3).
     private static func keepsAlive(_ fields: RequestFields, _ minor: Int) -> Bool {
         var keepsAlive = minor >= 1
         for value in fields.values("connection") {

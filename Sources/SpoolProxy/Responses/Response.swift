@@ -5,17 +5,17 @@ import NIOCore
 import Spool
 import SpoolStorage
 
-/// One response that is ready to be sent: its head, and the source of its body.
+/// A response that is ready to be sent: its head, and the source of its body.
 ///
-/// The facts that the log and the counts need are typed values. They are never read back from the printed fields.
+/// The values that the log and the counts need are typed. They are never parsed from the encoded fields.
 struct Response: Sendable {
     /// The source of a body.
     enum Body: Sendable {
         case none
         case bytes(ByteBuffer)
-        /// The bytes of a reader: exactly `count`, or all of them if the length is unknown.
+        /// The bytes of a reader. There are exactly `count` bytes, or all of them if the length is unknown.
         case media(MediaReader, count: Int64?)
-        /// Text and ranges of a resource in turn, as `multipart/byteranges`.
+        /// Alternating text and ranges of a resource, as `multipart/byteranges`.
         case parts([Part], count: Int64)
         /// The body of an origin's response, which is not cached.
         case upstream(UpstreamBody, count: Int64?)
@@ -42,17 +42,17 @@ struct Response: Sendable {
     var body: Body
     /// The action of the cache, or `nil` if the response is not from the cache.
     private(set) var cacheOutcome: CacheStatus.Outcome?
-    /// The part of the resource that a response with status 206 contains, or `nil` if it has several parts.
+    /// The part of the resource in a response with status 206, or `nil` if there are several parts.
     var contentRange: ContentRange?
-    /// The length of the body that the same request with `GET` would receive, in bytes.
+    /// The length in bytes of the body that the same request with `GET` would receive.
     ///
-    /// For responses to `HEAD`. The default, `nil`, means the length of ``body``, if it has one.
+    /// It is for responses to `HEAD`. The default, `nil`, means the length of ``body``, if it has one.
     var lengthForHead: Int64?
-    /// Whether the bytes are stored. The head then waits for the first of them.
+    /// Whether the bytes are stored. In this case, the head waits for the first byte.
     var isStored = false
-    /// The resource of the response and its stored head, if the next request may be for another part of it.
+    /// The resource of the response and its stored head, if the next request may be for another part of the resource.
     var origin: (media: MediaResource, response: StoredResponse)?
-    /// Whether the connection ends after the response, even if the client wants to keep it.
+    /// Whether the connection ends after the response, even if the client wants to keep it open.
     var closes = false
     /// Whether the response is one of the server's own pages.
     var isOwn = false
@@ -62,7 +62,7 @@ struct Response: Sendable {
         self.body = body
     }
 
-    /// A response that reports in one sentence why the request failed.
+    /// Creates a response that states in one sentence why the request failed.
     init(_ failure: RequestFailure) {
         var fields: HTTPFields = [.contentType: "text/plain; charset=utf-8", .cacheControl: "no-store"]
         if let allowed = failure.allowed { fields[.allow] = allowed }
@@ -73,13 +73,14 @@ struct Response: Sendable {
             .bytes(ByteBuffer(string: "spool: " + failure.reason + "\n")))
     }
 
-    /// Records the action of the cache, also in the `Cache-Status` field.
+    /// Records the action of the cache, including in the `Cache-Status` field.
     mutating func note(_ outcome: CacheStatus.Outcome, by node: String?) {
         cacheOutcome = outcome
         head.fields[.cacheStatus] = CacheStatus(outcome: outcome, node: node).text
     }
 
-    /// The offset in the resource at which the body starts, and the resource's length, or `nil` if they are unknown.
+    /// Returns the offset in the resource at which the body starts, and the resource's length, or `nil` if they are
+    /// unknown.
     func place(for request: RequestHead) -> (offset: Int64, length: Int64?)? {
         switch head.status {
         case 200: (0, request.method == .head ? declaredLengthForHead : body.count)
@@ -94,7 +95,7 @@ struct Response: Sendable {
 }
 
 extension Response {
-    /// How a client recognizes the end of the body (RFC 9112 §6).
+    /// The way in which a client recognizes the end of the body (RFC 9112 §6).
     enum Framing: Sendable, Hashable {
         /// There is no body.
         case none
@@ -102,15 +103,15 @@ extension Response {
         case length(Int64)
         /// The body ends with the last chunk.
         case chunked
-        /// The body ends with the connection, for clients that support no chunks.
+        /// The body ends with the connection, for clients that do not support chunks.
         case close
     }
 
-    /// The head to send, the framing of the body, and whether the connection stays open.
+    /// Returns the head to send, the framing of the body, and whether the connection stays open.
     ///
     /// - Parameters:
     ///   - request: The request to which this is the response.
-    ///   - keepsAlive: Whether the server would keep the connection.
+    ///   - keepsAlive: Whether the server would keep the connection open.
     ///   - date: The current time, in the format of the `Date` field.
     func framed(for request: RequestHead, keepsAlive: Bool, date: String) -> (head: ResponseHead, Framing, keeps: Bool)
     {
@@ -150,11 +151,11 @@ extension Response {
     }
 }
 
-/// How the sending of a response ended.
+/// The outcome of sending a response.
 enum SendOutcome: Sendable, Hashable {
     /// All bytes were sent.
     case complete
-    /// The body ended early or the client closed the connection, which can't be used again.
+    /// The body ended early, or the client closed the connection. The connection cannot be used again.
     case cut(String)
 }
 #endif

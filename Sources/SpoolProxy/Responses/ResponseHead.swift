@@ -5,7 +5,7 @@ import HTTPTypes
 import NIOCore
 import Synchronization
 
-/// The status and the fields of one response.
+/// The status and the fields of a response.
 struct ResponseHead: Sendable, Hashable {
     var status: Int
     var fields: HTTPFields
@@ -15,7 +15,7 @@ struct ResponseHead: Sendable, Hashable {
         self.fields = fields
     }
 
-    /// Writes the status line, the fields and the empty line, as they are sent.
+    /// Writes the status line, the fields and the empty line in the format in which they are sent.
     ///
     /// Values contain neither CR, LF nor NUL, because `HTTPField` replaces them.
     func encode(into buffer: inout ByteBuffer) {
@@ -59,7 +59,7 @@ extension HTTPField.Name {
     static let contentSecurityPolicy = HTTPField.Name("Content-Security-Policy")!  // The text is a token.
 }
 
-/// The current time and its text for the `Date` field, which is formatted once a second.
+/// The current time and its text for the `Date` field, which is formatted at most once a second.
 final class DateText: Sendable {
     private let last = Mutex<(second: Int64, text: String)>((0, ""))
     private let now: @Sendable () -> Date

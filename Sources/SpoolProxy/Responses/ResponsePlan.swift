@@ -5,7 +5,7 @@ import Spool
 
 /// The head and the bytes of a version that a client receives.
 ///
-/// It is a pure function of the request and the version's head (RFC 9110 §13.2.2, §14).
+/// It depends only on the request and the version's head (RFC 9110 §13.2.2, §14).
 struct ResponsePlan: Sendable, Hashable {
     /// The bytes that are sent.
     enum Content: Sendable, Hashable {
@@ -14,7 +14,7 @@ struct ResponsePlan: Sendable, Hashable {
         case range(Range<Int64>)
         case multipart(MultipartByteRanges)
 
-        /// The bytes that one reader reads, or `nil` if no reader or several readers are needed.
+        /// The bytes for one reader, or `nil` if no reader or several readers are needed.
         var range: MediaRange? {
             switch self {
             case .whole: .all
@@ -29,6 +29,8 @@ struct ResponsePlan: Sendable, Hashable {
     /// The value of the `Content-Range` field, if the head has one.
     let contentRange: ContentRange?
 
+    /// Creates the plan of a response.
+    ///
     /// - Parameters:
     ///   - boundary: A random boundary between the parts, if there are several.
     ///   - now: The current time, in seconds since 1970.
@@ -37,7 +39,7 @@ struct ResponsePlan: Sendable, Hashable {
     ) {
         var fields = response.fields
         fields[.age] = String(response.age(at: now))
-        // Conditions and ranges apply to the resource. Responses with other statuses are sent unchanged.
+        // Conditions and ranges apply only to status 200. Responses with other statuses are sent unchanged.
         guard response.status == 200 else {
             self.init(ResponseHead(response.status, fields), .whole(length: response.length))
             return
@@ -90,7 +92,7 @@ struct ResponsePlan: Sendable, Hashable {
 }
 
 extension HTTPFields {
-    /// The fields of a 200 that a 304 or a 416 repeats (RFC 9110 §15.4.5), without those that describe a body.
+    /// The fields of a 200 that are repeated in a 304 or 416 (RFC 9110 §15.4.5), without those that describe a body.
     fileprivate var confirming: HTTPFields {
         var fields = self
         for name in [HTTPField.Name.contentType, .contentEncoding, .contentLanguage, .acceptRanges] {

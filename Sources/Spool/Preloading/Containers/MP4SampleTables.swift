@@ -1,22 +1,23 @@
-/// The tables of one MPEG-4 track that say where its samples lie (ISO/IEC 14496-12 §8.6.1, §8.7).
+/// The tables of one MPEG-4 track that contain the positions of its samples (ISO/IEC 14496-12 §8.6.1, §8.7).
 struct MP4SampleTables {
     let bytes: ContainerBytes
-    /// Units a second.
+    /// The number of time units in a second.
     let scale: Double
-    /// Units that are decoded before the first that is shown.
+    /// The number of time units that are decoded before the first visible sample.
     let skipped: Double
-    /// Where the bodies of `stsz`, `stts`, `stsc`, and `stco` or `co64` begin.
+    /// The offsets of the bodies of `stsz`, `stts`, `stsc`, and `stco` or `co64`.
     let sizes: Int64
     let times: Int64
     let chunks: Int64
     let offsets: Int64
-    /// Whether it is `co64`.
+    /// Whether the chunk offsets are in `co64`, which has 64-bit offsets.
     let isLarge: Bool
 
-    /// How many entries are looked at: enough for some seconds of anything.
+    /// The maximum number of entries to examine. It is enough for some seconds of any media.
     private static let mostSteps = 8192
 
-    /// Where the samples of the first seconds lie; whether these are all, or only as many as are worth looking for.
+    /// Returns the ranges of the samples of the first seconds, and whether these are all, or only those within the
+    /// limit.
     func samples(seconds: Double) throws(ContainerBytes.Stop) -> (ranges: [Range<Int64>], isComplete: Bool) {
         let sampleSize = try bytes.size(at: sizes.adding(4), bytes: 4)
         let sampleCount = try bytes.size(at: sizes.adding(8), bytes: 4)
@@ -52,7 +53,7 @@ struct MP4SampleTables {
         return (ranges, true)
     }
 
-    /// A table of runs: how long samples last, or how many a chunk has.
+    /// A table of runs: the durations of samples, or the number of samples in chunks.
     private struct Runs {
         let bytes: ContainerBytes
         let table: Int64
@@ -72,7 +73,7 @@ struct MP4SampleTables {
             try bytes.size(at: table.adding(8 + entry * entrySize + number * 4), bytes: 4)
         }
 
-        /// The next samples that last equally long: how many, at least one, and how long each.
+        /// Returns the next samples with equal durations: their number, at least one, and the duration of each.
         mutating func next(
             upTo most: Int64, until time: Double
         ) throws(ContainerBytes.Stop) -> (count: Int64, delta: Double) {
@@ -86,7 +87,7 @@ struct MP4SampleTables {
             return (taken, delta)
         }
 
-        /// How many samples a chunk has; chunks are asked for in order.
+        /// Returns the number of samples in a chunk. It must be called for chunks in order.
         mutating func samples(in chunk: Int64) throws(ContainerBytes.Stop) -> Int64 {
             let count = try count()
             guard count > 0 else { throw .malformed }

@@ -1,6 +1,6 @@
-/// A tag in front of audio, with the title and often a picture: ID3v2 (id3.org, “ID3 tag version 2.4.0”, §3.1).
+/// A tag before audio, with the title and often an image: ID3v2 (id3.org, “ID3 tag version 2.4.0”, §3.1).
 enum ID3Tag {
-    /// Where the audio begins, behind all such tags, which a player reads on its way; 0 if there are none.
+    /// Returns the offset of the audio after all such tags, or 0 if there are none. A player reads the tags first.
     static func end(in bytes: ContainerBytes, _ plan: inout StartPlan) throws(ContainerBytes.Stop) -> Int64 {
         var offset: Int64 = 0
         for _ in 0..<8 {
@@ -16,14 +16,16 @@ enum ID3Tag {
     }
 }
 
-/// What a player needs of MPEG audio (ISO/IEC 11172-3): the tags, the first frame, which may be the Xing or VBRI header
-/// that tells duration and size, and the first seconds.
+/// A parser that finds the bytes of MPEG audio that a player needs (ISO/IEC 11172-3).
+///
+/// These are the tags, the first frame, and the first seconds. The first frame may be the Xing or VBRI header, which
+/// states duration and size.
 struct MPEGAudioParser {
-    /// The head of a frame.
+    /// The header of a frame.
     struct Frame: Equatable {
-        /// Bytes of the frame, with its head.
+        /// The size of the frame with its header, in bytes.
         var size: Int64
-        /// Bits a second.
+        /// The bit rate, in bits per second.
         var bitRate: Double
         var sampleRate: Double
         var samples: Double
@@ -31,7 +33,7 @@ struct MPEGAudioParser {
         var isMono: Bool
         var layer: Int
 
-        /// The head that stands in these four bytes; nil if none does.
+        /// Parses the header in four bytes. The result is `nil` if they are not a header.
         init?(_ head: UInt64) {
             guard head >> 21 & 0x7FF == 0x7FF else { return nil }
             let version = Int(head >> 19 & 3)
@@ -58,12 +60,12 @@ struct MPEGAudioParser {
         ]
     }
 
-    /// How far behind a tag the first frame is looked for.
+    /// The maximum distance between a tag and the first frame.
     private static let searched: Int64 = 8 << 10
 
     let bytes: ContainerBytes
 
-    /// Adds what a player needs, from the end of the tags on.
+    /// Adds the bytes that a player needs, from the end of the tags on.
     func parse(from start: Int64, _ plan: inout StartPlan) throws(ContainerBytes.Stop) {
         let (offset, frame) = try firstFrame(from: start)
         plan.format = .mp3
@@ -75,11 +77,11 @@ struct MPEGAudioParser {
             if let size = size ?? length.map({ $0 - offset }) { plan.learn(size, take: duration) }
         }
         plan.needMedia(from: offset.adding(frame.size))
-        // Without a tag in front, players look for the old kind at the end.
+        // Without a tag at the start, players look for the old kind of tag at the end.
         if start == 0, let length { plan.need(max(0, length - 128)..<length) }
     }
 
-    /// The first head that another one follows where its frame ends.
+    /// Returns the first frame that is directly followed by another one, or that is the last one.
     private func firstFrame(from start: Int64) throws(ContainerBytes.Stop) -> (Int64, Frame) {
         var offset = start
         let end = start.adding(Self.searched)
@@ -98,7 +100,7 @@ struct MPEGAudioParser {
         throw .malformed
     }
 
-    /// What the Xing, Info or VBRI header in the first frame says: how many frames there are, and bytes.
+    /// Returns the values of the Xing, Info or VBRI header in the first frame: the number of frames, and of bytes.
     private func variableRate(
         at offset: Int64, _ frame: Frame
     ) throws(ContainerBytes.Stop) -> (frames: UInt64, bytes: Int64?)? {

@@ -1,32 +1,34 @@
-/// What a player needs of Matroska and WebM (RFC 9559): all in front of the first cluster, the first seconds, and what
-/// the seek head names behind: cues, tags, attachments.
+/// A parser that finds the bytes of Matroska and WebM that a player needs (RFC 9559).
+///
+/// These are all bytes before the first cluster, the first seconds, and later elements that the seek head lists, such
+/// as cues, tags and attachments.
 struct MatroskaParser {
-    /// An element (RFC 8794): its number, and where its body lies.
+    /// An element (RFC 8794): its identifier, and the position of its body.
     private struct Element {
         var id: UInt64
         var start: Int64
         var body: Int64
-        /// Nil if it ends where its parent does, or the next of its kind begins.
+        /// The size of the body, or `nil` if it ends with its parent, or before the next element of its kind.
         var size: Int64?
         var end: Int64 { size.map { body.adding($0) } ?? .max }
     }
 
-    /// More elements than stand in front of a cluster, or in a seek head.
+    /// The maximum number of elements before a cluster, or in a seek head.
     private static let mostElements = 128
-    /// Elements that are larger are none that a player waits for.
+    /// The maximum size of elements that a player needs first.
     private static let largestNeeded: Int64 = 32 << 20
 
     let bytes: ContainerBytes
 
-    /// What has been found on the way.
+    /// The elements that were found so far.
     private struct Found {
-        /// Offsets of elements that a seek head names, from the segment's body on.
+        /// The offsets of elements that a seek head lists, relative to the segment's body.
         var named: [Int64] = []
         var duration: Double?
         var cluster: Element?
     }
 
-    /// Adds what a player needs.
+    /// Adds the bytes that a player needs.
     func parse(_ plan: inout StartPlan) throws(ContainerBytes.Stop) {
         let head = try element(at: 0)
         let segment = try element(at: head.end)
@@ -49,14 +51,14 @@ struct MatroskaParser {
         if let length = bytes.length, let duration = found.duration {
             plan.learn(min(segment.end, length) - cluster.start, take: duration)
         }
-        // What is broadcast live tells no duration.
+        // Live streams do not state a duration.
         if plan.bytesPerSecond == nil, let size = cluster.size, size < 4 * StartPlan.headCount {
             plan.need(cluster.start..<cluster.end)
         }
         plan.needMedia(from: cluster.start)
     }
 
-    /// The elements that a seek head names, if they lie behind the first cluster.
+    /// Examines the elements that a seek head lists, if they follow the first cluster.
     private func lookBehind(
         _ cluster: Element, of segment: Element, _ found: inout Found, _ plan: inout StartPlan
     ) throws(ContainerBytes.Stop) {
@@ -104,7 +106,7 @@ struct MatroskaParser {
         }
     }
 
-    /// The duration in seconds.
+    /// Returns the duration in seconds.
     private func duration(in element: Element) throws(ContainerBytes.Stop) -> Double? {
         var scale = 1_000_000.0
         var duration: Double?
