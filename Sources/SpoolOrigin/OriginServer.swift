@@ -58,7 +58,7 @@ package final class OriginServer: Sendable {
         port = channel.localAddress?.port ?? 0
     }
 
-    // MARK: Life
+    // MARK: Starting and stopping
 
     /// Starts a server.
     ///

@@ -40,7 +40,7 @@ struct TrackValues: Sendable, Equatable {
 /// An asset's `load(.tracks)` and ``AVAsset/loadTracks(withMediaType:)`` return it. Its values are then known, so
 /// loading them neither waits nor fails. A value that the container does not provide is 0 or `nil`.
 ///
-/// `@unchecked`: the compiler can't check a class that may have subclasses. The stored properties never change, except
+/// `@unchecked`: the compiler cannot check a class that may have subclasses. The stored properties never change, except
 /// the weak reference, which is cleared atomically.
 open class AVAssetTrack: NSObject, AVAsynchronousKeyValueLoading, @unchecked Sendable {
     /// The asset, or `nil` after it was released.

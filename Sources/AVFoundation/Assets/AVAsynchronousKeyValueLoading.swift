@@ -3,7 +3,7 @@ import Synchronization
 
 /// A value of any type that an asset or a track has to load.
 ///
-/// `@unchecked`: the compiler can't check a class that may have subclasses. This class stores nothing, and its
+/// `@unchecked`: the compiler cannot check a class that may have subclasses. This class stores nothing, and its
 /// subclasses are in this module.
 open class AVPartialAsyncProperty<Root>: @unchecked Sendable {
     init() {}

@@ -76,7 +76,7 @@ final class ImageRequestQueue: Sendable {
         for request in ended { request.handler(.failure(error)) }
     }
 
-    // MARK: The work
+    // MARK: Work
 
     private func work() async {
         var reader: ImageReader?

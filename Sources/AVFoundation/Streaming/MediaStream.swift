@@ -125,7 +125,7 @@ final class MediaStream: Sendable {
         perform(steps)
     }
 
-    // MARK: The shell
+    // MARK: Actions
 
     private func wait(
         _ reader: StreamReader, for read: (inout any RequestPattern) -> (LoadingReadResult, [LoadingAction])

@@ -300,7 +300,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         }
     }
 
-    // MARK: Carrying out
+    // MARK: Actions
 
     /// Passes an input to a request's state machine, and performs its actions. It must be called on the queue.
     private func feed(

@@ -135,7 +135,7 @@ extension CachingPlayer {
         look()
     }
 
-    // MARK: Telling
+    // MARK: Observable state
 
     /// Records the error of an item before another item replaces it. The cache's error has more information than the
     /// error of a player without the cache.

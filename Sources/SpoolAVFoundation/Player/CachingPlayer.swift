@@ -128,7 +128,7 @@ public import Spool
         stored?.cancel()
     }
 
-    // MARK: What to play
+    // MARK: Loading media
 
     /// Replaces all entries with one source, and plays it from the start.
     public func play(_ source: MediaSource) {
@@ -145,7 +145,7 @@ public import Spool
         queue.append(contentsOf: sources)
     }
 
-    // MARK: Playing
+    // MARK: Playback
 
     /// Plays from the current time.
     ///

@@ -85,7 +85,7 @@ import Foundation
         Self.all = Self.all.filter { $0.value !== self }
     }
 
-    // MARK: What happens
+    // MARK: Observation
 
     private func listen(to player: AVPlayer) {
         let id = ObjectIdentifier(player)
@@ -173,7 +173,7 @@ import Foundation
             isAtEnd: duration.isNumeric && time.isNumeric && time.seconds >= duration.seconds - 0.5)
     }
 
-    // MARK: What is done
+    // MARK: Actions
 
     private func perform(_ actions: [StateMachine.Action]) {
         guard let player else { return }

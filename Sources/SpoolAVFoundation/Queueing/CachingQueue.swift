@@ -143,7 +143,7 @@ public import Spool
     /// Moves an entry to an index in the list, counted without the entry. Playback continues.
     public func move(_ id: Entry.ID, to index: Int) { change { $0.move(id.number, to: index) } }
 
-    // MARK: Moving about
+    // MARK: Navigation
 
     /// Plays an entry from its start instead of the current one. It is ignored if the entry is not in the list. The
     /// rate stays unchanged.

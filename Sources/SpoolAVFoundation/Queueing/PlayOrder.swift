@@ -21,7 +21,7 @@ struct PlayOrder: Hashable, Sendable {
     var repetition = Repeat.off
     private(set) var isShuffled = false
 
-    // MARK: Where it stands
+    // MARK: Position
 
     /// The entry that plays after the end of the current one, or `nil` if there is none.
     var following: ID? { repetition == .one ? current : neighbour(1) }

@@ -228,7 +228,7 @@ struct RequestParser {
         return (low, high)
     }()
 
-    // MARK: - The meaning of the fields
+    // MARK: - Interpretation of the fields
 
     private static func head(_ line: RequestLine, _ fields: RequestFields) throws(RequestFailure) -> RequestHead {
         RequestHead(

@@ -8,7 +8,8 @@ public import Spool
 /// single file may describe the segments.
 ///
 /// ```swift
-/// try await DASHDownloader(MediaSource(url: manifest), in: cache).run { progress in bar.progress = progress.fractionCompleted }
+/// let download = DASHDownloader(MediaSource(url: manifest), in: cache)
+/// try await download.run { progress in bar.progress = progress.fractionCompleted }
 /// ```
 public struct DASHDownloader: Sendable {
     private let download: StreamDownload

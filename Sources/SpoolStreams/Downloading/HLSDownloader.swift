@@ -9,7 +9,8 @@ public import Spool
 /// Playback has priority over downloads.
 ///
 /// ```swift
-/// let download = HLSDownloader(MediaSource(url: playlist), in: cache, variant: .resolution(atMost: .init(width: 1280, height: 720)))
+/// let limit = HLSResolution(width: 1280, height: 720)
+/// let download = HLSDownloader(MediaSource(url: playlist), in: cache, variant: .resolution(atMost: limit))
 /// try await download.run { progress in bar.progress = progress.fractionCompleted }
 /// ```
 ///
