@@ -8,7 +8,7 @@ private func control(_ values: String...) -> CacheControl {
 }
 
 @Suite struct CacheControlTests {
-    @Test("A20: directives are read in any case, over several fields, quoted or not (9111 §5.2)")
+    @Test("A20: directives are parsed in any case, over several fields, quoted or not (9111 §5.2)")
     func directives() {
         let read = control("No-Store, max-age=60", "private=\"a, no-cache\", S-MAXAGE=\"7\" , immutable,,x=y")
         var expected = CacheControl()
@@ -34,7 +34,7 @@ private func control(_ values: String...) -> CacheControl {
     }
 
     @Test(
-        "A malformed number counts as 0, and a huge one as the limit; the first occurrence of a directive counts",
+        "A malformed number counts as 0, a huge one as the limit; the first occurrence of a directive wins",
         arguments: [
             ("max-age=x", 0), ("max-age", 0), ("max-age=-1", 0), ("max-age=\"\"", 0), ("max-age=\"", 0),
             ("max-age=99999999999999999999", NumberLimits.seconds), ("max-age=9, max-age=5, max-age=17", 9),
@@ -44,13 +44,15 @@ private func control(_ values: String...) -> CacheControl {
         #expect(control(text).maxAge == expected)
     }
 
-    @Test("A blank beside the = makes a directive none (9111 §5.2)", arguments: ["max-age =5", "max-age= 5"])
+    @Test(
+        "A directive with a space next to its equals sign is ignored (9111 §5.2)",
+        arguments: ["max-age =5", "max-age= 5"])
     func blanks(text: String) {
         #expect(control(text).maxAge ?? 0 == 0)
     }
 
     @Test(
-        "must-understand keeps what no-store forbids where the status is understood, and nothing else (9111 §5.2.2.3)")
+        "must-understand overrides no-store if the status is understood; otherwise it forbids storing (9111 §5.2.2.3)")
     func mustUnderstand() {
         func keeps(_ text: String, _ status: Int) -> Bool {
             control(text).allowsStoring(shared: true, hasAuthorization: false, status: status)
@@ -63,9 +65,9 @@ private func control(_ values: String...) -> CacheControl {
     }
 
     @Test(
-        "CDN-Cache-Control, if it can be read, is all that counts (9213 §2)",
+        "A valid CDN-Cache-Control replaces Cache-Control and Expires (9213 §2)",
         arguments: [
-            // The field, and for how many seconds the response is fresh and whether it may be kept; nil: it is ignored.
+            // The field, the seconds of freshness, and whether storing is allowed; `nil` if the field is ignored.
             ("max-age=100", 100, true), ("MaX-aGe=100", 100, true), ("foobar, max-age=100", 100, true),
             ("max-age=1, max-age=100", 100, true), ("max-age=100;x=1", 100, true), ("no-store", 0, false),
             ("private", 0, false), ("foo", 0, true), ("max-age=\"100\"", 0, true), ("private=?0, max-age=7", 7, true),
@@ -85,7 +87,7 @@ private func control(_ values: String...) -> CacheControl {
     }
 
     @Test(
-        "A20: which responses may be kept, alone and shared, with and without Authorization (9111 §3, §3.5)",
+        "A20: private and shared caches store only responses that RFC 9111 §3 and §3.5 allow",
         arguments: [
             ("no-store", [false, false, false]), ("private", [true, false, false]), ("", [true, true, false]),
             ("public", [true, true, true]), ("s-maxage=5", [true, true, true]), ("max-age=5", [true, true, false]),
@@ -104,7 +106,7 @@ private func control(_ values: String...) -> CacheControl {
 }
 
 @Suite struct FreshnessTests {
-    /// 1994-11-06 08:49:37 GMT
+    /// 1994-11-06 08:49:37 GMT.
     private let made: Int64 = 784_111_777
     private let date = ("Date", "Sun, 06 Nov 1994 08:49:37 GMT")
 
@@ -112,7 +114,7 @@ private func control(_ values: String...) -> CacheControl {
         Freshness(fields: fields(pairs), requestTime: made, responseTime: made + delay, shared: shared)
     }
 
-    @Test("max-age decides over Expires, s-maxage over both in a shared cache (9111 §4.2.1)")
+    @Test("max-age takes precedence over Expires, and s-maxage over both in a shared cache (9111 §4.2.1)")
     func lifetimes() {
         let expires = ("Expires", "Sun, 06 Nov 1994 08:51:17 GMT")
         #expect(freshness(date, expires).lifetime == 100)
@@ -122,7 +124,7 @@ private func control(_ values: String...) -> CacheControl {
         #expect(freshness(date).lifetime == 0)
     }
 
-    @Test("An Expires that is malformed, past, or there twice means stale (9111 §5.3)")
+    @Test("A response with a malformed, past or repeated Expires is stale (9111 §5.3)")
     func badExpires() {
         let modified = ("Last-Modified", "Sun, 06 Nov 1994 08:32:57 GMT")
         #expect(freshness(date, modified, ("Expires", "0")).lifetime == 0)
@@ -131,7 +133,7 @@ private func control(_ values: String...) -> CacheControl {
         #expect(freshness(date, later, later).lifetime == 0)
     }
 
-    @Test("Where nothing is said, a tenth of the age of Last-Modified (9111 §4.2.2)")
+    @Test("Without explicit freshness, a response is fresh for a tenth of its time since Last-Modified (9111 §4.2.2)")
     func heuristic() {
         let read = freshness(date, ("Last-Modified", "Sun, 06 Nov 1994 08:32:57 GMT"))
         #expect(read.lifetime == 100)
@@ -140,7 +142,7 @@ private func control(_ values: String...) -> CacheControl {
         #expect(freshness(date, ("Last-Modified", "Sun, 06 Nov 1994 09:32:57 GMT")).lifetime == 0)
     }
 
-    @Test("Age counts what it was told, the delay, and the time since (9111 §4.2.3)")
+    @Test("The age includes the Age field, the response delay and the time since the response (9111 §4.2.3)")
     func ages() {
         let maxAge = ("Cache-Control", "max-age=60")
         #expect(freshness(date, maxAge).age(at: made) == 0)
@@ -152,7 +154,7 @@ private func control(_ values: String...) -> CacheControl {
         #expect(!read.isFresh(at: made + 50))
     }
 
-    @Test("Nothing overflows")
+    @Test("Extreme times and numbers cause no overflow")
     func extremes() {
         let read = Freshness(
             fields: fields([("Age", "9223372036854775807"), ("Cache-Control", "max-age=99999999999999999999")]),
@@ -164,7 +166,7 @@ private func control(_ values: String...) -> CacheControl {
 }
 
 @Suite struct VaryTests {
-    @Test("A20: requests that differ in a nominated field don't share a response (9111 §4.1)")
+    @Test("A20: requests that differ in a field named by Vary don't share a response (9111 §4.1)")
     func selection() throws {
         let vary = Vary(fields: fields([("VARY", "Accept-Language, cookie"), ("Vary", "accept-language")]))
         #expect(vary.names == ["accept-language", "cookie"])
@@ -180,14 +182,16 @@ private func control(_ values: String...) -> CacheControl {
         #expect(split == vary.selection(from: fields([("Accept-Language", "de ,en")])))
     }
 
-    @Test("A20: * and malformed field names fit no other request", arguments: ["*", "Accept, *", "a b", "Accept, (x)"])
+    @Test(
+        "A20: Vary with * or a malformed name matches no other request",
+        arguments: ["*", "Accept, *", "a b", "Accept, (x)"])
     func any(text: String) {
         let vary = Vary(fields: fields([("Vary", text)]))
         #expect(vary.isAny)
         #expect(vary.selection(from: [:]) == nil)
     }
 
-    @Test("No Vary nominates nothing", arguments: ["", ",", " "])
+    @Test("An absent or empty Vary selects no request fields", arguments: ["", ",", " "])
     func none(text: String) {
         #expect(Vary(fields: fields([("Vary", text)])).selection(from: fields([("Cookie", "x")])) == [])
         #expect(Vary(fields: [:]).selection(from: [:]) == [])

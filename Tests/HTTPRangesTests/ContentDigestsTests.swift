@@ -3,9 +3,9 @@ import HTTPTypes
 import Testing
 
 @Suite struct ContentDigestsTests {
-    // Of “{"hello": "world"}” and a line feed, as RFC 9530 has them.
+    // The SHA-256 of “{"hello": "world"}” with a line feed, from RFC 9530.
     private static let hash = "RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg="
-    private static let example = "Q2hlY2sgSW50ZWdyaXR5IQ=="  // RFC 1864's own example.
+    private static let example = "Q2hlY2sgSW50ZWdyaXR5IQ=="  // The example of RFC 1864.
 
     private func digests(_ fields: [(String, String)]) throws -> ContentDigests {
         var all = HTTPFields()
@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test(
-        "A hash is read from each field that may have one",
+        "SHA-256 hashes are read from Repr-Digest and Digest",
         arguments: [
             ("Repr-Digest", "sha-256=:\(hash):"), ("Repr-Digest", "md5=:\(example):, sha-256=:\(hash):;q=1"),
             ("Digest", "SHA-256=\(hash)"), ("digest", "unixsum=30637, sha-256=\(hash)"),
@@ -24,7 +24,7 @@ import Testing
         #expect(claimed[.sha256]?.count == 32 && claimed[.sha256]?.first == 0x44 && claimed[.sha256]?.last == 0x38)
     }
 
-    @Test("Content-MD5 is one, and an entity tag may be")
+    @Test("MD5 hashes are read from Content-MD5 and from an entity tag")
     func md5() throws {
         let both = try digests([("Content-MD5", Self.example), ("ETag", "\"900150983cd24fb0d6963f7d28e17f72\"")])
         #expect(both.claimed[.md5] == Array("Check Integrity!".utf8))
@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test(
-        "What is no hash is passed over",
+        "Malformed and unsupported digests are ignored",
         arguments: [
             ("Repr-Digest", "sha-256=\(hash)"), ("Repr-Digest", "sha-256=:AAAA:"), ("Repr-Digest", "sha-256"),
             ("Digest", "sha-256=***"), ("Content-MD5", "="), ("Content-MD5", ""), ("Digest", "=,=,:"),

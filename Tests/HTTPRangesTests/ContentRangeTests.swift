@@ -3,7 +3,7 @@ import Testing
 
 @Suite struct ContentRangeTests {
     @Test(
-        "The three forms are read and written (9110 §14.4)",
+        "The three forms of Content-Range are parsed and written (9110 §14.4)",
         arguments: [
             ("bytes 0-99/1000", 0..<100, 1000), ("bytes 0-99/*", 0..<100, nil), ("bytes */1000", nil, 1000),
             ("bytes */0", nil, 0), ("bytes 999-999/1000", 999..<1000, 1000),
@@ -17,13 +17,13 @@ import Testing
         #expect(parsed.text == text)
     }
 
-    @Test("A18: the unit in any case, and stray blanks, are read")
+    @Test("A18: the unit is read in any case, and extra spaces are ignored")
     func lenient() {
         #expect(ContentRange(parsing: " BYTES  0-99/1000 ")?.text == "bytes 0-99/1000")
     }
 
     @Test(
-        "A17: text that contradicts itself or overflows is nil",
+        "A17: a malformed, contradictory or overflowing Content-Range is nil",
         arguments: [
             "", "bytes", "bytes ", "bytes 0-99", "bytes 0-99/", "bytes */*", "bytes /1000", "bytes 5-2/1000",
             "bytes 0-1000/1000", "bytes 0-0/0", "bytes -1-5/1000", "bytes 0-99/-1", "bytes a-b/c", "items 0-1/2",
@@ -35,7 +35,7 @@ import Testing
         #expect(ContentRange(parsing: text) == nil)
     }
 
-    @Test("Ranges that no header can hold are left out of it")
+    @Test("A range or length that Content-Range cannot express is omitted")
     func impossible() {
         #expect(ContentRange(range: 5..<5, length: 10).text == "bytes */10")
         #expect(ContentRange(range: -5..<5, length: -1) == ContentRange(range: nil, length: nil))
@@ -44,7 +44,7 @@ import Testing
 }
 
 @Suite struct MultipartByteRangesTests {
-    @Test("A15: two parts, framed as in 9110 §14.6, and their length")
+    @Test("A15: two parts have the framing of 9110 §14.6 and the computed length")
     func twoParts() {
         let content = "0123456789"
         let multipart = MultipartByteRanges(
@@ -74,7 +74,7 @@ import Testing
         #expect(multipart.contentType == "multipart/byteranges; boundary=B-1_x")
     }
 
-    @Test("Nothing that is put in breaks the frame or traps")
+    @Test("Invalid boundaries, content types and part numbers neither break the framing nor crash")
     func hostile() {
         let multipart = MultipartByteRanges(
             ranges: [0 ..< .max, 0 ..< .max], length: nil, partContentType: "a/b\r\nSet-Cookie: x",

@@ -9,7 +9,7 @@ struct EndToEndFieldsTests {
         HTTPFields(try lines.map { HTTPField(name: try #require(HTTPField.Name($0.0)), value: $0.1) })
     }
 
-    @Test("The connection's own fields, and those that Connection names in any case, are not passed on (9110 §7.6.1)")
+    @Test("Hop-by-hop fields and fields named by Connection, in any case, are not forwarded (9110 §7.6.1)")
     func hopByHop() throws {
         let all = try fields([
             ("Content-Type", "audio/mpeg"), ("Connection", "close, X-One"), ("x-one", "1"), ("X-Two", "2"),
@@ -21,7 +21,7 @@ struct EndToEndFieldsTests {
         #expect(left == ["Content-Type", "X-Two", "Set-Cookie", "WWW-Authenticate"])
     }
 
-    @Test("What is kept is without framing, Age and one user's secrets")
+    @Test("Stored fields exclude framing, Age and the secrets of one user")
     func storable() throws {
         let all = try fields([
             ("ETag", "\"1\""), ("Content-Length", "5"), ("Content-Range", "bytes 0-4/5"), ("Age", "3"),
@@ -46,7 +46,7 @@ struct EndToEndFieldsTests {
     }
 
     @Test(
-        "E120: A cookie that no-cache or private names is not stored, even if other directives permit it",
+        "E120: a cookie that no-cache or private names is not stored, even if other directives permit it",
         arguments: [
             "public, max-age=9, no-cache=\"Set-Cookie\"", "s-maxage=9, private=\"set-cookie\"",
             "public, max-age=9, private=\"X-A, SET-COOKIE\"",
@@ -71,7 +71,7 @@ struct EndToEndFieldsTests {
         #expect(EndToEndFields.hasCookies(EndToEndFields.updating(stored, by: [.eTag: "\"1\""])))
     }
 
-    @Test("E86: A later response replaces all lines of each field that it carries, and no other (9111 §3.2)")
+    @Test("E86: a later response replaces all lines of each field it contains, and no other field (9111 §3.2)")
     func updating() throws {
         let stored = try fields([("X-One", "a"), ("X-One", "b"), ("X-Two", "c"), ("Content-Encoding", "br")])
         let newer = try fields([("x-one", "d"), ("X-Three", "e"), ("Content-Length", "0")])
@@ -84,7 +84,7 @@ struct EndToEndFieldsTests {
         #expect(lines == ["x-two: c", "content-encoding: br", "x-one: d", "x-three: e"])
     }
 
-    @Test("Beyond the bound the largest fields that no cache needs go first, then the largest of the others")
+    @Test("Above the limit, the largest fields that no cache needs are removed first, then the largest others")
     func bounded() throws {
         let long = String(repeating: "x", count: 1000)
         let all = try fields([

@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct HTTPDateTests {
     @Test(
-        "The three forms name the same moment (9110 §5.6.7)",
+        "The three date formats give the same time (9110 §5.6.7)",
         arguments: [
             "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
             " Sun, 06 Nov 1994 08:49:37 GMT\t", "sun, 06 nov 1994 08:49:37 gmt",
@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test(
-        "Seconds agree with known moments",
+        "Known dates have the right seconds since 1970",
         arguments: [
             ("Thu, 01 Jan 1970 00:00:00 GMT", 0), ("Wed, 31 Dec 1969 23:59:59 GMT", -1),
             ("Tue, 29 Feb 2000 12:00:00 GMT", 951_825_600), ("Mon, 01 Mar 2100 00:00:00 GMT", 4_107_542_400),
@@ -41,14 +41,14 @@ import Testing
         #expect(HTTPDate(parsing: text) == nil)
     }
 
-    @Test("A leap second is the second after it")
+    @Test("A leap second equals the second after it")
     func leapSecond() throws {
         let leap = try #require(HTTPDate(parsing: "Sat, 31 Dec 2016 23:59:60 GMT"))
         #expect(leap == HTTPDate(parsing: "Sun, 01 Jan 2017 00:00:00 GMT"))
     }
 
     @Test(
-        "A two-digit year more than 50 years ahead is past",
+        "A two-digit year more than 50 years ahead is in the previous century",
         arguments: [(2025, 75, 2075), (2025, 76, 1976), (2080, 10, 2110), (2080, 31, 2031), (1999, 0, 2000)])
     func centuries(now: Int, digits: Int, year: Int) throws {
         let twoDigits = digits < 10 ? "0\(digits)" : "\(digits)"
@@ -56,7 +56,7 @@ import Testing
         #expect(date.text.contains(" \(year) "), "\(date.text)")
     }
 
-    @Test("Every day from 1899 to 2101 is read back")
+    @Test("Every day from 1899 to 2101 is written and parsed back")
     func everyDay() {
         let wrong = (Int64(-25_932)...47_846).first { day in
             let seconds = day * 86_400 + 45_296
@@ -65,7 +65,7 @@ import Testing
         #expect(wrong == nil)
     }
 
-    @Test("The ends of Int64 have a text", arguments: [Int64.min, .max])
+    @Test("The minimum and maximum of Int64 are written as valid dates", arguments: [Int64.min, .max])
     func ends(seconds: Int64) {
         let text = HTTPDate(secondsSince1970: seconds).text
         #expect(HTTPDate(parsing: text) != nil, "\(text)")
@@ -74,7 +74,7 @@ import Testing
 
 @Suite struct RetryAfterTests {
     @Test(
-        "Seconds and dates are read, other text is not (9110 §10.2.3)",
+        "Retry-After accepts seconds and dates, and rejects other text (9110 §10.2.3)",
         arguments: [
             ("120", .seconds(120)), (" 0 ", .seconds(0)), ("99999999999999999999", .seconds(NumberLimits.seconds)),
             ("Thu, 01 Jan 1970 00:01:40 GMT", .date(HTTPDate(secondsSince1970: 100))),

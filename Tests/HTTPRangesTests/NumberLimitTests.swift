@@ -4,7 +4,7 @@ import Testing
 
 @testable import HTTPRanges
 
-/// Numbers in headers at and around the limits that `NumberLimits` sets.
+/// Tests of header numbers at and around the limits of `NumberLimits`.
 @Suite struct NumberLimitTests {
     private static let limit = NumberLimits.byteOffset
 

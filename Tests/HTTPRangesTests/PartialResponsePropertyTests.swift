@@ -3,7 +3,7 @@ import Testing
 
 @testable import HTTPRanges
 
-/// What holds of every decision, over responses put together at random from plausible and hostile pieces.
+/// Properties of every decision, for random responses made of plausible and hostile header fields.
 @Suite struct PartialResponsePropertyTests {
     private static let lengths = ["0", "1", "99", "100", "400", "500", "1000", "9223372036854775807", "x", "-1", "1,1"]
     private static let pieces: [(name: String, values: [String])] = [
@@ -36,7 +36,7 @@ import Testing
             for piece in pieces {
                 var chance = 60
                 while Int.random(in: 0..<100, using: &generator) < chance, let name = HTTPField.Name(piece.name) {
-                    chance = 5  // a second field of the same name, seldom
+                    chance = 5  // Rarely adds a second field of the same name.
                     let value = piece.values.randomElement(using: &generator) ?? ""
                     fields.append(HTTPField(name: name, value: value))
                 }
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test("A1–A12: no response traps; bytes land only where the response itself says; versions are never mixed")
+    @Test("A1–A12: no response crashes, bytes are stored only at the stated offset, and versions never mix")
     func invariants() throws {
         var generator = SeededGenerator(seed: 206)
         var kinds: [String: Int] = [:]
@@ -78,13 +78,13 @@ import Testing
             let problem = problem(with: landing, joins: decision.landed != nil, question)
             try #require(problem == nil, "\(problem ?? "") in round \(round): \(question) \(decision)")
         }
-        // The generator reaches every decision, or this test would prove little.
+        // Each decision must occur often, or the test proves little.
         for kind in ["land", "newGeneration", "restart", "notModified", "unsatisfiable", "refuse"] {
             #expect(kinds[kind, default: 0] > 100, "\(kinds)")
         }
     }
 
-    /// The fault in a landing, found by the header fields alone and without the evaluation's own code for them.
+    /// Returns the fault of a decision to store bytes, if any. It reads the header fields, without the parsers of the evaluation.
     private func problem(with landing: PartialResponse.Landing, joins: Bool, _ question: Question) -> String? {
         let fields = question.response.headerFields
         let status = question.response.status.code
@@ -121,7 +121,7 @@ import Testing
         return nil
     }
 
-    @Test("Parsers don't trap and what they read, they write again, over mutated header text")
+    @Test("Parsers don't crash on mutated header text, and parse their own output to the same value")
     func parsers() {
         var generator = SeededGenerator(seed: 14)
         let seeds = [

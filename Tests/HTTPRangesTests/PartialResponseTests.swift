@@ -6,9 +6,9 @@ private let modified = "Sun, 06 Nov 1994 08:49:37 GMT"
 private let later = "Sun, 06 Nov 1994 09:49:37 GMT"
 private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
 
-/// Cases A1 to A19: responses that belong to what is stored, and those that do not.
+/// Cases A1 to A19: responses that match the stored version, and others.
 @Suite struct VersionEvaluationTests {
-    @Test("A1: a part with another strong tag is a new generation, where it says it belongs")
+    @Test("A1: a part with another strong tag is a new version at the stated offset")
     func otherTag() throws {
         let range = ("Content-Range", "bytes 500-599/1000")
         let response = makeResponse(206, ("ETag", "\"b\""), range, ("Content-Length", "100"))
@@ -21,7 +21,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         }
     }
 
-    @Test("A1: a part with the same strong tag lands, and details that it leaves out are kept")
+    @Test("A1: a part with the same strong tag joins the stored version, which keeps missing details")
     func sameTag() throws {
         let response = makeResponse(206, ("ETag", "\"a\""), ("Content-Range", "bytes 500-599/*"))
         let landing = try #require(evaluate(response, stored: stored()).landed)
@@ -31,7 +31,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(landing.discrepancy == nil)
     }
 
-    @Test("A3: strong rule, weak tags or none: a part past 0 asks to restart, one at 0 begins a new generation")
+    @Test("A3: under the strong rule, an unproven part restarts, unless it starts at byte 0")
     func unprovenStrong() throws {
         for tag in ["W/\"a\"", nil] {
             let response = makeResponse(206, ("Content-Range", "bytes 500-599/1000"), ("ETag", tag ?? ""))
@@ -42,7 +42,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         }
     }
 
-    @Test("A3: a Last-Modified less than 60 s before Date combines nothing under the strong rule, an older one does")
+    @Test("A3: under the strong rule, Last-Modified proves a version only if it is 60 s older than Date")
     func lastModified() throws {
         let range = ("Content-Range", "bytes 500-599/1000")
         let response = makeResponse(206, range, ("Last-Modified", modified), ("Date", later))
@@ -73,7 +73,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(decision(("Content-Type", "video/mp4")).renewed?.offset == 500)
     }
 
-    @Test("A3: a version joined without proof can show a change later, but never again proves sameness")
+    @Test("A3: a version joined without proof can reveal a later change, but never proves sameness")
     func joinedWithoutProof() throws {
         let response = makeResponse(206, ("Content-Range", "bytes 500-599/1000"), ("ETag", "\"a\""))
         let landing = try #require(evaluate(response, stored: stored(tag: nil), rule: .immutable).landed)
@@ -87,7 +87,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(other, from: 600, end: 700, stored: held, rule: .immutable).renewed?.offset == 600)
     }
 
-    @Test("A4: a 200 of another version is a new generation from byte 0")
+    @Test("A4: a 200 of another version is a new version from byte 0")
     func otherWhole() throws {
         let response = makeResponse(200, ("ETag", "\"b\""), ("Content-Length", "900"))
         for rule in [CombiningRule.strong, .immutable] {
@@ -98,7 +98,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         }
     }
 
-    @Test("A5: a 200 of the same version lands from 0, not where it was asked for")
+    @Test("A5: a 200 of the same version is stored from byte 0, not from the requested offset")
     func sameWhole() throws {
         let response = makeResponse(200, ("ETag", "\"a\""), ("Content-Length", "1000"))
         let landing = try #require(evaluate(response, stored: stored()).landed)
@@ -106,7 +106,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(landing.end == 1000)
     }
 
-    @Test("A5: a 200 without validators lands under the immutable rule, and is a new generation under the strong one")
+    @Test("A5: a 200 without validators joins under the immutable rule, and is a new version under the strong rule")
     func unprovenWhole() {
         let response = makeResponse(200, ("Content-Length", "1000"), ("Content-Type", "audio/mpeg"))
         #expect(evaluate(response, stored: stored(), rule: .immutable).landed?.offset == 0)
@@ -122,7 +122,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(landing.version.length == 1000)
     }
 
-    @Test("A10: a part of unknown total lands, and leaves the total unknown or as it was known")
+    @Test("A10: a part with an unknown total length is stored, and a known length is retained")
     func unknownTotal() throws {
         let response = makeResponse(206, ("ETag", "\"a\""), ("Content-Range", "bytes 500-599/*"))
         #expect(evaluate(response).landed?.version.length == nil)
@@ -132,7 +132,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(telling, stored: stored(length: nil)).landed?.version.length == 700)
     }
 
-    @Test("A11: another total under the same tag is another version")
+    @Test("A11: another total length with the same tag is another version")
     func otherTotal() {
         for rule in [CombiningRule.strong, .immutable] {
             let part = makeResponse(206, ("ETag", "\"a\""), ("Content-Range", "bytes 500-599/1001"))
@@ -142,7 +142,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         }
     }
 
-    @Test("A11: a total below what is stored, or a part past the stored length, is another version too")
+    @Test("A11: a total length below the stored end, or a part beyond the stored length, is another version")
     func shrunk() {
         let shorter = makeResponse(206, ("ETag", "\"a\""), ("Content-Range", "bytes 300-399/400"))
         #expect(evaluate(shorter, from: 300, end: 400, stored: stored(length: nil)).renewed?.offset == 300)
@@ -150,7 +150,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(past, from: 950, end: 1050, stored: stored()).renewed?.offset == 950)
     }
 
-    @Test("A19: an encoded response is never mixed: a part is refused, a whole lands only where nothing is stored")
+    @Test("A19: an encoded part is rejected, and an encoded 200 never joins bytes with another encoding")
     func encoded() throws {
         let range = ("Content-Range", "bytes 500-599/1000")
         let part = makeResponse(206, ("content-encoding", "GZIP"), range, ("ETag", "\"a\""))
@@ -168,7 +168,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(whole, stored: stored(tag: nil, encoding: "gzip"), rule: .immutable).renewed?.offset == 0)
     }
 
-    @Test("A19: plain bytes are not put to encoded ones; the coding named identity is none")
+    @Test("A19: unencoded bytes never join encoded ones; the encoding “identity” counts as none")
     func plainAfterEncoded() {
         let range = ("Content-Range", "bytes 500-599/1000")
         let plain = makeResponse(206, range, ("ETag", "\"a\""), ("Content-Encoding", "Identity"))
@@ -179,9 +179,9 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
     }
 }
 
-/// Cases A1 to A19: responses that contradict themselves or what was asked, and those that bring no bytes.
+/// Cases A1 to A19: responses that contradict themselves or the request, and responses without media bytes.
 @Suite struct ResponseEvaluationTests {
-    @Test("A6: a part lands where it says, if that is some of what was asked for; otherwise it is refused")
+    @Test("A6: a part is stored at its stated offset if it overlaps the requested range, otherwise rejected")
     func elsewhere() throws {
         func decision(_ range: String, from: Int64? = 500, end: Int64? = 600) -> PartialResponse.Decision {
             evaluate(makeResponse(206, ("Content-Range", "bytes \(range)/1000")), from: from, end: end)
@@ -199,7 +199,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(decision("600-699", from: 500, end: 20).isMalformed)
     }
 
-    @Test("A7: a body shorter than its Content-Range lands as far as it goes, with a word of it")
+    @Test("A7: a body shorter than its Content-Range is stored up to its end, with a discrepancy")
     func shorterBody() throws {
         let response = makeResponse(
             206, ("Content-Range", "bytes 500-599/1000"), ("Content-Length", "50"), ("ETag", "\"a\""))
@@ -215,12 +215,12 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(other, stored: stored()).isMalformed)
         let empty = makeResponse(206, ("Content-Range", "bytes 500-599/1000"), ("Content-Length", "0"))
         #expect(evaluate(empty, from: 450).isMalformed)
-        // What is left of it must still be some of what was asked for.
+        // The remaining part must still overlap the requested range.
         #expect(
             evaluate(makeResponse(206, ("Content-Range", "bytes 400-599/1000"), ("Content-Length", "50"))).isMalformed)
     }
 
-    @Test("A7: a body longer than its Content-Range is refused, unless both begin at 0")
+    @Test("A7: a body longer than its Content-Range is rejected unless the range starts at byte 0")
     func longerBody() throws {
         let response = makeResponse(206, ("Content-Range", "bytes 500-599/1000"), ("Content-Length", "1000"))
         #expect(evaluate(response).isMalformed)
@@ -231,7 +231,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(landing.discrepancy != nil)
     }
 
-    @Test("A8, A9: the length comes from the head, never from a body without one")
+    @Test("A8, A9: the length comes from the headers; a chunked response has an unknown length")
     func lengths() {
         let known = evaluate(makeResponse(200, ("Content-Length", "1000")), from: nil, end: nil).landed
         #expect(known?.version.length == 1000)
@@ -244,7 +244,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
     }
 
     @Test(
-        "A6: heads that can't be believed are refused",
+        "A6: responses with missing, malformed or contradictory header fields are rejected",
         arguments: [
             makeResponse(206), makeResponse(206, ("Content-Range", "bytes */1000")),
             makeResponse(206, ("Content-Range", "bytes 5-2/9")),
@@ -262,19 +262,19 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(response).isMalformed)
     }
 
-    @Test("The same Content-Length twice is one (9110 §8.6)")
+    @Test("Repeated equal Content-Length values count as one (9110 §8.6)")
     func sameLengthTwice() {
         #expect(evaluate(makeResponse(200, ("Content-Length", "10, 10"), ("content-length", "10"))).landed?.end == 10)
     }
 
-    @Test("A6: several parts in response to one range are refused (9110 §15.3.7.2)")
+    @Test("A6: a multipart response to a request for one range is rejected (9110 §15.3.7.2)")
     func multipart() {
         let type = ("Content-Type", "Multipart/ByteRanges; boundary=x")
         #expect(evaluate(makeResponse(206, type)).isMalformed)
         #expect(evaluate(makeResponse(206, type, ("Content-Range", "bytes 500-599/1000"))).isMalformed)
     }
 
-    @Test("A5: a 200 that is a part in truth is refused; Content-Range is otherwise ignored in it (9110 §14.4)")
+    @Test("A5: a 200 that contains only a part is rejected; otherwise its Content-Range is ignored (9110 §14.4)")
     func partAsWhole() throws {
         let part = ("Content-Range", "bytes 500-599/1000")
         #expect(evaluate(makeResponse(200, part, ("Content-Length", "100"))).isMalformed)
@@ -288,7 +288,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(makeResponse(200, ("Content-Range", "nonsense"))).landed?.offset == 0)
     }
 
-    @Test("A12: a 416 whose length is not ours, or below what is stored, means the version is gone")
+    @Test("A12: a 416 that contradicts the stored length or the stored bytes restarts the request")
     func unsatisfiableRestart() {
         func decision(_ length: String?, _ held: StoredVersion, from: Int64 = 1000) -> PartialResponse.Decision {
             let response = length.map { makeResponse(416, ("Content-Range", "bytes */\($0)")) } ?? makeResponse(416)
@@ -303,7 +303,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(decision("800", stored(), from: 500).isRestart)
     }
 
-    @Test("A12: a 416 that fits what is stored, or nothing, is passed on")
+    @Test("A12: a 416 without a contradiction is reported as unsatisfiable")
     func unsatisfiable() {
         let response = makeResponse(416, ("Content-Range", "bytes */1000"))
         #expect(evaluate(response, from: 1000, stored: stored()) == .unsatisfiable(length: 1000))
@@ -314,21 +314,23 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(makeResponse(416), from: 500, stored: stored(length: nil)) == .unsatisfiable(length: nil))
     }
 
-    @Test("A12: a 416 for bytes that its own length has is refused")
+    @Test("A12: a 416 is rejected if the requested bytes are within its own length")
     func unsatisfiableContradiction() {
         let response = makeResponse(416, ("Content-Range", "bytes */1000"))
         #expect(evaluate(response, from: 500, end: 600, stored: stored()).isMalformed)
         #expect(evaluate(response, from: 500, end: 600, stored: nil).isMalformed)
     }
 
-    @Test("304 confirms what is stored, unless it is of another version")
+    @Test("A 304 confirms the stored version, and is rejected if its validator is of another version")
     func notModified() {
         #expect(evaluate(makeResponse(304), stored: stored()) == .notModified)
         #expect(evaluate(makeResponse(304, ("ETag", "\"a\"")), stored: stored()) == .notModified)
         #expect(evaluate(makeResponse(304, ("ETag", "\"b\"")), stored: stored()).isMalformed)
     }
 
-    @Test("B31: denied or gone asks for fresh credentials", arguments: [401, 403, 407, 410])
+    @Test(
+        "B31: a response that denies access or reports the URL as gone requests new credentials",
+        arguments: [401, 403, 407, 410])
     func credentials(status: Int) {
         let refusal = evaluate(makeResponse(status), stored: stored()).refusal
         #expect(refusal?.kind == .credentials)
@@ -336,7 +338,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
     }
 
     @Test(
-        "B29: a passing failure is retried, when the origin says",
+        "B29: a temporary failure is retried, after the delay of Retry-After if there is one",
         arguments: [408, 425, 429, 500, 502, 503, 504, 599])
     func retries(status: Int) {
         #expect(evaluate(makeResponse(status)).refusal?.kind == .retry(after: nil))
@@ -345,7 +347,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
     }
 
     @Test(
-        "Any other status brings no media",
+        "A response with any other status contains no media",
         arguments: [100, 0, 999, 201, 203, 204, 205, 226, 300, 301, 302, 307, 308, 400, 404, 405, 412, 417, 600])
     func otherStatus(status: Int) {
         let response = makeResponse(status, ("Content-Length", "100"), ("Content-Range", "bytes 500-599/1000"))
@@ -353,7 +355,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
     }
 
     @Test(
-        "A18: header names in any case, and absent Accept-Ranges is not a no",
+        "A18: field names are read in any case, and an absent Accept-Ranges does not exclude ranges",
         arguments: [
             (nil, nil), ("none", false), ("None", false), ("bytes", true), ("Bytes", true), ("items, BYTES", true),
             ("items", nil), ("", nil),
@@ -368,7 +370,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(part).landed?.version.acceptsRanges == true)
     }
 
-    @Test("A refusal's sentence begins with the status, and names it once")
+    @Test("The reason of a refusal starts with the status, and contains it once")
     func sentences() throws {
         let responses = [
             makeResponse(206, ("Content-Length", "100")), makeResponse(206, ("Content-Range", "bytes */1000")),

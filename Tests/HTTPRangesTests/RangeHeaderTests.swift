@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct RangeHeaderTests {
     @Test(
-        "Well-formed headers are read as written (9110 §14.1.1)",
+        "Valid Range headers are parsed (9110 §14.1.1)",
         arguments: [
             ("bytes=0-99", [.bounded(first: 0, last: 99)]), ("Bytes=5-", [.from(5)]), ("BYTES=-500", [.suffix(500)]),
             ("bytes=0-0,-1", [.bounded(first: 0, last: 0), .suffix(1)]),
@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test(
-        "A17: malformed headers and other units are ignored",
+        "A17: malformed Range headers and other units are ignored",
         arguments: [
             "", "bytes", "bytes=", "bytes=-", "bytes=5-2", "bytes=a-b", "items=0-1", "bytes=1", "bytes=1-2-3",
             "bytes=+1-2", "bytes=1- 2", "bytes=1 -2", "bytes=--1", "bytes=0x1-2", "bytes=1.0-2", "bytes=0-1;2-3",
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(
-        "A17: positions beyond Int64 are unsatisfiable or clipped, never a trap",
+        "A17: positions beyond Int64 are unsatisfiable or clipped, and never crash",
         arguments: [
             ("bytes=9223372036854775807-", .unsatisfiable), ("bytes=9223372036854775808-", .unsatisfiable),
             ("bytes=-9223372036854775808", .partial([0..<1000])),
@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test(
-        "A13, A14: suffixes, clipping and positions past the end (9110 §14.1.2)",
+        "A13, A14: suffixes, clipping and positions beyond the end resolve as in 9110 §14.1.2",
         arguments: [
             ("bytes=-500", 1000, .partial([500..<1000])), ("bytes=-500", 300, .partial([0..<300])),
             ("bytes=-0", 1000, .unsatisfiable), ("bytes=-0", 0, .unsatisfiable), ("bytes=-5", 0, .whole),
@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test(
-        "A15: several ranges keep their order; overlapping and touching ones are joined; too many mean the whole",
+        "A15: ranges keep their order, overlapping and adjacent ones merge, and too many select the whole resource",
         arguments: [
             ("bytes=800-899,0-99", .partial([800..<900, 0..<100])),
             ("bytes=0-99,50-149,200-", .partial([0..<150, 200..<1000])),
@@ -81,7 +81,7 @@ import Testing
         #expect(try #require(RangeHeader(parsing: text)).resolve(length: 1000, limit: 4) == expected)
     }
 
-    @Test("Resolving agrees with picking bytes one by one, over random headers")
+    @Test("Resolved ranges contain exactly the bytes that the specifiers select, for random headers")
     func againstModel() throws {
         var generator = SeededGenerator(seed: 14)
         for _ in 0..<3000 {
@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test("Resolving specifiers that no header text can produce doesn't trap")
+    @Test("Resolving specifiers that no header can contain does not crash")
     func oddSpecifiers() {
         let header = RangeHeader(specifiers: [
             .from(-1), .suffix(-1), .suffix(.min), .bounded(first: -5, last: 5), .bounded(first: 9, last: 3),
@@ -129,7 +129,7 @@ import Testing
         #expect(RangeHeader(specifiers: [.from(0)]).resolve(length: 5, limit: .min) == .partial([0..<5]))
     }
 
-    @Test("Half-open ranges are written as closed ones")
+    @Test("Half-open ranges are written as closed ranges")
     func texts() {
         #expect(RangeHeader.text(for: 0..<100) == "bytes=0-99")
         #expect(RangeHeader.text(for: 0 ..< .max) == "bytes=0-9223372036854775806")
@@ -140,7 +140,7 @@ import Testing
         #expect(RangeHeader.text(from: -1) == "bytes=0-")
     }
 
-    @Test("A18: the field is found in any case; two Range fields count as none")
+    @Test("A18: the field name is read in any case; two Range fields count as none")
     func requestFields() {
         #expect(RangeHeader(fields: fields([("RANGE", "bytes=0-1")]))?.specifiers == [.bounded(first: 0, last: 1)])
         #expect(RangeHeader(fields: fields([("Range", "bytes=0-1"), ("range", "bytes=0-1")])) == nil)

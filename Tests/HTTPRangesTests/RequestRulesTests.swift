@@ -3,13 +3,13 @@ import Testing
 
 @testable import HTTPRanges
 
-@Suite("What a request says to a cache")
+@Suite("Cache directives and conditions of a request")
 struct RequestRulesTests {
     private func directives(_ pairs: (String, String)...) -> RequestDirectives {
         RequestDirectives(fields: fields(pairs))
     }
 
-    @Test("Directives are read in any case, and Pragma where there is no Cache-Control (9111 §5.2.1, §5.4)")
+    @Test("Directives are read in any case; Pragma counts without Cache-Control (9111 §5.2.1, §5.4)")
     func reading() {
         let read = directives(("cache-control", "Max-Age=5, min-fresh=\"2\", max-stale, ONLY-IF-CACHED, no-store, x=1"))
         var expected = RequestDirectives()
@@ -27,7 +27,7 @@ struct RequestRulesTests {
     }
 
     @Test(
-        "What is fresh, or stale for as long as the request allows and the response lets it, is accepted",
+        "A response is accepted if it is fresh, or stale within the limits of request and response",
         arguments: [
             ("", 9, 10, true), ("", 10, 10, false), ("no-cache", 0, 10, false), ("max-age=0", 0, 10, false),
             ("max-age=5", 5, 10, true), ("max-age=5", 6, 10, false), ("min-fresh=5", 5, 10, true),
@@ -48,7 +48,8 @@ struct RequestRulesTests {
     @Test(
         "Conditions are evaluated in their order of precedence (9110 §13.2.2)",
         arguments: [
-            // The request's fields, and what GET and PUT get where "a" of that date is stored.
+            // The fields of the request, and the outcomes of GET and PUT if the stored version has tag "a" and that
+            // date.
             ([], .proceed, .proceed),
             ([("If-None-Match", "\"a\"")], .notModified, .failed),
             ([("If-None-Match", "W/\"a\"")], .notModified, .failed),
@@ -80,7 +81,7 @@ struct RequestRulesTests {
     }
 
     @Test(
-        "Tags that origins write without quotes or with another mark match themselves",
+        "Entity tags without quotes or with a malformed weakness mark match themselves",
         arguments: [
             "a", "w/\"a\"", "W\\\"a\"", "W\"a\"", "W/\"a\"",
         ])
@@ -91,7 +92,7 @@ struct RequestRulesTests {
         }
     }
 
-    @Test("Without Last-Modified, Date stands for it; without both, or a tag, no condition holds but *")
+    @Test("Date replaces a missing Last-Modified; without tag and date, only * matches")
     func without() {
         func outcome(_ request: (String, String), _ stored: (String, String)...) -> Preconditions.Outcome {
             Preconditions.evaluate(fields([request]), method: .get, stored: fields(stored))
@@ -104,7 +105,7 @@ struct RequestRulesTests {
         #expect(outcome(("If-Match", "\"a\"")) == .failed)
     }
 
-    @Test("If-Range holds for the same strong tag alone; where there is none, or two, the whole is sent (9110 §13.1.5)")
+    @Test("If-Range matches only the same single strong tag; otherwise the whole resource is sent (9110 §13.1.5)")
     func ifRange() {
         let validator = Validator(fields: fields([("ETag", "\"a\"")]))
         func holds(_ pairs: (String, String)...) -> Bool {
@@ -117,7 +118,7 @@ struct RequestRulesTests {
         #expect(!holds(("If-Range", "\"a\""), ("If-Range", "\"a\"")))
     }
 
-    @Test("Languages are compared without regard to case, blanks and order, other fields without regard to blanks")
+    @Test("Vary compares languages without case, spaces and order, and other fields without spaces")
     func vary() {
         func selection(_ name: String, _ lines: String...) -> [Vary.Selected]? {
             Vary(fields: fields([("Vary", name)])).selection(from: fields(lines.map { (name, $0) }))
@@ -129,7 +130,7 @@ struct RequestRulesTests {
         #expect(selection("Foo", "a") != selection("Foo", "A"))
     }
 
-    @Test("A response that says nothing is fresh for a while if its status may be, or it is public (9111 §4.2.2)")
+    @Test("Heuristic freshness needs a cacheable status or “public” (9111 §4.2.2)")
     func heuristics() {
         func lifetime(_ status: Int, _ pairs: (String, String)...) -> Int64 {
             let modified = [("Last-Modified", "Thu, 01 Jan 1970 00:00:00 GMT")]
@@ -143,7 +144,7 @@ struct RequestRulesTests {
     }
 
     @Test(
-        "Of Age only the first value counts, without a parameter (9111 §5.1)",
+        "The age is the first value of the first Age field, without parameters (9111 §5.1)",
         arguments: [
             ("7, 0", 7), ("0, 7", 0), ("7;foo=1", 7), ("7.0", 0), ("-7", 0), ("abc", 0), (",7", 7),
         ] as [(String, Int64)])

@@ -2,7 +2,7 @@ import HTTPTypes
 
 @testable import HTTPRanges
 
-/// Header fields from names and values as text, in order, names in any case.
+/// Creates header fields of these names, in any case, and values, in order.
 func fields(_ pairs: [(String, String)]) -> HTTPFields {
     var fields = HTTPFields()
     for (name, value) in pairs {
@@ -11,12 +11,12 @@ func fields(_ pairs: [(String, String)]) -> HTTPFields {
     return fields
 }
 
-/// A response from a status and header fields.
+/// Creates a response with this status and these header fields.
 func makeResponse(_ status: Int, _ pairs: (String, String)...) -> HTTPResponse {
     HTTPResponse(status: .init(code: status), headerFields: fields(pairs))
 }
 
-/// A stored version: an mp3 of 1000 bytes with the strong tag "a", 500 of them held, unless said otherwise.
+/// Creates a stored version. By default, it is an MP3 of 1000 bytes with the strong tag "a", of which 500 are stored.
 func stored(
     tag: String? = "\"a\"", modified: String? = nil, date: HTTPDate? = nil, length: Int64? = 1000,
     type: String? = "audio/mpeg", encoding: String? = nil, end: Int64 = 500
@@ -29,7 +29,7 @@ func stored(
         storedEnd: end)
 }
 
-/// The decision on a response to a request for `from..<end`.
+/// Evaluates a response to a request for `from..<end`.
 func evaluate(
     _ response: HTTPResponse, from: Int64? = 500, end: Int64? = 600, stored: StoredVersion? = nil,
     rule: CombiningRule = .strong
@@ -38,19 +38,19 @@ func evaluate(
 }
 
 extension PartialResponse.Decision {
-    /// The landing in the stored generation, if that is the decision.
+    /// The position in the stored version, if the response joins it.
     var landed: PartialResponse.Landing? { if case .land(let landing) = self { landing } else { nil } }
-    /// The landing in a new generation, if that is the decision.
+    /// The position in a new version, if the response starts one.
     var renewed: PartialResponse.Landing? { if case .newGeneration(let landing) = self { landing } else { nil } }
-    /// The refusal, if that is the decision.
+    /// The refusal, if the response is rejected.
     var refusal: PartialResponse.Refusal? { if case .refuse(let refusal) = self { refusal } else { nil } }
-    /// Whether the response is refused as one that contradicts itself or what was asked.
+    /// Whether the response is rejected because it contradicts itself or the request.
     var isMalformed: Bool { refusal?.kind == .malformed }
-    /// Whether the decision is to start again.
+    /// Whether the request must restart.
     var isRestart: Bool { if case .restart = self { true } else { false } }
 }
 
-/// SplitMix64: the same numbers for the same seed, on every machine.
+/// SplitMix64: the same seed gives the same numbers on every machine.
 struct SeededGenerator: RandomNumberGenerator {
     var state: UInt64
 

@@ -15,7 +15,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
 
 @Suite struct EntityTagTests {
     @Test(
-        "Tags are read and written (9110 §8.8.3)",
+        "Entity tags are parsed and written (9110 §8.8.3)",
         arguments: [
             ("\"a\"", "a", false), ("W/\"a\"", "a", true), ("\"\"", "", false), (" \"x|y,z\" ", "x|y,z", false),
             ("\"é\"", "é", false),
@@ -28,14 +28,14 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
     }
 
     @Test(
-        "Malformed tags are nil",
+        "Malformed entity tags are nil",
         arguments: ["", "a", "\"", "\"a", "a\"", "w/\"a\"", "W/a", "W/", "\"a\"b\"", "\"a b\"", "\"a\u{7F}\"", "*"])
     func malformed(text: String) {
         #expect(EntityTag(parsing: text) == nil)
     }
 
     @Test(
-        "Strong and weak comparison (9110 §8.8.3.2, its table)",
+        "Strong and weak comparison follow the table of 9110 §8.8.3.2",
         arguments: [
             ("W/\"1\"", "W/\"1\"", false, true), ("W/\"1\"", "W/\"2\"", false, false),
             ("W/\"1\"", "\"1\"", false, true), ("\"1\"", "\"1\"", true, true),
@@ -48,7 +48,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
         #expect(other.weaklyMatches(one) == weak)
     }
 
-    @Test("Tags that look alike but differ in their bytes are different")
+    @Test("Entity tags that look alike but have different bytes are different")
     func unicodeEquivalence() throws {
         let composed = try #require(EntityTag(value: "\u{E9}"))
         let decomposed = try #require(EntityTag(value: "e\u{301}"))
@@ -56,7 +56,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
         #expect(!composed.stronglyMatches(decomposed))
     }
 
-    @Test("A tag of bytes that are not UTF-8 proves nothing")
+    @Test("An entity tag that is not UTF-8 proves nothing")
     func notUTF8() throws {
         let name = try #require(HTTPField.Name("ETag"))
         var one = HTTPFields()
@@ -67,7 +67,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
         #expect(!Validator(fields: one).stronglyMatches(Validator(fields: other)))
     }
 
-    @Test("A tag without quotes, or two tags, show a difference but prove nothing")
+    @Test("An unquoted tag, or two different tags, can show a difference, but not sameness")
     func doubtful() {
         let bare = Validator(fields: fields([("etag", "abc")]))
         #expect(bare.entityTag?.text == "W/\"abc\"")
@@ -81,7 +81,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
 
 @Suite struct ValidatorTests {
     @Test(
-        "A3: strong is a strong tag, or without any tag a Last-Modified at least 60 s older than Date (9110 §8.8.2.2)",
+        "A3: a validator is strong by a strong tag, or else by a Last-Modified 60 s before Date (9110 §8.8.2.2)",
         arguments: [
             (dated("\"a\""), true), (dated("W/\"a\""), false), (dated(), true), (dated(after: 60), true),
             (dated(after: 59), false), (dated(after: -60), false), (dated(modified: nil), false),
@@ -94,14 +94,14 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
         #expect((validator.ifRangeText != nil) == isStrong)
     }
 
-    @Test("If-Range carries the tag, or else the date as the origin wrote it (9110 §13.1.5)")
+    @Test("If-Range contains the tag, otherwise the date in the origin's format (9110 §13.1.5)")
     func ifRangeText() {
         #expect(dated("\"a\"").ifRangeText == "\"a\"")
         let odd = "Sunday, 06-Nov-94 08:49:37 GMT"
         #expect(dated(modified: odd).ifRangeText == odd)
     }
 
-    @Test("Fields are read in any case; an invalid date, or two that differ, is left out")
+    @Test("Field names are read in any case; an invalid or ambiguous date is ignored")
     func reading() {
         let validator = Validator(
             fields: fields([("eTaG", "\"a\""), ("LAST-MODIFIED", modified), ("date", "Sun, 06 Nov 1994 09:49:37 GMT")]))
@@ -111,7 +111,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
         #expect(doubtful == Validator())
     }
 
-    @Test("Strong matching: tags decide; dates only where a tag is missing, and none is weak")
+    @Test("Strong matching compares tags; it compares dates only if a tag is missing and none is weak")
     func strongMatches() {
         let other = "Mon, 07 Nov 1994 08:49:37 GMT"
         #expect(dated("\"a\"").stronglyMatches(dated("\"a\"", modified: other)))
@@ -125,7 +125,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
         #expect(!Validator().stronglyMatches(Validator()))
     }
 
-    @Test("Contradiction and weak matching never hold at once, nor contradiction and strong matching")
+    @Test("A contradiction excludes a strong match, and without two tags also a weak match")
     func consistency() {
         let tags = [nil, "\"a\"", "W/\"a\"", "\"b\"", "W/\"b\""]
         let dates = [nil, modified, "Mon, 07 Nov 1994 08:49:37 GMT"]
@@ -147,7 +147,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
     }
 
     @Test(
-        "A16: If-Range with an old, weak or malformed validator gets the whole (9110 §13.1.5)",
+        "A16: an old, weak or malformed If-Range does not match, so the whole resource is sent (9110 §13.1.5)",
         arguments: [
             ("\"a\"", dated("\"a\""), true), ("\"b\"", dated("\"a\""), false), ("W/\"a\"", dated("\"a\""), false),
             ("\"a\"", dated("W/\"a\""), false), (modified, dated(), true), (modified, dated(after: 5), false),
@@ -159,7 +159,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
         #expect(validator.satisfies(ifRange: text) == expected)
     }
 
-    @Test("The text that a catalog keeps is read back, also through JSON")
+    @Test("The catalog's text of a validator is parsed back, also through JSON")
     func roundTrip() throws {
         let odd = dated("W/\"x|y|z\"", modified: "Sunday, 06-Nov-94 08:49:37 GMT")
         for validator in [Validator(), dated("\"a\""), dated(), dated("\"\"", modified: nil), odd] {
@@ -173,7 +173,9 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
         #expect(Validator(settable.description) == Validator())
     }
 
-    @Test("Other text gives no validator", arguments: ["", "|", "a||", "|x|", "||x", "||1.5", "\"a\"|", "||1|2"])
+    @Test(
+        "Malformed catalog text gives no validator",
+        arguments: ["", "|", "a||", "|x|", "||x", "||1.5", "\"a\"|", "||1|2"])
     func noValidator(text: String) {
         #expect(Validator(text) == nil)
         #expect(throws: DecodingError.self) {
@@ -181,7 +183,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
         }
     }
 
-    @Test("A whole version survives JSON")
+    @Test("A resource version survives encoding as JSON")
     func versionRoundTrip() throws {
         let version = ResourceVersion(
             validator: dated("\"a\""), length: 7, contentType: "a/b", contentEncoding: "gzip", acceptsRanges: false)
