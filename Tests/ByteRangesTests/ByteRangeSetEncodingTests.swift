@@ -9,14 +9,14 @@ struct ByteRangeSetEncodingTests {
 
     // MARK: Compact binary
 
-    @Test("The compact form is what its description says: count, then hole and length as varints")
+    @Test("The compact form is the count, then the distance and length of each range as varints")
     func form() {
         #expect(ByteRangeSet().encoded() == [0])
         #expect(ByteRangeSet(0..<127).encoded() == [1, 0, 127])
         #expect(ByteRangeSet([0..<128, 130..<131]).encoded() == [2, 0, 0x80, 1, 2, 1])
     }
 
-    @Test("What is encoded comes back, for every small set and at the edges")
+    @Test("Decoding restores the encoded set, for every small set and at the limits")
     func roundTrip() throws {
         for model in ByteRangeSetExhaustiveTests.models {
             let set = ByteRangeSet(model.ranges)
@@ -32,7 +32,7 @@ struct ByteRangeSetEncodingTests {
     }
 
     @Test(
-        "Malformed bytes are refused, and the error says how",
+        "Decoding malformed bytes throws an error with the cause",
         arguments: [
             ([], .truncated),
             ([1], .truncated),
@@ -48,7 +48,7 @@ struct ByteRangeSetEncodingTests {
             ([1, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1], .malformedInteger),
             ([1, 1, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F], .offsetOverflow),
             ([2, 0, 9, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F, 1], .offsetOverflow),
-            // A count that no memory could hold, with nothing behind it.
+            // A count that exceeds any memory, without ranges after it.
             ([0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F], .truncated),
         ] as [([UInt8], ByteRangeSetDecodingError.Code)]
     )
@@ -58,13 +58,13 @@ struct ByteRangeSetEncodingTests {
         #expect(error?.byteCount == bytes.count)
     }
 
-    @Test("An error names its cause and place in a sentence")
+    @Test("The error's description contains the cause and the position")
     func sentence() {
         let error = #expect(throws: ByteRangeSetDecodingError.self) { try ByteRangeSet(decoding: [1, 5, 0]) }
         #expect(error?.description == "the encoded byte ranges are malformed: a range is empty, at byte 1 of 3")
     }
 
-    @Test("Every encoding cut short is refused")
+    @Test("Decoding a truncated encoding throws an error")
     func cut() {
         for set: ByteRangeSet in [[0..<300, 1_000..<70_000, 80_000..<80_001], Self.largest] {
             let bytes = set.encoded()
@@ -74,7 +74,7 @@ struct ByteRangeSetEncodingTests {
         }
     }
 
-    @Test("Random and flipped bytes are refused, or are the one encoding of a sound set", arguments: 1...4)
+    @Test("Random and modified bytes are rejected, or are the only encoding of a valid set", arguments: 1...4)
     func anything(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var decoded = 0
@@ -101,7 +101,7 @@ struct ByteRangeSetEncodingTests {
 
     // MARK: Codable
 
-    @Test("As JSON it is an array of half-open pairs")
+    @Test("The JSON form is an array of half-open pairs")
     func json() throws {
         let set: ByteRangeSet = [0..<10, 20..<30]
         #expect(String(decoding: try JSONEncoder().encode(set), as: UTF8.self) == "[[0,10],[20,30]]")
@@ -111,7 +111,7 @@ struct ByteRangeSetEncodingTests {
     }
 
     @Test(
-        "JSON that is not a set in its one form is refused",
+        "JSON that is not the canonical form of a set is rejected",
         arguments: [
             "[[5,5]]", "[[5,4]]", "[[-1,4]]", "[[0,5],[5,6]]", "[[0,5],[3,6]]", "[[10,20],[0,5]]", "[[0]]", "[0,5]",
             "{}", "[[0,9223372036854775808]]", "[[0,5],null]",

@@ -2,12 +2,12 @@ import Testing
 
 @testable import ByteRanges
 
-/// Every set of offsets in a small universe, against every range, in leaves so small that each case crosses them.
+/// Tests of every set of seven offsets with every range, with leaves so small that the ranges cross them.
 @Suite(.timeLimit(.minutes(10)))
 struct ByteRangeSetExhaustiveTests {
     static let size = 7
     static let models = (0..<(1 << size)).map { OffsetModel(size: size, mask: $0) }
-    /// One offset below the universe and one above, so that clipping and the end of the set are in it.
+    /// The ranges with bounds from one below to one above the offsets, which tests clipping and the end of the set.
     static let ranges = allRanges(in: -1...Int64(size + 1))
 
     static func makeSet(_ model: OffsetModel, leafCapacity: Int) -> ByteRangeSet {
@@ -18,7 +18,7 @@ struct ByteRangeSetExhaustiveTests {
         return set
     }
 
-    @Test("Inserting any range into any small set gives what the bitmap gives", arguments: [2, 3, 512])
+    @Test("Inserting any range into any small set gives the same result as a bitmap", arguments: [2, 3, 512])
     func insert(leafCapacity: Int) {
         for model in Self.models {
             let set = Self.makeSet(model, leafCapacity: leafCapacity)
@@ -33,7 +33,7 @@ struct ByteRangeSetExhaustiveTests {
         }
     }
 
-    @Test("Removing any range from any small set gives what the bitmap gives", arguments: [2, 3, 512])
+    @Test("Removing any range from any small set gives the same result as a bitmap", arguments: [2, 3, 512])
     func remove(leafCapacity: Int) {
         for model in Self.models {
             let set = Self.makeSet(model, leafCapacity: leafCapacity)
@@ -48,7 +48,7 @@ struct ByteRangeSetExhaustiveTests {
         }
     }
 
-    @Test("Every query of every small set gives what the bitmap gives", arguments: [2, 512])
+    @Test("Every query of every small set gives the same result as a bitmap", arguments: [2, 512])
     func queries(leafCapacity: Int) {
         for model in Self.models {
             let set = Self.makeSet(model, leafCapacity: leafCapacity)
@@ -74,7 +74,7 @@ struct ByteRangeSetExhaustiveTests {
         }
     }
 
-    @Test("Union, difference and intersection of any two small sets are those of the bitmaps")
+    @Test("Union, difference and intersection of any two small sets give the same result as bitmaps")
     func algebra() {
         let sets = Self.models.map { Self.makeSet($0, leafCapacity: 2) }
         for (left, leftModel) in zip(sets, Self.models) {
@@ -100,7 +100,7 @@ struct ByteRangeSetExhaustiveTests {
         }
     }
 
-    @Test("Two sets are equal exactly when they hold the same offsets, however their leaves lie")
+    @Test("Two sets are equal exactly if they contain the same offsets, with any leaf sizes")
     func equality() {
         let small = Self.models.map { Self.makeSet($0, leafCapacity: 2) }
         let large = Self.models.map { Self.makeSet($0, leafCapacity: 512) }
@@ -115,8 +115,8 @@ struct ByteRangeSetExhaustiveTests {
     }
 }
 
-/// Whether the set is sound and holds what the model holds; records an issue if not. (One `#expect` a case would take
-/// minutes over millions of them.)
+/// Returns whether the set is valid and equals the model; otherwise records an issue.
+/// It doesn't use `#expect`, which would take minutes for millions of cases.
 func check(_ set: ByteRangeSet, _ model: OffsetModel, _ context: @autoclosure () -> String = "") -> Bool {
     same(set.leaves.violation, nil, "\(set) \(context())")
         && same(Array(set), model.ranges, context())

@@ -2,11 +2,11 @@ import Testing
 
 @testable import ByteRanges
 
-/// Long random histories with a seed, against a bitmap; the whole set is checked after each step.
+/// Long random sequences of changes with a seed, compared with a bitmap. The whole set is checked after each step.
 @Suite(.timeLimit(.minutes(10)))
 struct ByteRangeSetRandomTests {
     @Test(
-        "A random history of insertions and removals ends as the bitmap does, and is sound after each step",
+        "After each random insertion or removal, the set is valid and equals a bitmap",
         arguments: [UInt64(1), 2, 3],
         [2, 3, 5, 16]
     )
@@ -15,7 +15,7 @@ struct ByteRangeSetRandomTests {
         var model = OffsetModel(size: 250)
         var set = ByteRangeSet(leafCapacity: leafCapacity)
         for step in 0..<600 {
-            // Mostly short ranges, so that many stand apart; now and then one that swallows whole leaves.
+            // Most ranges are short, so that many stay separate. Every 50th can cover whole leaves.
             let length = Int64.random(in: 0...(step % 50 == 49 ? 120 : 4), using: &random)
             let lower = Int64.random(in: 0...(250 - length), using: &random)
             let inserts = Bool.random(using: &random)
@@ -33,7 +33,7 @@ struct ByteRangeSetRandomTests {
         }
     }
 
-    @Test("20,000 fragments in random order fill leaves of the real size, and empty them again")
+    @Test("20,000 fragments inserted and removed in random order fill and empty leaves of the default size")
     func manyFragments() {
         var random = SeededGenerator(seed: 4)
         let fragments = (0..<20_000).map { Int64($0) * 10..<Int64($0) * 10 + 7 }
@@ -58,12 +58,14 @@ struct ByteRangeSetRandomTests {
         #expect(set.leaves.violation == nil)
     }
 
-    @Test("Random sets of many leaves: union, difference and intersection agree with the bitmap", arguments: 1...20)
+    @Test(
+        "Union, difference and intersection of random sets of many leaves give the same result as bitmaps",
+        arguments: 1...20)
     func algebra(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var models: [OffsetModel] = []
         var sets: [ByteRangeSet] = []
-        // One dense and one sparse set, so that both ways to form a union are taken.
+        // A dense set with a dense or a sparse one, so that both algorithms of a union are tested.
         for pieces in [200, seed.isMultiple(of: 2) ? 200 : 5] {
             var model = OffsetModel(size: 1_000)
             var set = ByteRangeSet(leafCapacity: 4)

@@ -6,7 +6,7 @@ import Testing
 struct ByteRangeSetTests {
     // MARK: The example that a newcomer reads
 
-    @Test("A file in two pieces says what is there, how far it reads, and what is missing")
+    @Test("A set of two ranges reports its stored ranges, prefixes and missing ranges")
     func twoPieces() {
         var landed: ByteRangeSet = [0..<65_536, 131_072..<196_608]
         #expect(landed.contains(1_000..<2_000))
@@ -20,7 +20,7 @@ struct ByteRangeSetTests {
         #expect(landed.byteCount == 196_608)
     }
 
-    @Test("An empty set has no bounds, no bytes, and is one hole")
+    @Test("An empty set has no bounds and no bytes, and is one missing range")
     func empty() {
         let set = ByteRangeSet()
         #expect(set.isEmpty)
@@ -39,7 +39,7 @@ struct ByteRangeSetTests {
 
     // MARK: Edges
 
-    @Test("At Int64.max nothing overflows")
+    @Test("Operations at Int64.max do not overflow")
     func upperEdge() {
         let max = Int64.max
         var set = ByteRangeSet(0..<max)
@@ -63,7 +63,7 @@ struct ByteRangeSetTests {
         #expect(set.byteCount == 0)
     }
 
-    @Test("Offsets below 0 are never held and never trap, down to Int64.min")
+    @Test("Offsets below 0 are never contained and never crash, down to Int64.min")
     func belowZero() {
         let whole = Int64.min..<Int64.max
         var set: ByteRangeSet = [-10..<5, 8..<9, Int64.min..<(-3)]
@@ -84,7 +84,7 @@ struct ByteRangeSetTests {
         #expect(set.isEmpty)
     }
 
-    @Test("Ranges that touch merge; a hole of one byte keeps them apart")
+    @Test("Adjacent ranges merge; ranges one byte apart stay separate")
     func adjacency() {
         #expect(Array(ByteRangeSet([0..<4, 4..<8])) == [0..<8])
         #expect(Array(ByteRangeSet([4..<8, 0..<4])) == [0..<8])
@@ -96,7 +96,7 @@ struct ByteRangeSetTests {
 
     // MARK: A value and a collection
 
-    @Test("A copy keeps what it held, whatever happens to the original", arguments: [2, 512])
+    @Test("A copy does not change when the original changes", arguments: [2, 512])
     func valueSemantics(leafCapacity: Int) {
         var set = ByteRangeSet(leafCapacity: leafCapacity)
         for start in stride(from: Int64(0), to: 100, by: 10) {
@@ -115,7 +115,7 @@ struct ByteRangeSetTests {
         #expect(set != copy)
     }
 
-    @Test("As a collection it gives its ranges by position, forwards and backwards", arguments: [2, 3, 512])
+    @Test("As a collection, the set gives its ranges by position, forwards and backwards", arguments: [2, 3, 512])
     func collection(leafCapacity: Int) {
         var set = ByteRangeSet(leafCapacity: leafCapacity)
         let ranges = (0..<20).map { Int64($0) * 10..<Int64($0) * 10 + 5 }
@@ -131,7 +131,7 @@ struct ByteRangeSetTests {
         #expect(set.distance(from: 2, to: 9) == 7)
     }
 
-    @Test("Its description shows the ranges, and beyond 32 of them how many more")
+    @Test("The description shows up to 32 ranges and the number of further ranges")
     func descriptions() {
         #expect(ByteRangeSet().description == "[]")
         #expect("\(ByteRangeSet([8..<10, 0..<5]))" == "[0..<5, 8..<10]")

@@ -1,6 +1,6 @@
 import ByteRanges
 
-/// The naive model that the set is held against: one Boolean for each offset in `0 ..< size`.
+/// The naive model for comparison with the set: one Boolean for each offset in `0 ..< size`.
 struct OffsetModel: Equatable {
     var held: [Bool]
 
@@ -8,7 +8,7 @@ struct OffsetModel: Equatable {
         held = Array(repeating: false, count: size)
     }
 
-    /// The offsets that are set in the lowest `size` bits of `mask`.
+    /// Creates a model of the offsets that are set in the lowest `size` bits of `mask`.
     init(size: Int, mask: Int) {
         held = (0..<size).map { mask >> $0 & 1 == 1 }
     }
@@ -31,7 +31,7 @@ struct OffsetModel: Equatable {
         Int64(held.count { $0 })
     }
 
-    /// Maximal runs in `window` of offsets that are held, or that are not.
+    /// Returns the maximal runs of offsets in `window` that are contained, or that are not.
     func runs(in window: Range<Int64>, held wanted: Bool) -> [Range<Int64>] {
         var runs: [Range<Int64>] = []
         for offset in window where contains(offset) == wanted {
@@ -56,7 +56,7 @@ struct OffsetModel: Equatable {
     }
 }
 
-/// A generator whose numbers follow from its seed, so that a failure comes back (SplitMix64).
+/// A random number generator with a seed, which makes failures reproducible (SplitMix64).
 struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 
@@ -73,7 +73,7 @@ struct SeededGenerator: RandomNumberGenerator {
     }
 }
 
-/// All ranges with both bounds in `bounds`, empty ones too.
+/// Returns all ranges with both bounds in `bounds`, including empty ones.
 func allRanges(in bounds: ClosedRange<Int64>) -> [Range<Int64>] {
     bounds.flatMap { lower in (lower...bounds.upperBound).map { lower..<$0 } }
 }

@@ -1,17 +1,17 @@
 import ByteRanges
 import Testing
 
-@Suite("Ranges and counts in sentences")
+@Suite("Ranges and counts as text")
 struct WordsTests {
     @Test(
-        "Ranges are written as people do, both ends named",
+        "Ranges are written with the first and last byte",
         arguments: [
             (0..<1_048_576, "bytes 0–1,048,575"), (7..<8, "byte 7"), (5..<Int64.max, "bytes 5 to the end"),
             (3..<3, "no bytes"), (999..<1001, "bytes 999–1,000"),
         ] as [(Range<Int64>, String)])
     func ranges(range: Range<Int64>, text: String) { #expect(range.inWords == text) }
 
-    @Test("Singular and plural are plain, and long numbers set in groups")
+    @Test("Counts have a singular and a plural, and long numbers have separators")
     func counts() {
         #expect(1.counted("block") == "1 block")
         #expect(0.counted("block") == "0 blocks")
