@@ -7,7 +7,7 @@ import Testing
 @testable import Spool
 @testable import SpoolHTTP
 
-@Suite("Which addresses may be asked", .timeLimit(.minutes(10)))
+@Suite("Address checks before requests", .timeLimit(.minutes(10)))
 struct AddressGateTests {
     private func upstream(
         proxies: [String: String] = [:], _ allows: @escaping @Sendable (IPAddress, Int) -> Bool
@@ -23,7 +23,7 @@ struct AddressGateTests {
             await #expect(throws: UpstreamError.self) { try await upstream.open(UpstreamRequest(url: url)) })
     }
 
-    @Test("The address that a name stands for is asked about, and where it is refused no request is sent")
+    @Test("The resolved address of a host name is checked, and no request is sent if it is rejected")
     func names() async throws {
         try await OriginServer.run(["/a": .pattern(10)]) { origin in
             let asked = Mutex<[(IPAddress, Int)]>([])
@@ -46,7 +46,7 @@ struct AddressGateTests {
         }
     }
 
-    @Test("A redirect to another address is asked about anew, a connection that is used again is not")
+    @Test("A redirect's address is checked each time, but a reused connection is not checked again")
     func redirects() async throws {
         try await OriginServer.run(["/b": .pattern(10)]) { inner in
             let target = inner.url("/b")
@@ -68,7 +68,7 @@ struct AddressGateTests {
         }
     }
 
-    @Test("Of a request through a proxy the address in the URL is asked about, in any of its forms; a name is not")
+    @Test("With a proxy, an IP address in the URL is checked in any form, but a host name is not")
     func proxies() async throws {
         let upstream = upstream(proxies: ["http_proxy": "http://127.0.0.1:1"]) { _, _ in false }
         for (host, isRefused) in [

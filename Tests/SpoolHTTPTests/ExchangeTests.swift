@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolHTTP
 
-/// What stands between a transport that pushes and a consumer that pulls, with the transport played by hand.
+/// Tests of the exchange between a transport that pushes and a consumer that pulls. The test acts as the transport.
 @Suite(.timeLimit(.minutes(10))) struct ExchangeTests {
     private final class Calls: Sendable {
         let names = Mutex<[String]>([])
@@ -108,7 +108,7 @@ import Testing
             }
             return bytes
         }
-        // The idle watchdog sleeps, and what counts the moments.
+        // The sleepers are the idle watchdog and the drain timer.
         for byte in [2, 3] as [UInt8] {
             try await clock.waitForSleepers(2)
             _ = exchange.receive(Data([byte]), count: 1)
@@ -174,7 +174,7 @@ import Testing
         #expect(calls.all == ["cancel"])
     }
 
-    @Test("A body that comes too slowly while somebody waits for it is stalled")
+    @Test("A body below the minimum rate times out while a reader waits")
     func slow() async throws {
         let exchange = try await withHead()
         let reading = Task { while try await exchange.next() != nil {} }
@@ -191,11 +191,11 @@ import Testing
         }
         #expect(error?.code == .timedOut)
         #expect(error?.message == "http://h/a sent fewer than 1000 bytes a second for 30.0 seconds")
-        // Some pieces may have come before the reader took the one before: then more was asked for.
+        // If a piece was received before the reader took the previous one, the transport was also resumed.
         #expect(calls.all.filter { $0 != "resume" } == ["cancel"])
     }
 
-    @Test("A redirect's body is not waited for: what has come of it is taken, the rest given up")
+    @Test("The body of a redirect is not awaited; received bytes are read, and the rest is cancelled")
     func discarded() async throws {
         let silent = try await withHead()
         _ = silent.receive(Data([1]), count: 1)

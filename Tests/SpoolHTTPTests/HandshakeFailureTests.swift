@@ -5,7 +5,7 @@ import Testing
 
 @testable import SpoolHTTP
 
-@Suite("Why TLS did not come about")
+@Suite("TLS handshake failures")
 struct HandshakeFailureTests {
     private static func description(_ reasons: String...) -> String {
         let errors = reasons.map {
@@ -15,7 +15,7 @@ struct HandshakeFailureTests {
     }
 
     @Test(
-        "It is said in words, without files and lines of the library",
+        "The reason is a phrase without file names and line numbers of the library",
         arguments: [
             (description("CERTIFICATE_VERIFY_FAILED"), "is not trusted: its certificate can't be verified"),
             (description("WRONG_VERSION_NUMBER"), "does not speak TLS"),
@@ -31,7 +31,7 @@ struct HandshakeFailureTests {
         #expect(reading.0 == .untrusted && reading.1 == words)
     }
 
-    @Test("A connection that closes during the handshake was lost, which another try may cure")
+    @Test("A connection closed during the handshake is a lost connection, which can be retried")
     func cutOff() {
         let text = "handshakeFailed(NIOSSL.BoringSSLError.sslError([Error:  EOF during handshake]))"
         let reading = HandshakeFailure(description: text).reading

@@ -5,7 +5,8 @@ import SpoolHTTP
 import SpoolTesting
 import Testing
 
-/// Heads that mean nothing, over real sockets: an error of that one request, while the process and the upstream live.
+/// Malformed responses over real sockets. Each fails only its own request, and the process and the transport keep
+/// working.
 @Suite(.timeLimit(.minutes(10)))
 struct HostileHeadTests {
     private static func clients() -> [any Upstream] {
@@ -16,7 +17,7 @@ struct HostileHeadTests {
         return clients
     }
 
-    /// Asks each client for `/a`, expecting no response that can be believed, and then for a good one.
+    /// Requests `/a` from each client and expects an error, then requests a valid response.
     private func checkRefused(
         _ response: String, closes: Bool = true, codes: Set<UpstreamError.Code>? = nil,
         by clients: [any Upstream] = clients()
@@ -36,7 +37,8 @@ struct HostileHeadTests {
         }
     }
 
-    /// The size of a good response; the connection that the bad one came over may still be closing when it is chosen.
+    /// Returns the size of a valid response. It retries transient errors, because the connection of the malformed
+    /// response may still be closing.
     private func bytes(of url: URL, over upstream: any Upstream) async throws -> Int {
         while true {
             do {
@@ -48,7 +50,7 @@ struct HostileHeadTests {
     }
 
     @Test(
-        "E63: a status outside 100 to 599, or one that switches protocols, is an error of its request",
+        "E63: a status outside 100 to 599, or 101, fails its request",
         arguments: ["000", "001", "020", "050", "099", "600", "700", "999", "101"], [true, false])
     func statuses(_ status: String, closes: Bool) async throws {
         #if AsyncHTTPClient
@@ -60,7 +62,7 @@ struct HostileHeadTests {
     }
 
     @Test(
-        "E63: status lines that are not HTTP/1 are errors",
+        "E63: a status line that is not HTTP/1 fails its request",
         arguments: [
             "HTTP/1.1 20 OK", "HTTP/1.1 2000 OK", "HTTP/1.1 99999999999999999999 OK", "HTTP/1.1 -20 OK", "HTTP/1.1", "",
             "HTTP/2.0 200 OK", "HTTP/0.9 200 OK", "HTTP/99.1 200 OK", "ICY 200 OK", "\u{0}\u{1}\u{2}", "<html>",
@@ -72,7 +74,7 @@ struct HostileHeadTests {
     }
 
     @Test(
-        "E63: any bytes in a head are an error of the request, or of no consequence",
+        "E63: arbitrary bytes in the headers fail the request or have no effect",
         arguments: [
             ": x", "A\u{0}: x", "A: \u{0}\u{1}\u{7f}", "A\r: x", "A : x", "  folded", "A", "\u{e9}: \u{fffd}",
             "Content-Length: -5", "Content-Length: 99999999999999999999999", "Content-Length: 0x5", "Content-Length: ",
@@ -100,7 +102,7 @@ struct HostileHeadTests {
     }
 
     @Test(
-        "E70: a body framed by anything but one chunked, or by two lengths, is refused",
+        "E70: a body with another transfer coding than one “chunked”, or with two lengths, is rejected",
         arguments: [
             "Transfer-Encoding: gzip, chunked", "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked",
             "Transfer-Encoding: chunked, chunked", "Transfer-Encoding: identity", "Transfer-Encoding: gzip",
@@ -113,7 +115,7 @@ struct HostileHeadTests {
         #endif
     }
 
-    @Test("E63: a redirect to a port that can't be is an error of its request", arguments: [0, 65536, 99999])
+    @Test("E63: a redirect to an invalid port fails its request", arguments: [0, 65536, 99999])
     func ports(_ port: Int) async throws {
         try await checkRefused(
             "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:\(port)/\r\nContent-Length: 0\r\n\r\n",
@@ -136,7 +138,7 @@ struct HostileHeadTests {
         #endif
     }
 
-    @Test("E70: two Location fields are an error of the request")
+    @Test("E70: a response with two Location fields fails its request")
     func twoLocations() async throws {
         #if AsyncHTTPClient
         try await checkRefused(

@@ -3,12 +3,12 @@ import Spool
 import SpoolHTTP
 import Testing
 
-@Suite("A cache over the platform's HTTP")
+@Suite("A cache with the platform's HTTP client")
 struct MediaCacheHTTPTests {
-    @Test("It keeps what it is told to, else what its configuration says")
+    @Test("The capacity argument overrides the capacity of the configuration")
     func capacity() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("spool-http-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: folder) }  // What is left is in the temporary folder.
+        defer { try? FileManager.default.removeItem(at: folder) }  // A leftover in the temporary folder is harmless.
         var configuration = MediaCache.Configuration()
         configuration.capacity = .bytes(5)
         for (capacity, kept) in [(nil, 5), (.bytes(7), 7)] as [(CacheCapacity?, Int64)] {

@@ -6,7 +6,7 @@ import Testing
 @testable import Spool
 @testable import SpoolHTTP
 
-/// What a proxy sends beside a `GET`.
+/// Tests of the requests that a proxy server sends in addition to `GET`.
 @Suite("Methods and bodies of requests", .timeLimit(.minutes(10)))
 struct MethodTests {
     private static var upstreams: [any Upstream] {
@@ -25,7 +25,7 @@ struct MethodTests {
             })
     }
 
-    @Test("A body goes out under its method as it comes, with its length or without")
+    @Test("A request body is streamed with its method, with or without a known length")
     func bodies() async throws {
         let piece = [UInt8](repeating: 7, count: 100_000)
         try await OriginServer.run(["/a": .pattern(10)]) { origin in
@@ -45,7 +45,7 @@ struct MethodTests {
         }
     }
 
-    @Test("HEAD has a head and no body, and the connection is used again")
+    @Test("A HEAD response has headers and no body, and its connection is reused")
     func head() async throws {
         try await OriginServer.run(["/a": .pattern(1000)]) { origin in
             for upstream in Self.upstreams {
@@ -63,7 +63,7 @@ struct MethodTests {
         }
     }
 
-    @Test("A redirect is the response where it is not to be followed, and of any method but GET and HEAD")
+    @Test("A redirect is returned if following is disabled, and for methods other than GET and HEAD")
     func redirects() async throws {
         try await OriginServer.run(["/a": .redirect(to: "/b"), "/b": .pattern(10)]) { origin in
             for upstream in Self.upstreams {
@@ -89,7 +89,7 @@ struct MethodTests {
         }
     }
 
-    @Test("The head is waited for anew as long as a body goes out")
+    @Test("Sending body bytes restarts the timeout for the response headers")
     func slowBody() async throws {
         let clock = ManualClock()
         var configuration = HTTPUpstream.Configuration()
@@ -106,7 +106,7 @@ struct MethodTests {
     }
 
     #if AsyncHTTPClient
-    @Test("A cache that follows no redirects hands one on as the refusal that it is")
+    @Test("A cache that follows no redirects fails with the redirect's status and Location")
     func cache() async throws {
         let scratch = try ScratchDirectory()
         var configuration = MediaCache.Configuration()

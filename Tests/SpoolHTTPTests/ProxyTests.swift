@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolHTTP
 
-/// Which proxy a request goes by, as curl has it, and how it is asked.
+/// Tests of the choice of a proxy by curl's environment variables, and of the requests to it.
 @Suite(.timeLimit(.minutes(10)))
 struct ProxyTests {
     private func proxy(_ url: String, _ variables: [String: String]) throws -> String? {
@@ -14,7 +14,7 @@ struct ProxyTests {
         return proxy.map { "\($0.kind) \($0.host) \($0.port)" + ($0.authorization.map { " \($0)" } ?? "") }
     }
 
-    @Test("https takes either case, http the lower one only, and the general variable comes last")
+    @Test("https uses its variable in either case, http only in lower case, and ALL_PROXY is the fallback")
     func variables() throws {
         #expect(try proxy("http://h/", ["http_proxy": "http://p:3128"]) == "http p 3128")
         #expect(try proxy("http://h/", ["HTTP_PROXY": "http://p:3128"]) == nil)
@@ -26,14 +26,14 @@ struct ProxyTests {
         #expect(try proxy("http://h/", [:]) == nil)
     }
 
-    @Test("A user of the proxy is told to the proxy")
+    @Test("Credentials in the proxy's URL become Basic authorization for the proxy")
     func user() throws {
         #expect(try proxy("http://h/", ["http_proxy": "u%40x:p:q@p:80"]) == "http p 80 Basic dUB4OnA6cQ==")
         #expect(try proxy("http://h/", ["http_proxy": "http://[::1]:80"]) == "http ::1 80")
     }
 
     @Test(
-        "A proxy that can't be used is an error without its password",
+        "An unusable proxy URL throws an error without its password",
         arguments: [
             "https://u:secret@p", "socks4://u:secret@p", "socks5://u:secret@p", "u:secret@p:0", "u:secret@p:70000",
             "http://",
@@ -44,7 +44,7 @@ struct ProxyTests {
     }
 
     @Test(
-        "no_proxy names hosts, what is below them, and blocks of addresses",
+        "no_proxy lists hosts with their subdomains, and address blocks",
         arguments: [
             ("*", "h.example", true), ("*,x", "h.example", false), ("example", "h.example", true),
             (".example", "h.example", true), (".example", "example", true), ("h.example.", "H.EXAMPLE", true),
@@ -61,7 +61,7 @@ struct ProxyTests {
     }
 
     #if AsyncHTTPClient
-    @Test("An upstream names the URL once where a proxy can't be used")
+    @Test("The error of an unusable proxy contains the requested URL once")
     func unusableUpstream() async throws {
         var configuration = HTTPUpstream.Configuration()
         configuration.proxyEnvironment = ["http_proxy": "socks4://u:secret@p"]
@@ -72,9 +72,9 @@ struct ProxyTests {
         #expect(error?.message == "http://h/a can't be asked: http_proxy names no proxy over HTTP or SOCKS 5")
     }
 
-    @Test("An http request is forwarded with the whole URL in its line, an https one asks for a tunnel")
+    @Test("An http request is sent to the proxy with its absolute URL, and an https request opens a tunnel")
     func wire() async throws {
-        // The proxy is an origin to which the whole URL is a path.
+        // The proxy is a test origin, which treats the absolute URL as a path.
         try await OriginServer.run(["http://origin.invalid:8080/a": .pattern(1000)]) { proxy in
             var configuration = HTTPUpstream.Configuration()
             let address = "u:p@127.0.0.1:\(proxy.port)"

@@ -22,7 +22,7 @@ import Testing
             UpstreamRequest(url: try #require(URL(string: url)), headerFields: fields), configuration)
     }
 
-    @Test("E70: a redirect from https to http is refused unless it is allowed; one that adds TLS never is")
+    @Test("E70: a redirect from https to http is rejected unless allowed; a redirect to https is followed")
     func downgrade() throws {
         for (location, isDowngrade) in [("http://h/b", true), ("HTTP://g:81/", true), ("//g/b", false)] {
             var strict = try walk("https://h/a?secret")
@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test(
-        "E63: a redirect to a port or a host that can't be is refused",
+        "E63: a redirect to an invalid port or host is rejected",
         arguments: [
             "http://h:0/b", "http://h:65536/b", "https://h:99999/b", "http://h:9223372036854775807/b",
             "http://127.0.0.1:70000/",
@@ -56,7 +56,7 @@ import Testing
     }
 
     @Test(
-        "E63: a source at a port that can't be is refused",
+        "E63: a source with an invalid port or another scheme than HTTP is rejected",
         arguments: ["http://h:0/b", "http://h:65536/b", "ftp://h/b"])
     func impossibleSource(_ url: String) throws {
         let error = #expect(throws: UpstreamError.self) { try self.walk(url) }
@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test(
-        "An international name is asked for in its ASCII form, and errors name a URL as it is written",
+        "An international host name is requested and reported in its ASCII form",
         arguments: [
             ("http://bücher.example/a", "http://xn--bcher-kva.example/a"),
             ("http://[::1]:8080/a", "http://[::1]:8080/a"),
@@ -82,7 +82,7 @@ import Testing
     }
 
     @Test(
-        "A21: locations are read against the address that redirects",
+        "A21: a Location is resolved against the URL that redirects",
         arguments: [
             ("c", "http://h/a/c"), ("/c?d=e", "http://h/c?d=e"), ("//g/c", "http://g/c"), ("../c", "http://h/c"),
             ("?x", "http://h/a/b?x"), ("https://h/a/b", "https://h/a/b"), ("HTTP://G/", "HTTP://G/"),
@@ -101,7 +101,7 @@ import Testing
     }
 
     @Test(
-        "Scheme, host and port make an origin; default ports do not",
+        "A redirect keeps credentials only for the same scheme, host and port; default ports are implied",
         arguments: [
             ("http://h/a", "http://h:80/b", true), ("https://h/a", "https://H:443/b", true),
             ("http://h/a", "https://h/b", false), ("http://h/a", "http://h:8080/b", false),
@@ -137,7 +137,7 @@ import Testing
         #expect(error?.message.contains("secret") == false)
     }
 
-    @Test("E70: two Location fields are refused")
+    @Test("E70: two Location fields are rejected")
     func twoLocations() throws {
         var walk = try walk("http://h/a")
         var response = head(302, "/b")
@@ -146,14 +146,14 @@ import Testing
         #expect(error?.code == .redirects)
     }
 
-    @Test("A request says what sends it, unless it does so itself")
+    @Test("A request has Spool's User-Agent, unless it contains its own")
     func userAgent() throws {
         let agent = try #require(try walk("http://h/a").request.headerFields[.userAgent])
         #expect(try /Spool\/\d+\.\d+\.\d+/.wholeMatch(in: agent) != nil)
         #expect(try walk("http://h/a", [.userAgent: "Player/1"]).request.headerFields[.userAgent] == "Player/1")
     }
 
-    @Test("User and password in a URL are sent as Basic, and to their origin only; those of a redirect are not")
+    @Test("Credentials in a URL are sent as Basic to their origin only; those in a redirect are ignored")
     func credentials() throws {
         var walk = try walk("http://user:p%40ss@h/a")
         #expect(walk.request.url.absoluteString == "http://h/a")

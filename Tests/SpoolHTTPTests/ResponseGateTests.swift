@@ -8,7 +8,7 @@ import Testing
 
 @testable import SpoolHTTP
 
-/// The gates by themselves: which heads get through to the client.
+/// Unit tests of the gates, which stop invalid response headers before the client.
 @Suite struct ResponseGateTests {
     private static let good = ["100", "103", "200", "206", "304", "416", "599"]
     private static let bad = [
@@ -19,7 +19,7 @@ import Testing
         .headers(.init(headers: HPACKHeaders(statuses.map { (":status", $0) } + [("a", "b")]), endStream: ends))
     }
 
-    /// Whether a stream that gets these frames hands on the last of them.
+    /// Returns whether a stream forwards all of these frames.
     private func passes(_ frames: [HTTP2Frame.FramePayload]) throws -> Bool {
         let channel = EmbeddedChannel(handler: FrameGate())
         var hasFailed = false
@@ -32,13 +32,13 @@ import Testing
         return count == frames.count
     }
 
-    @Test("E63: over HTTP/2, what is no status from 100 to 599 goes no further", arguments: good + bad)
+    @Test("E63: over HTTP/2, an invalid status or 101 is not forwarded", arguments: good + bad)
     func frames(_ status: String) throws {
         #expect(try passes([frame([status])]) == Self.good.contains(status))
     }
 
     @Test(
-        "E63: over HTTP/2, nothing follows a head that was refused; trailers have no status; an interim head ends nothing"
+        "E63: over HTTP/2, no frame follows a rejected one, and an interim response can't end a stream"
     )
     func sequences() throws {
         #expect(try passes([frame(["103"]), frame(["200"]), frame([], ends: true)]))
@@ -50,7 +50,9 @@ import Testing
         #expect(try channel.readInbound(as: HTTP2Frame.FramePayload.self) == nil)
     }
 
-    @Test("E63: over HTTP/1, the same", arguments: [0, 99, 100, 101, 103, 199, 200, 599, 600, 999])
+    @Test(
+        "E63: over HTTP/1, an invalid status or 101 is not forwarded",
+        arguments: [0, 99, 100, 101, 103, 199, 200, 599, 600, 999])
     func heads(_ status: Int) throws {
         let channel = EmbeddedChannel(handler: HeadGate())
         let isGood = (100...599).contains(status) && status != 101

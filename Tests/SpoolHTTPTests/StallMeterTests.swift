@@ -10,7 +10,7 @@ import Testing
         return StallMeter(configuration)
     }
 
-    /// What the ticks say, with so many bytes before each.
+    /// Returns the results of the ticks. Before each, the given number of bytes is received; `nil` if no reader waits.
     private func ticks(_ meter: inout StallMeter, _ bytes: [Int?]) -> [StallMeter.Stall?] {
         bytes.map { count in
             if let count, count > 0 { meter.receive(count) }
@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    @Test("Eight ticks of 3.75 s with fewer than 30,000 bytes are too slow; with as many they are not")
+    @Test("Eight ticks of 3.75 s with fewer than 30,000 bytes are slow, and with 30,000 they are not")
     func rate() {
         var slow = meter()
         #expect(ticks(&slow, Array(repeating: 3749, count: 8)) == Array(repeating: nil, count: 7) + [.isSlow])
@@ -26,21 +26,21 @@ import Testing
         #expect(ticks(&enough, Array(repeating: 3750, count: 24)) == Array(repeating: nil, count: 24))
     }
 
-    @Test("Time in which nobody waits begins the measurement anew")
+    @Test("Time without a waiting reader restarts the measurement")
     func held() {
         var meter = meter()
         let bytes: [Int?] = Array(repeating: 1, count: 7) + [nil]
         #expect(ticks(&meter, bytes + bytes + bytes) == Array(repeating: nil, count: 24))
     }
 
-    @Test("Silence is told from slowness, and sooner")
+    @Test("Silence is reported separately from a low rate, and sooner")
     func silent() {
         var meter = meter()
         #expect(ticks(&meter, [1, 0, 0, 0]) == [nil, nil, nil, nil])
         #expect(meter.tick(isWaited: true) == .isSilent)
     }
 
-    @Test("No minimum, and values that make no sense, hold nothing up", arguments: [0, -1, .min])
+    @Test("A minimum rate of 0 or less never reports a stall", arguments: [0, -1, .min])
     func none(_ rate: Int) {
         var meter = meter(rate: rate, over: .seconds(Int64.max))
         #expect(ticks(&meter, Array(repeating: 1, count: 100)).allSatisfy { $0 == nil })

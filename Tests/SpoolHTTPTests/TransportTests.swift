@@ -8,7 +8,7 @@ import Testing
 #if AsyncHTTPClient
 import NIOSSL
 
-/// What only shows with TLS: trust, and HTTP/2.
+/// Tests that need TLS: trust, and HTTP/2.
 @Suite(.timeLimit(.minutes(10))) struct TransportTests {
     @Test func aSelfSignedCertificateIsUntrustedUnlessItIsATrustRoot() async throws {
         let certificate = try TestCertificate.make()
@@ -24,7 +24,7 @@ import NIOSSL
                     try await upstream.open(UpstreamRequest(url: origin.url("/a")))
                 }
                 #expect(error?.isTransient == false)
-                // FoundationNetworking has no code for it: there it is `failed`.
+                // FoundationNetworking has no code for it, so its error is `failed`.
                 guard upstream is AsyncHTTPClientUpstream else { continue }
                 #expect(error?.code == .untrusted)
                 #expect(error?.message.hasSuffix("is not trusted: its certificate can't be verified") == true)
@@ -38,7 +38,7 @@ import NIOSSL
         }
     }
 
-    @Test("A client's certificate is shown to a server that asks for one, and no other server than the pinned is asked")
+    @Test("A client certificate is sent to a server that requests one; a server that is not pinned gets no request")
     func clientCertificate() async throws {
         let (server, client) = (try TestCertificate.make(), try TestCertificate.make(name: "DNS:client.example"))
         defer { [server, client].forEach { $0.remove() } }
@@ -72,7 +72,7 @@ import NIOSSL
         }
     }
 
-    @Test("E70: TLS below 1.2 is refused")
+    @Test("E70: TLS below 1.2 is rejected")
     func outdatedTLS() async throws {
         let certificate = try TestCertificate.make()
         defer { certificate.remove() }
@@ -133,7 +133,7 @@ import NIOSSL
     }
 }
 
-/// A certificate that nobody has signed but itself, made by the `openssl` command.
+/// A self-signed certificate, created by the `openssl` command.
 struct TestCertificate {
     let identity: OriginServer.Identity
     let folder: URL
@@ -154,17 +154,17 @@ struct TestCertificate {
     func remove() { try? FileManager.default.removeItem(at: folder) }
 }
 
-/// nginx with HTTP/2, for what the test kit's origin does not speak.
+/// nginx with HTTP/2, which the origin of the test kit does not support.
 private final class NginxOverTLS {
     static let isInstalled = FileManager.default.isExecutableFile(atPath: "/usr/sbin/nginx")
 
     let url: URL
     private let folder: URL
-    /// In the foreground: a daemon would keep the descriptor by which Foundation sees a process end.
+    /// The process, in the foreground. A daemon would inherit the descriptor with which Foundation detects its end.
     private let process = Process()
 
     init(_ certificate: TestCertificate, serving data: Data) async throws {
-        // A port that was free a moment ago.
+        // The port was free a moment before.
         let finder = try await OriginServer.start([:])
         let port = finder.port
         await finder.stop()
@@ -195,8 +195,7 @@ private final class NginxOverTLS {
         try process.run()
     }
 
-    /// One that listens. Another test may take the port between its being found free and nginx's taking it: then nginx
-    /// ends, and another port is tried.
+    /// Returns a server that listens. If another test takes the free port first, nginx ends, and another port is tried.
     static func started(
         _ certificate: TestCertificate, serving data: Data, _ upstream: any Upstream
     ) async throws -> NginxOverTLS {
@@ -207,7 +206,7 @@ private final class NginxOverTLS {
         throw CommandFailure(command: "nginx", status: 1)
     }
 
-    /// Waits until it listens; false if it has ended.
+    /// Waits until it listens. Returns false if the process has ended.
     private func listens(_ upstream: any Upstream) async -> Bool {
         while process.isRunning, !Task.isCancelled {
             do {
@@ -215,14 +214,14 @@ private final class NginxOverTLS {
                 for try await _ in response.body {}
                 return true
             } catch {
-                // Nobody listens yet; or somebody else does, without this certificate.
+                // The port is not open yet, or another process listens there without this certificate.
                 await Task.yield()
             }
         }
         return false
     }
 
-    /// Protocol and status of each request for the media, after nginx has written them all and gone.
+    /// Stops nginx and returns the protocol and status of each request for the media.
     func log() throws -> [String] {
         kill(process.processIdentifier, SIGQUIT)
         process.waitUntilExit()
@@ -233,7 +232,7 @@ private final class NginxOverTLS {
     func stop() { process.terminate() }
 }
 
-/// Runs a command to its end.
+/// Runs a command and waits for its end. Throws if it fails.
 private func run(_ command: String...) throws {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/env")

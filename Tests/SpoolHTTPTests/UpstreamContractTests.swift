@@ -7,11 +7,11 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// Both upstreams against the contract, over real sockets.
+/// Contract tests of both transports, over real sockets.
 ///
-/// What FoundationNetworking, and so `URLSessionUpstream` on Linux, cannot honour:
-/// - `backPressure`: it has none; memory grows with a body that nobody reads;
-/// - `encodedBodies`: libcurl decodes them without being asked.
+/// `URLSessionUpstream` on Linux lacks two abilities of the contract, because FoundationNetworking does:
+/// - `backPressure`: memory grows with a body that is not read.
+/// - `encodedBodies`: libcurl decodes bodies although decoding was not requested.
 @Suite(.timeLimit(.minutes(10)))
 struct UpstreamContractTests {
     #if AsyncHTTPClient

@@ -3,9 +3,9 @@ import Spool
 import SpoolHTTP
 import Testing
 
-@Suite("Upstreams by name", .timeLimit(.minutes(10)))
+@Suite("Static members for transports", .timeLimit(.minutes(10)))
 struct UpstreamNameTests {
-    @Test("The upstreams are named by what they are")
+    @Test("`.urlSession()` and `.asyncHTTPClient()` can be passed to a cache")
     func upstreams() async throws {
         let directory = FileManager.default.temporaryDirectory.appending(path: "spool-" + UUID().uuidString)
         var caches = [MediaCache(directory: directory, upstream: .urlSession())]
