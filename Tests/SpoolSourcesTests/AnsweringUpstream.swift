@@ -3,7 +3,7 @@ import HTTPTypes
 import Spool
 import Synchronization
 
-/// An origin that responds as a closure says, and remembers what it was asked.
+/// An origin whose responses are made by a closure. It records its requests.
 final class AnsweringUpstream: Upstream {
     struct Answer: Sendable {
         var status = 200
@@ -25,7 +25,7 @@ final class AnsweringUpstream: Upstream {
         return UpstreamResponse(head: head, url: request.url, body: UpstreamBody(Pieces(rest: answer.body)))
     }
 
-    /// What an origin with ranges says of `bytes`.
+    /// Returns the response of an origin that supports ranges.
     static func media(_ bytes: Data, _ request: UpstreamRequest) -> Answer {
         var fields: HTTPFields = [.contentType: "video/mp4", .eTag: "\"1\"", .acceptRanges: "bytes"]
         guard let text = request.headerFields[.range]?.dropFirst("bytes=".count) else {

@@ -10,13 +10,13 @@ import SpoolTesting
 import Synchronization
 import Testing
 
-/// Clouds in a real player, at servers that others have written, whose passwords change and links expire while it plays.
-@Suite("Clouds in a real player", .timeLimit(.minutes(10)), .serialized)
+/// Playback from third-party servers in a real player, while passwords change and links expire.
+@Suite("Cloud storage in a real player", .timeLimit(.minutes(10)), .serialized)
 @MainActor
 struct CloudPlayTests {
     private static let seconds = 60
 
-    /// Small requests, so that a seek really leaves holes in media of a few hundred kilobytes.
+    /// Returns a cache with small requests, so that a seek leaves missing ranges in media of a few hundred kilobytes.
     private func cache(_ now: @escaping @Sendable () -> Date) -> MediaCache {
         var configuration = MediaCache.Configuration()
         configuration.readAhead.firstRequest = 64 << 10
@@ -25,8 +25,8 @@ struct CloudPlayTests {
         return MediaCache.inMemory(upstream: HTTPUpstream.standard(), configuration: configuration, now: now)
     }
 
-    /// Plays two files at once with seeks, calls `change` in between, and plays both to their ends; no byte is wrong, and
-    /// each comes once.
+    /// Plays two files concurrently with seeks, calls `change` in between, and plays both to their ends. Checks that
+    /// all bytes are correct, and that each is fetched once.
     private func play(
         _ sources: [MediaSource], of bytes: Data, now: @escaping @Sendable () -> Date = { Date() },
         _ change: () async throws -> Void
@@ -51,7 +51,7 @@ struct CloudPlayTests {
     }
 
     @Test(
-        "WebDAV plays on when the password changes, and the new one is asked for once",
+        "WebDAV playback continues after a password change, and the new password is requested once",
         .enabled(if: !WebDAVServers.present.isEmpty, "no WebDAV server is installed"), arguments: WebDAVServers.present)
     func webDAV(kind: WebDAVServers) async throws {
         let scratch = try ScratchDirectory()
@@ -76,16 +76,16 @@ struct CloudPlayTests {
         let cloud = WebDAV(at: server.url(""), account: account, over: HTTPUpstream.standard())
         try await play(["a.wav", "b.wav"].map(cloud.media), of: Data(contentsOf: file)) {
             #expect(questions.withLock { $0.count } == 1)
-            // In this order: who is refused finds the new one.
+            // In this order, so that a rejected request finds the new password.
             password.withLock { $0 = "new w" }
             try kind.setPassword(.second, in: scratch)
         }
-        // Many transfers were refused; the account was asked for the new password by one of them.
+        // Many transfers were rejected, but the new password was requested once.
         #expect(questions.withLock { $0.count } == 2)
     }
 
     @Test(
-        "S3 plays on when its links expire: those by this device's clock, and those that the server refuses before",
+        "S3 playback continues when links expire by the device's clock or are rejected earlier by the server",
         .enabled(if: !S3Server.present.isEmpty, "no S3 server is installed"), arguments: S3Server.present,
         [false, true])
     func s3(kind: S3Server, isClockSlow: Bool) async throws {
@@ -95,7 +95,8 @@ struct CloudPlayTests {
         try await S3Server.put("films", Data(), at: server)
         for name in ["films/a%20b.wav", "films/c.wav"] { try await S3Server.put(name, bytes, at: server) }
         let questions = Mutex<[MediaSource.Reason]>([])
-        // A link that lasts twelve seconds lasts one or two at a server whose clock is ten ahead: it goes by whole ones.
+        // A link of twelve seconds lasts one or two at a server whose clock is ten ahead, because it counts whole
+        // seconds.
         let now: @Sendable () -> Date = { Date(timeIntervalSinceNow: isClockSlow ? -10 : 0) }
         let bucket = try S3Bucket(
             "films", region: "us-east-1", endpoint: server.url(""), addressing: .path, lifetime: isClockSlow ? 12 : 3,
@@ -113,7 +114,7 @@ struct CloudPlayTests {
     }
 }
 
-/// A play of one item, as fast as a few times its speed, without picture and sound.
+/// Playback of one item at five times its speed, without video and audio.
 @MainActor private final class CloudPlay {
     let player: AVPlayer
     private let endings: AsyncStream<Void>
@@ -138,9 +139,9 @@ struct CloudPlayTests {
         await player.seek(to: CMTime(seconds: seconds, preferredTimescale: 600))
     }
 
-    /// Waits for the end, and ends the play.
+    /// Waits for the end, and stops playback.
     ///
-    /// - Returns: Why it failed, if it did.
+    /// - Returns: The error of the item, if it failed.
     func end() async -> (any Error)? {
         for await _ in endings { break }
         tokens.forEach(NotificationCenter.default.removeObserver)

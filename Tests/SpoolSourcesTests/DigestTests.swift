@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Digest authentication")
 struct DigestTests {
-    /// RFC 7616 §3.9.1.
+    /// The example of RFC 7616 §3.9.1.
     private let fields = [
         """
         Digest realm="http-auth@example.org", qop="auth, auth-int", algorithm=SHA-256, \
@@ -27,7 +27,7 @@ struct DigestTests {
             clientNonce: "f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ")
     }
 
-    @Test("The RFC's example comes out as it stands there, with MD5 and with SHA-256, which goes first")
+    @Test("The RFC's example gives the documented response with MD5 and with SHA-256, which is preferred")
     func example() throws {
         #expect(
             try response(to: fields)
@@ -36,7 +36,7 @@ struct DigestTests {
         #expect(try response(to: [fields.reversed().joined(separator: ", ")]).contains("algorithm=SHA-256"))
     }
 
-    @Test("Challenges of other schemes beside it, and what makes no sense, are passed over")
+    @Test("Challenges of other schemes and malformed challenges are ignored")
     func others() throws {
         let mixed = "Basic realm=\"a, b=\\\"c\\\"\", Newauth x=1, " + fields[1] + ", Bearer"
         #expect(DigestChallenge([mixed])?.realm == "http-auth@example.org")
@@ -48,7 +48,7 @@ struct DigestTests {
         #expect(DigestChallenge(["Digest realm=a,nonce=b,algorithm=SHA-512-256"]) == nil)
     }
 
-    @Test("A thousand challenges drawn at random give one or none, and an end")
+    @Test("Parsing a thousand random challenges neither crashes nor hangs")
     func total() {
         var random = SplitMix(7)
         let alphabet = Array("Digest realm=\"a\", nonce=b\\,=\" qop=auth")
@@ -58,7 +58,7 @@ struct DigestTests {
         }
     }
 
-    @Test("One challenge serves all files of an account; a nonce that has expired is asked for anew")
+    @Test("One challenge serves all media of an account; after its nonce expires, a new one is requested")
     func account() async throws {
         let nonce = Mutex("first")
         let bytes = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })

@@ -9,7 +9,7 @@ import Testing
 struct HeaderSourceTests {
     private let bytes = Data((0..<400_000).map { UInt8(truncatingIfNeeded: $0 &* 17) })
 
-    /// An origin that wants the newest token.
+    /// Returns an origin that requires the newest token.
     private func origin(_ token: TokenBox) -> AnsweringUpstream {
         AnsweringUpstream { [bytes] request in
             request.headerFields[.authorization] == "Bearer \(token.newest)"
@@ -17,7 +17,7 @@ struct HeaderSourceTests {
         }
     }
 
-    @Test("Eight files whose token is refused at once refresh it once, and all come whole")
+    @Test("Eight concurrent reads with a rejected token refresh it once, and all complete")
     func oneRefresh() async throws {
         let token = TokenBox()
         let upstream = origin(token)
@@ -34,7 +34,7 @@ struct HeaderSourceTests {
         await cache.close()
     }
 
-    @Test("A token that is withdrawn while files play is refreshed once, and each byte is fetched once")
+    @Test("A token withdrawn during playback is refreshed once, and each byte is fetched once")
     func withdrawn() async throws {
         let token = TokenBox()
         let upstream = origin(token)
@@ -50,7 +50,7 @@ struct HeaderSourceTests {
         await cache.close()
     }
 
-    @Test("A token is not sent after its expiry")
+    @Test("A token is not sent after it expires")
     func expiry() async throws {
         let token = TokenBox()
         let upstream = origin(token)
@@ -68,7 +68,7 @@ struct HeaderSourceTests {
         await cache.close()
     }
 
-    @Test("An account that is refused for good ends the play with the origin's refusal, and nothing is asked for ever")
+    @Test("A permanently rejected account fails with the origin's status after at most two requests")
     func refused() async throws {
         let upstream = AnsweringUpstream { _ in .init(status: 403) }
         let account = HeaderSource.basic(user: "ü", password: "p:q")
@@ -81,7 +81,7 @@ struct HeaderSourceTests {
         await cache.close()
     }
 
-    @Test("Yandex.Disk: the address is asked for with the token, goes without it, and is asked for anew mid-play")
+    @Test("Yandex.Disk: the download URL is requested with the token, used without it, and renewed after it expires")
     func yandexDisk() async throws {
         let link = Mutex(1)
         let upstream = AnsweringUpstream { [bytes] request in
@@ -111,7 +111,7 @@ struct HeaderSourceTests {
     }
 }
 
-/// The tokens that an authorization server gives out.
+/// The tokens of an authorization server.
 private final class TokenBox: Sendable {
     private let state = Mutex((newest: 0, refreshes: 0))
 

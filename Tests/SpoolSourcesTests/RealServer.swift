@@ -4,19 +4,19 @@ import SpoolHTTP
 import SpoolOrigin
 import SpoolTesting
 
-/// A server of others, run by a test on a port of its own.
+/// A third-party server, run by a test on its own port.
 ///
-/// `@unchecked`: the process is started before others see it, and only ended afterwards.
+/// `@unchecked`: the process is started before other tasks see the object, and is only terminated afterwards.
 final class RealServer: @unchecked Sendable {
     let port: Int
     private let process = Process()
 
-    /// Starts it and waits until it responds.
+    /// Starts the server and waits until it responds.
     ///
     /// - Parameters:
-    ///   - arguments: Its arguments, for a port that was free a moment ago.
-    ///   - environment: Its environment beside this process's, for that port.
-    /// - Throws: What keeps it from starting; ``Gone`` if it ends.
+    ///   - arguments: Returns the arguments for a port, which was free a moment before.
+    ///   - environment: Returns additional environment variables for that port.
+    /// - Throws: The error of the start; ``Gone`` if the process ends.
     init(
         _ path: String, _ arguments: (Int) throws -> [String], environment: (Int) -> [String: String] = { _ in [:] }
     ) async throws {
@@ -44,7 +44,7 @@ final class RealServer: @unchecked Sendable {
 
     func url(_ path: String) -> URL { URL(string: "http://127.0.0.1:\(port)/\(path)") ?? URL(fileURLWithPath: "/") }
 
-    /// The program with this name, where programs are looked for; nil if there is none.
+    /// Returns the path of a program in `PATH` or `/usr/sbin`; `nil` if there is none.
     static func path(of name: String) -> String? {
         let folders =
             (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map { String($0) } + ["/usr/sbin"]

@@ -5,12 +5,12 @@ import SpoolSources
 import SpoolTesting
 import Testing
 
-/// The sources beside servers that others have written.
-@Suite("Sources at real servers", .timeLimit(.minutes(5)))
+/// Tests of the sources with third-party servers.
+@Suite("Sources with real servers", .timeLimit(.minutes(5)))
 struct RealServerTests {
     private let bytes = Data((0..<1_500_000).map { UInt8(truncatingIfNeeded: $0 &* 131 >> 3) })
 
-    /// Reads here and there, then all: no byte is wrong, and each comes once.
+    /// Reads several ranges, then everything. Checks that all bytes are correct, and that each is fetched once.
     private func play(_ source: MediaSource, _ upstream: any Upstream) async throws {
         let cache = try TestCache(upstream)
         for range in [700_000..<900_000, 0..<65_536, 1_400_000..<1_500_000] as [Range<Int64>] {
@@ -21,7 +21,9 @@ struct RealServerTests {
         await cache.close()
     }
 
-    @Test("S3 at moto, with ranges as Amazon's", .enabled(if: S3Server.moto.path != nil, "moto is not installed"))
+    @Test(
+        "S3 media on moto is read in ranges, and each byte is fetched once",
+        .enabled(if: S3Server.moto.path != nil, "moto is not installed"))
     func s3AtMoto() async throws {
         let server = try await S3Server.moto.start(in: ScratchDirectory())
         try await S3Server.put("films", Data(), at: server)

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("docs/sources.md")
 struct RecipeTests {
-    @Test("It shows the recipes as they compile")
+    @Test("The document contains the recipes that are compiled here")
     func shows() throws {
         let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         let root = file.deletingLastPathComponent().deletingLastPathComponent()
@@ -17,7 +17,7 @@ struct RecipeTests {
         #expect(document.contains("```swift\n\(recipes[start.lowerBound...])```\n"))
     }
 
-    @Test("Dropbox: the link is asked for with the token, and is followed without it")
+    @Test("Dropbox: the link is requested with the token and followed without it")
     func dropboxLink() async throws {
         let bytes = Data(repeating: 7, count: 100_000)
         let upstream = AnsweringUpstream { request in

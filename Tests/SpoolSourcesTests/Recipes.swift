@@ -3,9 +3,9 @@ import HTTPTypes
 import Spool
 import SpoolSources
 
-// The recipes of docs/sources.md, as they stand there.
+// The recipes of docs/sources.md, with the same text.
 
-/// Dropbox: the address of a file's bytes is asked for with the token; it lasts four hours.
+/// Dropbox: requests the URL of the file's bytes with the token. The URL is valid for four hours.
 func dropbox(_ path: String, of account: HeaderSource, upstream: any Upstream) -> MediaSource {
     let service = URL(string: "https://api.dropboxapi.com/2/files/get_temporary_link")!
     let name = service.appending(queryItems: [URLQueryItem(name: "path", value: path)])
@@ -21,17 +21,17 @@ func dropbox(_ path: String, of account: HeaderSource, upstream: any Upstream) -
 
 struct DropboxLink: Decodable { var link: URL }
 
-/// Google Drive: the bytes are asked for with the token.
+/// Google Drive: requests the bytes with the token.
 func googleDrive(_ id: String, of account: HeaderSource) -> MediaSource {
     account.media(at: URL(string: "https://www.googleapis.com/drive/v3/files/\(id)?alt=media")!)
 }
 
-/// Box: the bytes are asked for with the token, and come from another host after a redirect, which gets no token.
+/// Box: requests the bytes with the token. A redirect leads to another host, which gets no token.
 func box(_ id: String, of account: HeaderSource) -> MediaSource {
     account.media(at: URL(string: "https://api.box.com/2.0/files/\(id)/content")!)
 }
 
-/// OneDrive: as Box.
+/// OneDrive: like Box.
 func oneDrive(_ id: String, of account: HeaderSource) -> MediaSource {
     account.media(at: URL(string: "https://graph.microsoft.com/v1.0/me/drive/items/\(id)/content")!)
 }

@@ -5,7 +5,7 @@ import SpoolHTTP
 import SpoolSources
 import SpoolTesting
 
-/// The S3 servers that tests run: LocalStack checks signatures and their dates; moto checks nothing.
+/// The S3 servers that tests run. LocalStack checks signatures and their dates; moto checks nothing.
 enum S3Server: String, CaseIterable, Sendable {
     case localstack
     case moto = "moto_server"
@@ -28,7 +28,7 @@ enum S3Server: String, CaseIterable, Sendable {
         }
     }
 
-    /// Makes a bucket, or an object in one; signed only as far as the servers look here.
+    /// Creates a bucket, or an object in a bucket. Its signature is sufficient for these servers only.
     static func put(_ path: String, _ body: Data, at server: RealServer) async throws {
         var request = UpstreamRequest(url: server.url(path))
         request.method = .put
@@ -44,7 +44,7 @@ enum S3Server: String, CaseIterable, Sendable {
         guard response.head.status.code == 200 else { throw Refusal(status: response.head.status) }
     }
 
-    /// The keys that the servers begin with.
+    /// The credentials that the servers accept.
     static let credentials = S3Bucket.Credentials(accessKeyID: "test", secretAccessKey: "test")
 
     struct Refusal: Error { var status: HTTPResponse.Status }

@@ -5,12 +5,12 @@ import Testing
 
 @testable import SpoolSources
 
-@Suite("S3: signed addresses")
+@Suite("S3: signed URLs")
 struct SigningTests {
     private let credentials = S3Bucket.Credentials(
         accessKeyID: "AKIAIOSFODNN7EXAMPLE", secretAccessKey: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
 
-    @Test("The example of Amazon's documentation is signed as it stands there")
+    @Test("The example in Amazon's documentation gets the documented signature")
     func example() throws {
         let signed = S3Signer(credentials, region: "us-east-1").presigned(
             try #require(URL(string: "https://examplebucket.s3.amazonaws.com/test.txt")),
@@ -22,7 +22,7 @@ struct SigningTests {
             signed.query?.contains("X-Amz-Date=20130524T000000Z&X-Amz-Expires=86400&X-Amz-SignedHeaders=host") == true)
     }
 
-    @Test("Names with spaces, umlauts, slashes and percent signs are sent as they are signed")
+    @Test("Names with spaces, umlauts, slashes and percent signs have the same encoding in URL and signature")
     func names() throws {
         let bucket = try S3Bucket("films", region: "eu-central-1") { [credentials] _ in credentials }
         let source = bucket.media("a b/ü%2F+é.mp4")
@@ -35,14 +35,14 @@ struct SigningTests {
         #expect(path.media("a.mp4").url.absoluteString == "http://127.0.0.1:9000/films/a.mp4")
     }
 
-    @Test("What is kept is named without signature, key or token, and is the same whoever signs")
+    @Test("The URL of S3 media has no signature, key or token")
     func name() throws {
         let bucket = try S3Bucket("films", region: "eu-central-1") { [credentials] _ in credentials }
         #expect(bucket.media("a.mp4").url.query == nil)
         #expect(bucket.media("a.mp4").displayAddress == "https://films.s3.eu-central-1.amazonaws.com/a.mp4")
     }
 
-    @Test("A 400 that says that the token has expired is signed anew, once; any other 400 ends the play")
+    @Test("A 400 with ExpiredToken is signed again once; any other 400 fails the read")
     func expiredToken() async throws {
         let bytes = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0) })
         for (code, isCured) in [("ExpiredToken", true), ("InvalidArgument", false)] {

@@ -1,7 +1,7 @@
 import Foundation
 import SpoolTesting
 
-/// The WebDAV servers that tests run: each over a folder, for the user “u” with the password “pass w” at first.
+/// The WebDAV servers that tests run. Each serves a directory to the user “u”, whose first password is “pass w”.
 enum WebDAVServers: String, CaseIterable, Sendable {
     case rclone, nginx, apache2
 
@@ -37,7 +37,7 @@ enum WebDAVServers: String, CaseIterable, Sendable {
         }
     }
 
-    /// The user's passwords: SHA-1, as all servers read it.
+    /// The user's passwords as SHA-1 hashes, which all of the servers accept.
     enum Password: String {
         /// “pass w”
         case first = "JjQiymR4L3aM36gne9ylFYi1fT0="
@@ -45,7 +45,7 @@ enum WebDAVServers: String, CaseIterable, Sendable {
         case second = "RWxB7JRJWt2LIS3KkyPARCVVxFA="
     }
 
-    /// From now on a running server takes this password, and no other.
+    /// Sets the only password that a running server accepts.
     func setPassword(_ password: Password, in scratch: ScratchDirectory) throws {
         let users = scratch.file(rawValue) + "/users"
         try "u:{SHA}\(password.rawValue)\n".write(toFile: users, atomically: true, encoding: .utf8)

@@ -6,13 +6,13 @@ import SpoolSources
 import SpoolTesting
 import Testing
 
-/// WebDAV at servers that others have written, and what is made of odd responses.
+/// Tests of WebDAV with third-party servers, and of unusual responses.
 @Suite("WebDAV", .timeLimit(.minutes(5)))
 struct WebDAVTests {
     private let bytes = Data((0..<1_500_000).map { UInt8(truncatingIfNeeded: $0 &* 131 >> 3) })
 
     @Test(
-        "Folders are listed, files described and played with seeks, with the user's password alone",
+        "Folders are listed, and files are described and read in ranges, with the correct password only",
         .enabled(if: !WebDAVServers.present.isEmpty, "no WebDAV server is installed"), arguments: WebDAVServers.present)
     func atRealServers(kind: WebDAVServers) async throws {
         let scratch = try ScratchDirectory()
@@ -39,7 +39,7 @@ struct WebDAVTests {
         #expect(files.first?.name == "a b.mp4")
         let item = try await cloud.item(at: path)
         #expect(item.path == path && !item.isFolder && item.length == 1_500_000)
-        // nginx's says nothing more.
+        // nginx reports no other properties.
         if kind != .nginx { #expect(item.contentType == "video/mp4" && item.entityTag != nil) }
         #expect(try await cloud.item(at: "Ä & B").isFolder)
         #expect(try await cloud.item(at: "").path == "")
@@ -78,7 +78,7 @@ struct WebDAVTests {
         """
     }
 
-    @Test("Nothing outside of the root is listed; another scheme or port is that of a server behind it")
+    @Test("Entries outside the root are not listed; another scheme or port of the host is accepted")
     func outside() async throws {
         let references = [
             "/dav/me/", "/dav/me/song.mp3", "https://cloud.example/dav/me/b", "https://evil.example/dav/me/c",
@@ -91,7 +91,7 @@ struct WebDAVTests {
         #expect(items.map(\.path) == ["song.mp3", "b", "i", "j"])
     }
 
-    @Test("What is told with another status than success does not count; the rest does")
+    @Test("Properties with an error status are ignored, and the others are read")
     func statuses() async throws {
         let kept = "<d:getcontentlength>12</d:getcontentlength><d:getetag>&quot;a&amp;b&quot;</d:getetag>"
         let lost = "<d:getcontenttype>text/html</d:getcontenttype>"
@@ -109,7 +109,7 @@ struct WebDAVTests {
     }
 
     @Test(
-        "What is no multistatus is refused in a sentence",
+        "An invalid multistatus response fails with a message",
         arguments: [
             "", "<html></html>", "<d:multistatus>", "<a><b></a></b>", "<!DOCTYPE a [<!ENTITY b \"c\">]><a/>", "{}",
             String(repeating: "<a>", count: 100), "<d:multistatus></d:multi", "<:><\u{0}",
@@ -123,7 +123,7 @@ struct WebDAVTests {
         }
     }
 
-    @Test("A damaged response never traps: any byte may be another")
+    @Test("A response with any damaged byte does not crash")
     func damaged() async throws {
         let whole = Array(
             "<d:multistatus xmlns:d=\"DAV:\">\(response("/dav/me/a", "<d:getetag>&#34;</d:getetag>"))</d:multistatus>"
