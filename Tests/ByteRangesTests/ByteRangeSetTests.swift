@@ -4,7 +4,7 @@ import Testing
 
 @Suite
 struct ByteRangeSetTests {
-    // MARK: The example that a newcomer reads
+    // MARK: Example
 
     @Test("A set of two ranges reports its stored ranges, prefixes and missing ranges")
     func twoPieces() {

@@ -10,13 +10,13 @@ struct DocumentTests {
         try String(contentsOf: root.appending(path: path), encoding: .utf8)
     }
 
-    /// The files of a folder, and of those in it, whose names end so.
+    /// Returns the files with this ending in a folder and its subfolders.
     private static func files(_ folder: String, _ ending: String) throws -> [String] {
         try FileManager.default.subpathsOfDirectory(atPath: root.appending(path: folder).path)
             .filter { $0.hasSuffix(ending) }.map { "\(folder)/\($0)" }.sorted()
     }
 
-    @Test("docs/examples.md shows each program as it is, and each has at most 25 lines")
+    @Test("docs/examples.md contains each program of Examples, which has at most 25 lines")
     func shows() throws {
         let document = try Self.text("docs/examples.md")
         let programs = try Self.files("Examples", ".swift").filter { $0.split(separator: "/").count == 2 }
@@ -28,7 +28,7 @@ struct DocumentTests {
         }
     }
 
-    @Test("Whatever Swift the documents show is compiled, letter for letter")
+    @Test("All Swift code in the documents is part of a compiled source")
     func compiles() throws {
         let sources = try Self.files("Examples", ".swift") + ["Tests/SpoolSourcesTests/Recipes.swift"]
         let programs = try sources.map { Self.withoutIndentation(try Self.text($0)) }
@@ -43,7 +43,7 @@ struct DocumentTests {
         #expect(count > 19)
     }
 
-    /// Lines without the spaces before them: how deep a piece stands in its program does not matter.
+    /// Returns the lines without their indentation, which may differ between document and source.
     private static func withoutIndentation(_ text: String) -> String {
         "\n" + text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: "\n")
             + "\n"

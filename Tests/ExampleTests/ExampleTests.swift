@@ -8,7 +8,7 @@ import Testing
 
 @testable import Examples
 
-/// The programs of `Examples`, which are also what docs/examples.md shows, do what they say.
+/// Tests of the programs of `Examples`, which docs/examples.md contains.
 @Suite(.timeLimit(.minutes(10)))
 struct ExampleTests {
     private static let song = PatternBytes(seed: 3, length: 300_000)
@@ -17,21 +17,21 @@ struct ExampleTests {
 
     init() throws { scratch = try ScratchDirectory() }
 
-    /// A cache on a fake origin that has one file.
+    /// Returns a fake origin with one file, a cache that uses it, and the file's URL.
     private func stage() throws -> (origin: ScriptedUpstream, cache: MediaCache, url: URL) {
         let origin = ScriptedUpstream(["/song.mp3": OriginResource(.pattern(Self.song))])
         let url = try #require(URL(string: "https://media.example/song.mp3"))
         return (origin, MediaCache.inMemory(upstream: origin), url)
     }
 
-    @Test("A shared cache is made at once, with a limit, and begins nothing before it is needed")
+    @Test("A shared cache is created immediately and is not opened before its first use")
     func shared() async throws {
         let cache = sharedCache()
         #expect(cache.capacity == nil && cache.storedByteCount == 0)
         await cache.close()
     }
 
-    @Test("Signed URLs with other tokens are one resource, and so are URLs that an app gives one name")
+    @Test("Signed URLs with different tokens have one cache key, and so have URLs with one custom key")
     func signed() async throws {
         let cache = cacheForSignedURLs(in: folder)
         let urls = try ["?token=1&expires=2", "?expires=5&token=9"].map {
@@ -42,7 +42,7 @@ struct ExampleTests {
         await cache.close()
     }
 
-    @Test("A token is asked for once, and anew after it has expired or was refused")
+    @Test("A token is requested once, and again after it expires or is rejected")
     func token() async throws {
         let origin = ScriptedUpstream(["/song.mp3": OriginResource(.pattern(Self.song))])
         let valid = Mutex("Bearer 1")
@@ -74,7 +74,7 @@ struct ExampleTests {
         await cache.close()
     }
 
-    @Test("What is stored is listed with its size, and a progress bar comes to its end")
+    @Test("Stored media is listed with its size, and its progress view ends when it is complete")
     func stored() async throws {
         let (_, cache, url) = try stage()
         let media = cache.media(for: url)
@@ -87,7 +87,7 @@ struct ExampleTests {
         await cache.close()
     }
 
-    @Test("One is kept, another removed, the rest evicted; then all is gone")
+    @Test("Cached media can be protected, removed, evicted and cleared")
     func removing() async throws {
         let origin = ScriptedUpstream([
             "/a": OriginResource(.pattern(Self.song)), "/b": OriginResource(.pattern(Self.song)),
@@ -96,7 +96,7 @@ struct ExampleTests {
         let cache = MediaCache.inMemory(upstream: origin)
         let urls = try ["a", "b", "c"].map { try #require(URL(string: "https://media.example/\($0)")) }
         for url in urls { _ = try await cache.media(for: url).data(in: 0..<Self.song.length) }
-        // What was read a moment ago may still be closing, and is not evicted while it is open.
+        // Recently read media may still be closing, and is not evicted while it is open.
         while try await makeRoom(in: cache, keeping: urls[0], removing: urls[1], to: 0) > Self.song.length {
             await Task.yield()
         }
@@ -107,12 +107,12 @@ struct ExampleTests {
         await cache.close()
     }
 
-    @Test("People are told in sentences why something does not play")
+    @Test("A failed request is reported to the user as a sentence")
     func errors() async throws {
         let (_, cache, url) = try stage()
         let told = Mutex<[String]>([])
         let telling = Task { await tell(of: cache) { text in told.withLock { $0.append(text) } } }
-        // Until it listens.
+        // Repeats until the task listens.
         while told.withLock({ $0.isEmpty }) {
             let gone = cache.media(for: url.deletingLastPathComponent().appending(path: "gone.mp3"))
             await #expect(throws: CacheError.self) { try await gone.data(in: 0..<1) }
@@ -129,7 +129,7 @@ struct ExampleTests {
         #expect(head == Data(Self.song.bytes(0..<16)) && rest == Int(Self.song.length) - 1024)
         let input = DecoderInput(cache.media(for: url))
         let bytes: [UInt8] = try await withCheckedThrowingContinuation { continuation in
-            // A decoder's thread.
+            // The thread of a decoder.
             Thread.detachNewThread {
                 continuation.resume(
                     with: Result {
@@ -146,7 +146,7 @@ struct ExampleTests {
         await cache.close()
     }
 
-    @Test("An upstream of one's own brings media, and a 404 is an error with that status")
+    @Test("A custom `Upstream` provides media, and its 404 is an error with that status")
     func upstream() async throws {
         let upstream = ArchiveUpstream(files: ["/song.mp3": Self.song.data])
         let cache = MediaCache.inMemory(upstream: upstream)
@@ -159,7 +159,7 @@ struct ExampleTests {
         await cache.close()
     }
 
-    @Test("A test with a made-up origin tells code that plays through the cache from code that does not")
+    @Test("A test with a fake origin recognizes code that plays through the cache")
     func testing() async throws {
         #expect(
             try await playsOffline { url, cache in
@@ -167,13 +167,13 @@ struct ExampleTests {
             })
     }
 
-    @Test("An extension plays what the app has stored, while the app has it open")
+    @Test("An extension plays stored media while the app has the cache open")
     func readOnly() async throws {
         try await OriginServer.run(["/song.mp3": OriginResource(.pattern(Self.song))]) { origin in
             let url = origin.url("/song.mp3")
             let app = MediaCache(directory: folder.appending(path: "media"))
             _ = try await app.media(for: url).data(in: 0..<Self.song.length)
-            // What the app has landed is written down a few times a second, or so.
+            // The app saves the catalog at intervals; listing the resources saves it immediately.
             _ = try await app.storedResources()
             let sent = origin.log.bytesSent()
             let cache = cacheInExtension(group: folder)
@@ -184,7 +184,7 @@ struct ExampleTests {
         }
     }
 
-    @Test("What was stored before there was a key gets it, plays with it, and a later launch finds it so")
+    @Test("Media stored without a key is encrypted with a new key, and stays readable in later launches")
     func encrypted() async throws {
         try await OriginServer.run(["/song.mp3": OriginResource(.pattern(Self.song))]) { origin in
             let directory = folder.appending(path: "media")

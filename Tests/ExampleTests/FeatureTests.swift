@@ -10,7 +10,7 @@ struct FeatureTests {
         try String(contentsOf: root.appending(path: path), encoding: .utf8)
     }
 
-    /// The cells of each row of the tables whose first cell matches.
+    /// Returns the cells of the table rows whose first cell matches.
     private static func rows(_ path: String, _ first: Regex<Substring>) throws -> [[String]] {
         try text(path).split(separator: "\n").map { line in
             line.split(separator: "|", omittingEmptySubsequences: false).dropFirst().dropLast()
@@ -18,7 +18,7 @@ struct FeatureTests {
         }.filter { $0.first?.wholeMatch(of: first) != nil }
     }
 
-    @Test("Every row of what was asked for stands there once, with what it is, where it is and what shows it")
+    @Test("docs/features.md has one row for each requirement, with description, location and test")
     func features() throws {
         let rows = try Self.rows("docs/features.md", /[ZSIEN]\d+/)
         let counts = [("Z", 16), ("S", 6), ("I", 6), ("E", 3), ("N", 12)]
@@ -36,14 +36,14 @@ struct FeatureTests {
         }
     }
 
-    @Test("Each of the twenty things that people ask for has an answer and a page")
+    @Test("docs/questions.md has text and a link for each of the twenty questions")
     func questions() throws {
         let rows = try Self.rows("docs/questions.md", /\d+/)
         #expect(rows.compactMap(\.first) == (1...20).map { "\($0)" })
         #expect(rows.allSatisfy { $0.count == 4 && !$0[1].isEmpty && !$0[2].isEmpty && $0[3].contains("](") })
     }
 
-    @Test("What documents link to is there, headings too")
+    @Test("Links in the documents lead to existing files and headings")
     func links() throws {
         let folder = Self.root.appending(path: "docs")
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".md") }
@@ -58,7 +58,7 @@ struct FeatureTests {
         }
     }
 
-    /// The names by which a document's headings are linked to, as GitHub makes them.
+    /// Returns the anchors of a document's headings, as GitHub creates them.
     private static func headings(_ name: String) throws -> Set<String> {
         let lines = try text("docs/\(name)").split(separator: "\n").filter { $0.hasPrefix("#") }
         return Set(

@@ -9,7 +9,7 @@ import Testing
 
 @testable import Examples
 
-/// The programs with a player, over a real origin, with real media.
+/// Tests of the programs with a player, with a real origin and real media.
 @MainActor
 @Suite(.timeLimit(.minutes(10)))
 struct PlayerExampleTests {
@@ -17,7 +17,7 @@ struct PlayerExampleTests {
 
     init() throws { scratch = try ScratchDirectory() }
 
-    /// Plays all that a player has, as fast as it goes.
+    /// Plays all items of a player at maximum speed.
     private func play(_ player: AVPlayer, _ last: AVPlayerItem?) async throws {
         let last = try #require(last)
         player.headless = AVPlayer.HeadlessMode(speed: nil)
@@ -35,7 +35,7 @@ struct PlayerExampleTests {
         }
     }
 
-    @Test("A URL plays through the cache, and again when its origin is gone; so does a queue")
+    @Test("A URL plays through the cache, and again without its origin; so does a queue")
     func plays() async throws {
         var resources: [String: OriginResource] = [:]
         for media in [SampleMedia.mp3, .m4a] {
@@ -60,7 +60,7 @@ struct PlayerExampleTests {
         await cache.close()
     }
 
-    @Test("A stream that was downloaded plays by a server in the app when its origin is gone")
+    @Test("A downloaded stream plays from a server in the app without its origin")
     func stream() async throws {
         let text = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n1.ts\n#EXT-X-ENDLIST\n"
         let segment = OriginResource(.data(try await SampleMedia.ts.bytes(seconds: 2)), contentType: "video/mp2t")

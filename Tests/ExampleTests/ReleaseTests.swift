@@ -9,14 +9,14 @@ struct ReleaseTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
 
-    @Test("Its first version is the one that the command tells and origins are told")
+    @Test("The newest version is the one that the package reports")
     func version() throws {
         let changes = try String(contentsOf: Self.root.appending(path: "CHANGELOG.md"), encoding: .utf8)
         let first = try #require(changes.split(separator: "\n").first { $0.hasPrefix("## ") }).dropFirst(3)
         #expect(first.prefix { $0 != "," } == SpoolVersion.current)
     }
 
-    @Test("A commit that is tagged as a version has that version")
+    @Test("A version tag at the current commit is the version of the package")
     func tag() async throws {
         // Without git, or outside a clone, there are no tags.
         guard let git = Tool("git") else { return }
