@@ -18,7 +18,7 @@ struct MemoryFileSystemTests {
         return String(decoding: bytes[..<count], as: UTF8.self)
     }
 
-    @Test("A copy stays as it was, under its new name, with no lock held")
+    @Test("A copy has its new path and no locks, and does not change with the original")
     func copying() throws {
         let file = try files.openFile("/cache/media/a", .create)
         try write("before", to: file)
@@ -43,7 +43,7 @@ struct MemoryFileSystemTests {
         #expect(files.openCount == 0)
     }
 
-    @Test("Bytes can be flipped, lost and cut off behind a reader's back")
+    @Test("Stored bytes can be flipped, lost and truncated")
     func damaging() throws {
         try write("abc", to: files.openFile("/cache/media/a", .create))
         _ = files.with("/cache/media/a") { $0.flip(at: 1) }

@@ -162,7 +162,7 @@ import Testing
         }
     }
 
-    // MARK: The way it ends
+    // MARK: Endings
 
     @Test func cutAfterSomeBytesAndBeforeTheHead() async throws {
         let (response, exchange) = try await get(.cut(after: 300))

@@ -6,7 +6,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct OriginServerTests {
     let media = PatternBytes(length: 100_000)
 
-    // MARK: The well-kept static file
+    // MARK: A static file
 
     @Test func aWholeFileComesAndIsLogged() async throws {
         try await OriginServer.run(["/a": .pattern(100_000)]) { origin in
@@ -21,14 +21,14 @@ import Testing
             #expect(logged.path == "/a")
             #expect(logged.query == "token=1")
             #expect(logged.status == 200)
-            #expect(logged.headerFields[HTTPField.Name("x-mark")!] == "me")  // A literal that is a token.
+            #expect(logged.headerFields[HTTPField.Name("x-mark")!] == "me")  // The literal is a valid token.
             #expect(origin.log.bytesSent("/a") == 100_000)
             #expect(origin.log.rangesSent() == [0..<100_000])
         }
     }
 
     @Test(
-        "Ranges are served as RFC 9110 §14 has them",
+        "Ranges are served as RFC 9110 §14 requires",
         arguments: [
             ("bytes=0-1", 206, 0..<2), ("bytes=99990-", 206, 99_990..<100_000), ("bytes=-10", 206, 99_990..<100_000),
             ("bytes=50-200000", 206, 50..<100_000), ("bytes=-200000", 206, 0..<100_000), ("bytes=100000-", 416, nil),

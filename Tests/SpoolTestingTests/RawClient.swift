@@ -2,7 +2,7 @@ import NIOCore
 import NIOPosix
 import SpoolTesting
 
-/// An HTTP client that hides nothing: sends text, hands back every byte that came and how the connection ended.
+/// An HTTP client that sends text, and returns all received bytes and the end of the connection.
 struct RawClient {
     enum End: Equatable { case closed, reset }
 
@@ -18,7 +18,7 @@ struct RawClient {
                 .map { String($0.dropFirst(name.count + 2)) }
         }
 
-        /// The body with its chunks joined, and whether the last chunk came.
+        /// The body with its chunks joined, and whether the last chunk was received.
         var dechunked: (bytes: [UInt8], isComplete: Bool) {
             var (rest, bytes) = (body[...], [UInt8]())
             while let lineEnd = rest.firstIndex(of: 13) {
@@ -31,7 +31,7 @@ struct RawClient {
         }
     }
 
-    /// Sends a `GET` over a connection of its own and reads until that ends.
+    /// Sends a `GET` over a new connection and reads until the connection ends.
     static func get(
         _ origin: OriginServer, _ path: String, _ fields: [String: String] = [:], method: String = "GET"
     ) async throws -> Response {

@@ -6,9 +6,9 @@ import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct ScriptedUpstreamTests {
     let media = PatternBytes(length: 1_000_000)
-    let request = UpstreamRequest(url: URL(string: "http://any.host/a?x=1")!)  // A literal that is a URL.
+    let request = UpstreamRequest(url: URL(string: "http://any.host/a?x=1")!)  // The literal is a valid URL.
 
-    /// All of the contract but what needs a network: redirects, timeouts, limits per host.
+    /// The abilities of the contract except those that need a network: redirects, timeouts and limits for each host.
     static let abilities: Set<UpstreamContract.Ability> = [
         .backPressure, .encodedBodies, .cutsWithoutLength, .promptness,
     ]

@@ -5,13 +5,13 @@ import Testing
 
 @Suite("A seeded executor", .timeLimit(.minutes(10)))
 struct SeededExecutorTests {
-    /// What the tasks of a test share.
+    /// The state that the tasks of a test share.
     private final class Shared: Sendable {
         let events = Mutex<[String]>([])
         let isOver = Mutex(false)
     }
 
-    /// What some tasks that sleep and yield do, in the order in which they do it.
+    /// Returns the steps of tasks that sleep and yield, in the order of their execution.
     private static func order(seed: UInt64) -> [String] {
         let executor = SeededExecutor(seed: seed)
         let shared = Shared()
@@ -30,7 +30,7 @@ struct SeededExecutorTests {
         return shared.events.withLock { $0 }
     }
 
-    @Test("One seed gives one order, another seed another")
+    @Test("The same seed gives the same order, and other seeds give other orders")
     func repeats() {
         let orders = (0..<8).map { Self.order(seed: $0) }
         #expect(orders == (0..<8).map { Self.order(seed: $0) })
@@ -38,7 +38,7 @@ struct SeededExecutorTests {
         #expect(orders.allSatisfy { $0.count == 20 })
     }
 
-    @Test("Time moves to the next sleeper when nothing else is left")
+    @Test("The clock advances to the next sleeper if no other task can run")
     func time() {
         let executor = SeededExecutor(seed: 1)
         let shared = Shared()
@@ -50,7 +50,7 @@ struct SeededExecutorTests {
         #expect(executor.clock.now.offset >= .seconds(3_600))
     }
 
-    @Test("What waits for ever is told from what never ends")
+    @Test("A run reports tasks that wait forever as stuck, and tasks that run forever as endless")
     func endings() {
         let stuck = SeededExecutor(seed: 1)
         Task(executorPreference: stuck) { await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in } }
