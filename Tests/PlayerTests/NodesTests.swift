@@ -10,9 +10,9 @@ import SpoolProxy
 import SpoolTesting
 import Testing
 
-/// Several servers that stand for one origin, behind a balancer that hashes URLs.
+/// Several reverse proxies for one origin, behind a balancer that hashes URLs.
 @Suite("Nodes", .timeLimit(.minutes(5))) struct NodesTests {
-    /// A server with a cache of its own.
+    /// A server with its own cache.
     private struct Node {
         let server: ProxyServer
         let cache: MediaCache
@@ -41,7 +41,9 @@ import Testing
 
     private static func pattern(_ index: Int) -> PatternBytes { PatternBytes(seed: UInt64(index), length: length) }
 
-    /// Gets a file in two parts, which have to be right, from one node; its name, and whether it had the second one.
+    /// Gets a file in two ranges from one node, and checks their bytes.
+    ///
+    /// - Returns: The name of the node, and whether the second range was a hit.
     private func get(_ index: Int, from balancer: URL) async throws -> (node: String, isHit: Bool) {
         var nodes: [String] = []
         var isHit = false
@@ -61,7 +63,7 @@ import Testing
     }
 
     @Test(
-        "N12: each URL has one node, each byte comes once; what a lost node had moves, and nothing else does",
+        "N12: each URL has one node, each byte is fetched once, and only the media of a lost node moves",
         arguments: Balancer.installed)
     func nodes(balancer: Balancer) async throws {
         var resources: [String: OriginResource] = [:]

@@ -5,9 +5,9 @@ import SpoolProxy
 import SpoolTesting
 import Testing
 
-/// A proxy over a cache of its own, and an origin behind it.
+/// A proxy server with its own cache, in front of an origin.
 enum PlayerStage {
-    /// Lends `body` a running server, and its cache, which is empty.
+    /// Calls `body` with a running server and its empty cache.
     static func run<R>(_ body: (ProxyServer, MediaCache) async throws -> R) async throws -> R {
         var (configuration, settings) = (ProxyConfiguration(), MediaCache.Configuration())
         configuration.port = 0
@@ -70,7 +70,7 @@ enum PlayerStage {
         _ presentation: Presentation, on player: some MediaPlayer, seeks: [Double]
     ) async throws {
         let files = try await presentation.files()
-        // At last to the beginning, so that each byte is played the first time.
+        // The last seek is to the start, so that the first playback covers each byte.
         let plan = PlayPlan(seeks: seeks, duration: Double(Presentation.seconds))
         try await OriginServer.run(try files.resources()) { origin in
             try await run { server, _ in

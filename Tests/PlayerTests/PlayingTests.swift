@@ -2,13 +2,14 @@ import SpoolOrigin
 import SpoolProxy
 import Testing
 
-/// Real players play real media through a real server, twice, the second time without the origin.
+/// Tests of real players with real media through a real server, first with the origin, then without it.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct PlayingTests {
     @Test(.enabled(if: Players.mpv != nil, "mpv is not installed"), arguments: Presentation.allCases)
     func `mpv plays with seeks, and again without the origin`(presentation: Presentation) async throws {
-        // FFmpeg 5.1's demuxer, which mpv seeks with, loses its place in MP4 segments that it has to ask for again, straight
-        // from an nginx whose bytes come 16 KiB at a time, too: "partial file", "Invalid NAL unit size", and the end is at
-        // 4.04 or 8.03 of 12 s. Where all has come before the first seek, mpv plays from its own memory.
+        // FFmpeg 5.1's demuxer, with which mpv seeks, loses its position in MP4 segments that it requests again. This
+        // also happens directly with nginx if bytes are received in pieces of 16 KiB. The errors are “partial file” and
+        // “Invalid NAL unit size”, and the end is at 4.04 or 8.03 of 12 s. If everything is received before the first
+        // seek, mpv plays from its own memory.
         let seeks = [.hlsByteRanges, .hlsFragments].contains(presentation) ? [] : [8, 2, 0.0]
         try await PlayerStage.playTwice(presentation, on: try #require(Players.mpv), seeks: seeks)
     }

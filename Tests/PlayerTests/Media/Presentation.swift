@@ -3,7 +3,7 @@ import HTTPTypes
 import SpoolTesting
 import Testing
 
-/// Media in one of the forms that players ask for over HTTP, made by ffmpeg when a test first asks for it.
+/// Media in one of the forms that players request over HTTP. ffmpeg creates it when a test first needs it.
 enum Presentation: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case mp4 = "an MP4 file"
     case mp4MoovAtEnd = "an MP4 file with its index at the end"
@@ -15,17 +15,17 @@ enum Presentation: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case hlsEncrypted = "HLS with AES-128"
     case dash = "DASH"
 
-    /// How long each is.
+    /// The duration of each, in seconds.
     static let seconds = 12
 
     var testDescription: String { rawValue }
 
-    /// What is opened, and all files by their names.
+    /// The file that players open, and the folder of all files.
     struct Files: Sendable {
         var entry: String
         var folder: URL
 
-        /// The files as resources of an origin, which may be kept for an hour.
+        /// Returns the files as resources of an origin, which are fresh for an hour.
         func resources() throws -> [String: OriginResource] {
             var resources: [String: OriginResource] = [:]
             for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
@@ -50,12 +50,12 @@ enum Presentation: String, CaseIterable, Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// The files, made now if they are not there yet.
+    /// Returns the files, and creates them first if necessary.
     func files() async throws -> Files { try await PresentationFolder.shared.files(of: self) }
 }
 
 extension Presentation {
-    /// What ffmpeg is told to make of an MP4 file; nil for what is one file.
+    /// The arguments with which ffmpeg creates the presentation from an MP4 file; `nil` for a single file.
     var recipe: (entry: String, arguments: [String])? {
         let hls = ["-f", "hls", "-hls_time", "4", "-hls_playlist_type", "vod"]
         return switch self {
@@ -68,7 +68,7 @@ extension Presentation {
         }
     }
 
-    /// The media that are one file.
+    /// The sample media, if the presentation is a single file.
     var file: SampleMedia? {
         switch self {
         case .mp4: .mp4

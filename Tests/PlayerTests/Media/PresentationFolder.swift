@@ -1,12 +1,12 @@
 import Foundation
 import SpoolTesting
 
-/// Where presentations are made: once, in the temporary folder, so that later runs find them there.
+/// The folder of the presentations. Each is created once, in the temporary folder, so that later runs reuse it.
 actor PresentationFolder {
     static let shared = PresentationFolder()
 
     private var made: [Presentation: Task<Presentation.Files, any Error>] = [:]
-    /// Bears the recipes' number: change it with a recipe.
+    /// The folder. Its name contains the version of the recipes: increase it when a recipe changes.
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent("spool-presentations-1")
 
     func files(of presentation: Presentation) async throws -> Presentation.Files {
@@ -43,7 +43,9 @@ actor PresentationFolder {
         }
     }
 
-    /// Made under another name: what stands under its own is whole, also after a kill and beside other processes.
+    /// Creates the files in a folder with a temporary name, and renames it.
+    ///
+    /// The folder with the final name is complete, also after a kill and with concurrent processes.
     private static func make(
         _ entry: String, in folder: URL, _ body: (URL) async throws -> Void
     ) async throws -> Presentation.Files {
@@ -53,7 +55,7 @@ actor PresentationFolder {
             try FileManager.default.createDirectory(at: draft, withIntermediateDirectories: true)
             try await body(draft)
             if rename(draft.path, folder.path) != 0 {
-                // Another has made the same meanwhile.
+                // Another process has created the same files meanwhile.
                 try FileManager.default.removeItem(at: draft)
             }
         }

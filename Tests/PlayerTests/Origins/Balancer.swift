@@ -2,12 +2,12 @@ import Foundation
 import SpoolTesting
 import Testing
 
-/// A load balancer that sends a URL's requests to the same one of several servers, and where that is gone to another.
+/// A load balancer that sends the requests for a URL to the same server, or to another one if that server is down.
 enum Balancer: Sendable, CustomTestStringConvertible {
     case nginx(Nginx)
     case haproxy(Tool)
 
-    /// Those that this machine has.
+    /// The balancers that are installed on this machine.
     static var installed: [Balancer] {
         let haproxy = Tool(at: URL(fileURLWithPath: "/usr/sbin/haproxy"))
         let hasHAProxy = FileManager.default.isExecutableFile(atPath: "/usr/sbin/haproxy")
@@ -21,7 +21,7 @@ enum Balancer: Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// Lends `body` a balancer before servers at these ports, and its URL.
+    /// Runs a balancer for the servers at these ports, and calls `body` with its URL.
     func run<R>(before ports: [Int], _ body: (URL) async throws -> R) async throws -> R {
         switch self {
         case .nginx(let nginx): return try await nginx.run(before: ports, body)

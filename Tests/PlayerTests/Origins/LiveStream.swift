@@ -2,9 +2,9 @@ import Foundation
 import SpoolTesting
 import Testing
 
-/// HLS that ffmpeg makes while it is played, in real time, until the film is over.
+/// An HLS stream that ffmpeg creates in real time while it is played.
 struct LiveStream: Sendable {
-    /// How it is made.
+    /// The form of the stream.
     enum Form: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case transportStream = "live HLS of transport streams"
         case fragments = "live HLS of fragmented MP4"
@@ -23,13 +23,13 @@ struct LiveStream: Sendable {
 
     /// The name of the playlist.
     static let playlist = "live.m3u8"
-    /// How long the film is.
+    /// The duration of the stream, in seconds.
     private static let seconds = 24
 
-    /// The folder where it lies.
+    /// The folder of the stream.
     let folder: URL
 
-    /// Lends `body` a stream of which the first three segments are there. It goes on meanwhile.
+    /// Calls `body` with a stream whose first three segments exist, while ffmpeg continues.
     static func run<R>(_ form: Form, _ body: (LiveStream) async throws -> R) async throws -> R {
         guard let ffmpeg = Tool("ffmpeg") else { throw Tool.Failed(description: "ffmpeg is not installed") }
         let film = try await SampleMedia.mp4.file(seconds: seconds)
@@ -52,7 +52,7 @@ struct LiveStream: Sendable {
         throw Tool.Failed(description: "ffmpeg made no \(form.rawValue): \(said)")
     }
 
-    /// The name of the last segment, once there is an end.
+    /// Returns the name of the last segment; `nil` if the stream has not ended.
     func lastSegment() throws -> String? {
         let text = try String(contentsOf: folder.appending(path: Self.playlist), encoding: .utf8)
         guard text.contains("#EXT-X-ENDLIST") else { return nil }

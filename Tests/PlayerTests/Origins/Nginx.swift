@@ -1,7 +1,7 @@
 import Foundation
 import SpoolTesting
 
-/// nginx, which serves a folder on this machine as it does by itself, or spreads requests over other servers.
+/// nginx as the server of a folder with its default behavior, or as a load balancer.
 struct Nginx: Sendable {
     private let tool: Tool
 
@@ -11,9 +11,9 @@ struct Nginx: Sendable {
         tool = Tool(at: file)
     }
 
-    /// Lends `body` a server of `folder`, and the URL of that.
+    /// Runs a server of `folder`, and calls `body` with its URL.
     ///
-    /// - Parameter lifetime: For how long what it serves may be used, as nginx writes it; nil: it says nothing.
+    /// - Parameter lifetime: The freshness lifetime of its responses, in nginx's notation; `nil` for none.
     func run<R>(_ folder: URL, lifetime: String? = nil, _ body: (URL) async throws -> R) async throws -> R {
         let scratch = try ScratchDirectory()
         let types = """
@@ -31,7 +31,7 @@ struct Nginx: Sendable {
             }, body)
     }
 
-    /// Lends `body` a server that sends each URL's requests to the same one of several, by a consistent hash.
+    /// Runs a server that distributes URLs over several servers by a consistent hash, and calls `body` with its URL.
     func run<R>(before ports: [Int], _ body: (URL) async throws -> R) async throws -> R {
         let scratch = try ScratchDirectory()
         let servers = ports.map { "server 127.0.0.1:\($0) max_fails=1 fail_timeout=1h;" }.joined(separator: " ")

@@ -4,20 +4,21 @@ import NIOCore
 import SpoolOrigin
 import SpoolTesting
 
-/// A server program that reads which port to listen at from a file.
+/// A server program that reads its port from a configuration file.
 enum ServerProgram {
-    /// Lends `body` a server's URL from when it listens, and ends the program afterwards.
+    /// Runs a server, calls `body` with its URL when it listens, and ends the program afterwards.
     ///
     /// - Parameters:
-    ///   - arguments: What it is started with, by the path of its configuration.
-    ///   - scratch: Where that is.
-    ///   - configuration: What is in it, by the port.
+    ///   - arguments: Returns the arguments for the path of the configuration file.
+    ///   - scratch: The directory of that file.
+    ///   - configuration: Returns the text of that file for a port.
     static func run<R>(
         _ tool: Tool, arguments: (String) -> [String], _ scratch: ScratchDirectory, configuration: (Int) -> String,
         _ body: (URL) async throws -> R
     ) async throws -> R {
         for _ in 0..<20 {
-            // A port that was free a moment ago. If another takes it meanwhile, the server ends, and the next one is tried.
+            // The port was free a moment before. If another process takes it, the server ends, and another port is
+            // tried.
             let finder = try await OriginServer.start([:])
             let port = finder.port
             await finder.stop()
@@ -38,7 +39,7 @@ enum ServerProgram {
                     HTTPClientRequest(url: url.absoluteString), timeout: .seconds(10))
                 return true
             } catch {
-                // It does not listen yet.
+                // The server does not listen yet.
                 await Task.yield()
             }
         }

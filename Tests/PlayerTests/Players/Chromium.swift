@@ -2,7 +2,7 @@ import Foundation
 import SpoolOrigin
 import SpoolTesting
 
-/// Chromium, without a window, told what to do by WebDriver.
+/// Headless Chromium, controlled by WebDriver.
 struct Chromium: MediaPlayer {
     private let driver: Tool
 
@@ -22,7 +22,7 @@ struct Chromium: MediaPlayer {
                     Self.script,
                     [
                         url.absoluteString, plan.seeks.map { "\($0)" }.joined(separator: "/"),
-                        // Faster than a live stream comes, Chromium 156 can't read it, straight from nginx, too.
+                        // Chromium 156 can't play a live stream faster than real time, also directly from nginx.
                         plan.duration == nil ? "1" : "8",
                     ])
             }
@@ -38,7 +38,7 @@ struct Chromium: MediaPlayer {
         }
     }
 
-    /// Plays with seeks to the end, at a rate.
+    /// The script that plays with seeks to the end, at a rate.
     private static let script = """
         const [url, seeks, rate, done] = arguments, video = document.querySelector("video");
         const event = name => new Promise((yes, no) => {

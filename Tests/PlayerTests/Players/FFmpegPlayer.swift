@@ -1,7 +1,7 @@
 import Foundation
 import SpoolTesting
 
-/// ffmpeg: takes the media apart, from their beginning and from a later second.
+/// ffmpeg, which demuxes the media from the start and from later positions.
 struct FFmpegPlayer: MediaPlayer {
     let ffmpeg: Tool
 
@@ -10,9 +10,9 @@ struct FFmpegPlayer: MediaPlayer {
         self.ffmpeg = ffmpeg
     }
 
-    /// The digest of the packets from `second` on, as they come without decoding.
+    /// Returns the digest of the packets from `second` to the end, without decoding.
     ///
-    /// - Throws: ``Tool/Failed`` if anything is wrong with them.
+    /// - Throws: ``Tool/Failed`` if ffmpeg reports an error.
     func digest(_ url: URL, from second: Double = 0) async throws -> String {
         let seek = second > 0 ? ["-ss", "\(second)"] : []
         let result = try await ffmpeg.run(

@@ -1,12 +1,12 @@
 import Foundation
 import SpoolTesting
 
-/// GStreamer's `playbin`, through a few lines of Python.
+/// GStreamer's `playbin`, used by a Python script.
 struct GStreamer: MediaPlayer {
     private let python: Tool
 
     init?() {
-        // The distribution's own Python alone has the distribution's packages.
+        // Only the distribution's Python has the distribution's packages.
         let python = URL(fileURLWithPath: "/usr/bin/python3")
         guard Tool("gst-launch-1.0") != nil, FileManager.default.isExecutableFile(atPath: python.path) else {
             return nil

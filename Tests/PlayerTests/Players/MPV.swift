@@ -1,9 +1,9 @@
 import Foundation
 import SpoolTesting
 
-/// mpv, without a window, as fast as it can.
+/// mpv without a window, at maximum speed.
 ///
-/// It exits with 0 also for media that were cut, so a script tells where the last picture stood.
+/// It exits with 0 also for truncated media, so a script prints the position of the last frame.
 struct MPV: MediaPlayer {
     private let mpv: Tool
 

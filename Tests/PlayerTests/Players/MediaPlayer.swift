@@ -1,33 +1,33 @@
 import Foundation
 import SpoolTesting
 
-/// A program that plays media, and tells whether it has played them to their end.
+/// A program that plays media and reports whether it reached the end.
 protocol MediaPlayer: Sendable {
-    /// Plays `url`, seeks where it is told, then plays to the end.
+    /// Plays `url`, performs the seeks of the plan, then plays to the end.
     ///
     /// - Throws: ``Tool/Failed`` unless the seeks and the end were reached.
     func play(_ url: URL, _ plan: PlayPlan) async throws
 }
 
-/// What a player does with one URL.
+/// The seeks of a player, and the expected duration.
 struct PlayPlan: Sendable {
-    /// Where it seeks, in seconds, one after the other.
+    /// The positions of the seeks, in seconds, in order.
     var seeks: [Double] = []
-    /// How long the media are, in seconds; nil for a live stream, which only has to end.
+    /// The duration of the media, in seconds; `nil` for a live stream, which only has to end.
     var duration: Double?
 }
 
-/// The players that tests play with, where this machine has them.
+/// The players that tests use if they are installed on this machine.
 enum Players {
     static let mpv = MPV()
     static let ffmpeg = FFmpegPlayer()
     static let chromium = Chromium()
     static let vlc = VLC()
     static let gstreamer = GStreamer()
-    /// A server to play from.
+    /// The server to play from.
     static let nginx = Nginx()
 
-    /// All that this machine has, by name.
+    /// All installed players, with their names.
     static var all: [(name: String, player: any MediaPlayer)] {
         let players: [(String, (any MediaPlayer)?)] = [
             ("mpv", mpv), ("ffmpeg", ffmpeg), ("Chromium", chromium), ("VLC", vlc), ("GStreamer", gstreamer),
@@ -35,11 +35,12 @@ enum Players {
         return players.compactMap { name, player in player.map { (name, $0) } }
     }
 
-    /// Whether those that `make test` leaves out play, too: `SPOOL_PLAYERS=all`, as `make test-players` sets it.
+    /// Whether tests also use the players that `make test` omits. `make test-players` sets `SPOOL_PLAYERS=all` for
+    /// this.
     static let areAllWanted = ProcessInfo.processInfo.environment["SPOOL_PLAYERS"] == "all"
 }
 
-/// The scripts that lie beside the tests.
+/// The scripts in the test folder.
 enum PlayerScript {
     static func path(_ name: String) -> String {
         URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

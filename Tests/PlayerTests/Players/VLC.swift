@@ -1,13 +1,13 @@
 import Foundation
 import SpoolTesting
 
-/// VLC, which writes what it plays into a file: its status is 0 whatever happened.
+/// VLC, which records the played media to a file, because its exit status is always 0.
 struct VLC: MediaPlayer {
     private let start: Tool
     private let prefix: [String]
     private let ffprobe: Tool
 
-    /// Not as root, which it refuses.
+    /// Creates a player that does not run as root, which VLC rejects.
     init?() {
         guard let vlc = Tool("cvlc"), let ffprobe = Tool("ffprobe") else { return nil }
         self.ffprobe = ffprobe
@@ -23,14 +23,14 @@ struct VLC: MediaPlayer {
         for second in [0] + plan.seeks {
             let played = try await record(url, from: second)
             guard let duration = plan.duration else { continue }
-            // Where it records, it begins at any key frame before, in some containers at the first one.
+            // A recording starts at an earlier key frame, in some containers at the first one.
             guard played > duration - second - 1 else {
                 throw Tool.Failed(description: "VLC played \(played) s from second \(second)")
             }
         }
     }
 
-    /// How many seconds it plays from a second on.
+    /// Returns the number of seconds that VLC plays from `second` to the end.
     private func record(_ url: URL, from second: Double) async throws -> Double {
         let scratch = try ScratchDirectory()
         _ = try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: scratch.path)

@@ -4,13 +4,13 @@ import NIOCore
 import NIOHTTP1
 import SpoolTesting
 
-/// One window of a browser, by the WebDriver protocol.
+/// A browser window, controlled by the WebDriver protocol.
 ///
 /// https://www.w3.org/TR/webdriver2/
 struct WebDriver: Sendable {
     private let session: String
 
-    /// Lends `body` a browser of its own, with an empty profile.
+    /// Calls `body` with a new browser, which has an empty profile.
     static func run<R: Sendable>(_ driver: Tool, _ body: (WebDriver) async throws -> R) async throws -> R {
         var output = ""
         // The driver takes a free port of IPv6 and ends if that port of IPv4 is in use.
@@ -74,7 +74,7 @@ struct WebDriver: Sendable {
         _ = try await Self.send("POST", session + "/url", ["url": url.absoluteString])
     }
 
-    /// Runs a script in the page, which calls its last argument with its result.
+    /// Runs a script in the page, and returns the result that the script passes to its last argument.
     func call(_ script: String, _ arguments: [String]) async throws -> String {
         struct Call: Encodable {
             var script: String

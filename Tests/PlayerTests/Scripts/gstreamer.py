@@ -1,4 +1,4 @@
-# Plays a URL with seeks to its end; says where that was.
+# Plays a URL with seeks to its end, and prints the last position.
 import sys
 
 import gi

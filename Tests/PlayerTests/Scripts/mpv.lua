@@ -1,4 +1,4 @@
--- Seeks where it is told, plays to the end, and says where that was.
+-- Performs the seeks, plays to the end, and prints the last position and the duration.
 local seeks = {}
 for second in string.gmatch(mp.get_opt("seeks") or "", "[^/]+") do seeks[#seeks + 1] = tonumber(second) end
 
@@ -9,7 +9,7 @@ local function finish(reason)
     mp.command("quit")
 end
 
--- After the first picture, and after each seek.
+-- Sent after the first frame, and after each seek.
 mp.register_event("playback-restart", function()
     if #seeks > 0 then
         mp.commandv("seek", table.remove(seeks, 1), "absolute+exact")
