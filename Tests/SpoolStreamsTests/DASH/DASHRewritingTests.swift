@@ -12,7 +12,7 @@ import Testing
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// As ffmpeg's dash muxer writes it, shortened.
+    /// An MPD by ffmpeg's DASH muxer, shortened.
     static let ffmpeg = """
         <?xml version="1.0" encoding="utf-8"?>
         <MPD xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
@@ -203,7 +203,7 @@ import Testing
         let final = try OriginURL("https://origin.example/dir/sub/a.mpd?token=1")
         let requested = seed % 2 == 0 ? final : try OriginURL("http://front.example/a.mpd")
         for _ in 0..<50 {
-            // Bases and a reference, each relative to the one before; resolved step by step as a client does.
+            // Bases and a reference, each relative to the previous one. A client resolves them step by step.
             let chain = (0..<Int.random(in: 1...4, using: &generator)).map { _ in
                 RandomReference.draw(using: &generator)
             }
@@ -231,7 +231,7 @@ import Testing
         }
     }
 
-    /// Where a chain of references ends; nil if any of them can't be asked through the proxy.
+    /// Returns the URL to which a chain of references resolves; `nil` if the proxy can't request one of them.
     private func resolve(_ chain: [String], from start: String, isLenient: Bool = false) -> String? {
         var url = start
         for reference in chain {

@@ -2,7 +2,7 @@ import Testing
 
 @testable import SpoolStreams
 
-/// Which addresses are those of keys.
+/// Tests of the URLs of keys.
 struct HLSKeyAddressesTests {
     private static func addresses(_ text: String, importing imported: [String: String] = [:]) throws -> [String] {
         let found = try OriginURL("https://media.example/a/l.m3u8?t=1")

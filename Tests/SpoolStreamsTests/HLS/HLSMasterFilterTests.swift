@@ -2,7 +2,7 @@ import Testing
 
 @testable import SpoolStreams
 
-/// What a master playlist lists within a peak bit rate.
+/// Tests of limiting a master playlist to a peak bit rate.
 struct HLSMasterFilterTests {
     private static func variant(_ name: String, _ attributes: String) -> String {
         "#EXT-X-STREAM-INF:\(attributes)\n\(name)\n"

@@ -161,7 +161,7 @@ import Testing
     }
 
     @Test(
-        "E144: many definitions by parameters of a long query take a time that is proportional to both",
+        "E144: many definitions by parameters of a long query take time proportional to both",
         .timeLimit(.minutes(1)))
     func manyParameters() throws {
         let definitions = (0..<50_000).map { "#EXT-X-DEFINE:QUERYPARAM=\"z\($0)\"" }.joined(separator: "\n")
@@ -194,7 +194,7 @@ import Testing
         let requested = seed % 2 == 0 ? final : try OriginURL("http://front.example/list.m3u8")
         let ending = seed % 3 == 0 ? "\r\n" : "\n"
         let references = (0..<200).map { _ in RandomReference.draw(using: &generator) }.filter { reference in
-            // Not a line of its own, or with the scheme of the proxy.
+            // Omits references that would not be a line of their own, or that have the scheme of the proxy.
             !reference.isEmpty && !reference.hasPrefix("#")
                 && !(reference.hasPrefix("//") && StubProxy.direct(reference, in: final) == nil)
         }

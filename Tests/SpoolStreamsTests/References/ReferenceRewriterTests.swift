@@ -81,7 +81,8 @@ import Testing
             let rewriter = ReferenceRewriter(finalURL: final, requestedURL: requested, proxied: StubProxy.path)
             let reference = RandomReference.draw(using: &generator)
             let written = rewriter.rewritten(reference) ?? reference
-            // The manifest itself is where it was; and what is not for the proxy gets the origin's scheme.
+            // Skips references to the manifest itself, whose URL does not change. Also skips references that the proxy
+            // can't request, because they get the origin's scheme.
             if reference.isEmpty || reference.hasPrefix("#") { continue }
             if StubProxy.direct(reference, in: final) == nil, reference.hasPrefix("//") { continue }
             #expect(

@@ -3,14 +3,14 @@ import Testing
 
 @testable import SpoolStreams
 
-/// What a proxy tells its clients, and what a client then asks it for: in forward form, behind a token.
+/// The URLs that a proxy in forward form with a token gives to its clients, and their requests.
 struct StubProxy {
     static let prefix = "/~TOKEN"
 
     static func path(_ url: OriginURL) -> String { prefix + ForwardAddress.requestTarget(for: url) }
 
-    /// The URL that the proxy asks for if a client takes `reference` out of what it got for `requested`; nil if the client
-    /// does not ask the proxy.
+    /// Returns the URL that the proxy requests if a client resolves `reference` in the response for `requested`. Returns
+    /// `nil` if the client does not use the proxy.
     static func origin(of reference: String, in requested: OriginURL) throws -> OriginURL? {
         let proxy = "http://127.0.0.1:8787"
         let asked = URIReference(reference).resolved(against: URIReference(proxy + path(requested)))
@@ -20,12 +20,13 @@ struct StubProxy {
         return try ForwardAddress.origin(of: target.dropFirst(prefix.count).replacing(" ", with: "%20"))
     }
 
-    /// The same for who asks the origin itself; nil for what can't be asked through the proxy.
+    /// Returns the URL that a client requests without the proxy; `nil` if the proxy can't request it.
     static func direct(_ reference: String, in final: OriginURL) -> OriginURL? {
         try? OriginURL(URIReference(reference).resolved(against: URIReference(final.description)))
     }
 
-    /// Whether a client of the proxy gets what one without it gets: by `written`, that was `original`.
+    /// Whether a client that resolves `written` through the proxy gets the same URL as one that resolves `original`
+    /// without it.
     static func isSame(
         _ written: String, as original: String, final: OriginURL, requested: OriginURL
     ) throws -> Bool {
@@ -34,7 +35,7 @@ struct StubProxy {
     }
 }
 
-/// References drawn by chance, of every form, good and bad.
+/// Random references of every form, valid and invalid.
 enum RandomReference {
     static func draw(using generator: inout some RandomNumberGenerator) -> String {
         let segments = [
