@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// A package of its own, so that nobody who uses Spool builds its benchmarks.
+// A separate package, so that users of Spool do not build its benchmarks.
 let package = Package(
     name: "SpoolBenchmarks",
     platforms: [.macOS(.v15)],
@@ -19,7 +19,7 @@ let package = Package(
                 .product(name: "Spool", package: "Spool"),
                 .product(name: "SpoolAVFoundation", package: "Spool"),
                 .product(name: "SpoolHTTP", package: "Spool"),
-                // The command itself, so that it is built beside the benchmarks that start it.
+                // The command, so that it is built together with the benchmarks that start it.
                 .product(name: "spool", package: "Spool"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "GRDB", package: "GRDB.swift"),
@@ -30,8 +30,8 @@ let package = Package(
     ]
 )
 
-// What they measure is more than apps are shown: without `packageAccess` of their own, they count as part of the package
-// beside them, whose name in the compiler is that of its directory.
+// The benchmarks use internal API. With its package name, they count as part of the package in the parent directory.
+// The compiler names that package after its directory.
 let directory = Context.packageDirectory.split(separator: "/").dropLast().last ?? ""
 let packageName = String(directory.lowercased().map { $0.isLetter || $0.isNumber ? $0 : "_" })
 

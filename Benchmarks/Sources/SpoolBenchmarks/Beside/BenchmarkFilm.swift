@@ -1,11 +1,11 @@
 #if os(Linux)
 import Foundation
 
-/// A film as the web has them: 60 s, about 20 MB, H.264 and AAC in MPEG-4 with its index in front.
+/// A typical video of the web: 60 s and about 20 MB, H.264 and AAC in MPEG-4, with its index at the start.
 enum BenchmarkFilm {
-    /// Made by ffmpeg, some seconds long: a test picture under noise, which fills the bit rate.
+    /// Creates the video with ffmpeg. It shows a test image with noise, which needs the full bit rate.
     ///
-    /// - Throws: ``BenchmarkError`` when there is no ffmpeg, or it fails.
+    /// - Throws: ``BenchmarkError`` if ffmpeg is missing or fails.
     static func make() async throws -> Data {
         let folder = try TemporaryFolder("film")
         let file = folder.file("film.mp4")

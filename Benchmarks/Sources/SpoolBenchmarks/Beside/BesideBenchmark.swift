@@ -6,7 +6,7 @@ import SpoolAVFoundation
 import SpoolHTTP
 
 extension Benchmark {
-    /// What playing through a cache costs somebody who soon leaves.
+    /// The bytes that the origin sends to a player that soon stops, with and without a cache.
     static let besideLeaving = Benchmark(
         name: "beside-leaving",
         summary: "a film of 60 s and 20 MB, left after 5 s: MB that an origin of 8 MB/s has sent, beside no cache"
@@ -15,7 +15,7 @@ extension Benchmark {
         var (plain, plainLater): ([Double], [Double]) = ([], [])
         var (spool, spoolLater, again): ([Double], [Double], [Double]) = ([], [], [])
         for round in 0..<6 {
-            // By turns, the one first in even rounds, the other in odd ones.
+            // Alternates. The pass-through is first in even pairs of rounds, and Spool in odd pairs.
             if [0, 3, 4].contains(round) {
                 let (left, later) = try await film.leavePassThrough()
                 plain.append(left)
@@ -53,7 +53,7 @@ extension Benchmark {
             ])
     }
 
-    /// How long a player waits for the first bytes through the cache, when it holds nothing.
+    /// The time to a player's first bytes, with an empty cache and without a cache.
     static let besideStart = Benchmark(
         name: "beside-start",
         summary: "ms from a player's first loading request to the first bytes of media, beside no cache"
@@ -75,7 +75,7 @@ extension Benchmark {
         }
         let (spool, peer) = (median(near.spool), median(near.peer))
         add("no way at all, median of 41", spool, peer)
-        // Where others use the machine too, the faster ones say more.
+        // If the machine has other load, the faster rounds are more reliable.
         add("the same, fastest tenth", near.spool.sorted()[4], near.peer.sorted()[4])
         let (spoolAway, peerAway) = (median(away.spool), median(away.peer))
         add("a round trip of 50 ms, median of 11", spoolAway, peerAway)
@@ -94,7 +94,7 @@ extension Benchmark {
     }
 }
 
-/// The film, and plays of it from an origin of its own each time.
+/// A video, which each playback gets from a new origin.
 private struct BesideFilm {
     private static let megabyte = 1e6
     private let bytes: Data
@@ -105,7 +105,7 @@ private struct BesideFilm {
         try LimitedOrigin(bytes, path: "/film.mp4", bytesPerSecond: 8e6, roundTrip: roundTrip)
     }
 
-    /// MB sent when the player leaves, and a second later.
+    /// Returns the MB sent when the player stops, and a second later.
     func leavePassThrough() async throws -> (left: Double, later: Double) {
         let origin = try origin()
         defer { origin.stop() }
@@ -119,7 +119,7 @@ private struct BesideFilm {
         return (Double(left) / Self.megabyte, Double(origin.bytesSent) / Self.megabyte)
     }
 
-    /// The same through an empty cache, and how many MB more are sent for a second such play.
+    /// Returns the same with an empty cache, and the additional MB sent for a second playback.
     func leaveSpool() async throws -> (left: Double, later: Double, again: Double) {
         let origin = try origin()
         defer { origin.stop() }
@@ -140,11 +140,11 @@ private struct BesideFilm {
         return (Double(left) / Self.megabyte, Double(later) / Self.megabyte, Double(again) / Self.megabyte)
     }
 
-    /// An app has opened its cache, or made its client, some time before somebody plays: what these still do in the
-    /// background, and the former round's files that go, are no part of a start.
+    /// The time between opening a cache, or creating a client, and playback, as in an app. Their background work, and
+    /// the removal of the previous round's files, is not part of a start.
     private static let rest = Duration.milliseconds(150)
 
-    /// Milliseconds to the first bytes.
+    /// Returns the milliseconds to the first bytes.
     func startPassThrough(roundTrip: TimeInterval = 0) async throws -> Double {
         let origin = try origin(roundTrip: roundTrip)
         defer { origin.stop() }
@@ -154,7 +154,7 @@ private struct BesideFilm {
         return withExtendedLifetime(delegate) { time }
     }
 
-    /// Milliseconds to the first bytes through an empty cache.
+    /// Returns the milliseconds to the first bytes with an empty cache.
     func startSpool(roundTrip: TimeInterval = 0) async throws -> Double {
         let origin = try origin(roundTrip: roundTrip)
         defer { origin.stop() }

@@ -2,13 +2,13 @@
 import Foundation
 import Synchronization
 
-/// A small HTTP/1.1 server of one file, with ranges, behind a line of so many bytes a second that all connections share,
-/// and so far away.
+/// A small HTTP/1.1 server of one file, with ranges. All connections share one bandwidth limit, and each response has a
+/// delay.
 ///
-/// Counts the bytes of bodies that its sockets have taken, also those that nobody reads any more. One thread for each
-/// connection; loopback only.
+/// It counts the body bytes that its sockets accepted, including bytes that no client reads. It uses one thread for
+/// each connection, and listens on loopback only.
 final class LimitedOrigin: Sendable {
-    /// The file's address.
+    /// The URL of the file.
     let url: URL
     private let listener: Int32
     private let body: Data
@@ -16,8 +16,8 @@ final class LimitedOrigin: Sendable {
     private let roundTrip: TimeInterval
     private let connections = Mutex<Set<Int32>>([])
 
-    /// - Parameter roundTrip: Seconds from a request to the head of its response.
-    /// - Throws: ``BenchmarkError`` when no port can be had.
+    /// - Parameter roundTrip: The seconds from a request to the headers of its response.
+    /// - Throws: ``BenchmarkError`` if no port is available.
     init(_ body: Data, path: String, bytesPerSecond: Double, roundTrip: TimeInterval = 0) throws {
         self.body = body
         self.roundTrip = roundTrip
@@ -49,7 +49,7 @@ final class LimitedOrigin: Sendable {
 
     deinit { close(listener) }
 
-    /// Body bytes that the sockets have taken so far.
+    /// The body bytes that the sockets have accepted.
     var bytesSent: Int64 { line.sent }
 
     /// Stops listening and ends all connections.
@@ -59,7 +59,7 @@ final class LimitedOrigin: Sendable {
     }
 
     private func begin(_ connection: Int32) {
-        // Little is held by the kernel, so that who stops reading soon stops the origin.
+        // The kernel buffers little, so that the origin soon stops when a client stops reading.
         for (level, option, value) in [
             (SOL_SOCKET, SO_SNDBUF, Int32(128 << 10)), (Int32(IPPROTO_TCP), TCP_NODELAY, 1),
         ] {
@@ -90,7 +90,7 @@ final class LimitedOrigin: Sendable {
         }
     }
 
-    /// False when the connection is gone.
+    /// Sends the response to a request. Returns false if the connection is closed.
     private func respond(to request: String, _ connection: Int32) -> Bool {
         let range = request.split(separator: "\r\n").first { $0.lowercased().hasPrefix("range: bytes=") }
         let bounds = range.map { $0.dropFirst("range: bytes=".count).split(separator: "-").compactMap { Int($0) } }
@@ -110,7 +110,7 @@ final class LimitedOrigin: Sendable {
         return true
     }
 
-    /// False when the connection is gone.
+    /// Sends the data. Returns false if the connection is closed.
     private func send(_ data: Data, to connection: Int32, counting: Bool = false) -> Bool {
         data.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
             var rest = bytes
@@ -125,7 +125,7 @@ final class LimitedOrigin: Sendable {
     }
 }
 
-/// What all connections go through, one piece after the other.
+/// The bandwidth that all connections share, one piece after the other.
 private final class Line: Sendable {
     private struct State {
         var free = ContinuousClock.now
@@ -141,7 +141,7 @@ private final class Line: Sendable {
 
     func count(_ bytes: Int) { state.withLock { $0.sent += Int64(bytes) } }
 
-    /// Blocks until the line is free, and has it for as long as so many bytes take.
+    /// Blocks until the previous pieces are sent, and reserves the time for this number of bytes.
     func wait(for bytes: Int) {
         let start = state.withLock { state in
             let start = max(state.free, .now)

@@ -5,10 +5,10 @@ import HTTPTypes
 import Spool
 import SpoolHTTP
 
-/// A resource loader's delegate that asks the origin for what each loading request wants, hands it over as it comes,
-/// and keeps nothing: what an app would have without a cache.
+/// A resource loader delegate that sends each loading request to the origin and forwards the bytes without caching them.
+/// An app without a cache would behave like this.
 ///
-/// `@unchecked Sendable`: what can change is touched on ``queue`` alone.
+/// `@unchecked Sendable`: mutable state is only used on ``queue``.
 final class PassThroughDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {
     let queue = DispatchQueue(label: "spool.benchmark.pass-through", qos: .userInitiated)
     private let url: URL
@@ -23,7 +23,7 @@ final class PassThroughDelegate: NSObject, AVAssetResourceLoaderDelegate, @unche
 
     deinit { for (_, task) in requests.values { task.cancel() } }
 
-    /// An asset that loads through a delegate of its own; keep that as long as the asset.
+    /// Returns an asset with its own delegate, which must live as long as the asset.
     static func asset(of url: URL, client: any Upstream) throws -> (AVURLAsset, PassThroughDelegate) {
         guard let address = URL(string: "through+\(url.absoluteString)") else { throw BenchmarkError("no address") }
         let delegate = PassThroughDelegate(url: url, client: client)
@@ -61,7 +61,7 @@ final class PassThroughDelegate: NSObject, AVAssetResourceLoaderDelegate, @unche
                 await queue.run { [weak self] in self?.begin(id, length: length ?? 0) }
                 for try await chunk in response.body {
                     let data = chunk.withUnsafeBytes { Data($0) }
-                    // The next is taken when the player has this one.
+                    // The next chunk is read after the player has received this one.
                     await queue.run { [weak self] in self?.requests[id]?.request.dataRequest?.respond(with: data) }
                 }
             } catch {
@@ -81,7 +81,7 @@ final class PassThroughDelegate: NSObject, AVAssetResourceLoaderDelegate, @unche
 }
 
 extension DispatchQueue {
-    /// Runs `body` there and waits for it without blocking.
+    /// Runs `body` on the queue and waits for it without blocking a thread.
     fileprivate func run(_ body: @escaping @Sendable () -> Void) async {
         await withCheckedContinuation { continuation in
             async {

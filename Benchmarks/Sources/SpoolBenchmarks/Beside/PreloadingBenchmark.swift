@@ -4,7 +4,7 @@ import Spool
 import SpoolHTTP
 
 extension Benchmark {
-    /// What fifty preloads cost a film that plays meanwhile.
+    /// The effect of fifty preloads on a video that plays meanwhile.
     static let besidePreloading = Benchmark(
         name: "beside-preloading",
         summary: "a film's reads of 64 KiB at its bit rate while 50 files of 20 MB are preloaded whole: ms each"
@@ -45,14 +45,14 @@ extension Benchmark {
     }
 }
 
-/// A film that is read as fast as it plays, from an origin behind a line of 8 MB/s.
+/// A video that is read as fast as it plays, from an origin with a bandwidth of 8 MB/s.
 private struct PreloadedFilm {
     enum Preloads: CaseIterable, Sendable { case none, overOwnLine, overSameLine }
 
     struct Play: Sendable {
-        /// Milliseconds that each read waited, but the first.
+        /// The milliseconds that each read waited, except the first.
         var reads: [Double]
-        /// What the preloads brought meanwhile.
+        /// The MB that the preloads fetched meanwhile.
         var megabytes: Double
     }
 
@@ -93,7 +93,7 @@ private struct PreloadedFilm {
             let begin = clock.now
             guard let chunk = try await chunks.next() else { break }
             times.append((clock.now - begin) / .milliseconds(1))
-            // As long as what was read plays.
+            // Waits for the duration of the media that was read.
             try await clock.sleep(until: begin + interval * (Double(chunk.count) / Double(Self.piece)))
         }
         return Array(times.dropFirst())

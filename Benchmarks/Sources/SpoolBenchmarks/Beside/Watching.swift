@@ -2,12 +2,12 @@
 import AVFoundation
 import Foundation
 
-/// A player without picture and sound, at true speed, and what becomes of an item in it.
+/// Measurements with a player without video and audio, at true speed.
 @MainActor enum Watching {
-    /// Plays until `seconds` of the media have been shown, and leaves: the player forgets the item, and the caller is to
-    /// forget the asset.
+    /// Plays until `seconds` of the media were shown, and removes the item from the player. The caller must release the
+    /// asset.
     ///
-    /// - Throws: ``BenchmarkError`` when it can't be played, or stands still.
+    /// - Throws: ``BenchmarkError`` if the media can't be played, or playback makes no progress.
     static func watch(_ asset: AVURLAsset, for seconds: Double) async throws {
         let player = AVPlayer()
         player.headless = .init(speed: 1)
@@ -24,7 +24,7 @@ import Foundation
         }
     }
 
-    /// Milliseconds from the player's first loading request to the first bytes of media that it is handed.
+    /// Returns the milliseconds from the player's first loading request to the first media bytes that it receives.
     static func timeToFirstData(_ asset: AVURLAsset) async throws -> Double {
         let player = AVPlayer()
         player.headless = .init(speed: 1)
@@ -36,7 +36,7 @@ import Foundation
         return time
     }
 
-    /// Looks at the asset's log every tenth of a millisecond, on a thread of its own.
+    /// Checks the asset's log every 0.1 ms, on a separate thread.
     nonisolated private static func firstData(_ asset: AVURLAsset) async -> Double? {
         await withCheckedContinuation { continuation in
             Thread.detachNewThread {
