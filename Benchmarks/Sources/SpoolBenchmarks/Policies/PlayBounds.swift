@@ -1,12 +1,14 @@
-/// What no policy can pass, since it knows all that comes: Belady's algorithm on blocks, which takes a block in only where
-/// that pays. Scans are left out: as what they read is what somebody plays later, a policy may pass the bound there.
+/// The bounds that no policy can exceed, computed with knowledge of the whole trace.
+///
+/// They are the result of Belady's algorithm on blocks, which admits a block only if that pays. Scans are left out.
+/// They read blocks that are played later, so a policy may exceed the bounds of a trace with scans.
 struct PlayBounds: Sendable {
-    /// Bytes read that were there, of all that were read.
+    /// The fraction of the read bytes that were cached.
     var byteHit: Double
-    /// Sittings that could start at once, of all.
+    /// The fraction of the playback sessions that could start immediately.
     var startHit: Double
 
-    /// - Parameter capacity: Blocks.
+    /// - Parameter capacity: The capacity, in blocks.
     init(_ trace: PlayTrace, capacity: Int) {
         var offsets: [Int32] = []
         var count: Int32 = 0
@@ -25,7 +27,7 @@ struct PlayBounds: Sendable {
         let read = blocks.count - warmUp
         byteHit = read == 0 ? 0 : Double(kept[warmUp...].count { $0 }) / Double(read)
 
-        // A sitting's start blocks are read by its first events.
+        // The first events of a playback session read its start blocks.
         var starts: [Int32: [Int32]] = [:]
         for event in trace.events where event.flags.contains(.start) && !event.flags.contains(.scan) {
             starts[event.sitting] = trace.startBlocks(of: event)
@@ -52,11 +54,12 @@ struct PlayBounds: Sendable {
             ? 0 : Double(counted.count { !missing.contains($0.sitting) }) / Double(counted.count)
     }
 
-    /// Which accesses find their block, if what counts are those of `isCounted`; nil: all.
+    /// Returns whether each access finds its block, if hits of the accesses in `isCounted` are maximized; `nil` counts
+    /// all.
     private static func kept(
         _ blocks: [Int32], counting isCounted: [Bool]?, capacity: Int, blockCount: Int
     ) -> [Bool] {
-        // For each access the next one of its block that counts; worked out from the end.
+        // The next counted access to the block of each access, computed from the end.
         var last = [Int32](repeating: -1, count: blockCount)
         var next = [Int32](repeating: -1, count: blocks.count)
         for index in blocks.indices.reversed() {
@@ -65,7 +68,7 @@ struct PlayBounds: Sendable {
             if (isCounted?[index] ?? true) { last[block] = Int32(index) }
         }
         var kept = [Bool](repeating: false, count: blocks.count)
-        // What has been used is at the bottom by itself: its time has passed.
+        // Used entries are not removed: their positions are in the past, so they stay at the bottom.
         var heap = LatestUses()
         var used = 0
         for index in blocks.indices {
@@ -86,7 +89,7 @@ struct PlayBounds: Sendable {
     }
 }
 
-/// A heap of places in a trace, the latest on top.
+/// A heap of positions in a trace, with the latest at the top.
 private struct LatestUses {
     private var uses: [Int32] = []
 

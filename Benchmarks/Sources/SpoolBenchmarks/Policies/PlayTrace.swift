@@ -1,12 +1,12 @@
-/// What people played, block by block, in order of time: what the simulator of eviction replays.
+/// The playback of users, by blocks in order of time, which the eviction simulator replays.
 ///
 /// A block is 64 KiB. Resources are numbered from 0.
 struct PlayTrace: Sendable {
-    /// What kind of media a resource is; a trace file names them by these numbers.
+    /// The kind of media of a resource. Trace files use the raw values.
     enum Kind: Int, Sendable, CaseIterable {
         case song, podcast, film, shortVideo
 
-        /// Whether an app would say of it that it is played once.
+        /// Whether an app would mark the media as played once.
         var playsOnce: Bool { self == .podcast || self == .film }
     }
 
@@ -15,22 +15,23 @@ struct PlayTrace: Sendable {
         var kind: Kind
     }
 
-    /// What a trace file says of an event.
+    /// The flags of an event in a trace file.
     struct Flags: OptionSet, Sendable {
         var rawValue: UInt8
-        /// A sitting begins: its play position is the event's first block.
+        /// A playback session starts. Its position is the event's first block.
         static let start = Flags(rawValue: 1)
-        /// A sitting ends.
+        /// A playback session ends.
         static let end = Flags(rawValue: 2)
-        /// The sitting reached the resource's end.
+        /// The playback session reached the end of the resource.
         static let completed = Flags(rawValue: 4)
-        /// Nobody listens, as when an app indexes everything: it counts neither as bytes read nor as a start.
+        /// No user listens, for example while an app indexes all media. The event counts neither as bytes read nor as a
+        /// start.
         static let scan = Flags(rawValue: 8)
     }
 
-    /// Blocks that a sitting reads in one go.
+    /// Blocks that a playback session reads at once.
     struct Event: Sendable {
-        /// Seconds.
+        /// The time, in seconds.
         var time: Double
         var resource: Int32
         var first: Int32
@@ -44,13 +45,13 @@ struct PlayTrace: Sendable {
     var name: String
     var resources: [Resource]
     var events: [Event]
-    /// Whether hints of what is played once are worth giving: with one user they are.
+    /// Whether the trace has one user, so that hints about media that is played once are useful.
     var hasOneUser = true
 
-    /// How many events of the beginning fill the cache, and are not counted.
+    /// The number of events at the start that fill the cache and are not counted.
     var warmUpCount: Int { events.count / 5 }
 
-    /// Blocks that are read at least once: 100 % of a capacity.
+    /// The number of blocks that are read at least once. It is the capacity of 100 %.
     var footprint: Int {
         var ranges: [[Range<Int32>]] = Array(repeating: [], count: resources.count)
         for event in events where event.count > 0 { ranges[Int(event.resource)].append(event.blocks) }
@@ -64,8 +65,9 @@ struct PlayTrace: Sendable {
         }
     }
 
-    /// The blocks without which a sitting that begins here does not start at once: 256 KiB at its position, and, where it
-    /// goes on, the resource's first block.
+    /// Returns the blocks that a playback session needs to start here immediately.
+    ///
+    /// They are 256 KiB at its position and, if it resumes, also the first block of the resource.
     func startBlocks(of event: Event) -> [Int32] {
         let position = Array(event.first..<min(event.first + 4, resources[Int(event.resource)].blockCount))
         return event.first > 0 ? [0] + position : position

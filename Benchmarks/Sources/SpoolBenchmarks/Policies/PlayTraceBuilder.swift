@@ -1,6 +1,6 @@
 import Foundation
 
-/// Makes a trace out of sittings, drawn from a seed.
+/// A builder of traces from random playback sessions, with a seed.
 struct PlayTraceBuilder {
     var random: SeededGenerator
     private(set) var resources: [PlayTrace.Resource] = []
@@ -9,14 +9,14 @@ struct PlayTraceBuilder {
 
     init(seed: UInt64) { random = SeededGenerator(seed: seed) }
 
-    /// The trace, in order of time.
+    /// Returns the trace, in order of time.
     func trace(_ name: String, hasOneUser: Bool = true) -> PlayTrace {
-        // A sort that keeps what is at one time in its order.
+        // The sort is stable: events with the same time retain their order.
         let order = events.indices.sorted { (events[$0].time, $0) < (events[$1].time, $1) }
         return PlayTrace(name: name, resources: resources, events: order.map { events[$0] }, hasOneUser: hasOneUser)
     }
 
-    /// A new resource of so many bytes, in MB.
+    /// Adds a resource with a random size in this range, in MB.
     mutating func add(_ megabytes: ClosedRange<Double>, _ kind: PlayTrace.Kind) -> Int32 {
         let size = Double.random(in: megabytes, using: &random) * 1_000_000
         resources.append(PlayTrace.Resource(blockCount: Int32((size / 65_536).rounded(.up)), kind: kind))
@@ -25,13 +25,13 @@ struct PlayTraceBuilder {
 
     func blockCount(_ resource: Int32) -> Int32 { resources[Int(resource)].blockCount }
 
-    /// Reads a resource from a block to another, as fast as it plays, in steps.
+    /// Reads a resource between two blocks in steps, as fast as it plays.
     ///
     /// - Parameters:
-    ///   - end: Where the player stops to play.
-    ///   - readAhead: Blocks that it has read beyond.
-    ///   - seconds: How long the whole resource plays.
-    /// - Returns: When it stops.
+    ///   - end: The block at which the player stops.
+    ///   - readAhead: The number of blocks that the player reads beyond its position.
+    ///   - seconds: The duration of the whole resource.
+    /// - Returns: The time at which the player stops.
     @discardableResult
     mutating func play(
         _ resource: Int32, from position: Int32, to end: Int32, at time: Double, lasting seconds: Double,
@@ -42,7 +42,7 @@ struct PlayTraceBuilder {
         let perBlock = seconds / Double(count)
         let last = min(count, end + readAhead)
         var flags: PlayTrace.Flags = .start
-        // Where the player goes back a bit, and reads again.
+        // The positions at which the player seeks back a little and reads again.
         let places = (0..<rewinds).map { _ in Int32.random(in: position..<max(position + 1, end), using: &random) }
         let backwards = places.sorted()[...]
         var pending = backwards
@@ -59,7 +59,7 @@ struct PlayTraceBuilder {
         }
         let stride = max(Int32(16), count / 64)
         while next < last {
-            // The player reads ahead: the first of it at once.
+            // The player reads ahead, and reads the first part at once.
             let first = flags.contains(.start) ? min(max(4, readAhead), last - next) : min(stride, last - next)
             events.append(event(next, first, flags))
             flags = []
@@ -77,7 +77,7 @@ struct PlayTraceBuilder {
         return now
     }
 
-    /// Reads all of a resource at once, as nobody listens.
+    /// Reads all of a resource at once, without a listener.
     mutating func scan(_ resource: Int32, at time: Double) {
         sittings += 1
         events.append(
@@ -87,7 +87,7 @@ struct PlayTraceBuilder {
     }
 }
 
-/// Draws ranks from 0, the first the likeliest (Zipf).
+/// Random ranks from 0, of which the first is the most likely (Zipf).
 struct ZipfRanks {
     private let sums: [Double]
 
@@ -110,7 +110,7 @@ struct ZipfRanks {
     }
 }
 
-/// Media that are played again, some more than others, and that come and go.
+/// Media that is played repeatedly, with different popularity, and is replaced over time.
 struct PlayCatalog {
     private(set) var resources: [Int32]
     private let ranks: ZipfRanks
@@ -127,7 +127,7 @@ struct PlayCatalog {
 
     func draw(using random: inout SeededGenerator) -> Int32 { resources[ranks.draw(using: &random)] }
 
-    /// A day passes: some are replaced by new ones, some change places.
+    /// Changes the media as after a day: replaces some resources by new ones, and swaps the ranks of others.
     mutating func change(replacing: Int, swapping: Int, in builder: inout PlayTraceBuilder) {
         for _ in 0..<replacing {
             resources[Int.random(in: resources.indices, using: &builder.random)] = make(&builder)

@@ -3,7 +3,7 @@ import Foundation
 extension PlayTrace {
     /// Reads a trace, or an access log of `spool serve`.
     ///
-    /// - Throws: ``BenchmarkError`` that names the file, and the line.
+    /// - Throws: ``BenchmarkError`` with file and line.
     init(file: String) throws {
         let data: Data
         do {
@@ -22,11 +22,15 @@ extension PlayTrace {
         guard !events.isEmpty else { throw BenchmarkError("“\(file)” tells of nothing that was read") }
     }
 
-    /// Reads a trace file: `r ID BLOCKS CLASS` declares a resource (class 0 song, 1 podcast, 2 film, 3 short video), then
-    /// `TIME ID FIRST COUNT SITTING FLAGS` tells what was read, in order of time: seconds, blocks of 64 KiB, and the sum of
-    /// 1 for a sitting's start, 2 its end, 4 completed, 8 scan. Empty lines and those that begin with `#` say nothing.
+    /// Reads a trace file, which has three kinds of lines.
     ///
-    /// - Throws: ``BenchmarkError`` that names the line.
+    /// - `r ID BLOCKS CLASS` declares a resource. The class is 0 for a track, 1 for a podcast, 2 for a long video and 3
+    ///   for a short one.
+    /// - `TIME ID FIRST COUNT SITTING FLAGS` is a read, in order of time. The time is in seconds, and blocks have 64
+    ///   KiB. The flags are added: 1 for the start of a session, 2 for its end, 4 for a completed one, 8 for a scan.
+    /// - Empty lines, and lines that start with `#`, are ignored.
+    ///
+    /// - Throws: ``BenchmarkError`` with a line number.
     init(text: String, name: String) throws {
         var numbers: [String: Int32] = [:]
         var resources: [Resource] = []

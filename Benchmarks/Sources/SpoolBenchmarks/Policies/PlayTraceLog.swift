@@ -2,7 +2,7 @@ import Foundation
 import SpoolStorage
 
 extension PlayTrace {
-    /// A line of an access log, as far as it says what was read.
+    /// The fields of an access log line that describe a read.
     private struct LogLine: Decodable {
         var time: String
         var client: String
@@ -13,18 +13,20 @@ extension PlayTrace {
         var bytes: Int64
     }
 
-    /// What of one resource by one client has been read lately.
+    /// The current playback session of one client with one resource.
     private struct Sitting {
         var number: Int32
         var last: Double
-        /// The place of its last event.
+        /// The index of its last event.
         var event: Int
     }
 
-    /// Reads an access log of `spool serve`: responses with bytes of a file, those of one client to one path less than ten
-    /// minutes apart as one sitting. All are taken for songs: a log does not say what is played once.
+    /// Reads an access log of `spool serve`.
     ///
-    /// - Throws: ``BenchmarkError`` that names the line.
+    /// It uses responses that contain bytes of a file. Responses to one client for one path, at most ten minutes apart,
+    /// form a playback session. All media counts as tracks, because a log does not show which media is played once.
+    ///
+    /// - Throws: ``BenchmarkError`` with a line number.
     init(accessLog text: String, name: String) throws {
         var numbers: [String: Int32] = [:]
         var sittings: [String: Sitting] = [:]
@@ -57,7 +59,7 @@ extension PlayTrace {
                 flags = .start
             }
             let first = Int32(offset / 65_536)
-            // Lines are written when responses end: a little out of order.
+            // Lines are written when responses end, so they may be slightly out of order.
             events.append(
                 Event(
                     time: max(time, events.last?.time ?? time), resource: resource, first: first, count: end - first,

@@ -1,14 +1,15 @@
-/// The traces over which policies are compared: how people use music, podcasts, films and short videos.
+/// The traces that compare policies: typical use of music, podcasts, long videos and short videos.
 enum PlayTraces {
     static let day = 86_400.0
 
-    /// All of them, made one after another, since some are large.
+    /// All traces. Each is created when it is used, because some are large.
     static let all: [@Sendable () -> PlayTrace] = [music, podcasts, binge, shortVideos, household, scan]
 
-    /// Zipf 0.9 over 5,000 songs, 50 replaced and 50 swapped a day, 150 plays a day, a fifth of them skipped.
+    /// Music: 5,000 tracks with Zipf 0.9, of which 50 are replaced and 50 swapped a day. Of 150 plays a day, a fifth
+    /// are skipped.
     @Sendable static func music() -> PlayTrace { music(days: 120, isScanned: false) }
 
-    /// The same, for a shorter time, and each night everything is read once.
+    /// Music for a shorter time, with a scan of all tracks each night.
     @Sendable static func scan() -> PlayTrace { music(days: 16, isScanned: true) }
 
     private static func music(days: Int, isScanned: Bool) -> PlayTrace {
@@ -30,7 +31,7 @@ enum PlayTraces {
         return builder.trace(isScanned ? "T6 scan" : "T1 music")
     }
 
-    /// Episodes of 48 to 72 MB, 4 a day, each heard in 2 to 4 sittings hours apart, and never again.
+    /// Podcasts: 4 episodes of 48 to 72 MB a day. Each is heard once, in 2 to 4 sessions hours apart.
     @Sendable static func podcasts() -> PlayTrace {
         var builder = PlayTraceBuilder(seed: 2)
         for number in 0..<360 {
@@ -42,7 +43,7 @@ enum PlayTraces {
         return builder.trace("T2 podcasts")
     }
 
-    /// Films of 1 to 3 GB, 2 a day, in up to 3 sittings, with rewinds.
+    /// Long videos of 1 to 3 GB, 2 a day, in up to 3 sessions, with rewinds.
     @Sendable static func binge() -> PlayTrace {
         var builder = PlayTraceBuilder(seed: 3)
         for number in 0..<100 {
@@ -53,7 +54,8 @@ enum PlayTraces {
         return builder.trace("T3 binge")
     }
 
-    /// Videos of 2 to 20 MB, Zipf 0.7 over 5,000, 500 replaced a day, 300 plays a day, most of them left at once.
+    /// Short videos of 2 to 20 MB: 5,000 with Zipf 0.7, of which 500 are replaced a day. Of 300 plays a day, most stop
+    /// early.
     @Sendable static func shortVideos() -> PlayTrace {
         var builder = PlayTraceBuilder(seed: 4)
         var videos = PlayCatalog(count: 5000, exponent: 0.7, in: &builder) { $0.add(2...20, .shortVideo) }
@@ -67,7 +69,7 @@ enum PlayTraces {
         return builder.trace("T4 short videos")
     }
 
-    /// 50 users with all of these, who like much the same.
+    /// 50 users with all of these media and similar preferences.
     @Sendable static func household() -> PlayTrace {
         var builder = PlayTraceBuilder(seed: 5)
         var songs = PlayCatalog(count: 5000, exponent: 0.9, in: &builder) { $0.add(3...12, .song) }
@@ -106,16 +108,16 @@ enum PlayTraces {
 }
 
 extension PlayTraceBuilder {
-    /// Plays a song; one in five is skipped after 10 to 30 seconds.
+    /// Plays a track. One in five is skipped after 10 to 30 seconds.
     fileprivate mutating func listen(to song: Int32, at time: Double) {
         let count = blockCount(song)
         let isSkipped = Int.random(in: 0..<5, using: &random) == 0
-        // 32 KB/s, as a song at 256 kbit/s.
+        // 32 KB/s, as for a track with 256 kbit/s.
         let end = isSkipped ? Int32(Double.random(in: 10...30, using: &random) / 2) : count
         play(song, from: 0, to: min(end, count), at: time, lasting: Double(count) * 2, readAhead: 4)
     }
 
-    /// Plays a short video; most are left within three seconds, when much more of them has been read.
+    /// Plays a short video. Most stop within three seconds, when the player has read much more.
     fileprivate mutating func glance(at video: Int32, at time: Double) {
         let count = blockCount(video)
         let isLeft = Int.random(in: 0..<5, using: &random) < 3
@@ -130,7 +132,7 @@ extension PlayTraceBuilder {
         }
     }
 
-    /// Plays all of a resource in sittings some hours apart; each goes on a little before the last one's end.
+    /// Plays all of a resource in sessions some hours apart. Each resumes one block before the previous one's end.
     fileprivate mutating func watchInParts(
         _ resource: Int32, at time: Double, parts: Int, lasting seconds: Double, rewinds: Int = 0
     ) {

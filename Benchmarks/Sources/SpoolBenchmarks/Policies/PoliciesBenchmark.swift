@@ -2,7 +2,7 @@ import Foundation
 import SpoolStorage
 
 extension Benchmark {
-    /// The product's own eviction strategies over traces of what people play.
+    /// The eviction strategies of Spool with traces of playback.
     static let policies = Benchmark(
         name: "policies",
         summary: "eviction: bytes and starts that were there, beside what could have been"
@@ -11,25 +11,25 @@ extension Benchmark {
     }
 }
 
-/// Every strategy over every trace and capacity.
+/// A comparison of every strategy with every trace and capacity.
 struct PolicyComparison {
-    /// One line of the table, or one object of the JSON.
+    /// One row of the table, or one object of the JSON.
     struct Row: Codable, Sendable {
         var trace: String
-        /// Percent of the footprint.
+        /// The capacity, in percent of the footprint.
         var capacity: Double
         var policy: String
         var isDefault: Bool
         var byteHit: Double
         var startHit: Double
-        /// Of the part of the trace that is counted.
+        /// The bytes from the origin, in the counted part of the trace.
         var originBytes: Int64
         var boundByteHit: Double
         var boundStartHit: Double
         var nanosecondsPerBlock: Double
     }
 
-    /// `isDefault` is that of what caches do today.
+    /// The strategies. `isDefault` marks the default of caches.
     private static let strategies:
         [(name: String, isDefault: Bool, hasHint: Bool, make: @Sendable () -> any EvictionStrategy)] = [
             ("LRU", false, false, EvictionPolicy.leastRecentlyUsed.makeStrategy),

@@ -1,16 +1,16 @@
 import Foundation
 
-/// What may follow `policies` on the command line.
+/// The options of `policies` on the command line.
 struct PolicyOptions: Sendable {
-    /// Trace files; none: the seeded traces.
+    /// The trace files. If there are none, the seeded traces are used.
     var files: [String] = []
-    /// Parts of the footprint, in percent.
+    /// The capacities, in percent of the footprint.
     var capacities: [Double] = [1, 5, 20]
     var isJSON = false
 
-    /// Nil unless `policies` comes first and something else after it.
+    /// Parses the options; `nil` unless the arguments are `policies` and an option.
     ///
-    /// - Throws: ``BenchmarkError`` for an option that there is not.
+    /// - Throws: ``BenchmarkError`` for an unknown option or an invalid value.
     init?(_ arguments: [String]) throws {
         guard arguments.count > 1, arguments[0] == "policies", arguments[1].hasPrefix("--") else { return nil }
         var rest = arguments.dropFirst()
@@ -32,7 +32,7 @@ struct PolicyOptions: Sendable {
 
     init() {}
 
-    /// The traces, one at a time, since some are large.
+    /// Returns functions that create the traces, because some seeded traces are large.
     func traces() throws -> [@Sendable () -> PlayTrace] {
         guard !files.isEmpty else { return PlayTraces.all }
         return try files.map { file in

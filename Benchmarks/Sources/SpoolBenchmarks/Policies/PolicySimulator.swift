@@ -1,21 +1,21 @@
 import ByteRanges
 import SpoolStorage
 
-/// Replays a trace over a cache that keeps no bytes, with the policy that a real one has.
+/// A simulator that replays a trace with the eviction strategy of a real cache, but without bytes.
 struct PolicySimulator {
-    /// What came of a trace.
+    /// The results of a trace.
     struct Outcome: Sendable {
         var readBlocks = 0
         var hitBlocks = 0
         var starts = 0
         var startHits = 0
-        /// Nanoseconds that the policy took, all events counted, and blocks that were read by them.
+        /// The nanoseconds in the strategy for all events, and the number of blocks that these events read.
         var policyNanoseconds = 0.0
         var allBlocks = 0
 
         var byteHit: Double { readBlocks == 0 ? 0 : Double(hitBlocks) / Double(readBlocks) }
         var startHit: Double { starts == 0 ? 0 : Double(startHits) / Double(starts) }
-        /// Bytes that the origin sent for what was counted.
+        /// The bytes from the origin for the counted events.
         var originBytes: Int64 { Int64(readBlocks - hitBlocks) * 65_536 }
     }
 
@@ -23,7 +23,7 @@ struct PolicySimulator {
         var landed = ByteRangeSet()
         var parts = EvictableParts()
         var sittings = 0
-        /// Where the last of its players is.
+        /// The position of its last player.
         var position: Int64 = 0
     }
 
@@ -37,8 +37,8 @@ struct PolicySimulator {
     private var timer = PolicyTimer()
 
     /// - Parameters:
-    ///   - capacity: Blocks.
-    ///   - hasHint: Whether the app says of podcasts and films that they are played once.
+    ///   - capacity: The capacity, in blocks.
+    ///   - hasHint: Whether the app marks podcasts and long videos as played once.
     init(_ trace: PlayTrace, capacity: Int, strategy: any EvictionStrategy, hasHint: Bool = false) {
         self.trace = trace
         self.capacity = Int64(capacity) * 65_536
@@ -108,7 +108,8 @@ struct PolicySimulator {
     }
 
     private mutating func land(_ range: Range<Int64>, _ resource: Int) {
-        // Block by block would be the same, but slower; in pieces, so that a small cache is a window.
+        // Pieces give the same result as single blocks, but faster. Their size is limited so that a small cache acts as
+        // a window.
         var next = range.lowerBound
         while next < range.upperBound {
             let piece = next..<min(range.upperBound, next + max(65_536, min(capacity / 4, 64 * 65_536)))
@@ -125,7 +126,7 @@ struct PolicySimulator {
 
     private mutating func makeRoom(_ count: Int64, for piece: Range<Int64>, _ reader: Int) -> Bool {
         evictUnused(count, isLastResort: false)
-        // What is being read, by those who read it: what is behind them, from its beginning.
+        // From media in use, evicts bytes behind the position, the first ones first.
         for resource in [reader] + open where used + count > capacity {
             let position = resource == reader ? piece.lowerBound : resources[resource].position
             let behind = resources[resource].landed.intersection(
@@ -168,7 +169,7 @@ struct PolicySimulator {
     }
 }
 
-/// How long the policy takes, without what is around it: also without the clock's own time.
+/// The time in the strategy, without the time of the clock calls.
 private struct PolicyTimer {
     private(set) var nanoseconds = 0.0
     private let ofClock: Double
