@@ -2,7 +2,7 @@ import Foundation
 import Spool
 
 extension Benchmark {
-    /// Whether a long film costs more than a song: to be opened when it is stored, and to be evicted bit by bit.
+    /// The cost of a long video, compared with a short track: opening it when it is stored, and evicting it in steps.
     static let scaleFilm = Benchmark(
         name: "scale-film",
         summary: "a stored film of 10 GB: ms to its first bytes after opening, s to evict it 8 MiB at a time"
@@ -50,10 +50,10 @@ extension Benchmark {
     }
 }
 
-/// A cache directory with one resource, played once from end to end.
+/// A cache directory with one resource, played once from start to end.
 private struct Film {
     let length: Int64
-    /// How long it took to play it as fast as it came.
+    /// The seconds for playing it as fast as it was received.
     let landingSeconds: Double
     private let folder: TemporaryFolder
     private let url: URL
@@ -75,7 +75,7 @@ private struct Film {
         }
     }
 
-    /// Milliseconds from opening the resource to its bytes at an offset, in a cache that has just been opened.
+    /// Returns the milliseconds from opening the resource to its bytes at an offset, in a newly opened cache.
     func firstBytes(at offset: Int64) async throws -> Double {
         let cache = try await open()
         let time = try await seconds {
@@ -85,7 +85,7 @@ private struct Film {
         return time * 1000
     }
 
-    /// What evicting a resource step by step took.
+    /// The cost of evicting a resource step by step.
     struct Drain {
         var length: Int64
         var bytes: Int64 = 0
@@ -95,7 +95,7 @@ private struct Film {
         var secondsPerGB: Double { seconds / (Double(bytes) / 1e9) }
     }
 
-    /// Evicts as a play in a full cache does, 8 MiB at a time, for 20 seconds at most.
+    /// Evicts 8 MiB at a time, as playback in a full cache does, for at most 20 seconds.
     func drain() async throws -> Drain {
         let cache = try await open()
         var drain = Drain(length: length)

@@ -2,7 +2,7 @@ import Foundation
 import Spool
 
 extension Benchmark {
-    /// What a hit costs beside the system call behind it, and whether that depends on who else reads.
+    /// The cost of a hit, compared with its system call, and with other readers.
     static let scaleHits = Benchmark(
         name: "scale-hits",
         summary: "hits of 64 KiB and 1 MiB beside pread into a fresh Data, by 1 and 16 tasks, among up to 3,000 readers"
@@ -44,7 +44,7 @@ extension Benchmark {
             peer: { try await hits.plainSpeed(plain) })
         add("(pread itself, 16 tasks)", pair, size, beside: "1 task", goal: nil)
 
-        // The same resource in a second cache, where others stand about.
+        // The same resource in a second cache, which has other open readers.
         let busy = try await LandedMedia("scale-busy", length: landed.length)
         for (count, resources) in [(100, 1), (3000, 1), (3000, 300)] {
             let crowd = try await Crowd(count, on: resources, of: busy)
@@ -67,18 +67,18 @@ extension Benchmark {
     }
 }
 
-/// Readers that have taken one chunk each and then stand still, as those of paused players do.
+/// Readers that have read one chunk and then wait, like the readers of paused players.
 private struct Crowd {
     private let readers: [MediaReader]
 
-    /// - Parameter resources: 1 for the resource itself, or how many others they are spread over.
+    /// - Parameter resources: 1 for the same resource, otherwise the number of other resources.
     init(_ count: Int, on resources: Int, of landed: LandedMedia) async throws {
         var readers: [MediaReader] = []
         for number in 0..<count {
             let isSame = resources == 1
             let media = isSame ? landed.media : landed.cache.media(for: try LandedMedia.url("\(number % resources)"))
             let start = isSame ? landed.length / Int64(count) * Int64(number) : 0
-            // Of the others one block is wanted, and no reading ahead.
+            // From other resources, only one block is requested, without read-ahead.
             let reader = media.reader(.bytes(start..<(isSame ? landed.length : 65_536)), chunkSize: 4096)
             blackHole(try await reader.next())
             readers.append(reader)

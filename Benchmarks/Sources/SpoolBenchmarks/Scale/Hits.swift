@@ -1,12 +1,12 @@
 import Foundation
 import Spool
 
-/// All of a resource, read once in pieces of one size.
+/// A resource that is read once, in pieces of one size.
 struct Hits {
     enum Order: String, CaseIterable {
-        /// One reader for each task's share.
+        /// One reader for the part of each task.
         case inSequence = "in sequence"
-        /// A reader of its own for each piece, and no two neighbours after each other.
+        /// One reader for each piece. Consecutive pieces are not adjacent.
         case apart = "with a reader for each"
     }
 
@@ -14,7 +14,7 @@ struct Hits {
     let size: Int
     let order: Order
 
-    /// GB/s by so many tasks, each with an equal share of the resource.
+    /// Returns the speed of concurrent tasks in GB/s. Each reads an equal part of the resource.
     func speed(tasks: Int = 1) async throws -> Double {
         try await measure(tasks: tasks) { part in
             var count: Int64 = 0
@@ -36,7 +36,7 @@ struct Hits {
         }
     }
 
-    /// The same by `pread`, into a `Data` of its own for each piece.
+    /// Returns the speed of `pread` into a new `Data` for each piece.
     func plainSpeed(_ file: PlainFile, tasks: Int = 1) async throws -> Double {
         try await measure(tasks: tasks) { part in
             var count: Int64 = 0
@@ -66,7 +66,7 @@ struct Hits {
         return Double(count) / 1e9 / time
     }
 
-    /// Each piece's start once. There are a power of two of them, so an odd step visits all.
+    /// Returns the start of each piece. The number of pieces is a power of two, so an odd step visits all.
     private func starts(in part: Range<Int64>) -> [Int64] {
         let pieces = (part.upperBound - part.lowerBound) / Int64(size)
         let step: Int64 = order == .apart ? 1_000_003 : 1
@@ -74,13 +74,13 @@ struct Hits {
     }
 }
 
-/// A file that is read by `pread`, which is all that stands beneath a hit.
+/// A file that is read by `pread`, which is the system call of a hit.
 struct PlainFile: Sendable {
     private let handle: FileHandle
 
     init(_ file: URL) throws { handle = try FileHandle(forReadingFrom: file) }
 
-    /// So many bytes in a fresh `Data`.
+    /// Reads `count` bytes into a new `Data`.
     func read(_ count: Int, at offset: Int64) throws -> Data {
         var data = Data(count: count)
         let got = data.withUnsafeMutableBytes { pread(handle.fileDescriptor, $0.baseAddress, count, off_t(offset)) }

@@ -3,7 +3,7 @@ import Spool
 import Synchronization
 
 extension Benchmark {
-    /// Whether a chunk that lands costs more because many readers wait for other bytes.
+    /// The cost of storing a chunk while many readers wait for other bytes.
     static let scaleLanding = Benchmark(
         name: "scale-landing",
         summary: "µs for each chunk of 16 KiB that lands for one reader, while 10 to 1,600 others wait elsewhere"
@@ -11,7 +11,7 @@ extension Benchmark {
         let folder = try TemporaryFolder("landing")
         let origin = StallingOrigin()
         var configuration = MediaCache.Configuration()
-        // One request brings it all, so that what is timed is landing and not asking.
+        // One request fetches everything, so that storing is measured, and requesting is not.
         configuration.readAhead.firstRequest = StallingOrigin.nearLength
         configuration.readAhead.largestRequest = StallingOrigin.nearLength
         configuration.readAhead.window = 2 * StallingOrigin.nearLength
@@ -49,7 +49,7 @@ extension Benchmark {
     }
 }
 
-/// One resource of which the first bytes land while readers wait for others.
+/// A resource whose first bytes are stored while readers wait for others.
 private struct Landing {
     let media: MediaResource
     let cache: MediaCache
@@ -61,12 +61,12 @@ private struct Landing {
         media = cache.media(for: try LandedMedia.url("landing/\(number)"))
     }
 
-    /// Microseconds for each chunk.
+    /// Returns the microseconds for each chunk.
     func time(readersElsewhere count: Int) async throws -> Double {
-        // What the resource is has to be known before anybody can wait for its far places.
+        // The version must be known before readers can wait for distant bytes.
         for try await chunk in media.reader(.bytes(0..<65_536)) { blackHole(chunk) }
         let readers = (0..<count).map { number in
-            // All within one block of each place, so that four requests serve them and one more can be made.
+            // All are within one block of each place, so that four requests serve them, and one more is possible.
             let place = StallingOrigin.nearLength * Int64(1 + number % 4) * 4
             return media.reader(.bytes(place + Int64(number / 4) * 128..<place + 65_536))
         }
@@ -78,7 +78,7 @@ private struct Landing {
                     _ = try await reader.next()
                 }
             }
-            // There is no sign from outside that a reader waits: each has been asked, and a little later it does.
+            // A waiting reader can't be observed, so the benchmark waits a little after each has started.
             while begun.value < count { try await Task.sleep(for: .milliseconds(10)) }
             try await Task.sleep(for: .milliseconds(300))
             origin.meter.reset()
@@ -103,7 +103,7 @@ private struct Landing {
     }
 }
 
-/// A number that many tasks raise.
+/// A counter that many tasks increase.
 private final class Count: Sendable {
     private let number = Atomic(0)
 

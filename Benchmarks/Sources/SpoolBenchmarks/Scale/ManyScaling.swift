@@ -2,7 +2,7 @@ import Foundation
 import Spool
 
 extension Benchmark {
-    /// Whether a cache of very many resources costs more than a small or an empty one.
+    /// The cost of a cache with very many resources, compared with a small cache and with free capacity.
     static let scaleMany = Benchmark(
         name: "scale-many",
         summary: "100,000 resources: ms to the first bytes after an unclean end, ms for a new one at capacity"
@@ -60,16 +60,16 @@ extension Benchmark {
     }
 }
 
-/// Resources that the cache has never seen, played one after the other.
+/// Resources that are new to the cache, played one after the other.
 private final class Newcomers {
     private let cache: MediaCache
-    /// None of its addresses is another's.
+    /// A folder name that makes the URLs unique.
     private let folder = UUID().uuidString
     private var number = 0
 
     init(cache: MediaCache) { self.cache = cache }
 
-    /// Milliseconds for each of 64, to its first byte or its last.
+    /// Returns the mean milliseconds of 64 resources, to the first byte or the last.
     func time(toFirstByte: Bool) async throws -> Double {
         let count = 64
         var sum = 0.0

@@ -3,13 +3,13 @@ import HTTPTypes
 import Spool
 import Synchronization
 
-/// An upstream whose first bytes come as fast as they are taken and whose others never come; it times the former.
+/// An `Upstream` that sends its first bytes as fast as they are read, and other bytes never. It measures the first ones.
 struct StallingOrigin: Upstream {
-    /// How many bytes from the start do come.
+    /// The number of bytes from the start that are sent.
     static let nearLength: Int64 = 32 << 20
     private static let length: Int64 = 1 << 40
 
-    /// When chunks were taken.
+    /// The times at which chunks were requested.
     let meter = Meter()
 
     func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
@@ -21,7 +21,7 @@ struct StallingOrigin: Upstream {
         return UpstreamResponse(head: range.head, url: request.url, body: body)
     }
 
-    /// From the first time that somebody asks for a chunk to the last.
+    /// The time from the first request for a chunk to the last.
     final class Meter: Sendable {
         private struct State {
             var first: ContinuousClock.Instant?
@@ -41,7 +41,7 @@ struct StallingOrigin: Upstream {
             }
         }
 
-        /// Asking for a chunk means that the one before has landed.
+        /// The microseconds for each chunk. A request for a chunk means that the previous chunk is stored.
         var microsecondsPerChunk: Double {
             state.withLock { state in
                 guard let first = state.first, state.chunks > 0 else { return .nan }
@@ -68,7 +68,7 @@ private struct MeteredPieces: AsyncSequence, Sendable {
     }
 }
 
-/// A body that is silent until whoever waits for it is cancelled.
+/// A body that sends nothing until the waiting task is cancelled.
 private struct NoPieces: AsyncSequence, Sendable {
     func makeAsyncIterator() -> Iterator { Iterator() }
 
