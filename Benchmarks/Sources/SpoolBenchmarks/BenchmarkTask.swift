@@ -2,10 +2,10 @@ import Foundation
 import Spool
 import SpoolHTTP
 
-/// What is held against `spool get`: a process of its own that writes all of an address into a file, with the same HTTP
-/// client and no cache.
+/// The alternative to `spool get`: a process that writes all bytes of a URL to a file, with the same HTTP client and no
+/// cache.
 ///
-/// Started by the benchmarks themselves, as `SpoolBenchmarks --fetch URL FILE`.
+/// The benchmarks start it as `SpoolBenchmarks --fetch URL FILE`.
 struct BenchmarkTask {
     var url: URL
     var file: URL
@@ -15,13 +15,13 @@ struct BenchmarkTask {
         self.file = file
     }
 
-    /// Nil unless the arguments are those of ``command``.
+    /// Parses the arguments of ``command``; `nil` for others.
     init?(_ arguments: [String]) {
         guard arguments.count == 3, arguments[0] == "--fetch", let url = URL(string: arguments[1]) else { return nil }
         self.init(url: url, file: URL(filePath: arguments[2]))
     }
 
-    /// The command that has this task done.
+    /// The command that runs this task in a new process.
     var command: [String] {
         [Bundle.main.executablePath ?? CommandLine.arguments[0], "--fetch", url.absoluteString, file.path]
     }

@@ -1,22 +1,21 @@
 import Foundation
 
-/// What a finished process took.
+/// The measured cost of a finished process.
 struct ProcessCost: Sendable {
-    /// From its start to its end.
+    /// The seconds from its start to its end.
     var seconds: Double
-    /// The most memory that it had resident at once, in bytes; nil where the machine does not tell.
+    /// The peak resident memory, in bytes; `nil` if the machine does not report it.
     var peakMemory: Int64?
-    /// Seconds of processor time, its own and the kernel's for it; nil where the machine does not tell.
+    /// The seconds of processor time in user and kernel mode; `nil` if the machine does not report it.
     var processorSeconds: Double?
 }
 
-/// Runs a command to its end, its output thrown away, and measures it.
+/// Runs a command, discards its output, and measures its cost.
 ///
-/// Memory is the kernel's own high-water mark (`VmHWM`), asked for every few milliseconds until the process is gone, as
-/// is its processor time; what `wait4` reports would also count the memory that this process had when it started the
-/// other.
+/// The memory is the kernel's high-water mark (`VmHWM`). It is read every 5 ms until the process ends, like the
+/// processor time. The result of `wait4` would include the memory that this process had when it started the other.
 ///
-/// - Throws: ``BenchmarkError`` if it ends with anything but 0.
+/// - Throws: ``BenchmarkError`` if the exit status is not 0.
 func measure(_ command: [String]) async throws -> ProcessCost {
     let process = Process()
     process.executableURL = URL(filePath: command[0])
@@ -50,7 +49,7 @@ func measure(_ command: [String]) async throws -> ProcessCost {
     return cost
 }
 
-/// The most memory that a living process has had resident, in bytes.
+/// Returns the peak resident memory of a running process, in bytes.
 private func peakMemory(of process: Int32) -> Int64? {
     guard let status = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8),
         let line = status.split(separator: "\n").first(where: { $0.hasPrefix("VmHWM:") })
@@ -58,7 +57,9 @@ private func peakMemory(of process: Int32) -> Int64? {
     return line.split(separator: " ").compactMap { Int64($0) }.first.map { $0 << 10 }
 }
 
-/// Fields 14 and 15 of `/proc/…/stat`, in hundredths of a second (proc(5)); the name before them may hold spaces.
+/// Returns the processor time of a running process, in seconds.
+///
+/// Fields 14 and 15 of `/proc/…/stat` are in hundredths of a second (proc(5)). The name before them may contain spaces.
 private func processorSeconds(of process: Int32) -> Double? {
     guard let stat = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8),
         let end = stat.lastIndex(of: ")")

@@ -5,7 +5,7 @@ import Spool
 extension Benchmark {
     private static let length: Int64 = 256 << 20
 
-    /// What encryption costs: beside the least that deciphering the same blocks takes, and beside a plain cache.
+    /// The cost of encryption, compared with only decrypting the same blocks, and with an unencrypted cache.
     static let encryption = Benchmark(
         name: "encryption",
         summary: "256 MiB, chunks of 1 MiB: read from an encrypted cache, and brought into one; GB/s, higher is better"
@@ -92,7 +92,7 @@ extension Benchmark {
     }
 }
 
-/// A file of blocks of 64 KiB, each enciphered by itself, and the least that reading it takes.
+/// A file of blocks of 64 KiB, each encrypted separately. Reading it has the minimum cost of decryption.
 private struct EncipheredFile {
     private static let blockSize = 65_536
 

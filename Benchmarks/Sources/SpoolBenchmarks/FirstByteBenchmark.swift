@@ -4,7 +4,7 @@ import Spool
 import SpoolHTTP
 
 extension Benchmark {
-    /// How long a player waits for the first byte of what the cache has never seen, beside asking the origin directly.
+    /// The time to the first byte of media that is not cached, compared with a direct request to the origin.
     static let firstByte = Benchmark(
         name: "first-byte",
         summary: "ms from asking to the first bytes of a resource that is not kept; lower is better"
@@ -17,7 +17,7 @@ extension Benchmark {
         let client = HTTPUpstream.standard()
         var number = 0
 
-        // The query makes each address a resource of its own; nginx serves the same file for all of them.
+        // The query makes each URL a separate resource; nginx serves the same file for all of them.
         let pair = try await Pair.alternating(rounds: 400) {
             number += 1
             let media = cache.media(for: try origin.url("song.bin", query: "n=\(number)"))
@@ -55,7 +55,7 @@ extension Benchmark {
     }
 }
 
-/// The value below which the given part of all lie.
+/// Returns the quantile: the value below which `part` of the values are.
 private func part(_ part: Double, _ values: [Double]) -> Double {
     let sorted = values.sorted()
     return sorted[min(sorted.count - 1, Int(Double(sorted.count) * part))]

@@ -2,7 +2,8 @@ import Foundation
 import Spool
 
 extension Benchmark {
-    /// A cold `spool get` as a whole command, beside a command that writes the same file with the same HTTP client.
+    /// The command `spool get` with an empty cache, compared with a command that writes the same file with the same
+    /// HTTP client.
     static let get = Benchmark(
         name: "get",
         summary: "fetching 2 GiB from nginx on loopback, each as a process of its own; higher is better"
@@ -49,12 +50,12 @@ extension Benchmark {
     }
 }
 
-/// The most memory of all runs, in MB.
+/// Returns the highest peak memory of all runs, in MB.
 private func peak(_ costs: [ProcessCost]) -> Double {
     costs.compactMap(\.peakMemory).max().map { Double($0) / 1e6 } ?? .nan
 }
 
-/// The `spool` that was built with the benchmarks.
+/// Returns the path of the `spool` command that was built with the benchmarks.
 private func spool() throws -> String {
     let program = URL(filePath: Bundle.main.executablePath ?? CommandLine.arguments[0])
     let path = program.deletingLastPathComponent().appending(path: "spool").path

@@ -2,7 +2,7 @@ import Foundation
 import Spool
 
 extension Benchmark {
-    /// Bytes that are there: read through the engine, and by plain `pread` from the very file that the engine keeps.
+    /// The speed of reading stored bytes through the engine, compared with `pread` from the same media file.
     static let hit = Benchmark(
         name: "hit",
         summary: "reading 256 MiB that have landed, in chunks of 1 MiB, all in the page cache; GB/s, higher is better"
@@ -45,7 +45,8 @@ extension Benchmark {
     }
 }
 
-/// Reads a file from its start to `length`; each chunk into the same buffer, or into a `Data` of its own.
+/// Reads a file from its start to `length` in chunks. Each is read into a new `Data` if `fresh`, otherwise into one
+/// buffer.
 private func readPlainly(_ file: URL, length: Int64, chunk: Int, fresh: Bool) throws {
     let handle = try FileHandle(forReadingFrom: file)
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: chunk, alignment: 4096)

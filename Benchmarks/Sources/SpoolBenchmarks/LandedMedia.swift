@@ -1,12 +1,12 @@
 import Foundation
 import Spool
 
-/// One resource that has landed whole, in a cache of its own, and the file that the cache keeps it in.
+/// A completely stored resource in its own cache, and its media file.
 struct LandedMedia: Sendable {
     let length: Int64
     let cache: MediaCache
     let media: MediaResource
-    /// The cache's media file: a plain copy of the resource, unless the cache is encrypted.
+    /// The media file of the cache, which is a copy of the resource unless the cache is encrypted.
     let file: URL
     private let folder: TemporaryFolder
 
@@ -20,7 +20,7 @@ struct LandedMedia: Sendable {
         file = try storedFile(in: folder.url)
     }
 
-    /// The address of a resource; the origin has one at every address.
+    /// Returns the URL of a resource. The origin has a resource at every URL.
     static func url(_ name: String) throws -> URL {
         guard let url = URL(string: "http://localhost/\(name)") else {
             throw BenchmarkError("“\(name)” makes no address")
@@ -29,7 +29,7 @@ struct LandedMedia: Sendable {
     }
 }
 
-/// The media file of a cache that holds one resource; an empty one may lie beside it, ready for the next.
+/// Returns the media file of a cache with one resource. There may also be an empty file for the next resource.
 private func storedFile(in directory: URL) throws -> URL {
     let files = FileManager.default.enumerator(at: directory, includingPropertiesForKeys: [.fileSizeKey])
     while let file = files?.nextObject() as? URL {

@@ -3,19 +3,19 @@ import HTTPTypes
 import Spool
 import SpoolHTTP
 
-/// An nginx of our own: serves files of a temporary folder on loopback while this lives.
+/// An nginx process that serves the files of a temporary folder on loopback until this object is released.
 ///
-/// `sendfile on`, `tcp_nopush off`, one process. With `tcp_nopush on` nginx stalls small ranges by up to 40 ms, so
-/// figures taken with that setting are other figures.
+/// It has `sendfile on`, `tcp_nopush off` and one process. With `tcp_nopush on`, nginx delays small ranges by up to 40
+/// ms, so results with that setting are not comparable.
 final class LocalOrigin: Sendable {
-    /// Where nginx's files are.
+    /// The folder of nginx's files.
     let folder: TemporaryFolder
     private let port: Int
     private let process: Process
 
     /// Starts nginx and waits until it responds.
     ///
-    /// - Throws: ``BenchmarkError`` if there is no nginx on the machine, or it does not respond.
+    /// - Throws: ``BenchmarkError`` if nginx is not installed or does not respond.
     init() async throws {
         folder = try TemporaryFolder("origin")
         port = Int.random(in: 20_000..<30_000)
@@ -30,12 +30,12 @@ final class LocalOrigin: Sendable {
     }
 
     deinit {
-        // Not SIGTERM: a process started from one of Swift's threads may inherit it blocked.
+        // A process started from one of Swift's threads may have SIGTERM blocked.
         kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
     }
 
-    /// The address of a file.
+    /// Returns the URL of a file.
     func url(_ name: String, query: String = "") throws -> URL {
         guard let url = URL(string: "http://127.0.0.1:\(port)/\(name)\(query.isEmpty ? "" : "?" + query)") else {
             throw BenchmarkError("“\(name)” makes no address")
@@ -43,7 +43,7 @@ final class LocalOrigin: Sendable {
         return url
     }
 
-    /// Writes `count` bytes of noise into a file that the origin serves, and returns its address.
+    /// Writes `count` random bytes to a file that the origin serves, and returns its URL.
     func makeFile(_ name: String, byteCount count: Int64) throws -> URL {
         try writeNoise(to: folder.file(name), byteCount: count)
         return try url(name)
@@ -85,7 +85,7 @@ final class LocalOrigin: Sendable {
     }
 }
 
-/// A folder for a benchmark's files, removed with what is in it when this is released.
+/// A folder for the files of a benchmark. It is removed with its contents when this object is released.
 final class TemporaryFolder: Sendable {
     let url: URL
 
@@ -97,18 +97,18 @@ final class TemporaryFolder: Sendable {
 
     deinit { try? FileManager.default.removeItem(at: url) }
 
-    /// A file or folder in it.
+    /// Returns the URL of a file or folder in it.
     func file(_ name: String) -> URL { url.appending(path: name) }
 }
 
-/// Why a benchmark can't be run here.
+/// The reason why a benchmark can't run.
 struct BenchmarkError: Error, CustomStringConvertible {
     var description: String
 
     init(_ description: String) { self.description = description }
 }
 
-/// Writes `count` bytes that no file system can store in less room, in pieces of 1 MiB.
+/// Writes `count` bytes that a file system can't compress, in pieces of 1 MiB.
 func writeNoise(to file: URL, byteCount count: Int64) throws {
     var random = SeededGenerator(seed: 7)
     let piece = Data((0..<1 << 17).flatMap { _ in withUnsafeBytes(of: random.next(), Array.init) })

@@ -1,9 +1,10 @@
 import Foundation
 
-/// Nanoseconds for each operation: the median of five rounds, each of which `body` makes of `operations` operations.
+/// Returns the nanoseconds for each operation, as the median of up to five rounds. `body` performs `operations` of
+/// them.
 ///
-/// A round that has become too slow ends the series, so that something a thousand times slower than the rest is measured
-/// once and not five times. `prepare` makes what a round works on and is not timed.
+/// No round starts after two seconds, so that a very slow operation is measured once. `prepare` creates the subject of
+/// a round, and its time is not measured.
 func nanoseconds<Subject>(
     operations: Int,
     prepare: () -> Subject,
@@ -21,17 +22,17 @@ func nanoseconds<Subject>(
     return median(rounds)
 }
 
-/// The same figure of Spool and of its peer, round by round.
+/// The same metric of Spool and of its peer, by rounds.
 struct Pair: Sendable {
     var spool: [Double] = []
     var peer: [Double] = []
 
-    /// The median of each round's own ratio, so that what else the machine does falls on both sides of it.
+    /// The median of the ratios of all rounds. Other load on the machine affects both sides of a ratio.
     var ratio: Double { median(zip(spool, peer).map { $0 / $1 }) }
 
-    /// Measures Spool and its peer by turns, the one first in even rounds, the other in odd ones.
+    /// Measures Spool and its peer alternately. Spool is first in even rounds, and the peer in odd rounds.
     ///
-    /// One round before, of both, is not counted: it fills caches and connections.
+    /// A first round of both is not counted, because it fills caches and opens connections.
     static func alternating(
         rounds: Int, spool: () async throws -> Double, peer: () async throws -> Double
     ) async throws -> Pair {
@@ -50,31 +51,31 @@ struct Pair: Sendable {
     }
 }
 
-/// The value in the middle; the upper of the two where the number is even.
+/// Returns the median; the upper of the two middle values for an even number of values.
 func median(_ values: [Double]) -> Double {
     values.isEmpty ? .nan : values.sorted()[values.count / 2]
 }
 
-/// Seconds that `body` takes.
+/// Returns the seconds that `body` takes.
 func seconds(_ body: () async throws -> Void) async throws -> Double {
     let begin = ContinuousClock.now
     try await body()
     return (ContinuousClock.now - begin) / .seconds(1)
 }
 
-/// The machine's load over one, five and fifteen minutes: what else was going on while figures were taken.
+/// Returns the load averages of one, five and fifteen minutes, which show other load during the measurement.
 func loadAverage() -> String {
     var loads = [Double](repeating: 0, count: 3)
     guard getloadavg(&loads, 3) == 3 else { return "unknown" }
     return loads.map { "\(($0 * 10).rounded() / 10)" }.joined(separator: ", ")
 }
 
-/// Uses a value in a way that the optimiser can't see through, so that what made it is not left out.
+/// Uses a value in a way that is opaque to the optimizer, so that its computation is not removed.
 @inline(never)
 @_optimize(none)
 func blackHole<Value>(_ value: Value) {}
 
-/// A generator whose numbers follow from its seed, so that each run does the same work (SplitMix64).
+/// A random number generator with a seed, so that each run does the same work (SplitMix64).
 struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 

@@ -2,7 +2,7 @@ import Foundation
 import HTTPTypes
 import Spool
 
-/// An upstream without a network: resources of the same 64 KiB over and over, with ranges, at any address.
+/// An `Upstream` without a network. Each URL has a resource that repeats the same 64 KiB, with ranges.
 struct MemoryOrigin: Upstream {
     let length: Int64
 
@@ -15,13 +15,13 @@ struct MemoryOrigin: Upstream {
     }
 }
 
-/// The bytes that a request asks for, and the head that responds to it.
+/// The requested bytes, and the headers of the response.
 struct AskedRange {
-    /// Half-open; ends with the resource at the latest.
+    /// The half-open range, clipped to the resource.
     var bytes: Range<Int64>
     var head: HTTPResponse
 
-    /// - Throws: `UpstreamError` unless the request asks for `bytes=first-last`, as the engine does.
+    /// - Throws: `UpstreamError` unless the request has a range `bytes=first-last`, as the engine's requests do.
     init(_ request: UpstreamRequest, of length: Int64) throws {
         let text = request.headerFields[.range] ?? ""
         guard text.hasPrefix("bytes=") else { throw UpstreamError(.failed, "asked for no range") }
@@ -37,14 +37,14 @@ struct AskedRange {
     }
 }
 
-/// A range of the pattern in pieces of one size, the last one shorter.
+/// A range of the pattern in pieces of one size. The last one may be shorter.
 struct PatternPieces: AsyncSequence, Sendable {
     private static let pattern = Data((0..<65_536).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) })
 
     private let range: Range<Int64>
     private let piece: Data
 
-    /// - Parameter size: Bytes in a piece, up to 65,536.
+    /// - Parameter size: The size of a piece in bytes, at most 65,536.
     init(_ range: Range<Int64>, size: Int) {
         self.range = range
         piece = Self.pattern.prefix(size)

@@ -2,7 +2,7 @@ import ByteRanges
 import Foundation
 
 extension Benchmark {
-    /// `ByteRangeSet` beside the standard library's `RangeSet` and Foundation's `IndexSet`, on the same fragments.
+    /// The operations of `ByteRangeSet`, compared with the standard library's `RangeSet` and Foundation's `IndexSet`.
     static let ranges = Benchmark(
         name: "ranges",
         summary: "ns per operation on a set of file fragments; lower is better"
@@ -37,13 +37,13 @@ extension Benchmark {
     }
 }
 
-/// What all three sets are made of and asked: a file in pieces, and places in it.
+/// The contents of the three sets, and the offsets to query: a file in pieces, and positions in it.
 private struct Fragments: Sendable {
     var ascending: [Range<Int64>]
     var shuffled: [Range<Int64>]
-    /// Places to ask about, spread over the file.
+    /// The offsets to query, spread over the file.
     var offsets: [Int64]
-    /// How many of the places a set is asked about that is linear in its size.
+    /// The offsets to query in a set whose queries are linear in its size.
     var fewOffsets: ArraySlice<Int64> { offsets.prefix(200_000 / ascending.count + 20) }
 
     init(count: Int) {
@@ -60,7 +60,7 @@ private struct RangesOperation: Sendable {
     typealias Figure = @Sendable (Fragments) -> Double
 
     var name: String
-    /// What the project promises at 100,000 fragments.
+    /// The promise of the project for 100,000 fragments, in nanoseconds.
     var goal: Double?
     var byteRangeSet: Figure
     var rangeSet: Figure?

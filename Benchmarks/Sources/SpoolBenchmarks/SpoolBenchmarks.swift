@@ -1,11 +1,12 @@
 import Foundation
 
-/// What `swift run -c release --package-path Benchmarks SpoolBenchmarks NAME…` starts: the named benchmarks, or all.
+/// The command that runs the named benchmarks, or all.
 ///
-/// A name's first words stand for all that begin with them: `scale` for `scale-hits` and its like.
+/// Start it with `swift run -c release --package-path Benchmarks SpoolBenchmarks NAME…`. A name also selects the
+/// benchmarks that start with it and a hyphen. For example, `scale` selects `scale-hits`.
 @main
 enum SpoolBenchmarks {
-    /// A benchmark is a file with one of these; add it here.
+    /// All benchmarks. Each is a static property in its own file.
     static let all: [Benchmark] = {
         var all: [Benchmark] = [
             .ranges, .hit, .encryption, .get, .firstByte, .opening, .scaleHits, .scaleLanding, .scaleFilm, .scaleMany,
@@ -49,7 +50,7 @@ enum SpoolBenchmarks {
     }
 }
 
-/// One subcommand: something measured beside what a user would take instead, in the same run.
+/// One subcommand, which compares Spool with an alternative for users in the same run.
 struct Benchmark: Sendable {
     var name: String
     var summary: String
@@ -58,17 +59,17 @@ struct Benchmark: Sendable {
     func isMeant(by argument: String) -> Bool { name == argument || name.hasPrefix(argument + "-") }
 }
 
-/// What a benchmark found: its own tables, and its lines in the table of promises that ends a run.
+/// The results of a benchmark: its tables, and its rows in the final table of promises.
 struct Report: Sendable {
     var tables: [Table] = []
     var promises: [Promise] = []
 }
 
-/// One line of the closing table: what the project promises, beside what was measured.
+/// One row of the final table: a promise of the project and the measured value.
 struct Promise: Sendable {
     var name: String
     var spool: String
-    /// What Spool is held against, measured in alternation with it; empty where the goal is a number by itself.
+    /// The alternative, measured in alternation with Spool; empty if the goal is an absolute number.
     var peer = ""
     var ratio = ""
     var goal: String

@@ -4,10 +4,10 @@ import Spool
 
 /// A cache directory with one resource that the engine stored, and copies of its records under other keys.
 ///
-/// Of the engine's insides it knows what `docs/format.md` says: the catalog's tables, the lock and the files' names.
-/// Columns that it does not know are copied as they are.
+/// It depends on the parts of the format in `docs/format.md`: the tables of the catalog, the lock and the file names.
+/// Other columns are copied unchanged.
 struct Stock: Sendable {
-    /// Bytes of each resource.
+    /// The size of each resource, in bytes.
     static let length: Int64 = 256 << 10
 
     let folder: TemporaryFolder
@@ -30,7 +30,7 @@ struct Stock: Sendable {
         return cache
     }
 
-    /// Milliseconds to open the directory, and to read the first bytes of a resource in it if `reads`.
+    /// Returns the milliseconds to open the directory, and to read the first bytes of a resource if `reads`.
     func open(andRead reads: Bool) async throws -> Double {
         let begin = ContinuousClock.now
         let cache = try await open()
@@ -41,14 +41,14 @@ struct Stock: Sendable {
         return time
     }
 
-    /// As ``open(andRead:)``, of a directory whose last user was killed.
+    /// Returns the same as ``open(andRead:)`` for a directory whose last process was killed.
     func openAfterUncleanEnd(andRead reads: Bool) async throws -> Double {
         try Data("process 1 (killed)\n".utf8).write(to: folder.file("lock"))
         return try await open(andRead: reads)
     }
 
-    /// Copies the one resource's rows, so that there are `count` of them, each with its blocks and a file of its length
-    /// that holds nothing.
+    /// Copies the rows of the one resource, so that there are `count` resources. Each has blocks and an empty sparse
+    /// file of its length.
     private func multiply(to count: Int) throws {
         let database = try DatabaseQueue(path: folder.file("catalog.sqlite").path)
         let identifiers = try database.write { db in
@@ -82,9 +82,9 @@ struct Stock: Sendable {
         }
     }
 
-    /// Copies all rows of a table, which are those of the one resource, once for each row of `copy`.
+    /// Copies all rows of a table, which belong to the one resource, once for each row of `copy`.
     ///
-    /// - Parameter changes: Expressions by the column that is another in each copy.
+    /// - Parameter changes: The expressions for the columns that differ in each copy.
     private func copy(_ table: String, _ changes: [String: String], _ db: Database) throws {
         let columns = try db.columns(in: table).map(\.name)
         let values = columns.map { changes[$0] ?? "original.\"\($0)\"" }

@@ -1,8 +1,8 @@
 import Foundation
 
-/// Rows of text under headings, printed as Markdown, so that a terminal shows columns and `docs/` takes them as they are.
+/// Rows of text under headings, printed as Markdown. Terminals show columns, and `docs/` can include it unchanged.
 ///
-/// The first column stands left, all others right; each has a heading of two letters or more.
+/// The first column is left-aligned, and the others right-aligned. Each heading has at least two letters.
 struct Table: CustomStringConvertible, Sendable {
     var headings: [String]
     var rows: [[String]] = []
@@ -43,7 +43,7 @@ struct Table: CustomStringConvertible, Sendable {
     }
 }
 
-/// A whole number with a comma between thousands: `16,226,484`. Below 10 it keeps one decimal.
+/// Returns a rounded number with a comma between thousands, such as `16,226,484`. Below 10 it has one decimal.
 func figure(_ value: Double) -> String {
     guard value.isFinite else { return "–" }
     if value < 10 { return "\((value * 10).rounded() / 10)" }
@@ -57,7 +57,7 @@ func figure(_ value: Double) -> String {
     return groups.joined(separator: ",")
 }
 
-/// A number with two decimals.
+/// Returns a number with two decimals.
 func decimal(_ value: Double) -> String {
     value.isFinite ? String(format: "%.2f", value) : "–"
 }

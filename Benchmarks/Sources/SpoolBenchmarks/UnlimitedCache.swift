@@ -1,7 +1,7 @@
 import Spool
 
 extension MediaCache.Configuration {
-    /// What is measured is not what a limit evicts.
+    /// A configuration without a capacity, so that eviction does not affect a measurement.
     static var unlimited: MediaCache.Configuration {
         var configuration = MediaCache.Configuration()
         configuration.capacity = .unlimited
