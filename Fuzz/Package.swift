@@ -1,10 +1,11 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Fuzzing of what reads bytes from outside: coverage-guided for parsers (Linux only: Apple's toolchains bring no
-// libFuzzer), and whole responses over a socket. See README.md for how to run it.
-// What they fuzz is more than apps are shown: without `packageAccess` of their own, they count as part of the package
-// beside them, whose name in the compiler is that of its directory.
+// Fuzzing of code that reads external bytes. Parsers are fuzzed with coverage guidance, on Linux only, because Apple's
+// toolchains have no libFuzzer. Whole responses are fuzzed over a socket. README.md describes how to run it.
+//
+// The fuzzers use internal API. With its package name, they count as part of the package in the parent directory. The
+// compiler names that package after its directory.
 let directory = Context.packageDirectory.split(separator: "/").dropLast().last ?? ""
 let packageName = String(directory.lowercased().map { $0.isLetter || $0.isNumber ? $0 : "_" })
 
@@ -36,7 +37,7 @@ let package = Package(
             ],
             packageAccess: false,
             swiftSettings: settings,
-            // libFuzzer brings a main of its own; ours, which comes first, calls its loop.
+            // libFuzzer has its own main function. Ours is linked first, and calls libFuzzer's loop.
             linkerSettings: [.unsafeFlags(["-use-ld=lld", "-Xlinker", "--allow-multiple-definition"])]
         ),
         .executableTarget(

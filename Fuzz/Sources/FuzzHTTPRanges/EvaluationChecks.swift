@@ -1,15 +1,17 @@
 import HTTPRanges
 import HTTPTypes
 
-/// What must hold of every decision: no trap, and bytes land only where the response says and never join another version.
+/// The checks of every decision: it does not crash, and bytes are stored only at the stated offset and never join
+/// another version.
 ///
-/// The bytes are a response's head as lines: three digits of status, flags, then fields as they would be sent.
+/// The input is the header section of a response as lines. The first has three digits of the status and two bytes of
+/// flags, and the others are fields as they are sent.
 enum EvaluationChecks {
     static func run(_ bytes: some Collection<UInt8>) {
         let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         let first = Array(lines.first ?? bytes.prefix(0))
         guard first.count >= 5 else { return }
-        let digits = first[0..<3].map { (Int($0) + 2) % 10 }  // "206" stands for 206
+        let digits = first[0..<3].map { (Int($0) + 2) % 10 }  // The text "206" gives 206.
         let code = digits[0] * 100 + digits[1] * 10 + digits[2]
         var fields = HTTPFields()
         for line in lines.dropFirst().prefix(32) {

@@ -1,8 +1,8 @@
 import CLibFuzzer
 
-/// Runs libFuzzer over what reads header text: it calls ``fuzzOneInput(_:_:)`` with bytes that reach ever more of the code.
+/// Runs libFuzzer on the header parsers. It calls ``fuzzOneInput(_:_:)`` with inputs that cover more and more code.
 ///
-/// A trap, or a `precondition` in one of the checks, is a finding; libFuzzer then writes the bytes to `crash-…`.
+/// A crash or a failed `precondition` of a check is a finding. libFuzzer then writes the input to `crash-…`.
 @main struct FuzzHTTPRanges {
     static func main() {
         var count = CommandLine.argc
@@ -11,7 +11,7 @@ import CLibFuzzer
     }
 }
 
-/// The first byte picks what is fuzzed, the rest is its text. libFuzzer asks for it by this name.
+/// Checks one input. The first byte selects the checks, and the rest is the text. libFuzzer calls it by this name.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let bytes = UnsafeBufferPointer(start: start, count: start == nil ? 0 : count)

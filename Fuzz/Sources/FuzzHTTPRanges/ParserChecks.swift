@@ -1,7 +1,7 @@
 import HTTPRanges
 import HTTPTypes
 
-/// What must hold of every parser, whatever the text: no trap, and what was read is written so that it reads the same.
+/// The checks of every parser: it does not crash, and its value is written so that parsing gives the same value.
 enum ParserChecks {
     static func run(_ text: String) {
         if let header = RangeHeader(parsing: text) {

@@ -2,7 +2,7 @@ import XMLTokens
 
 @testable import SpoolStreams
 
-/// What must hold of every MPD: what is written is read as before, and has the same tags.
+/// The checks of every MPD: a rewritten manifest can be parsed, and has the same properties and tags.
 enum DASHChecks {
     static func run(_ bytes: [UInt8], _ place: Place) {
         guard let old = try? DASHDocument(parsing: bytes, at: place.final) else { return }
@@ -19,7 +19,7 @@ enum DASHChecks {
         precondition(new.minimumUpdatePeriod ?? 0 >= 0)
     }
 
-    /// A filter that keeps the first representation of each set leaves a document with these representations.
+    /// Checks that a filter for the first representation of each set leaves a document with these representations.
     private static func checkFilter(_ document: DASHDocument) {
         guard let presentation = try? document.presentation() else { return }
         for period in presentation.periods.indices {

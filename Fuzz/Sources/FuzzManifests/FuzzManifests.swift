@@ -1,9 +1,9 @@
 @testable import SpoolStreams
 
-/// Runs libFuzzer over what reads and rewrites manifests: it asks for this by its name, with bytes that reach ever more of
-/// the code. A trap, a `precondition` in one of the checks, or a time-out is a finding.
+/// Checks the parsers and rewriters of manifests with one input. libFuzzer calls it by this name, with inputs that
+/// cover more and more code. A crash, a failed `precondition` of a check, or a timeout is a finding.
 ///
-/// The first byte picks what is fuzzed and where the manifest is, the rest is its text.
+/// The first byte selects the checks and the URL of the manifest, and the rest is the text.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let bytes = Array(UnsafeBufferPointer(start: start, count: start == nil ? 0 : count))

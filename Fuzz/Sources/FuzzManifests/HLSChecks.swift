@@ -1,6 +1,6 @@
 @testable import SpoolStreams
 
-/// What must hold of every playlist: as many lines, and each reference of the new one means what that of the old one meant.
+/// The checks of every playlist: rewriting retains the number of lines and the target of each reference.
 enum HLSChecks {
     static func run(_ bytes: [UInt8], _ place: Place) {
         let playlist = try? HLSPlaylist(parsing: bytes, at: place.final)
@@ -12,7 +12,8 @@ enum HLSChecks {
         checkFilters(document, place)
         let newline = UInt8(ascii: "\n")
         precondition(bytes.count { $0 == newline } == written.count { $0 == newline })
-        // What the client can't read, because its own query lacks what a variable stands for, is not compared.
+        // Playlists are not compared if the client can't parse one, because its own query lacks the value of a
+        // variable.
         guard let playlist, let seen = try? HLSPlaylist(parsing: written, at: place.requested) else { return }
         precondition(playlist.kind == seen.kind && playlist.lifetime == seen.lifetime)
         for (old, new) in zip(references(playlist), references(seen)) { place.check(new, old) }
@@ -20,7 +21,7 @@ enum HLSChecks {
         precondition(playlist.segments.map(\.duration) == seen.segments.map(\.duration))
     }
 
-    /// Checks that a filtered playlist can still be read, and has fewer variants.
+    /// Checks that a filtered playlist can still be parsed, and has no more variants than before.
     private static func checkFilters(_ document: HLSDocument, _ place: Place) {
         var limited = document
         limited.limitBitRate(to: 1000)

@@ -1,6 +1,6 @@
 @testable import SpoolStreams
 
-/// Where a manifest is and where it was asked for, and what a client asks a proxy for that has it.
+/// The URL and the requested URL of a manifest, and the requests of a client that gets it from a proxy.
 struct Place {
     let final: OriginURL
     let requested: OriginURL
@@ -10,7 +10,7 @@ struct Place {
         "https://origin.example/dir/sub/list.m3u8?q=1&v=%2F%2Fcdn.example%22", "http://origin.example/",
         "http://[::1]:80/a//b/c",
         "https://origin.example:443/dir/sub/other",
-    ].map { try! OriginURL($0) }  // they are URLs
+    ].map { try! OriginURL($0) }  // All are valid URLs.
 
     init(number: UInt8) {
         final = Self.urls[Int(number % 4)]
@@ -19,7 +19,7 @@ struct Place {
 
     static func path(_ url: OriginURL) -> String { prefix + ForwardAddress.requestTarget(for: url) }
 
-    /// What the proxy is asked for by a client that found `reference` in what it got for `requested`.
+    /// Returns the URL that the proxy requests if a client resolves `reference` in the response for `requested`.
     func origin(of reference: String) -> OriginURL? {
         let proxy = URIReference("http://127.0.0.1:8787" + Self.path(requested))
         guard let asked = try? OriginURL(URIReference(reference).resolved(against: proxy)),
@@ -28,7 +28,7 @@ struct Place {
         return try? ForwardAddress.origin(of: asked.target.dropFirst(Self.prefix.count))
     }
 
-    /// Checks that a client of the proxy gets by `written` what `original` means where the manifest was found.
+    /// Checks that `written` leads a client of the proxy to the target of `original` in the manifest.
     func check(_ written: String, _ original: String) {
         let parts = URIReference(original)
         if parts.path.isEmpty && parts.query == nil && parts.scheme == nil && parts.authority == nil { return }
@@ -39,7 +39,7 @@ struct Place {
             "\(original) in \(final), asked for as \(requested), became \(written)")
     }
 
-    /// Variables' values may hold what a playlist's attribute can't.
+    /// Returns a text in which characters are escaped that are valid in a variable's value, but not in an attribute.
     private static func plain(_ text: String) -> String {
         text.replacing("\"", with: "%22").replacing("{$", with: "%7B$")
     }

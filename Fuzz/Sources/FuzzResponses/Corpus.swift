@@ -1,8 +1,9 @@
 import Foundation
 
-/// The heads that mutation begins with: files whose lines are a status line and fields, as servers send them.
+/// The header sections with which mutation starts. Each file has a status line and fields, as servers send them.
 ///
-/// `{first}`, `{last}`, `{count}` and `{length}` stand for the range that was asked for, `{port}` for the server's port.
+/// `{first}`, `{last}`, `{count}` and `{length}` are replaced by the requested range, and `{port}` by the server's
+/// port.
 struct Corpus {
     let heads: [[String]]
     let tokens: [[UInt8]]
@@ -16,7 +17,7 @@ struct Corpus {
         tokens = Self.oddities.map { Array($0.utf8) } + [[0], [0xFF], [0x0D], [0x0A], [0x7F], [0x80, 0x80]]
     }
 
-    /// What parsers stumble over.
+    /// Tokens that are difficult for parsers.
     private static let oddities = [
         "-1", "0", "00", "65536", "4294967296", "9223372036854775807", "9223372036854775808", "18446744073709551616",
         "1e9", "0x10", "+5", "*", "*/*", "bytes", ",", ";", "=", "\"", "\\", "W/", "%00", "://", "[::1]", "@", "#",

@@ -1,4 +1,4 @@
-/// Seeded random numbers (SplitMix64), so that a case can be run again from its seed.
+/// Seeded random numbers (SplitMix64), so that a case can be repeated from its seed.
 struct Dice {
     private var state: UInt64
 
@@ -16,15 +16,15 @@ struct Dice {
         return Self.mix(state)
     }
 
-    /// A number from 0 to below `bound`.
+    /// Returns a number from 0 to less than `bound`.
     mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(max(bound, 1))) }
 
-    /// True once in `count` times.
+    /// Returns true with a probability of 1 in `count`.
     mutating func chance(_ count: Int) -> Bool { below(count) == 0 }
 
-    /// One of `choices`, which must not be empty.
+    /// Returns one of `choices`, which must not be empty.
     mutating func pick<T>(_ choices: [T]) -> T { choices[below(choices.count)] }
 
-    /// A generator of its own.
+    /// Returns a new generator.
     mutating func fork() -> Dice { Dice(next()) }
 }

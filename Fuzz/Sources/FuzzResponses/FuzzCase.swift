@@ -4,7 +4,7 @@ import Spool
 import SpoolHTTP
 import Synchronization
 
-/// One case: a cache with nothing in it, a player or two, and a server that responds as the seed says.
+/// One case: an empty cache, one or two reads, and a server whose responses depend on the seed.
 struct FuzzCase {
     struct Totals: CustomStringConvertible {
         var cases = 0
@@ -24,7 +24,7 @@ struct FuzzCase {
     let seed: UInt64
     let server: HostileServer
 
-    /// Requests that one read may cost: what is tried again, at each of the few places that a read comes to.
+    /// The maximum number of requests of a case. A read comes to a few positions, and retries at each.
     private static let mostRequests = 400
 
     func run(_ totals: inout Totals) async throws {
@@ -81,13 +81,14 @@ struct FuzzCase {
         print("seed \(seed): \(text)")
     }
 
-    /// One for all cases, so that a connection that one has spoilt is found out by the next.
+    /// The transport of all cases, so that a connection that one case has damaged is detected by the next case.
     private static let upstream: TimedUpstream = {
         var configuration = HTTPUpstream.Configuration()
         configuration.headTimeout = .milliseconds(250)
         configuration.idleTimeout = .milliseconds(250)
         configuration.maximumRedirects = 3
-        // Four redirects, and each may take its time-out; silence is noticed by a tick of a quarter.
+        // Three redirects need four requests, and each may take its timeout. Silence is detected after another quarter
+        // of it.
         return TimedUpstream(
             AsyncHTTPClientUpstream(configuration), head: .milliseconds(250) * 4, chunk: .milliseconds(400))
     }()

@@ -5,11 +5,13 @@ import Spool
 import SpoolHTTP
 import Synchronization
 
-/// Serves mutated responses over a socket to the real HTTP client and the cache behind it, one seeded case after the
-/// other, until the time is over.
+/// Sends mutated responses over a socket to the HTTP client and the cache, one seeded case after the other, until the
+/// time is over.
 ///
-/// A trap ends the process: `Fuzz/responses` notes its seed and goes on. A request that takes more than a second beyond
-/// its time-out, or a case that never ends, is a finding, too.
+/// A crash ends the process; `Fuzz/responses` prints its seed and continues. Other findings are:
+/// - a wait of more than a second beyond a timeout
+/// - more requests than retries explain
+/// - a case that takes more than 30 seconds, or does not end
 @main struct FuzzResponses {
     static func main() async throws {
         let arguments = CommandLine.arguments
@@ -37,10 +39,10 @@ import Synchronization
         exit(totals.findings == 0 ? 0 : 1)
     }
 
-    /// The seed of the case that runs, and since when it does.
+    /// The seed and the start time of the current case.
     private static let current = Mutex((seed: UInt64(0), since: ContinuousClock.now))
 
-    /// Ends the process when a case never does.
+    /// Aborts the process if a case takes more than 60 seconds.
     private static func watch() {
         Thread {
             while true {

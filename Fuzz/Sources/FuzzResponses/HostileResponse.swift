@@ -1,9 +1,9 @@
 import Foundation
 import SpoolTesting
 
-/// What the server sends in response to one request, and how it ends: drawn from a seed, for the range that was asked.
+/// The response to one request, and the end of the connection. Both are random from a seed, for the requested range.
 struct HostileResponse {
-    /// What happens after the last byte.
+    /// The action after the last byte.
     enum Ending { case close, reset, keepOpen, next }
 
     private(set) var pieces: [[UInt8]] = []
@@ -11,7 +11,7 @@ struct HostileResponse {
 
     static let media = PatternBytes(seed: 7, length: 400_000)
 
-    /// - Parameter isWild: Whether anything may be mutated; otherwise the response is what a good server sends.
+    /// - Parameter isWild: Whether anything may be mutated; otherwise the response is valid.
     init(_ dice: inout Dice, _ corpus: Corpus, request: String, port: Int, isWild: Bool) {
         let asked = Self.range(request)
         let lines = dice.chance(4) ? Self.plainHead(asked) : dice.pick(corpus.heads)
@@ -44,7 +44,7 @@ struct HostileResponse {
         cut(bytes, &dice, isWild: isWild)
     }
 
-    /// Cuts the bytes where parsers keep state.
+    /// Splits the bytes into pieces where parsers have state, and may omit the last pieces.
     private mutating func cut(_ bytes: [UInt8], _ dice: inout Dice, isWild: Bool) {
         var rest = bytes[...]
         while isWild, !rest.isEmpty, pieces.count < 12, !dice.chance(3) {
@@ -56,7 +56,7 @@ struct HostileResponse {
         if isWild, dice.chance(8) { pieces.removeLast(dice.below(pieces.count + 1)) }
     }
 
-    /// The one range of a request, as far as the media has it.
+    /// Returns the range of a request, clipped to the media; `nil` if the request has none.
     private static func range(_ request: String) -> Range<Int64>? {
         guard let line = request.split(separator: "\r\n").first(where: { $0.lowercased().hasPrefix("range: bytes=") })
         else { return nil }
@@ -81,7 +81,7 @@ struct HostileResponse {
         }
     }
 
-    /// Leaves lines out, doubles them or changes their order.
+    /// Removes, repeats, swaps or adds lines, and may replace the status.
     private static func disorder(_ lines: inout [String], _ dice: inout Dice) {
         for _ in 0..<dice.pick([0, 0, 0, 1, 2]) where lines.count > 1 {
             let index = 1 + dice.below(lines.count - 1)

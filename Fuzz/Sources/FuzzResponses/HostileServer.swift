@@ -2,13 +2,13 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// A server of plain sockets and threads that responds to the requests of one case after the other from its seed.
+/// A server with plain sockets and threads, whose responses to each case depend on its seed.
 final class HostileServer: Sendable {
     let port: Int
     private let listener: Int32
     private let corpus: Corpus
     private let script = Mutex((dice: Dice(0), wildness: 0, number: 0))
-    /// Requests since the case began.
+    /// The number of requests in the current case.
     let requests = Mutex(0)
 
     init(_ corpus: Corpus) throws {
@@ -31,7 +31,7 @@ final class HostileServer: Sendable {
         Thread { self.accept() }.start()
     }
 
-    /// From now on responds as `seed` says; one in `wildness` responses is a good one.
+    /// Starts a case. One in `wildness` responses is valid.
     func begin(_ seed: UInt64) {
         requests.withLock { $0 = 0 }
         script.withLock { $0 = (Dice(seed), Dice(seed).wildness, $0.number + 1) }
@@ -80,7 +80,7 @@ final class HostileServer: Sendable {
         close(connection)
     }
 
-    /// One request's head; nil when the client has gone or is silent for two seconds.
+    /// Returns the header section of a request; `nil` if the client is disconnected or sends nothing for two seconds.
     private func receive(_ connection: Int32, _ rest: inout [UInt8]) -> String? {
         var buffer = [UInt8](repeating: 0, count: 16384)
         while true {
@@ -106,7 +106,7 @@ final class HostileServer: Sendable {
 }
 
 extension Dice {
-    /// How rare good responses are in a case.
+    /// The reciprocal of the probability of a valid response in a case.
     fileprivate var wildness: Int {
         var dice = self
         return dice.pick([1_000_000, 1_000_000, 4, 2, 2])

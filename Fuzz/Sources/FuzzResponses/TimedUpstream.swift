@@ -2,11 +2,11 @@ import Foundation
 import Spool
 import Synchronization
 
-/// Watches that an upstream keeps to its time-outs.
+/// An `Upstream` that measures whether another one respects its timeouts.
 final class TimedUpstream: Upstream {
     private let base: any Upstream
     private let limits: (head: Duration, chunk: Duration)
-    /// The longest wait beyond its time-out, and whether it was for a head.
+    /// The longest wait beyond a timeout, and whether it was for the response headers.
     let worst = Mutex<(excess: Duration, isHead: Bool)>((.seconds(-100), true))
 
     init(_ base: any Upstream, head: Duration, chunk: Duration) {
