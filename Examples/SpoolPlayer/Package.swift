@@ -1,9 +1,9 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Everything of the app but its entry point. It stands between the Xcode project and Spool to choose Spool's traits, which
-// not every version of Xcode can do for a package that a project depends on: here those of an app that plays HLS, and none
-// of the tools.
+// All of the app except its entry point. This package is between the Xcode project and Spool, to select Spool's traits.
+// Not every version of Xcode can select the traits of a package that a project depends on. The app needs the traits for
+// HLS playback, and not those of the tools.
 let package = Package(
     name: "SpoolPlayerKit",
     platforms: [.macOS(.v15), .iOS(.v18)],

@@ -3,9 +3,10 @@ import Logging
 import SpoolAVFoundation
 import SpoolProxy
 
-/// A player for a terminal: `swift run TerminalPlayer URL…`. What was played once plays again without its origin.
+/// A player for a terminal: `swift run TerminalPlayer URL…`. Cached media plays again without its origin.
 ///
-/// Space plays and pauses, `.` and `,` go 10 seconds on and back, `n` and `p` to the next and the former entry, `q` ends it.
+/// Space plays and pauses. `.` and `,` seek by 10 seconds forwards and backwards. `n` and `p` select the next and the
+/// previous entry, and `q` quits.
 @main @MainActor struct TerminalPlayer {
     static func main() async {
         let urls = CommandLine.arguments.dropFirst().map { url($0) }
@@ -13,7 +14,7 @@ import SpoolProxy
         let caches = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask)[0]
         var configuration = MediaCache.Configuration()
         configuration.capacity = .bytes(4 << 30)
-        // Its messages would land in the drawing.
+        // Log messages would disturb the display.
         configuration.logger = Logger(label: "spool") { _ in SwiftLogNoOpLogHandler() }
         let cache = MediaCache(directory: caches.appending(path: "TerminalPlayer"), configuration: configuration)
         let server = ProxyServer.inApp(cache)
@@ -25,12 +26,12 @@ import SpoolProxy
         let drawing = Task {
             while player.status != .ended, !Task.isCancelled {
                 if player.status == .failed {
-                    // The others may play all the same.
+                    // The other entries may still play.
                     guard player.queue.next() else { break }
                     player.play()
                 }
                 terminal.show(line(player))
-                try? await Task.sleep(for: .milliseconds(200))  // Cancelled, the loop ends by its condition.
+                try? await Task.sleep(for: .milliseconds(200))  // If cancelled, the loop ends by its condition.
             }
             terminal.finish()
         }
@@ -69,7 +70,8 @@ import SpoolProxy
         exit(64)
     }
 
-    /// What it does, and where it is in what is stored: `━` was played, `─` is stored, `·` is not. Of a stream nobody knows.
+    /// Returns the status, and a bar of played (`━`), stored (`─`) and missing (`·`) parts. Those of streams are
+    /// unknown.
     private static func line(_ player: CachingPlayer) -> String {
         let width = 40
         let fraction = player.duration.map { $0 > 0 ? player.time / $0 : 0 } ?? 0

@@ -1,12 +1,12 @@
 import Foundation
 import Security
 
-/// Keeps one value in the Keychain, on this device only.
+/// A value in the Keychain, on this device only.
 struct Keychain<Value: Codable> {
-    /// Tells the value from others of the app.
+    /// The name that distinguishes the value from other values of the app.
     let account: String
 
-    /// The value; nil if there is none.
+    /// Returns the value; `nil` if there is none.
     func load() throws -> Value? {
         var found: CFTypeRef?
         let status = SecItemCopyMatching(item.merging([kSecReturnData: true]) { $1 } as CFDictionary, &found)
@@ -15,15 +15,15 @@ struct Keychain<Value: Codable> {
         return try JSONDecoder().decode(Value.self, from: data)
     }
 
-    /// Puts a value in the place of the one that there is, or nothing.
+    /// Replaces the stored value; `nil` removes it.
     func save(_ value: Value?) throws {
         guard let value else { return try delete() }
         let content: [CFString: Any] = [
             kSecValueData: try JSONEncoder().encode(value),
-            // Media plays on while the screen is locked.
+            // Playback continues while the screen is locked.
             kSecAttrAccessible: kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly,
         ]
-        // Not deleted and added: where that failed, the former value would be lost.
+        // Deleting and adding would lose the previous value if adding fails.
         let updated = SecItemUpdate(item as CFDictionary, content as CFDictionary)
         if updated == errSecSuccess { return }
         guard updated == errSecItemNotFound else { throw error(updated) }
@@ -39,7 +39,7 @@ struct Keychain<Value: Codable> {
     private var item: [CFString: Any] {
         [
             kSecClass: kSecClassGenericPassword, kSecAttrService: "SpoolPlayer", kSecAttrAccount: account,
-            // On macOS, too: its keychain of files does not know which device and when.
+            // On macOS, too: its file-based keychain does not restrict device and time of access.
             kSecUseDataProtectionKeychain: true,
         ]
     }

@@ -2,17 +2,17 @@ import Observation
 import SpoolAVFoundation
 import SpoolSources
 
-/// A key to a bucket, as it stands in the Keychain.
+/// The login for a bucket, as stored in the Keychain.
 struct S3Login: Codable {
     var bucket = ""
     var region = "us-east-1"
-    /// Empty for Amazon's.
+    /// The URL of the service; empty for Amazon S3.
     var endpoint = ""
     var accessKeyID = ""
     var secretAccessKey = ""
 }
 
-/// The key that is being edited, and the bucket that it opens.
+/// The login that is edited, and access to its bucket.
 @MainActor @Observable final class S3Account {
     var login = S3Login()
     private(set) var message: String?
@@ -26,7 +26,7 @@ struct S3Login: Codable {
         }
     }
 
-    /// An object to play; nil, with a message, where that can't be. The login is remembered.
+    /// Returns an object to play, and saves the login. If that fails, it sets a message and returns `nil`.
     func title(ofObject object: String) -> Title? {
         do {
             let title = Title(name: object, source: try bucket().media(object))
@@ -39,7 +39,7 @@ struct S3Login: Codable {
         }
     }
 
-    /// Forgets the login. What was stored stays.
+    /// Removes the login. Stored media stays.
     func forget() {
         login = S3Login()
         do {
@@ -50,14 +50,14 @@ struct S3Login: Codable {
         }
     }
 
-    /// Amazon's buckets have hosts of their own; other services mostly want the name in the path.
+    /// Returns the bucket. Amazon's buckets have separate hosts; other services usually expect the name in the path.
     private func bucket() throws -> S3Bucket {
         let credentials = S3Bucket.Credentials(
             accessKeyID: login.accessKeyID, secretAccessKey: login.secretAccessKey)
         guard !login.endpoint.isEmpty else {
             return try S3Bucket(login.bucket, region: login.region) { _ in credentials }
         }
-        // What is signed can be read, and asked for, by whoever reads along.
+        // Without TLS, anyone on the network could read a signed URL and request it.
         guard let endpoint = URL(string: login.endpoint), endpoint.scheme?.lowercased() == "https" else {
             throw URLError(
                 .badURL, userInfo: [NSLocalizedDescriptionKey: "The endpoint has to begin with https://"])

@@ -2,14 +2,14 @@ import Observation
 import SpoolAVFoundation
 import SpoolSources
 
-/// A login at a WebDAV server, as it stands in the Keychain.
+/// The login for a WebDAV server, as stored in the Keychain.
 struct WebDAVLogin: Codable {
     var address = ""
     var user = ""
     var password = ""
 }
 
-/// The login that is being edited, and the server that it opens.
+/// The login that is edited, and access to its server.
 @MainActor @Observable final class WebDAVAccount {
     var login = WebDAVLogin()
     private(set) var server: WebDAV?
@@ -17,7 +17,7 @@ struct WebDAVLogin: Codable {
     private let keychain = Keychain<WebDAVLogin>(account: "webdav")
     private let upstream: any Upstream
 
-    /// - Parameter upstream: What asks for folders; media is asked for by the cache.
+    /// - Parameter upstream: The transport that requests folders. The cache requests media.
     init(over upstream: any Upstream) {
         self.upstream = upstream
         do {
@@ -27,7 +27,7 @@ struct WebDAVLogin: Codable {
         }
     }
 
-    /// Opens the server, and remembers the login. One account is asked for all files: keep it as long as they play.
+    /// Opens the server and saves the login. All files share one account, which must exist while they play.
     func open() {
         server = nil
         guard let root = URL(string: login.address), root.scheme?.lowercased() == "https" else {
@@ -38,7 +38,7 @@ struct WebDAVLogin: Codable {
         save(login)
     }
 
-    /// Forgets the login. What was stored stays.
+    /// Removes the login. Stored media stays.
     func forget() {
         (login, server) = (WebDAVLogin(), nil)
         save(nil)

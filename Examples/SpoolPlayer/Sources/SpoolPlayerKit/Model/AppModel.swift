@@ -3,12 +3,11 @@ import Observation
 import SpoolAVFoundation
 import SpoolProxy
 
-/// What all screens share: one cache, one server over it, one player.
+/// The objects that all screens share: one cache, one server and one player.
 ///
-/// None of them has to be opened or started, and making them can't fail: each begins when it is first needed.
+/// They need not be opened or started, and creating them can't fail. Each starts at its first use.
 @MainActor @Observable public final class AppModel {
-    /// The most bits per second that a variant of an HLS stream may have. What is offered to the player and what is
-    /// downloaded go by the same number.
+    /// The maximum bit rate of HLS variants, in bits per second, for both playback and downloads.
     static let maximumBitRate: Int64 = 3_000_000
 
     let cache: MediaCache
@@ -20,9 +19,9 @@ import SpoolProxy
     let webDAV: WebDAVAccount
     let s3 = S3Account()
 
-    /// The screen that is seen.
+    /// The current screen.
     var screen = Screen.library
-    /// Whether the cache is to do without the network. Downloads that failed for want of it go on when it is back.
+    /// Whether the cache behaves as if there were no network. When it is turned off, failed downloads resume.
     var isOffline = false {
         didSet {
             upstream.isOffline = isOffline
@@ -33,12 +32,12 @@ import SpoolProxy
     private let upstream = SwitchedUpstream(HTTPUpstream.standard())
     private var playlist: [Title] = []
 
-    /// Makes the player and its cache. Make one for the whole app.
+    /// Creates the player and its cache. Create one model for the whole app.
     public init() {
         var configuration = MediaCache.Configuration()
         configuration.capacity = Capacity.saved
-        // Not the caches folder: the system may empty that, and what is kept for a flight should be there. Spool excludes
-        // its files from backups.
+        // The system may empty the caches folder, but offline downloads must stay. Spool excludes its files from
+        // backups.
         cache = MediaCache(
             directory: .applicationSupportDirectory.appending(path: "Media"), upstream: upstream,
             configuration: configuration)
@@ -48,18 +47,18 @@ import SpoolProxy
         storage = StorageModel(cache: cache, preloads: preloads)
         offline = OfflineModel(cache: cache)
         webDAV = WebDAVAccount(over: upstream)
-        // The lock screen and Control Center.
+        // Shows the title on the lock screen and in Control Center.
         player.publishNowPlaying { [weak self] entry in
             [MPMediaItemPropertyTitle: self?.title(of: entry)?.name ?? entry.source.displayAddress]
         }
     }
 
-    /// Plays one of several titles; the others stand before and behind it in the queue.
+    /// Plays one of several titles. The others are before and after it in the queue.
     func play(_ title: Title, of titles: [Title]) {
         playlist = titles
         notices.clear()
         player.queue.removeAll()
-        // This one first, which makes it current: else the first of the list would begin to load for nothing.
+        // Appending this title first makes it current. Otherwise, the first title of the list would start to load.
         player.queue.append(title.source)
         if let index = titles.firstIndex(where: { $0.id == title.id }) {
             player.queue.insert(contentsOf: titles[..<index].map(\.source), at: 0)
@@ -69,7 +68,7 @@ import SpoolProxy
         screen = .player
     }
 
-    /// Listens to what the cache tells, until its task is cancelled.
+    /// Handles the cache's events until its task is cancelled.
     func followEvents() async {
         for await event in cache.events() {
             notices.note(event)
@@ -77,7 +76,7 @@ import SpoolProxy
         }
     }
 
-    /// What plays now, or is to.
+    /// The title that plays or is selected to play.
     var currentTitle: Title? { player.queue.current.flatMap { title(of: $0) } }
 
     private func title(of entry: CachingQueue.Entry) -> Title? { playlist.first { $0.id == entry.source.url } }

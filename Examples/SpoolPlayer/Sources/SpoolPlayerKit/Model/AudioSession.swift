@@ -1,7 +1,7 @@
 import AVFoundation
 import OSLog
 
-/// Tells the system that the app plays by itself: sound goes on in the background, and with the silent switch on.
+/// Sets the audio session for playback, which continues in the background and with the silent switch on.
 func useAudioSession() {
     #if os(iOS)
     do {

@@ -1,8 +1,8 @@
 import SpoolAVFoundation
 
-/// How much the cache may keep, as the person has chosen: in gigabytes, 0 for no limit.
+/// The capacity that the user has chosen, in gigabytes; 0 for no limit.
 ///
-/// A cache is told its capacity whenever it is made, so the app remembers it.
+/// A cache gets its capacity when it is created, so the app saves it.
 enum Capacity {
     static let key = "capacity"
     static let standard = 2

@@ -2,10 +2,10 @@ import Observation
 import SpoolAVFoundation
 import SpoolProxy
 
-/// HLS streams that are kept for play without a network. A set of downloads would bring a playlist as the file that it is;
-/// here its segments come with it.
+/// The HLS streams for offline playback. A download set would store only the playlist file, but here its segments are
+/// downloaded, too.
 @MainActor @Observable final class KeptStreams {
-    /// How far one has come.
+    /// The progress of a download.
     struct State: Sendable {
         var name: String
         var fraction = 0.0
@@ -19,7 +19,7 @@ import SpoolProxy
     private let preloader: Preloader
     private static let key = "streams"
 
-    /// Those of former launches, too.
+    /// Creates the list, including the streams of previous launches.
     init(cache: MediaCache) {
         self.cache = cache
         preloader = Preloader(cache)
@@ -31,7 +31,7 @@ import SpoolProxy
         }
     }
 
-    /// Begins to bring one, or goes on with it; nothing where that is under way.
+    /// Starts or resumes a download. Does nothing if it is in progress.
     func add(_ title: Title) {
         guard tasks[title.id] == nil else { return }
         titles[title.id] = title
@@ -43,18 +43,18 @@ import SpoolProxy
         }
     }
 
-    /// Goes on with what is not complete. What is stored is not asked for again.
+    /// Resumes incomplete downloads. Stored bytes are not requested again.
     func resume() async {
         await measure()
         for (id, title) in titles where (states[id]?.fraction ?? 0) < 1 || states[id]?.error != nil { add(title) }
     }
 
-    /// Looks how much is stored of those that are not under way: some may have been removed meanwhile.
+    /// Updates the progress of streams that are not downloading, because files may have been removed meanwhile.
     func measure() async {
         for (id, title) in titles where tasks[id] == nil {
             do {
                 let fractions = try await HLSDownloader.storedVariants(of: title.source, in: cache).map {
-                    // What a picture needs besides, such as its sound, the next download brings.
+                    // A variant may need other files, such as its audio. The next download fetches them.
                     $0.isComplete ? 1 : min(Double($0.storedSegments) / Double(max($0.segmentCount, 1)), 0.99)
                 }
                 if tasks[id] == nil { states[id]?.fraction = fractions.max() ?? 0 }
@@ -64,11 +64,11 @@ import SpoolProxy
         }
     }
 
-    /// Gives one up, and removes what is stored of it.
+    /// Cancels a download, and removes its stored bytes.
     func remove(_ id: Title.ID) async throws {
         guard let title = titles[id] else { return }
         tasks[id]?.cancel()
-        // Else it would store more after the removal.
+        // Otherwise, the download would store more after the removal.
         await tasks[id]?.value
         (titles[id], states[id]) = (nil, nil)
         note()
@@ -77,7 +77,7 @@ import SpoolProxy
 
     private func bring(_ title: Title) async {
         do {
-            // Pinned before the rest comes: what lands of a stream is pinned where its playlist is.
+            // The playlist is pinned first, because the stored files of a stream are pinned with their playlist.
             let playlist = preloader.add(title.source, .whole, priority: .high)
             let state = await withTaskCancellationHandler {
                 await playlist.finished()
@@ -94,17 +94,17 @@ import SpoolProxy
             }
             advance(title.id, to: 1)
         } catch {
-            // Somebody has removed it, where the task is cancelled.
+            // If the task is cancelled, the stream was removed.
             if !Task.isCancelled { states[title.id]?.error = error.localizedDescription }
         }
     }
 
-    /// Reports come by tasks of their own, which may overtake each other.
+    /// Updates the progress. Separate tasks report it, so reports may be out of order.
     private func advance(_ id: Title.ID, to fraction: Double) {
         states[id]?.fraction = max(states[id]?.fraction ?? 0, fraction)
     }
 
-    /// Writes down which there are. Not what may hold a secret: an address with a query; a login never is in one.
+    /// Saves the list of streams. URLs with a query or a login are omitted, because they may contain a secret.
     private func note() {
         let known = titles.values.filter { $0.source.displayAddress == $0.id.absoluteString }
         let names = Dictionary(known.map { ($0.id.absoluteString, $0.name) }) { first, _ in first }

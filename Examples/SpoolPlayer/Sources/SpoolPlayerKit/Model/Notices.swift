@@ -1,13 +1,13 @@
 import Observation
 import SpoolAVFoundation
 
-/// The last thing that a person might wonder about, out of all that the cache tells of itself.
+/// The last event of the cache that may concern the user.
 @MainActor @Observable final class Notices {
     private(set) var last: String?
 
     func clear() { last = nil }
 
-    /// Takes notice of an event, if it is for people.
+    /// Records an event if it may concern the user.
     func note(_ event: CacheEvent) {
         switch event.kind {
         case .retrying(let delay, let cause):
@@ -16,7 +16,7 @@ import SpoolAVFoundation
         case .notKept(let cause), .unusable(let cause): last = "Not kept: \(cause.localizedDescription)"
         case .bypassed(let reason): last = "Plays without the cache: \(reason)"
         case .notice(let text): last = text
-        default: break  // There are more, and will be.
+        default: break  // Other events, including future ones.
         }
     }
 }

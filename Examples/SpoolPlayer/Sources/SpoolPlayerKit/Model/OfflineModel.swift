@@ -1,16 +1,16 @@
 import Observation
 import SpoolAVFoundation
 
-/// Media that is kept for play without a network: files in named sets, and streams one by one.
+/// Media for offline playback: files in named sets, and single streams.
 @MainActor @Observable final class OfflineModel {
-    /// The set that titles are added to.
+    /// The set to which titles are added.
     var name = "Flight"
-    /// The names of the sets. What is in one: `cache.downloads.states(of:)`.
+    /// The names of the sets. `cache.downloads.states(of:)` gives their contents.
     private(set) var sets: [String] = []
-    /// Why titles could not be added, for where they are listed.
+    /// The reasons why titles could not be added, for display in lists.
     private(set) var refusals: [Title.ID: String] = [:]
     let streams: KeptStreams
-    /// What the last action has failed by, and the last look.
+    /// The errors of the last action and of the last update.
     private var actionError: String?
     private var lookError: String?
     private let cache: MediaCache
@@ -20,10 +20,10 @@ import SpoolAVFoundation
         streams = KeptStreams(cache: cache)
     }
 
-    /// What went wrong. A look leaves an action's failure for people to see.
+    /// The current problem. An update does not hide the failure of an action.
     var message: String? { actionError ?? lookError }
 
-    /// Looks which sets there are, and how much of the streams.
+    /// Updates the list of sets, and the progress of streams.
     func refresh() async {
         do {
             sets = try await cache.downloads.sets().map(\.name)
@@ -34,13 +34,13 @@ import SpoolAVFoundation
         await streams.measure()
     }
 
-    /// Goes on with what sets and streams lack: after a launch, and when the network is back.
+    /// Resumes the downloads of sets and streams: after a launch, and when the network is back.
     func resume() async {
         await perform { try await cache.downloads.resume() }
         await streams.resume()
     }
 
-    /// Keeps a title offline, and returns when it is noted.
+    /// Downloads a title for offline playback, and returns when the download is recorded.
     func add(_ title: Title) async {
         refusals[title.id] = nil
         if title.isStream { return streams.add(title) }
@@ -48,17 +48,17 @@ import SpoolAVFoundation
         refusals[title.id] = actionError
     }
 
-    /// Lets go of a set: its files may be evicted from now on.
+    /// Removes a set. Its files become evictable.
     func release(_ set: String) async {
         await perform { try await cache.downloads.release(set) }
     }
 
-    /// Gives a stream up, and removes what is stored of it.
+    /// Cancels the download of a stream, and removes its stored bytes.
     func remove(stream id: Title.ID) async {
         await perform { try await streams.remove(id) }
     }
 
-    /// Why a title is not kept, where that was wanted.
+    /// Returns the reason why a title is not available offline, if its download failed.
     func problem(with title: Title) -> String? { refusals[title.id] ?? streams.states[title.id]?.error }
 
     private func perform(_ action: () async throws -> Void) async {

@@ -1,11 +1,11 @@
 import Observation
 import SpoolAVFoundation
 
-/// How much of a title a person may have brought.
+/// The part of a title that the user preloads.
 enum PreloadChoice {
     case start, minute, whole
 
-    /// Of a file.
+    /// The amount for a file.
     var amount: PreloadAmount {
         switch self {
         case .start: .start
@@ -14,7 +14,7 @@ enum PreloadChoice {
         }
     }
 
-    /// Of a stream: its segments that begin before then, at least one; nil for all.
+    /// The duration for a stream. Segments that start before it are preloaded, at least one; `nil` for all.
     var firstSeconds: Double? {
         switch self {
         case .start: 5
@@ -24,12 +24,12 @@ enum PreloadChoice {
     }
 }
 
-/// Brings titles, or their beginnings, before anyone plays them.
+/// The preloads of titles, or of their starts, before playback.
 @MainActor @Observable final class PreloadModel {
     private struct State {
         var words: String
         var isOver = false
-        /// Nil for a stream, which is many files.
+        /// The key of the file; `nil` for a stream, which has many files.
         let key: CacheKey?
     }
 
@@ -44,10 +44,10 @@ enum PreloadChoice {
         self.server = server
     }
 
-    /// How far a title has come, in words; nil where nothing is to be said.
+    /// Returns the progress of a title as text; `nil` without a preload.
     func words(for title: Title) -> String? { states[title.id]?.words }
 
-    /// Brings so much of a title: a file by a preloader, a stream by the server that players get it from.
+    /// Preloads a part of a title: a file by a preloader, a stream by the server of the players.
     func bring(_ title: Title, _ choice: PreloadChoice) async {
         guard title.isStream else { return await bringFile(title, choice.amount) }
         states[title.id] = State(words: "Preloading", key: nil)
@@ -59,7 +59,8 @@ enum PreloadChoice {
         }
     }
 
-    /// Forgets what was brought of a file that the cache has no longer, nil: of all. A file may be any stream's, too.
+    /// Removes the state of a file that is no longer stored; `nil` for all files. The file may also belong to a stream,
+    /// so the states of streams are removed, too.
     func forget(_ key: CacheKey?) {
         states = states.filter { _, state in
             !state.isOver || (key != nil && state.key != nil && state.key != key)

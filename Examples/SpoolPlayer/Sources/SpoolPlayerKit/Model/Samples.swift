@@ -1,9 +1,9 @@
 import SpoolAVFoundation
 
-/// Something to begin with. These are other people's servers: they may be slow, change or go away, and are not to be used
-/// for load.
+/// Sample media. The servers belong to others: they may be slow, change or disappear, and must not be used for load
+/// tests.
 enum Samples {
-    /// Films and streams. © Blender Foundation, CC BY 3.0; Apple's test pictures.
+    /// Videos and streams. © Blender Foundation, CC BY 3.0; Apple's test videos.
     static let films = titles([
         ("Big Buck Bunny", "https://download.blender.org/peach/bigbuckbunny_movies/BigBuckBunny_320x180.mp4"),
         ("Sintel, trailer", "https://download.blender.org/durian/trailer/sintel_trailer-480p.mp4"),

@@ -1,26 +1,26 @@
 import Observation
 import SpoolAVFoundation
 
-/// What the cache holds, and what a person may do with it.
+/// The contents of the cache, and the user's actions on them.
 @MainActor @Observable final class StorageModel {
-    /// What is stored, the largest first. Of an HLS stream each playlist and each segment is one.
+    /// The stored resources, the largest first. Each playlist and each segment of an HLS stream is a resource.
     private(set) var resources: [StoredResource] = []
-    /// What the last action has failed by, and the last look.
+    /// The errors of the last action and of the last update.
     private var actionError: String?
     private var lookError: String?
     private let cache: MediaCache
     private let preloads: PreloadModel
 
-    /// - Parameter preloads: What is told of what was removed.
+    /// - Parameter preloads: The model that is notified of removed media.
     init(cache: MediaCache, preloads: PreloadModel) {
         self.cache = cache
         self.preloads = preloads
     }
 
-    /// What went wrong. A look leaves an action's failure for people to see.
+    /// The current problem. An update does not hide the failure of an action.
     var message: String? { actionError ?? lookError }
 
-    /// Looks now and every two seconds, until its task is cancelled.
+    /// Updates the contents now and every two seconds, until its task is cancelled.
     func follow() async {
         while !Task.isCancelled {
             await refresh()
@@ -28,12 +28,12 @@ import SpoolAVFoundation
         }
     }
 
-    /// Keeps one from eviction, or no longer.
+    /// Pins or unpins a resource.
     func setPinned(_ isPinned: Bool, _ resource: StoredResource) async {
         await perform { isPinned ? try await cache.pin(resource.key) : try await cache.unpin(resource.key) }
     }
 
-    /// Removes one, pinned or not.
+    /// Removes a resource, pinned or not.
     func remove(_ resource: StoredResource) async {
         await perform {
             try await cache.remove(resource.key)
@@ -49,7 +49,7 @@ import SpoolAVFoundation
         }
     }
 
-    /// Lets the cache keep so much from now on; what is too much goes at once.
+    /// Sets the capacity of the cache. Media above it is evicted immediately.
     func setCapacity(_ capacity: CacheCapacity) async {
         await perform { try await cache.setCapacity(capacity) }
     }

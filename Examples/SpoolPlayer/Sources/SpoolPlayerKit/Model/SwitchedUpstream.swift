@@ -1,28 +1,28 @@
 import SpoolAVFoundation
 import Synchronization
 
-/// Another upstream with a switch. While that is on, all is as if there were no network.
+/// A transport with an offline switch. While it is on, requests fail as if there were no network.
 ///
-/// The codes `.unreachable` and `.connectionLost` are what counts as a lost network: a player that needs bytes waits
-/// for as long as it takes, and does not fail.
+/// The codes `.unreachable` and `.connectionLost` mean a lost network. A player that needs bytes then waits without a
+/// time limit, and does not fail.
 final class SwitchedUpstream: Upstream {
     private let base: any Upstream
     private let offline = Atomic(false)
 
     init(_ base: any Upstream) { self.base = base }
 
-    /// Whether nothing is let through.
+    /// Whether requests and responses fail.
     var isOffline: Bool {
         get { offline.load(ordering: .relaxed) }
         set { offline.store(newValue, ordering: .relaxed) }
     }
 
     func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
-        // An error's sentence may get into logs: it has the address without its query.
+        // Error messages may be logged, so the message contains the URL without its query.
         let address = MediaSource(url: request.url).displayAddress
         guard !isOffline else { throw UpstreamError(.unreachable, "\(address): the app's offline switch is on") }
         var response = try await base.open(request)
-        // Cuts off what is on its way, too. It costs a copy of the bytes.
+        // Also interrupts responses in progress. This needs a copy of the bytes.
         response.body = UpstreamBody(
             response.body.map { [self] chunk in
                 guard !isOffline else {

@@ -1,13 +1,13 @@
 import SpoolAVFoundation
 
-/// A film, a stream or a recording, wherever it comes from.
+/// A video, a stream or a recording, from any source.
 struct Title: Identifiable, Sendable {
     let name: String
     let source: MediaSource
 
-    /// The address is what tells titles apart.
+    /// The URL, which identifies the title.
     var id: URL { source.url }
 
-    /// Whether it is HLS: many files, which a server inside the app brings, and no resource loader.
+    /// Whether the title is HLS, which has many files. A server in the app fetches them, not a resource loader.
     var isStream: Bool { !CachingURLAsset.canCache(source) }
 }

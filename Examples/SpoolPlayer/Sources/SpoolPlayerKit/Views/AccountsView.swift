@@ -1,6 +1,6 @@
 import SwiftUI
 
-/// Media that only the person has.
+/// Media that needs an account of the user.
 struct AccountsView: View {
     var body: some View {
         NavigationStack {
@@ -14,7 +14,7 @@ struct AccountsView: View {
 }
 
 extension View {
-    /// For names and addresses, which are taken as they are typed.
+    /// Disables corrections while names and URLs are typed.
     func typedLiterally() -> some View {
         #if os(iOS)
         autocorrectionDisabled().textInputAutocapitalization(.never)

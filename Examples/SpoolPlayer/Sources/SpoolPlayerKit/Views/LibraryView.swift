@@ -1,6 +1,6 @@
 import SwiftUI
 
-/// What can be played without an account.
+/// Media that can be played without an account.
 struct LibraryView: View {
     var body: some View {
         NavigationStack {
@@ -17,7 +17,7 @@ struct LibraryView: View {
     }
 }
 
-/// A title that is played by a tap, with those beside it in the queue.
+/// A title that plays when it is tapped, with its neighbors in the queue.
 struct TitleRow: View {
     let title: Title
     let titles: [Title]

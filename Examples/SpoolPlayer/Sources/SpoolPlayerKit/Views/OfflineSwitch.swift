@@ -1,9 +1,9 @@
 import SwiftUI
 
-/// Takes the network away from the cache: what is stored plays on, what is not waits.
+/// A switch that disconnects the cache from the network. Stored media continues to play, and other media waits.
 ///
-/// It is not the system's network. What plays past the cache comes from its origin all the same: over AirPlay, and HLS where
-/// the server inside the app can't listen.
+/// It does not change the system's network. Media that bypasses the cache still plays from its origin. This applies to
+/// AirPlay, and to HLS if the server in the app can't listen.
 struct OfflineSwitch: View {
     @Environment(AppModel.self) private var app
 

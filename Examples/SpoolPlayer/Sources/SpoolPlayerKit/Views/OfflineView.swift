@@ -1,7 +1,7 @@
 import SpoolAVFoundation
 import SwiftUI
 
-/// What is kept for play without a network, and how far that has come.
+/// The media for offline playback, with its progress.
 struct OfflineView: View {
     @Environment(AppModel.self) private var app
 
@@ -60,12 +60,12 @@ struct ItemRow: View {
         if item.isComplete { return "Complete" }
         if let error = item.error { return error.localizedDescription }
         if item.isRunning { return "\(item.storedByteCount.formatted(.byteCount(style: .file))) so far" }
-        // Credentials are not written down: an account has to hand it out again.
+        // Credentials are not saved, so the account must provide the item again.
         return item.url == nil ? "Add it again from its account to go on" : "Not complete"
     }
 }
 
-/// The streams that are kept, or are to be.
+/// The streams that are available or downloading for offline playback.
 struct StreamSection: View {
     let streams: KeptStreams
     @Environment(AppModel.self) private var app
@@ -79,7 +79,7 @@ struct StreamSection: View {
                             Text(stream.name)
                             if let error = stream.error { Text(error).foregroundStyle(.red) }
                         }
-                        // Also while it is being brought, which ends then.
+                        // It also cancels a download in progress.
                         Button("Remove", systemImage: "trash", role: .destructive) {
                             Task { await app.offline.remove(stream: id) }
                         }

@@ -1,7 +1,7 @@
 import SpoolAVFoundation
 import SwiftUI
 
-/// Previous, play or pause, next, speed, and what else to do with the title.
+/// The controls: previous, play or pause, next, speed, and the menu of the title.
 struct PlayerButtons: View {
     @Bindable var player: CachingPlayer
     let title: Title?

@@ -2,7 +2,7 @@ import AVKit
 import SpoolAVFoundation
 import SwiftUI
 
-/// What plays: the picture, where it is, and what the player and the cache say of it.
+/// The current playback: the video, its position, and the status of player and cache.
 struct PlayerView: View {
     @Environment(AppModel.self) private var app
 
@@ -20,7 +20,7 @@ struct PlayerView: View {
     }
 }
 
-/// How far it is, of how much, and which part is stored.
+/// The position, the stored percentage, and the duration.
 struct PlayerTimes: View {
     let player: CachingPlayer
 
@@ -28,7 +28,7 @@ struct PlayerTimes: View {
         HStack {
             Text(clock(player.time))
             Spacer()
-            // Of a stream the player has no such numbers: the storage screen has its files.
+            // Streams have no such numbers. The storage screen shows their files.
             if stored > 0 { Text("\(stored.formatted(.percent.precision(.fractionLength(0)))) stored") }
             Spacer()
             Text(player.duration.map(clock) ?? "–")
@@ -44,7 +44,7 @@ struct PlayerTimes: View {
     }
 }
 
-/// The status, why it can't be played if it can't, and the cache's last notice.
+/// The status, the playback error, and the cache's last notice.
 struct PlayerState: View {
     let player: CachingPlayer
     let notice: String?

@@ -1,18 +1,18 @@
 import SwiftUI
 
-/// A part of the app.
+/// A screen of the app.
 enum Screen: Hashable {
     case library, player, storage, offline, accounts
 }
 
-/// All of the app.
+/// The root view of the app.
 public struct RootView: View {
     @Bindable private var app: AppModel
 
-    /// Shows an app's state.
+    /// Creates the view of a model.
     public init(_ app: AppModel) { self.app = app }
 
-    /// The screens, side by side.
+    /// The screens, as tabs.
     public var body: some View {
         TabView(selection: $app.screen) {
             Tab("Library", systemImage: "music.note.list", value: Screen.library) { LibraryView() }
@@ -25,7 +25,7 @@ public struct RootView: View {
         .task { await app.followEvents() }
         .task {
             useAudioSession()
-            // Goes on with what sets lack since the last launch.
+            // Resumes the downloads of the last launch.
             await app.offline.resume()
         }
     }

@@ -1,6 +1,6 @@
 import SwiftUI
 
-/// A bucket and its key, and an object to play.
+/// The login for a bucket, and an object to play.
 struct S3View: View {
     @Environment(AppModel.self) private var app
     @State private var object = ""

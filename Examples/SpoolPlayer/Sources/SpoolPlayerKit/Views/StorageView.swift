@@ -1,7 +1,7 @@
 import SpoolAVFoundation
 import SwiftUI
 
-/// How full the cache is, of how much, with what.
+/// The size, the capacity and the contents of the cache.
 struct StorageView: View {
     @Environment(AppModel.self) private var app
     @State private var asksToRemoveAll = false
@@ -30,7 +30,7 @@ struct StorageView: View {
     }
 }
 
-/// How much the cache may keep.
+/// The choice of the capacity.
 struct CapacityPicker: View {
     let model: StorageModel
     @AppStorage(Capacity.key) private var gigabytes = Capacity.standard
@@ -45,7 +45,7 @@ struct CapacityPicker: View {
     }
 }
 
-/// One file that is stored, or a part of it.
+/// A stored file, or a stored part of it.
 struct StoredRow: View {
     let resource: StoredResource
     let model: StorageModel

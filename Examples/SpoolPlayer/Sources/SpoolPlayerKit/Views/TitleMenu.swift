@@ -1,7 +1,7 @@
 import SpoolAVFoundation
 import SwiftUI
 
-/// What to bring of a title before it plays, and whether to keep it.
+/// The menu of a title, with preloads and the offline download.
 struct TitleMenu: View {
     let title: Title
     @Environment(AppModel.self) private var app

@@ -1,7 +1,7 @@
 import SpoolSources
 import SwiftUI
 
-/// The login at a WebDAV server, and the way to its folders.
+/// The login for a WebDAV server, and a link to its folders.
 struct WebDAVView: View {
     @Environment(AppModel.self) private var app
 
@@ -26,7 +26,7 @@ struct WebDAVView: View {
     }
 }
 
-/// A folder: other folders, and files that are played by a tap.
+/// A folder, with its subfolders, and files that play when they are tapped.
 struct WebDAVFolder: View {
     let server: WebDAV
     let path: String
@@ -46,13 +46,13 @@ struct WebDAVFolder: View {
         .task(id: path) { await load() }
     }
 
-    /// What is media.
+    /// The files that are media.
     private var titles: [Title] {
         items.filter { !$0.isFolder && Self.isMedia($0) }
             .map { Title(name: $0.name, source: server.media(at: $0.path)) }
     }
 
-    /// By what the server says of it; by its ending, where that says little.
+    /// Returns whether a file is media, by its content type, or by its extension if the type is generic or missing.
     private static func isMedia(_ item: WebDAV.Item) -> Bool {
         let type = item.contentType?.prefix { $0 != ";" }.lowercased() ?? ""
         if ["audio/", "video/"].contains(where: { type.hasPrefix($0) }) || type.contains("mpegurl") { return true }
