@@ -1,7 +1,8 @@
 import HTTPTypes
 import SpoolAVFoundation
 
-/// Media that needs a bearer token: asked for when it is first needed, when it has expired, and when it was refused.
+/// Returns media that needs a bearer token. It is requested before its first use, and again if it is expired or
+/// rejected.
 func source(
     of url: URL, token: @escaping @Sendable () async throws -> (text: String, expiration: Date)
 ) -> MediaSource {

@@ -1,6 +1,6 @@
 import SpoolAVFoundation
 
-/// Tells people why media does not play, or is not kept, in sentences that they can read.
+/// Shows users why media does not play, or is not cached.
 func tell(of cache: MediaCache, show: (String) -> Void) async {
     for await event in cache.events() {
         switch event.kind {
@@ -9,7 +9,7 @@ func tell(of cache: MediaCache, show: (String) -> Void) async {
         case .failed(let error) where error.httpStatus == 404: show("\(event.address) is gone.")
         case .failed(let error): show(error.localizedDescription)
         case .notKept(let cause), .unusable(let cause): show("Not kept: \(cause.localizedDescription)")
-        default: break  // There are more, and will be.
+        default: break  // Other events, including future ones.
         }
     }
 }

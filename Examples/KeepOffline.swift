@@ -1,6 +1,6 @@
 import SpoolAVFoundation
 
-/// Keeps media for a flight: in one set, pinned from the start, after what is played.
+/// Downloads media for a flight in one set, which is pinned from the start. Playback has priority.
 func keep(_ urls: [URL], in cache: MediaCache, show: (DownloadSet) -> Void) async throws {
     try await cache.downloads.add(urls.map { MediaSource(url: $0) }, to: "Flight")
     for await set in cache.downloads.states(of: "Flight") {
@@ -9,13 +9,13 @@ func keep(_ urls: [URL], in cache: MediaCache, show: (DownloadSet) -> Void) asyn
     }
 }
 
-/// When the app starts, and when the network is back: goes on, and tells what needs its URL or credentials again.
+/// Resumes downloads at launch, and when the network is back. Returns items that need their URL or credentials again.
 func goOn(in cache: MediaCache) async throws -> [DownloadSet.Item] {
     try await cache.downloads.resume()
     return try await cache.downloads.sets().flatMap(\.missing).filter { $0.url == nil }
 }
 
-/// After the flight.
+/// Removes the set after the flight.
 func letGo(in cache: MediaCache) async throws {
     try await cache.downloads.release("Flight")
 }

@@ -1,6 +1,6 @@
 import SpoolAVFoundation
 
-/// A player for an album, which keeps playing: over stalls, failures, and a network that is gone for a while.
+/// Returns a player for an album. It continues after stalls, failures and a temporary network loss.
 @MainActor
 func player(of album: [URL], in cache: MediaCache) -> CachingPlayer {
     let player = CachingPlayer(in: cache)

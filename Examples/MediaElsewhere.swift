@@ -1,14 +1,14 @@
 import Foundation
 import SpoolAVFoundation
 
-/// A cache whose media lies on another volume than its catalog, such as a card.
+/// Returns a cache whose media is on another volume than its catalog, such as a memory card.
 func cache(withMediaOn card: URL, in directory: URL) -> MediaCache {
     var configuration = MediaCache.Configuration()
     configuration.byteStore = FileByteStore(directory: card.appending(path: "media"))
     return MediaCache(directory: directory, configuration: configuration)
 }
 
-/// A cache that leaves nothing on the disk: 128 MiB of memory, for as long as it is referenced.
+/// Returns a cache without files. It uses up to 128 MiB of memory, and exists while it is referenced.
 func privateCache() -> MediaCache {
     var configuration = MediaCache.Configuration()
     configuration.capacity = .bytes(128 << 20)

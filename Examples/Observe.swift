@@ -1,21 +1,21 @@
 import HTTPTypes
 import SpoolAVFoundation
 
-/// What is stored of a media file; its origin is not asked.
+/// Returns a description of the stored part of a resource. It sends no request to the origin.
 func describe(_ media: MediaResource) async throws -> String {
     guard let stored = try await media.storedResource() else { return "nothing" }
     let type = try await media.storedHeaderFields()?[.contentType] ?? "unknown"
     return "\(stored.storedByteCount) bytes of \(type)\(stored.isComplete ? ", all of it" : "")"
 }
 
-/// What happens to one media file from now on.
+/// Shows the events of a resource from now on.
 func follow(_ media: MediaResource, show: (String) -> Void) async {
     for await event in media.events() {
         switch event.kind {
         case .completed: show("complete")
         case .evicted(let bytes): show("\(bytes) bytes had to go")
         case .failed(let error): show(error.localizedDescription)
-        default: break  // There are more, and will be.
+        default: break  // Other events, including future ones.
         }
     }
 }

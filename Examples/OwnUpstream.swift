@@ -1,7 +1,7 @@
 import HTTPTypes
 import SpoolAVFoundation
 
-/// Media that comes from somewhere else than HTTP. An upstream may send the whole where a part is asked for.
+/// A transport for media that is not from HTTP. It may send the whole resource in response to a range request.
 struct ArchiveUpstream: Upstream {
     let files: [String: Data]
 

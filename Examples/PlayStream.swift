@@ -1,7 +1,7 @@
 import SpoolAVFoundation
 import SpoolProxy
 
-/// A player for HLS and any other media: HLS goes through a server in the app, the rest needs none. One server is enough.
+/// Returns a player for HLS and other media. HLS needs the server in the app, and one server is sufficient.
 @MainActor
 func player(for url: URL, in cache: MediaCache, by server: ProxyServer) -> CachingPlayer {
     let player = CachingPlayer(in: cache, server: server)
@@ -9,12 +9,12 @@ func player(for url: URL, in cache: MediaCache, by server: ProxyServer) -> Cachi
     return player
 }
 
-/// The server, which listens when it is first needed. Of variants that need more than 4 Mbit/s the player hears nothing.
+/// Returns the server, which starts at its first use. It removes variants above 4 Mbit/s from playlists.
 func server(over cache: MediaCache) -> ProxyServer {
     ProxyServer.inApp(cache, maximumBitRate: 4_000_000)
 }
 
-/// Brings a whole stream, so that it plays without a network.
+/// Downloads a whole stream, so that it plays without a network.
 func download(_ stream: URL, to cache: MediaCache, show: @escaping @Sendable (Double) -> Void) async throws {
     let variant = HLSVariantSelection.bandwidth(atMost: 4_000_000)
     try await HLSDownloader(MediaSource(url: stream), in: cache, variant: variant).run { show($0.fractionCompleted) }

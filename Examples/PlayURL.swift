@@ -1,6 +1,6 @@
 import SpoolAVFoundation
 
-/// Plays a URL through the cache: the first time from the origin, later from disk, and on by itself after a stall.
+/// Plays a URL through the cache: first from the origin, later from disk. It resumes automatically after a stall.
 @MainActor
 func player(for url: URL, in cache: MediaCache) -> AVPlayer {
     let player = AVPlayer(playerItem: AVPlayerItem(caching: url, in: cache))

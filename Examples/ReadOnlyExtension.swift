@@ -1,7 +1,7 @@
 import SpoolAVFoundation
 
-/// The app's cache in one of its extensions: what the app has stored plays, the rest comes from the origin, and nothing
-/// is locked or changed.
+/// Returns the app's cache for an app extension. It plays stored media, and gets other media from the origin. It locks
+/// and changes nothing.
 func cacheInExtension(group folder: URL) -> MediaCache {
     var configuration = MediaCache.Configuration()
     configuration.isReadOnly = true

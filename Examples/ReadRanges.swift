@@ -1,6 +1,6 @@
 import SpoolAVFoundation
 
-/// A file's first bytes, and then all from its second kilobyte on, piece by piece; what is stored is not fetched again.
+/// Reads the first bytes of a file, then all bytes from offset 1024 in chunks. Stored bytes are not fetched again.
 func headAndRest(of url: URL, in cache: MediaCache) async throws -> (head: Data, rest: Int) {
     let media = cache.media(for: url)
     let head = try await media.data(in: 0..<16)
@@ -9,7 +9,7 @@ func headAndRest(of url: URL, in cache: MediaCache) async throws -> (head: Data,
     return (head, rest)
 }
 
-/// The same for a decoder's own thread, which asks by a callback and waits until there is something.
+/// An input for a decoder that reads with a callback on its own thread and waits for the bytes.
 final class DecoderInput: Sendable {
     private let reader: MediaReader
 

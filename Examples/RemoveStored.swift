@@ -1,8 +1,8 @@
 import SpoolAVFoundation
 
-/// Keeps one resource whatever room others need, removes another, and evicts what is left down to a size.
+/// Pins one resource, removes another, and evicts others until the cache has this size.
 ///
-/// - Returns: How many bytes are stored now.
+/// - Returns: The number of stored bytes.
 func makeRoom(
     in cache: MediaCache, keeping favourite: URL, removing disliked: URL, to size: Int64
 ) async throws -> Int64 {

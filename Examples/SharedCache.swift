@@ -1,8 +1,8 @@
 import SpoolAVFoundation
 
-/// One cache for the whole app, of at most 2 GiB: what was played in one sitting only goes first.
+/// Returns one cache for the whole app, with at most 2 GiB. Media played in only one session is evicted first.
 ///
-/// It costs nothing to make, and can't fail: the directory is opened when something is first played.
+/// Creating it costs little and can't fail, because the directory is opened at the first playback.
 func sharedCache() -> MediaCache {
     let caches = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask)[0]
     return MediaCache(directory: caches.appending(path: "media"), capacity: .bytes(2 << 30))

@@ -1,6 +1,6 @@
 import SpoolAVFoundation
 
-/// A line for each resource of which something is stored, as for a list of downloads.
+/// Returns a line for each stored resource, for example for a list of downloads.
 func lines(of cache: MediaCache) async throws -> [String] {
     try await cache.storedResources().map { stored in
         let size = stored.storedByteCount.formatted(.number)
@@ -8,7 +8,7 @@ func lines(of cache: MediaCache) async throws -> [String] {
     }
 }
 
-/// What a progress bar shows of one, now and whenever it changes.
+/// Shows the progress of a resource, now and after each change.
 func watch(_ media: MediaResource, show: (Double) -> Void) async {
     for await state in media.states {
         show(state.fractionCompleted ?? 0)

@@ -1,13 +1,13 @@
 import SpoolAVFoundation
 
-/// A cache for signed URLs, of which each has another token: what they have in common names the media.
+/// Returns a cache for signed URLs. Their tokens are ignored, so the rest of a URL identifies the media.
 func cacheForSignedURLs(in folder: URL) -> MediaCache {
     var configuration = MediaCache.Configuration()
     configuration.keyPolicy = .ignoring(queryItems: ["token", "expires"])
     return MediaCache(directory: folder, configuration: configuration)
 }
 
-/// Or the app names it, whatever its URL is today.
+/// Returns media with a custom key, which is independent of its current URL.
 func source(ofTrack number: Int, at url: URL) -> MediaSource {
     MediaSource(url: url, key: CacheKey("track \(number)"))
 }

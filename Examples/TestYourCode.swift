@@ -1,7 +1,7 @@
 import SpoolAVFoundation
 import SpoolTesting
 
-/// A test of an app's own code: an origin that is made up, and a cache that goes when it is closed.
+/// Tests an app's own code with a fake origin and with a cache in memory.
 func playsOffline(_ play: (URL, MediaCache) async throws -> Void) async throws -> Bool {
     let origin = ScriptedUpstream(["/song.mp3": .pattern(300_000)])
     let cache = MediaCache.inMemory(upstream: origin)

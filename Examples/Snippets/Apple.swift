@@ -1,7 +1,7 @@
 import SpoolAVFoundation
 import SpoolProxy
 
-// Pieces of docs/apple.md.
+// Examples from docs/apple.md.
 
 @MainActor
 private func playOn(_ player: AVPlayer) async {

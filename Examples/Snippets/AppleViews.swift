@@ -3,7 +3,7 @@ import AVKit
 import SpoolAVFoundation
 import SwiftUI
 
-// Pieces of docs/apple.md.
+// Examples from docs/apple.md.
 
 struct FilmView: View {
     @State var player: CachingPlayer

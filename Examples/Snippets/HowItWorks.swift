@@ -1,14 +1,14 @@
 import SpoolAVFoundation
 
-// Pieces of docs/how-it-works.md.
+// Examples from docs/how-it-works.md.
 
 private func configurations() -> [MediaCache.Configuration] {
     var configuration = MediaCache.Configuration()
-    configuration.keyPolicy = .ignoring(queryItems: ["token", "expires"])  // all else of the query counts
+    configuration.keyPolicy = .ignoring(queryItems: ["token", "expires"])  // other query items count
     let signed = configuration
-    configuration.keyPolicy = .ignoringQuery.ignoringHost()  // one of several hosts, each query another
+    configuration.keyPolicy = .ignoringQuery.ignoringHost()  // ignores the query and the host
     let mirrored = configuration
-    configuration.keyPolicy = CacheKeyPolicy { url in "media " + url.lastPathComponent }  // the app's own rule
+    configuration.keyPolicy = CacheKeyPolicy { url in "media " + url.lastPathComponent }  // a custom rule
     return [signed, mirrored, configuration]
 }
 
@@ -17,7 +17,7 @@ private func source(of id: Int, at url: URL) -> MediaSource {
     return source
 }
 
-/// What a test of an app's key policy says.
+/// Returns whether a policy gives the same media one key and other media another, for a test of the policy.
 func namesMedia(_ policy: CacheKeyPolicy, today: URL, tomorrow: URL, another: URL) -> Bool {
     policy.key(for: today) == policy.key(for: tomorrow) && policy.key(for: today) != policy.key(for: another)
 }

@@ -2,7 +2,7 @@ import HTTPTypes
 import SpoolAVFoundation
 import SpoolProxy
 
-// Pieces of docs/migrating.md.
+// Examples from docs/migrating.md.
 
 @MainActor
 private func item(for url: URL, in cache: MediaCache) -> AVPlayer {
@@ -12,7 +12,7 @@ private func item(for url: URL, in cache: MediaCache) -> AVPlayer {
     return player
 }
 
-/// What a delegate was told.
+/// Replaces the progress callbacks of a delegate.
 @MainActor
 private func follow(_ url: URL, in cache: MediaCache, showing show: (Double) -> Void) async throws {
     let media = cache.media(for: url)
@@ -22,14 +22,14 @@ private func follow(_ url: URL, in cache: MediaCache, showing show: (Double) -> 
     }
 }
 
-/// A file of one's own, once every byte is there.
+/// Downloads a resource completely, and exports it to a file.
 private func export(_ url: URL, from cache: MediaCache, to file: URL) async throws {
     let download = cache.preload([MediaSource(url: url)], .whole)[0]
     let state = await download.finished()
     if state.isComplete { try await cache.media(for: url).export(to: file) }
 }
 
-/// Names by a rule of one's own, where the former cache had one.
+/// Returns a cache with a custom rule for keys, such as the rule of the previous cache.
 private func cache(in folder: URL, naming name: @escaping @Sendable (URL) -> String) -> MediaCache {
     var configuration = MediaCache.Configuration()
     configuration.capacity = .bytes(500 << 20)
@@ -43,12 +43,12 @@ private func items(
 ) -> ([AVPlayerItem], ProxyServer) {
     let source = MediaSource(url: film, headerFields: [.authorization: "Bearer \(token)"])
     let plain = AVPlayerItem(caching: source, in: cache)
-    let server = ProxyServer.inApp(cache)  // one for all players, kept as long as they
+    let server = ProxyServer.inApp(cache)  // one for all players, with the same lifetime
     let hls = AVPlayerItem(caching: stream, in: cache, server: server)
     return ([plain, hls], server)
 }
 
-/// A loader of one's own assets.
+/// Returns a custom asset and its loader.
 private func asset(for url: URL, in cache: MediaCache) -> (AVURLAsset, CachingResourceLoader)? {
     guard let cachingURL = CachingURLAsset.cachingURL(for: url) else { return nil }
     let asset = AVURLAsset(url: cachingURL)
@@ -57,15 +57,15 @@ private func asset(for url: URL, in cache: MediaCache) -> (AVURLAsset, CachingRe
     return (asset, loader)
 }
 
-/// Takes in the complete files of a former cache, with the URLs that they came from, and removes those that are in.
+/// Imports the complete files of a previous cache with their original URLs, and removes the imported files.
 func takeOver(_ files: [(file: URL, url: URL)], into cache: MediaCache) async throws {
     for (file, url) in files {
         do {
             try await cache.importFile(at: file, as: MediaSource(url: url))
         } catch let error as CacheError where error.code == .invalidArgument {
-            // It is not what the origin has, or other bytes are stored: it goes, too.
+            // The origin has other bytes, or other bytes are stored. The file is removed, too.
         } catch is CacheError {
-            continue  // It stays for the next launch.
+            continue  // The file stays for the next launch.
         }
         try FileManager.default.removeItem(at: file)
     }

@@ -1,6 +1,6 @@
 import SpoolAVFoundation
 
-// Pieces of docs/preloading.md.
+// Examples from docs/preloading.md.
 
 @MainActor
 private final class ProgressBar {

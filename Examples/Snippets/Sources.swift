@@ -1,15 +1,15 @@
 import SpoolAVFoundation
 import SpoolSources
 
-// A piece of docs/sources.md.
+// An example from docs/sources.md.
 
-/// What an app knows of its user's account.
+/// The access of an app to the tokens of its user's account.
 private protocol Tokens: Sendable {
     var expiration: Date? { get }
     func refreshed() async throws -> (token: String, expiration: Date?)
 }
 
-/// A file of the account, as docs/sources.md has it.
+/// Returns a file of the account, as in docs/sources.md.
 private func googleDrive(_ id: String, of account: HeaderSource) -> MediaSource {
     account.media(at: URL(string: "https://www.googleapis.com/drive/v3/files/\(id)?alt=media")!)
 }

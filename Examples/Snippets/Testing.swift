@@ -2,7 +2,7 @@ import SpoolAVFoundation
 import SpoolTesting
 import Synchronization
 
-// Pieces of docs/testing.md.
+// Examples from docs/testing.md.
 
 @MainActor
 private func player(of film: URL, at url: URL) -> (CachingPlayer, MediaCache, ScriptedUpstream) {
@@ -13,7 +13,7 @@ private func player(of film: URL, at url: URL) -> (CachingPlayer, MediaCache, Sc
     return (player, cache, origin)
 }
 
-/// An origin that falls silent after the first 100,000 bytes, until the test says so.
+/// Reads from an origin that stalls after the first 100,000 bytes until the test releases it.
 func waitsForBytes(_ url: URL) async throws -> [Int64] {
     var song = OriginResource.pattern(300_000)
     song.rules = [.request(0, .stall(after: 100_000))]
@@ -28,7 +28,7 @@ func waitsForBytes(_ url: URL) async throws -> [Int64] {
     return counts
 }
 
-/// An origin that fails twice, and then breaks off.
+/// Plays from an origin that fails twice, and then truncates a response. Returns the number of requests.
 func survives(_ url: URL, play: (MediaCache) async throws -> Void) async throws -> Int {
     let origin = ScriptedUpstream(["/song.mp3": .pattern(300_000)])
     origin.update("/song.mp3") {
@@ -48,7 +48,7 @@ func survives(_ url: URL, play: (MediaCache) async throws -> Void) async throws 
     return origin.log.exchanges("/song.mp3").count
 }
 
-/// A token that expires while the calendar goes on.
+/// Plays with a token that expires when the test changes the date. Returns the number of token requests.
 func asksAgain(_ url: URL, play: (MediaSource, MediaCache) async throws -> Void) async throws -> Int {
     let today = Mutex(Date(timeIntervalSince1970: 0))
     let origin = ScriptedUpstream(["/song.mp3": .pattern(300_000)])
@@ -65,7 +65,7 @@ func asksAgain(_ url: URL, play: (MediaSource, MediaCache) async throws -> Void)
     return count.withLock { $0 }
 }
 
-/// What a view shows of media that is half there, and can't be had now.
+/// Returns a state of media that is half stored and not available, for a test of a view.
 func halfThere() -> ResourceState {
     ResourceState(
         storedRanges: [0..<500_000], length: 1_000_000, failure: .storage("the disk is full"))

@@ -2,7 +2,7 @@
 import SpoolAVFoundation
 import SpoolTesting
 
-// Pieces of docs/testing.md.
+// Examples from docs/testing.md.
 
 func checkUpstream() async throws {
     let abilities = UpstreamContract.Ability.all.subtracting([.encodedBodies])
@@ -11,7 +11,7 @@ func checkUpstream() async throws {
             over: .sockets { settings in
                 var configuration = HTTPUpstream.Configuration()
                 configuration.clock = settings.clock
-                return URLSessionUpstream(configuration)  // yours in its place
+                return URLSessionUpstream(configuration)  // replace it by your transport
             })
     }
 }

@@ -1,6 +1,6 @@
 import SpoolAVFoundation
 
-// Pieces of docs/troubleshooting.md.
+// Examples from docs/troubleshooting.md.
 
 private func tell(of cache: MediaCache) async {
     for await event in cache.events() {
