@@ -1,9 +1,9 @@
-// Shows ThreadSanitizer the contended half of Swift's `Mutex` on Linux. `scripts/sanitize thread` preloads it.
+// Makes contended operations of Swift's `Mutex` on Linux visible to ThreadSanitizer. `scripts/sanitize thread` preloads it.
 //
-// What a `Mutex` does when nobody contends is compiled into its user, and so instrumented. When it has to wait, or to
-// wake another, it calls into libswiftSynchronization, which is not: the sanitizer sees neither that the lock was taken
-// nor that it was given back, and reports what it guards as a race. These three functions stand before the library's,
-// call them, and say it. Their names and signatures are those of Swift 6.3; a library without them ends the run.
+// The code of an uncontended `Mutex` is inlined into its user, and is therefore instrumented. To wait or to wake a waiter,
+// a `Mutex` calls libswiftSynchronization, which is not instrumented. The sanitizer then misses that the lock was acquired
+// or released, and reports a race of the guarded state. These three functions replace those of the library, call them, and
+// report the operation. Their names and signatures are those of Swift 6.3. If the library lacks them, the run ends.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -18,7 +18,7 @@
 #define TRY_LOCK_SLOW "$s15Synchronization12_MutexHandleV12_tryLockSlowSbyF"
 #define UNLOCK_SLOW "$s15Synchronization12_MutexHandleV11_unlockSlowyyF"
 
-// Absent where the process is not instrumented, as in SwiftPM itself.
+// Absent if the process is not instrumented, such as SwiftPM itself.
 extern __attribute__((weak)) void __tsan_acquire(void *address);
 extern __attribute__((weak)) void __tsan_release(void *address);
 
@@ -35,7 +35,7 @@ static void *next(const char *name) {
     return function;
 }
 
-// Before `main`, where the process can still be ended quietly.
+// Checks before `main`, when the process can still exit quietly.
 __attribute__((constructor)) static void check(void) {
     if (__tsan_acquire == NULL) return;
     next(LOCK_SLOW);

@@ -1,5 +1,5 @@
-// Lists the public symbols that are in the symbol graphs of a directory, one a line, in an order that depends on nothing
-// but their names. Ends with 1 where one has no doc comment, or is an enum that a new case would break a client of.
+// Lists the public symbols in the symbol graphs of a directory, one on each line, sorted by name. The exit status is 1 if
+// a symbol has no doc comment, or is an enum of which a new case would break clients.
 //
 //   swift scripts/symbols/list.swift DIRECTORY MODULE… >LIST
 import Foundation
@@ -30,7 +30,7 @@ struct Graph: Decodable {
     let relationships: [Relationship]
 }
 
-/// What the compiler gives to most types by itself, or says in another place.
+/// The conformances that the compiler adds to most types, or that the declaration shows.
 let commonplace: Set<String> = [
     "Copyable", "Escapable", "SendableMetatype", "BitwiseCopyable",
 ]
@@ -50,7 +50,7 @@ for module in CommandLine.arguments.dropFirst(2) {
             uniquingKeysWith: { first, _ in first })
         var conformances: [String: Set<String>] = [:]
         for relationship in graph.relationships where relationship.kind == "conformsTo" {
-            // Which module of Foundation a protocol lies in differs between toolchains, so its name goes without.
+            // The Foundation module of a protocol differs between toolchains, so the name is without a module.
             guard
                 let name = names[relationship.target]
                     ?? relationship.targetFallback?.split(separator: ".").dropFirst().joined(separator: ".")
