@@ -1,20 +1,20 @@
-# Each of these installs what it lacks (scripts/setup) and needs nothing else typed.
+# Each target installs missing packages first (scripts/setup).
 #
-#   make demo              play media twice through the cache and see which bytes came from where
-#   make demo MEDIA=…      the same with a file or a URL of yours
-#   make test              all tests; plays with mpv, ffmpeg and Chromium, through HAProxy, where they can be had
-#   make test-players      what plays through the proxy, with VLC and GStreamer, too
-#   make soak SECONDS=600  simulated plays of fresh seeds for ten minutes, in release
+#   make demo              play media twice through the cache, and show the source of the bytes
+#   make demo MEDIA=…      the same with your file or URL
+#   make test              all tests, including mpv, ffmpeg, Chromium and HAProxy if they can be installed
+#   make test-players      the tests of players with the proxy server, also with VLC and GStreamer
+#   make soak SECONDS=600  simulated playback with new seeds for ten minutes, in a release build
 #   make fuzz SECONDS=600  each fuzzer of Fuzz/ for ten minutes
-#   make sanitize          the engine's tests under ThreadSanitizer, then under AddressSanitizer
-#   make lint              format, warnings, public symbols, privacy manifests, language, and what an app resolves
-#   make api               list the public symbols anew, in docs/api.txt
+#   make sanitize          the engine's tests with ThreadSanitizer, then with AddressSanitizer
+#   make lint              check format, warnings, public symbols, privacy manifests, language, and dependencies of apps
+#   make api               update the list of public symbols in docs/api.txt
 #   make docs              the documentation as a web site, in .build/docs/site
 #   make manual            man pages and shell completions, in .build/manual
-#   make install PREFIX=…  a release, its man pages and completions, into /usr/local unless told
-#   make dist              the same as an archive for other machines, in .build/dist
+#   make install PREFIX=…  install a release with man pages and completions (default: /usr/local)
+#   make dist              an archive of the release for other machines, in .build/dist
 #   make build, release    the command, as .build/debug/spool or .build/release/spool
-#   make clean             remove what was built
+#   make clean             remove .build
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -22,15 +22,15 @@ SHELL := bash
 .PHONY: demo test test-players soak fuzz sanitize lint api docs manual install dist build release clean setup setup-media setup-tests setup-players
 
 LIBRARIES := libmpv-dev libsqlite3-dev
-# A release without its symbol table is about half as large. Apple's linker keeps the names that others may look up.
+# Without its symbol table, a release is about half as large. Apple's linker retains the exported names.
 STRIPPED := -Xlinker $(if $(filter Darwin,$(shell uname)),-x,-s)
-# On Linux a release needs nothing of Swift where it runs.
+# On Linux, a release runs without a Swift installation.
 STANDALONE := $(if $(filter Darwin,$(shell uname)),,--static-swift-stdlib --traits Tools,StaticLinking)
 export MEDIA ?=
 PREFIX ?= /usr/local
-# The order of a package's traits among the compiler's flags is that of a hashed collection: another order builds all anew.
+# The order of traits in the compiler's flags is that of a hashed collection. Another order would rebuild everything.
 export SWIFT_DETERMINISTIC_HASHING := 1
-# Tests that run at once: more than there are processors only makes those wait that are timed.
+# The number of concurrent tests. With more tests than processors, tests with time limits would have to wait.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 3
 FORMATTED := Sources Tests Examples Benchmarks Fuzz scripts Package.swift
 
