@@ -20,7 +20,7 @@ struct ByteRangeSetTests {
         #expect(landed.byteCount == 196_608)
     }
 
-    @Test("An empty set has no bounds and no bytes, and is one missing range")
+    @Test("An empty set has no bounds and no bytes, and reports each range as missing")
     func empty() {
         let set = ByteRangeSet()
         #expect(set.isEmpty)

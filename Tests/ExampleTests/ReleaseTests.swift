@@ -9,7 +9,7 @@ struct ReleaseTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
 
-    @Test("The newest version is the one that the package reports")
+    @Test("The first version in CHANGELOG.md is the version of the package")
     func version() throws {
         let changes = try String(contentsOf: Self.root.appending(path: "CHANGELOG.md"), encoding: .utf8)
         let first = try #require(changes.split(separator: "\n").first { $0.hasPrefix("## ") }).dropFirst(3)

@@ -40,7 +40,7 @@ import Testing
         #expect(meter.tick(isWaited: true) == .isSilent)
     }
 
-    @Test("A minimum rate of 0 or less never reports a stall", arguments: [0, -1, .min])
+    @Test("A minimum rate of 0 or less sets no limit", arguments: [0, -1, .min])
     func none(_ rate: Int) {
         var meter = meter(rate: rate, over: .seconds(Int64.max))
         #expect(ticks(&meter, Array(repeating: 1, count: 100)).allSatisfy { $0 == nil })

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("docs/sources.md")
 struct RecipeTests {
-    @Test("The document contains the recipes that are compiled here")
+    @Test("docs/sources.md contains the recipes that this target compiles")
     func shows() throws {
         let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         let root = file.deletingLastPathComponent().deletingLastPathComponent()
