@@ -10,7 +10,7 @@ struct LiveTests {
     @Test(
         .enabled(if: Players.nginx != nil && Players.ffmpeg != nil, "nginx or ffmpeg is not installed"),
         arguments: LiveStream.Form.allCases)
-    func `Players that come while a stream is made play it to its end, together`(form: LiveStream.Form) async throws {
+    func `Players that join a live stream play it to its end concurrently`(form: LiveStream.Form) async throws {
         let nginx = try #require(Players.nginx)
         let players = Players.all
         try await LiveStream.run(form) { stream in

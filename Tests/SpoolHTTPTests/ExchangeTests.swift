@@ -36,7 +36,7 @@ import Testing
 
     private let big = Data(count: 300 << 10)
 
-    @Test func theTransportPausesWhenEnoughIsBufferedAndGoesOnAtHalf() async throws {
+    @Test func `The transport pauses at the buffer limit and resumes at half of it`() async throws {
         let exchange = try await withHead()
         let responses = (0..<6).map { _ in exchange.receive(big, count: big.count) }
         #expect(responses == [true, true, true, false, false, false], "1 MiB is reached with the fourth")
@@ -47,7 +47,7 @@ import Testing
         #expect(exchange.receive(big, count: big.count))
     }
 
-    @Test func whatCameBeforeTheEndOrAFailureIsHandedOutFirst() async throws {
+    @Test func `Bytes received before the end or a failure are delivered first`() async throws {
         for outcome in [.success(()), .failure(UpstreamError(.connectionLost, "x"))] as [Result<Void, UpstreamError>] {
             let exchange = try await withHead()
             _ = exchange.receive(Data([1]), count: 1)
@@ -87,7 +87,7 @@ import Testing
         #expect(try await exchange.next() == Data([3, 4]))
     }
 
-    @Test func closingStopsTheTransportOnce() async throws {
+    @Test func `Closing cancels the transport once`() async throws {
         let exchange = try await withHead()
         exchange.close()
         exchange.close()
@@ -97,7 +97,7 @@ import Testing
         #expect(error?.code == .cancelled)
     }
 
-    @Test func afterACancelWhatIsOnItsWayIsHandedOutUntilNothingComes() async throws {
+    @Test func `After a cancel, bytes in transit are delivered until the body is silent`() async throws {
         let exchange = try await withHead()
         _ = exchange.receive(Data([1]), count: 1)
         let reading = Task {
@@ -121,7 +121,7 @@ import Testing
         #expect(calls.all == ["cancel"])
     }
 
-    @Test func afterACancelABodyThatGoesOnIsStoppedAllTheSame() async throws {
+    @Test func `After a cancel, a body that continues is cancelled`() async throws {
         let exchange = try await withHead()
         let reading = Task {
             withUnsafeCurrentTask { $0?.cancel() }
@@ -137,21 +137,21 @@ import Testing
         #expect(calls.all == ["cancel"])
     }
 
-    @Test func closingAfterTheEndStopsNothing() async throws {
+    @Test func `Closing after the end does not cancel the transport`() async throws {
         let exchange = try await withHead()
         exchange.finish(.success(()))
         exchange.close()
         #expect(calls.all == [])
     }
 
-    @Test func aTransportThatBeginsAfterTheConsumerLeftIsStopped() {
+    @Test func `A transport that attaches after the consumer has closed is cancelled`() {
         let exchange = Exchange<Data>("http://h/a", HTTPUpstream.Configuration())
         exchange.close()
         exchange.attach(.init(resume: {}, cancel: { [calls] in calls.note("cancel") }))
         #expect(calls.all == ["cancel"])
     }
 
-    @Test func onlyTimeInWhichSomebodyWaitsCountsAsSilence() async throws {
+    @Test func `Only time with a waiting reader counts as silence`() async throws {
         let exchange = try await withHead()
         for _ in 0..<20 {
             try await clock.waitForSleepers(1)

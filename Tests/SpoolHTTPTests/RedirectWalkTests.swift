@@ -94,7 +94,7 @@ import Testing
     }
 
     @Test(arguments: [200, 206, 300, 304, 305, 306, 401, 500])
-    func otherStatusesAreResponses(_ status: Int) throws {
+    func `Other statuses are not redirects`(_ status: Int) throws {
         var walk = try walk("http://h/a")
         #expect(try !walk.follow(head(status, "/b")))
         #expect(try !walk.follow(head(302, nil)))
@@ -122,7 +122,7 @@ import Testing
         #expect(walk.request.headerFields[.acceptEncoding] == "identity")
     }
 
-    @Test func credentialsDoNotComeBackWithALaterRedirect() throws {
+    @Test func `Removed credentials are not restored by a later redirect`() throws {
         var walk = try walk("http://h/a", [.authorization: "x"])
         #expect(try walk.follow(head(302, "http://g/a")))
         #expect(try walk.follow(head(302, "http://h/b")))
@@ -130,7 +130,7 @@ import Testing
     }
 
     @Test(arguments: ["file:///etc/passwd", "ftp://h/a", "javascript:alert(1)", "data:,x", "http:///x", "mailto:a@b"])
-    func whatIsNotHTTPIsRefused(_ location: String) throws {
+    func `A redirect to another scheme than HTTP is rejected`(_ location: String) throws {
         var walk = try walk("http://h/a?secret")
         let error = #expect(throws: UpstreamError.self) { try walk.follow(head(302, location)) }
         #expect(error?.code == .redirects)
@@ -181,7 +181,7 @@ import Testing
         #expect(error?.message == "http://h/20 redirects, but the limit of 20 redirects is reached")
     }
 
-    @Test func circlesAndLongChainsAreRefused() throws {
+    @Test func `Redirect loops and long redirect chains are rejected`() throws {
         var circle = try walk("http://h/a")
         #expect(try circle.follow(head(302, "/b")))
         #expect(throws: UpstreamError.self) { try circle.follow(head(302, "/a")) }

@@ -10,7 +10,7 @@ import NIOSSL
 
 /// Tests that need TLS: trust, and HTTP/2.
 @Suite(.timeLimit(.minutes(10))) struct TransportTests {
-    @Test func aSelfSignedCertificateIsUntrustedUnlessItIsATrustRoot() async throws {
+    @Test func `A self-signed certificate is untrusted unless it is a trust root`() async throws {
         let certificate = try TestCertificate.make()
         defer { certificate.remove() }
         var careless = TLSConfiguration.makeClientConfiguration()
@@ -95,7 +95,7 @@ import NIOSSL
         }
     }
 
-    @Test func aCertificateForAnotherNameIsUntrusted() async throws {
+    @Test func `A certificate for another name is untrusted`() async throws {
         let certificate = try TestCertificate.make(name: "DNS:elsewhere.example")
         defer { certificate.remove() }
         try await OriginServer.run(["/a": .pattern(1000)], identity: certificate.identity) { origin in
@@ -108,7 +108,7 @@ import NIOSSL
     }
 
     @Test(.enabled(if: NginxOverTLS.isInstalled, "nginx is not installed"))
-    func http2IsSpokenWhereTheOriginOffersIt() async throws {
+    func `HTTP/2 is used if the origin offers it`() async throws {
         let certificate = try TestCertificate.make()
         defer { certificate.remove() }
         let media = PatternBytes(length: 3_000_000)

@@ -4,7 +4,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct ManualClockTests {
     let clock = ManualClock()
 
-    @Test func aSleeperWakesWhenItsTimeHasComeAndNotBefore() async throws {
+    @Test func `A sleeper wakes at its deadline and not before`() async throws {
         let (woken, wake) = AsyncStream.makeStream(of: Int.self)
         let task = Task { [clock] in
             try await clock.sleep(for: .seconds(10))
@@ -22,13 +22,13 @@ import Testing
         try await task.value
     }
 
-    @Test func aTimeThatIsPastIsNoSleep() async throws {
+    @Test func `Sleeping until a past deadline returns immediately`() async throws {
         clock.advance(by: .seconds(5))
         try await clock.sleep(until: .init(offset: .seconds(5)))
         #expect(clock.now.offset == .seconds(5))
     }
 
-    @Test func aCancelledSleeperThrowsAndIsGone() async throws {
+    @Test func `A cancelled sleeper throws and is removed`() async throws {
         let task = Task { [clock] in try await clock.sleep(for: .seconds(1)) }
         try await clock.waitForSleepers(1)
         task.cancel()
@@ -36,7 +36,7 @@ import Testing
         #expect(clock.sleepers == 0)
     }
 
-    @Test func cancellingBeforeTheSleepBeginsWorksToo() async {
+    @Test func `Cancelling before the sleep throws`() async {
         let task = Task { [clock] in
             withUnsafeCurrentTask { $0?.cancel() }
             try await clock.sleep(for: .seconds(1))
@@ -45,7 +45,7 @@ import Testing
         #expect(clock.sleepers == 0)
     }
 
-    @Test func manySleepersAreSeenAndTheEarliestIsKnown() async throws {
+    @Test func `The clock counts its sleepers and knows the earliest deadline`() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for seconds in [3, 1, 2] { group.addTask { [clock] in try await clock.sleep(for: .seconds(seconds)) } }
             try await clock.waitForSleepers(3)

@@ -38,7 +38,7 @@ import Testing
         #expect(response.status == 206)
     }
 
-    @Test func contentRangesThatAreWrong() async throws {
+    @Test func `Content-Range and body can be wrong`() async throws {
         let (shifted, _) = try await get(.contentRangeShifted(by: 500))
         #expect(shifted.field("Content-Range") == "bytes 1500-2499/100000")
         #expect(shifted.body == media.bytes(1000..<2000))
@@ -68,7 +68,7 @@ import Testing
 
     // MARK: Length and framing
 
-    @Test func chunkedHasNoLength() async throws {
+    @Test func `A chunked response has no length`() async throws {
         let (response, exchange) = try await get(.noLength(.chunked))
         #expect(response.field("Content-Length") == nil)
         #expect(response.field("Transfer-Encoding") == "chunked")
@@ -77,21 +77,21 @@ import Testing
         #expect(exchange.bytesSent == 1000)
     }
 
-    @Test func chunkedCutHasNoLastChunk() async throws {
+    @Test func `A truncated chunked body has no last chunk`() async throws {
         let (response, exchange) = try await get(.noLength(.chunked), .cut(after: 400))
         #expect(response.dechunked.bytes == media.bytes(1000..<1400))
         #expect(!response.dechunked.isComplete)
         #expect(exchange.ending == .interrupted)
     }
 
-    @Test func http10EndsByClosing() async throws {
+    @Test func `An HTTP/1.0 response ends when the connection closes`() async throws {
         let (response, _) = try await get(.noLength(.close), fields: [:])
         #expect(response.head.hasPrefix("HTTP/1.0 200"))
         #expect(response.field("Content-Length") == nil)
         #expect(response.body.elementsEqual(media.bytes(0..<100_000)))
     }
 
-    @Test func aContentLengthThatPromisesTooMuch() async throws {
+    @Test func `A Content-Length can exceed the body`() async throws {
         let (response, _) = try await get(.contentLength(5000))
         #expect(response.field("Content-Length") == "5000")
         #expect(response.body.count == 1000)
@@ -99,7 +99,7 @@ import Testing
 
     // MARK: Validators and content
 
-    @Test func validatorsGoAndChange() async throws {
+    @Test func `Validators can be absent or change`() async throws {
         #expect(try await get(.etag("W/\"x\"")).0.field("ETag") == "W/\"x\"")
         #expect(try await get(.noValidators).0.field("ETag") == nil)
         let other = PatternBytes(seed: 9, length: 100_000)
@@ -108,7 +108,7 @@ import Testing
         #expect(response.body == other.bytes(1000..<2000))
     }
 
-    @Test func rulesCountRequests() async throws {
+    @Test func `Rules apply to requests by number`() async throws {
         var resource = OriginResource.pattern(10)
         resource.rules = [
             .first(2, .status(503, ["Retry-After": "1"])), .request(3, .status(500)), .from(5, .etag("\"n\"")),
@@ -143,7 +143,7 @@ import Testing
 
     // MARK: Refusals
 
-    @Test func tokensAndAddressesThatExpire() async throws {
+    @Test func `Requests with an expired token or URL are rejected`() async throws {
         #expect(try await get(.requiresField("Authorization", "Bearer new", else: 401)).0.status == 401)
         let fields = ["Authorization": "Bearer new"]
         #expect(try await get(.requiresField("Authorization", "Bearer new", else: 401), fields: fields).0.status == 200)
@@ -164,7 +164,7 @@ import Testing
 
     // MARK: Endings
 
-    @Test func cutAfterSomeBytesAndBeforeTheHead() async throws {
+    @Test func `A response can be truncated in its body or before its headers`() async throws {
         let (response, exchange) = try await get(.cut(after: 300))
         #expect(response.field("Content-Length") == "1000")
         #expect(response.body == media.bytes(1000..<1300))
@@ -174,14 +174,14 @@ import Testing
         #expect(nothing.head.isEmpty)
     }
 
-    @Test func resetIsSeenAsReset() async throws {
+    @Test func `A reset connection is reported as reset`() async throws {
         let (response, exchange) = try await get(.reset(after: 0))
         #expect(response.end == .reset)
         #expect(exchange.ending == .interrupted)
         #expect(try await get(.reset(after: nil)).0.end == .reset)
     }
 
-    @Test func aStalledResponseWaitsForItsRelease() async throws {
+    @Test func `A stalled response waits for its release`() async throws {
         try await OriginServer.run(["/a": .pattern(100_000, .stall(after: 70_000))]) { origin in
             async let response = RawClient.get(origin, "/a")
             let stalled = try await origin.log.first { $0.isStalled && $0.bytesSent == 70_000 }
@@ -220,7 +220,7 @@ import Testing
         }
     }
 
-    @Test func aClientThatLeavesAStallIsSeenToLeave() async throws {
+    @Test func `A client that disconnects during a stall is logged as abandoned`() async throws {
         try await OriginServer.run(["/a": .pattern(100_000, .stall(after: 100))]) { origin in
             let client = Task { try await RawClient.get(origin, "/a") }
             _ = try await origin.log.first { $0.isStalled && $0.bytesSent == 100 }
@@ -247,7 +247,7 @@ import Testing
         }
     }
 
-    @Test func distinctBytesAreToldFromBytesSentAgain() async throws {
+    @Test func `The log distinguishes distinct bytes from repeated bytes`() async throws {
         try await OriginServer.run(["/a": .pattern(1000)]) { origin in
             for range in ["bytes=0-99", "bytes=50-149", "bytes=300-399", "bytes=0-9"] {
                 _ = try await RawClient.get(origin, "/a", ["Range": range])

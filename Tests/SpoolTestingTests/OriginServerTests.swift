@@ -8,7 +8,7 @@ import Testing
 
     // MARK: A static file
 
-    @Test func aWholeFileComesAndIsLogged() async throws {
+    @Test func `A whole file is served and logged`() async throws {
         try await OriginServer.run(["/a": .pattern(100_000)]) { origin in
             let response = try await RawClient.get(origin, "/a?token=1", ["X-Mark": "me"])
             #expect(response.status == 200)
@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test func conditionsAreHonoured() async throws {
+    @Test func `Conditional requests are handled`() async throws {
         var resource = OriginResource.pattern(1000)
         resource.lastModified = Date(timeIntervalSince1970: 784_111_777)
         try await OriginServer.run(["/a": resource, "/weak": .pattern(1000, etag: "W/\"v1\"")]) { origin in
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func headHasNoBodyAndUnknownPathsAre404() async throws {
+    @Test func `HEAD has no body, and unknown paths get 404`() async throws {
         try await OriginServer.run(["/a": .pattern(1000)]) { origin in
             let head = try await RawClient.get(origin, "/a", method: "HEAD")
             #expect(head.body.isEmpty)
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func pipelinedRequestsShareAConnectionInOrder() async throws {
+    @Test func `Pipelined requests share a connection in order`() async throws {
         try await OriginServer.run(["/a": .pattern(50_000), "/b": .pattern(10, seed: 2)]) { origin in
             let text = "GET /a HTTP/1.1\r\nHost: o\r\n\r\nGET /b HTTP/1.1\r\nHost: o\r\nConnection: close\r\n\r\n"
             let response = try await RawClient.send(origin, text)
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func memoryAndFilesAreServedToo() async throws {
+    @Test func `Data and files are served`() async throws {
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("origin-\(UUID().uuidString)")
         try media.data.write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test func whatIsServedCanChangeWhileItRuns() async throws {
+    @Test func `Resources can change while the origin runs`() async throws {
         try await OriginServer.run(["/a": .pattern(10)]) { origin in
             origin.update("/a") { $0.etag = "\"v2\"" }
             let changed = try await RawClient.get(origin, "/a")
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    @Test func aStoppedOriginIsUnreachableAndCanComeBackAtItsPort() async throws {
+    @Test func `A stopped origin is unreachable and can restart at its port`() async throws {
         let first = try await OriginServer.start(["/a": .pattern(10)])
         await first.stop()
         await first.stop()

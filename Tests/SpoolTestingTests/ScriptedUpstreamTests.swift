@@ -26,7 +26,7 @@ import Testing
             })
     }
 
-    @Test func bytesComeOnlyAsFarAsTheyAreAllowed() async throws {
+    @Test func `Bytes are delivered only up to the allowed number`() async throws {
         let upstream = ScriptedUpstream(["/a": .pattern(1_000_000)], delivery: .byHand)
         var body = try await upstream.open(request).body.makeAsyncIterator()
         upstream.deliver(100, of: "/a")
@@ -53,7 +53,7 @@ import Testing
         #expect(count == 3000)
     }
 
-    @Test func aWaitingConsumerIsWokenByBytesAndByFailures() async throws {
+    @Test func `Bytes and failures wake a waiting consumer`() async throws {
         let upstream = ScriptedUpstream(["/a": .pattern(1000)], delivery: .byHand)
         let response = try await upstream.open(request)
         let reader = Task {
@@ -74,7 +74,7 @@ import Testing
         #expect(upstream.log.exchanges[0].ending == .interrupted)
     }
 
-    @Test func aScriptDecidesRequestByRequest() async throws {
+    @Test func `A script decides the response of each request`() async throws {
         let upstream = ScriptedUpstream(["/a": .pattern(1000)])
         upstream.script("/a") { [media] request, index in
             switch index {

@@ -17,7 +17,7 @@ import Testing
         ("g;x=1/./y", "http://a/b/c/g;x=1/y"), ("g;x=1/../y", "http://a/b/c/y"), ("g?y/./x", "http://a/b/c/g?y/./x"),
         ("g?y/../x", "http://a/b/c/g?y/../x"), ("g#s/./x", "http://a/b/c/g#s/./x"), ("http:g", "http:g"),
     ])
-    func `References resolve as RFC 3986 §5.4 lists them`(reference: String, expected: String) {
+    func `References resolve as listed in RFC 3986 §5.4`(reference: String, expected: String) {
         let base = URIReference("http://a/b/c/d;p?q")
         #expect(URIReference(reference).resolved(against: base).text == expected)
     }
@@ -25,7 +25,7 @@ import Testing
     @Test(arguments: [
         "http://u:p@[::1]:80/a%2F?b?c#d#e", "//h", "?", "#", "?#", "a:b", "1a:b", "/:", "data:,a/../b", "://",
     ])
-    func `A text is its parts put together`(text: String) {
+    func `The parts of a reference give its text`(text: String) {
         #expect(URIReference(text).text == text)
     }
 
@@ -34,12 +34,12 @@ import Testing
         ("/x/%2e%2e/g", "http://a/g"), ("%2e%2e%2e", "http://a/b/c/%2e%2e%2e"), ("%2f%2e%2e", "http://a/b/c/%2f%2e%2e"),
         ("%2", "http://a/b/c/%2"), ("%2e%2eg", "http://a/b/c/%2e%2eg"),
     ])
-    func `A dot is one also where it is percent-encoded`(reference: String, expected: String) {
+    func `Percent-encoded dot segments are dot segments`(reference: String, expected: String) {
         let base = URIReference("http://a/b/c/d;p?q")
         #expect(URIReference(reference).resolved(against: base).text == expected)
     }
 
-    @Test func `Empty segments are segments`() {
+    @Test func `Empty path segments count as segments`() {
         #expect(URIReference.removingDotSegments("/a//../b") == "/a/b")
         #expect(URIReference.removingDotSegments("//..") == "/")
         #expect(URIReference("../x").resolved(against: URIReference("http://h/a//b")).text == "http://h/a/x")

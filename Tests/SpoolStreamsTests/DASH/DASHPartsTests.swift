@@ -36,13 +36,13 @@ import Testing
             ("https://origin.example/v/media/low/0-001.m4s?q=1", false),
             ("https://origin.example/v/media/low/1/0-001.m4s", false),
         ])
-    func `Its templates give what its players ask for, and nothing else`(url: String, isPart: Bool) throws {
+    func `The templates of a manifest match exactly the URLs that players request`(url: String, isPart: Bool) throws {
         let parts = try parts(Self.manifest)
         let url = try OriginURL(url)
         #expect((parts.urls.contains(url) || parts.templates.contains { $0.gives(url.description[...]) }) == isPart)
     }
 
-    @Test func `A template's head is all of its address before the first number`() throws {
+    @Test func `The head of a template is its URL before the first number`() throws {
         let parts = try parts(
             """
             <MPD><Period><AdaptationSet><Representation id="a"><SegmentTemplate media="$Number$.m4s" \
@@ -53,7 +53,7 @@ import Testing
             Set(parts.templates.map(\.head)) == ["https://origin.example/v/", "https://origin.example/v/x/a/"])
     }
 
-    @Test func `Many representations of one long template are not worked out each`() throws {
+    @Test func `A long template is not expanded for each of many representations`() throws {
         let tail = String(repeating: "a", count: 300_000)
         let representations = String(repeating: #"<Representation id="a"/>"#, count: 30_000)
         let parts = try parts(
@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test(arguments: ["$Number", "$Numbers$", "$$$", "a#$Number$", String(repeating: "a", count: 3000)])
-    func `A template with an identifier that is unknown or not closed gives nothing`(text: String) throws {
+    func `A template with an unknown or unclosed identifier is ignored`(text: String) throws {
         let base = ReferenceRewriter(finalURL: try OriginURL("http://h/a.mpd"))
         #expect(DASHTemplate(text, id: "a", bandwidth: "1", base: base) == nil)
     }

@@ -20,7 +20,7 @@ import Testing
         "<MPD xmlns='urn:mpeg:dash:schema:mpd:2011' mediaPresentationDuration='\(duration)'><Period>\(sets)</Period></MPD>"
     }
 
-    @Test func `Segments of one duration are as many as the period has time for`() throws {
+    @Test func `The period's duration gives the number of segments with one duration`() throws {
         let text = mpd(
             """
             <AdaptationSet contentType="video"><SegmentTemplate timescale="1000" duration="2000" startNumber="5"
@@ -55,7 +55,7 @@ import Testing
         #expect(throws: ManifestError.self) { while try files.next() != nil {} }
     }
 
-    @Test func `A timeline gives times, repeats, gaps, and an end that is the period's`() throws {
+    @Test func `A timeline gives times, repeats and gaps, and can end with the period`() throws {
         let text = mpd(
             """
             <AdaptationSet mimeType="audio/mp4"><Representation id="a" bandwidth="64000">
@@ -69,7 +69,7 @@ import Testing
         #expect(try names(text, seconds: 1.5) == ["100-1.m4s", "110-2.m4s"])
     }
 
-    @Test func `Lists and single files have byte ranges; of a file about as much as the seconds take`() throws {
+    @Test func `Lists and files have byte ranges, and a start has about the requested seconds`() throws {
         let list = mpd(
             """
             <AdaptationSet><Representation id="a" bandwidth="8000"><BaseURL>a.mp4</BaseURL>
@@ -87,7 +87,7 @@ import Testing
         #expect(try names(file, seconds: 1) == ["a.mp4 0-800", "a.mp4 0-566536"])
     }
 
-    @Test func `A start is of the first picture and the first sound of the first period; a whole is of all`() throws {
+    @Test func `A start has the first video and audio set of the first period, and a whole has all sets`() throws {
         func set(_ kind: String, _ name: String) -> String {
             "<AdaptationSet contentType='\(kind)'><Representation bandwidth='1'><BaseURL>\(name)</BaseURL></Representation></AdaptationSet>"
         }
@@ -118,12 +118,14 @@ import Testing
                 .address
             ),
         ])
-    func `What has no end, no media, or too much of it is an error`(text: String, code: ManifestError.Code) throws {
+    func `An MPD without end or media, or with too many segments, throws an error`(
+        text: String, code: ManifestError.Code
+    ) throws {
         let error = #expect(throws: ManifestError.self) { _ = try names(text) }
         #expect(error?.code == code)
     }
 
-    @Test func `A filter keeps of each set what is stored to the largest extent, and all else byte for byte`() throws {
+    @Test func `A filter keeps the most complete representations of each set, and all other bytes`() throws {
         let text = """
             <MPD><Period><AdaptationSet> <Representation id="a"/><!-- x --><Representation id="b"><BaseURL>b</BaseURL></Representation>
             </AdaptationSet><AdaptationSet><Representation id="c"/></AdaptationSet></Period></MPD>

@@ -47,11 +47,11 @@ import Testing
 
         """
 
-    @Test func `An MPD by ffmpeg stays as it is, with its clock`() throws {
+    @Test func `An MPD by ffmpeg is not changed, including its clock`() throws {
         #expect(try rewrite(Self.ffmpeg) == Self.ffmpeg)
     }
 
-    @Test func `After a redirect an MPD without a BaseURL gets one, and relative references stay`() throws {
+    @Test func `After a redirect, an MPD without a BaseURL gets one, and relative references stay`() throws {
         let expected = Self.ffmpeg
             .replacing(
                 "<Period id", with: "<BaseURL>/~TOKEN/https/origin.example/v/a.mpd?x=1&amp;y</BaseURL><Period id")
@@ -61,7 +61,7 @@ import Testing
                 == expected)
     }
 
-    @Test func `A steering server is asked through the proxy, and initialization that is common to all sets, too`()
+    @Test func `The URLs of steering servers and common initialization segments are rewritten`()
         throws
     {
         let text = """
@@ -77,7 +77,7 @@ import Testing
         #expect(try rewrite(text) == expected)
     }
 
-    @Test func `Every reference is rewritten where it has to be, by the BaseURL that it is relative to`() throws {
+    @Test func `References are rewritten if necessary, relative to their BaseURL`() throws {
         let text = """
             \u{FEFF}<?xml version='1.0'?><!-- <BaseURL>http://no/</BaseURL> --><m:MPD xmlns:m="urn:mpeg:dash:schema:mpd:2011" type='dynamic' minimumUpdatePeriod="PT1M2.5S">
             <m:BaseURL serviceLocation="a">https://cdn.example/a/?x=1&amp;y=2</m:BaseURL>
@@ -123,7 +123,7 @@ import Testing
         #expect(try DASHDocument(parsing: Array(Self.ffmpeg.utf8), at: url).lifetime == .unchanging)
     }
 
-    @Test func `References after a nested BaseURL are relative to the outer one again`() throws {
+    @Test func `References after a nested BaseURL are relative to the outer one`() throws {
         let text = """
             <MPD><BaseURL>http://a/</BaseURL><Period><AdaptationSet><BaseURL>http://b/</BaseURL><SegmentURL media="/1"/>\
             <Representation><BaseURL>http://c/</BaseURL><SegmentURL media="/2"/></Representation>\
@@ -138,7 +138,7 @@ import Testing
         #expect(try rewrite(text) == expected)
     }
 
-    @Test func `Below a BaseURL that is not for the proxy only absolute references are`() throws {
+    @Test func `Below a BaseURL that is not rewritten, only absolute references are rewritten`() throws {
         let text = """
             <MPD><BaseURL>http://user:pass@cdn.example/</BaseURL><Period><SegmentURL media="/a"/>\
             <SegmentURL media="http://b/c"/><BaseURL>http://d/</BaseURL><SegmentURL media="/e"/></Period></MPD>
@@ -163,7 +163,7 @@ import Testing
         (String(repeating: "<MPD>", count: 65), .tooLarge),
         ("<MPD \(String(repeating: "a='' ", count: 257))/>", .tooLarge),
     ])
-    func `A document is read whole, or refused with a sentence`(text: String, code: ManifestError.Code?) throws {
+    func `A document is parsed completely or throws an error`(text: String, code: ManifestError.Code?) throws {
         guard let code else {
             #expect(try rewrite(text) == text)
             return
@@ -172,14 +172,14 @@ import Testing
         #expect(error.code == code)
     }
 
-    @Test func `An entity that nobody defined leaves its reference alone`() throws {
+    @Test func `A reference with an undefined entity is not changed`() throws {
         for text in ["/a&x;", "/a&#xD800;", "/a&#99999999;", "/a&amp", "/a&"] {
             let document = "<MPD><BaseURL>\(text)</BaseURL></MPD>"
             #expect(try rewrite(document) == document)
         }
     }
 
-    @Test func `More bases than an MPD can need, or endlessly long ones, cost no more than reading them`() throws {
+    @Test func `Too many BaseURLs throw an error, and references below a too long one stay`() throws {
         let bases = { (count: Int) in "<MPD>\(String(repeating: "<BaseURL>a</BaseURL>", count: count))</MPD>" }
         #expect(try rewrite(bases(DASHDocument.maximumBases)) == bases(DASHDocument.maximumBases))
         let error = #expect(throws: ManifestError.self) { try rewrite(bases(DASHDocument.maximumBases + 1)) }
@@ -193,12 +193,12 @@ import Testing
         ("P1Y", nil),
         ("PT-1S", nil), ("PT1e9S", nil), ("P999999999999D", nil), ("PT1.2.3S", nil), ("", nil),
     ])
-    func `Durations are read as seconds`(text: String, seconds: Double?) {
+    func `Durations are parsed as seconds`(text: String, seconds: Double?) {
         #expect(DecimalNumbers.duration(Array(text.utf8)[...]) == seconds)
     }
 
     @Test(arguments: 0..<20)
-    func `A client of the proxy gets what each reference of a random MPD means`(seed: Int) throws {
+    func `Each reference of a random MPD leads a client of the proxy to its target`(seed: Int) throws {
         var generator = SplitMix(UInt64(seed))
         let final = try OriginURL("https://origin.example/dir/sub/a.mpd?token=1")
         let requested = seed % 2 == 0 ? final : try OriginURL("http://front.example/a.mpd")

@@ -5,7 +5,7 @@ import Testing
 @Suite struct HLSAttributeListTests {
     private func list(_ text: String) -> HLSAttributeList { HLSAttributeList(Array(text.utf8)[...]) }
 
-    @Test func `Commas and equals signs in quotes are text`() {
+    @Test func `Commas and equals signs in quotes are part of a value`() {
         let list = list(#"BANDWIDTH=1280000,CODECS="a,URI=b",RESOLUTION=640x360, URI="x" ,NAME="""#)
         #expect(list.isWellFormed && list.attributes.count == 5)
         #expect(list.string("CODECS") == "a,URI=b" && list.string("URI") == "x" && list.string("NAME") == "")
@@ -13,12 +13,12 @@ import Testing
     }
 
     @Test(arguments: ["a=1", "A", "A=", "A=\"", "A=\"x\"y", "A=x\"y\"", "=1", ",", "A=1,,B=2", "A =1", "é=1"])
-    func `What the grammar does not have ends the list`(text: String) {
+    func `An invalid attribute ends the list`(text: String) {
         #expect(!list("OK=1,\(text)").isWellFormed)
         #expect(list("OK=1,\(text)").integer("OK") == 1)
     }
 
-    @Test func `An empty list is one`() {
+    @Test func `An empty attribute list is valid`() {
         #expect(list("").isWellFormed && list("  ").isWellFormed && list("A=1,").attributes.count == 1)
     }
 }

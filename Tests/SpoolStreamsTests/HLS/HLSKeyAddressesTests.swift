@@ -10,8 +10,7 @@ struct HLSKeyAddressesTests {
         return document.keyAddresses.map(\.description)
     }
 
-    @Test func `Each key of a playlist, once where it stands again, and none that is asked for in another way`() throws
-    {
+    @Test func `The key URLs contain each key of a playlist once, except keys with another scheme`() throws {
         let text = """
             #EXTM3U
             #EXT-X-SESSION-KEY:METHOD=AES-128,URI="s.key"
@@ -32,7 +31,7 @@ struct HLSKeyAddressesTests {
             ])
     }
 
-    @Test func `A key is known by variables, its own and the master's, and one whose variable is not known is none`()
+    @Test func `Key URLs use the playlist's and the master's variables, and omit keys with unknown variables`()
         throws
     {
         let text = """
@@ -47,7 +46,7 @@ struct HLSKeyAddressesTests {
         #expect(try Self.addresses(text).isEmpty)
     }
 
-    @Test func `A playlist with faults, or one whose next part alone needs the key, tells its keys`() throws {
+    @Test func `A playlist that is invalid, or whose key applies only to its next part, has key URLs`() throws {
         let text = """
             #EXTM3U
             #EXTINF:2,

@@ -29,13 +29,13 @@ struct HLSMasterFilterTests {
         (64_000, ["sound", "low"]), (499_999, ["sound", "low"]), (500_000, ["sound", "low"]),
         (700_000, ["sound", "mid", "low"]), (900_000, ["sound", "mid", "low", "high"]), (0, ["low"]),
     ])
-    func `Sound alone does not stand for a film: the least with a picture stays, too`(
+    func `A bit rate limit retains the lowest variant with video, also if audio variants remain`(
         limit: Int, names: [String]
     ) throws {
         #expect(try Self.listed(Self.mixed, at: Int64(limit)) == names)
     }
 
-    @Test func `Where there is nothing but sound, the least of it stays`() throws {
+    @Test func `Without video variants, a bit rate limit retains the lowest audio variant`() throws {
         let text =
             "#EXTM3U\n" + Self.variant("a", #"BANDWIDTH=128000,CODECS="mp4a.40.2""#)
             + Self.variant("b", #"BANDWIDTH=64000,CODECS="ec-3, mp4a.40.2""#)
@@ -43,11 +43,11 @@ struct HLSMasterFilterTests {
         #expect(try Self.listed(text, at: 128_000) == ["a", "b"])
     }
 
-    @Test func `What is stored stays, whatever it needs`() throws {
+    @Test func `A bit rate limit retains stored variants`() throws {
         #expect(try Self.listed(Self.mixed, at: 600_000, keeping: [3]) == ["sound", "low", "high"])
     }
 
-    @Test func `One URI at two rates is listed once, and pictures for scrubbing are capped, too`() throws {
+    @Test func `A bit rate limit applies to each entry of a URI, and to I-frame playlists`() throws {
         let text =
             "#EXTM3U\n" + Self.variant("same", "BANDWIDTH=500000") + Self.variant("same", "BANDWIDTH=900000")
             + "#EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=900000,URI=\"i\"\n#EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=1,URI=\"j\"\n"
@@ -58,7 +58,7 @@ struct HLSMasterFilterTests {
                 + "#EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=1,URI=\"j\"\n")
     }
 
-    @Test func `A playlist with faults is capped all the same; a variant that does not say its rate stays`() throws {
+    @Test func `A bit rate limit applies to invalid playlists, and retains variants without a bit rate`() throws {
         let text =
             "#EXTM3U\n#EXT-X-DEFINE:NAME=\"v\"\n" + Self.variant("none", "CODECS=\"x\"")
             + Self.variant("{$unknown}", "BANDWIDTH=900000") + Self.variant("low", "BANDWIDTH=500000")
@@ -66,7 +66,7 @@ struct HLSMasterFilterTests {
         #expect(try Self.listed(text, at: 600_000) == ["none", "low"])
     }
 
-    @Test func `A rate beyond all counting is above every limit`() throws {
+    @Test func `A bit rate above the largest integer is above every limit`() throws {
         let rate = "BANDWIDTH=99999999999999999999"
         let text =
             "#EXTM3U\n" + Self.variant("huge", rate) + Self.variant("low", "BANDWIDTH=500000")
@@ -80,11 +80,11 @@ struct HLSMasterFilterTests {
         ("avc1.4d401f,mp4a.40.2", false), ("hvc1.2.4.L123.B0", false), ("", false), (",", false),
         ("vp09.00.10.08", false), ("wvtt", false),
     ])
-    func `Codecs say whether there is nothing to see`(codecs: String, isOfSound: Bool) {
+    func `Codecs show whether a variant has audio only`(codecs: String, isOfSound: Bool) {
         #expect(HLSVariant.areOfSound(codecs: codecs) == isOfSound)
     }
 
-    @Test func `A download within a rate has a picture where the stream has one`() throws {
+    @Test func `A download with a bit rate limit selects a variant with video if there is one`() throws {
         let playlist = try HLSPlaylist(parsing: Array(Self.mixed.utf8))
         func chosen(_ limit: Int64) -> String? {
             HLSVariantSelection.bandwidth(atMost: limit).choose(from: playlist.variants)?.uri

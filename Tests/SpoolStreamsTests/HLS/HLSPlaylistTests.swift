@@ -7,7 +7,7 @@ import Testing
         try HLSPlaylist(parsing: Array(text.utf8), at: OriginURL(url))
     }
 
-    @Test func `A simple media playlist is read (RFC 8216 §8.1)`() throws {
+    @Test func `The simple media playlist of RFC 8216 §8.1 is parsed`() throws {
         let playlist = try playlist(
             """
             #EXTM3U
@@ -29,7 +29,7 @@ import Testing
                 == ["first", "second", "third"].map { "http://media.example.com/\($0).ts" })
     }
 
-    @Test func `A live playlist with keys is read, and kept for half its target duration (RFC 8216 §8.3)`() throws {
+    @Test func `The live playlist of RFC 8216 §8.3 is parsed, and is fresh for half its target duration`() throws {
         let playlist = try playlist(
             """
             #EXTM3U
@@ -51,7 +51,7 @@ import Testing
         #expect(error?.code == .live)
     }
 
-    @Test func `A master playlist with alternative audio is read (RFC 8216 §8.6)`() throws {
+    @Test func `The master playlist with alternative audio of RFC 8216 §8.6 is parsed`() throws {
         let playlist = try playlist(
             """
             #EXTM3U
@@ -90,7 +90,7 @@ import Testing
         #expect(try playlist.downloads(at: url).map(\.url.description) == ["http://h/p/k.bin"])
     }
 
-    @Test func `A master playlist by ffmpeg is read`() throws {
+    @Test func `A master playlist by ffmpeg is parsed`() throws {
         let playlist = try playlist(
             """
             #EXTM3U
@@ -109,7 +109,7 @@ import Testing
             ])
     }
 
-    @Test func `Byte ranges, initialization sections and keys are brought once each, in order`() throws {
+    @Test func `Byte ranges, initialization sections and keys are downloaded once each, in order`() throws {
         let playlist = try playlist(
             """
             #EXTM3U
@@ -149,7 +149,7 @@ import Testing
         "#EXT-X-KEY:METHOD=AES-128\na.ts", "#EXT-X-KEY:URI=\"k\"\na.ts", "{$undefined}.ts",
         "#EXT-X-STREAM-INF:BANDWIDTH=1\na.m3u8", "a.ts\n#EXT-X-STREAM-INF:AVERAGE-BANDWIDTH=1\na.m3u8",
     ])
-    func `A playlist with a segment that is not defined is an error that names the line`(body: String) throws {
+    func `A playlist with an invalid segment throws an error with the line`(body: String) throws {
         let error = try #require(throws: ManifestError.self) { try playlist("#EXTM3U\n#EXTINF:1,\n\(body)\n") }
         #expect(error.code == .malformed)
         #expect(error.description.hasPrefix("line ") || error.description.contains("master and of a media"))
@@ -163,13 +163,13 @@ import Testing
         ("#EXT-X-PART-INF:PART-TARGET=0.3\n#EXT-X-ENDLIST", .unchanging), ("#EXT-X-ENDLIST  ", .unchanging),
         ("#EXT-X-TARGETDURATION:x", .none), ("#EXT-X-TARGETDURATION:1e400", .none), ("", .seconds(2)),
     ])
-    func `Only what has an end is kept, and what has low latency not at all`(
+    func `A playlist with an end never expires, a live one expires soon, and a low-latency one is not stored`(
         tag: String, lifetime: ManifestLifetime
     ) throws {
         #expect(try playlist("#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.ts\n\(tag)\n").lifetime == lifetime)
     }
 
-    @Test func `Variables are filled in, and handed on from the master playlist`() throws {
+    @Test func `Variables are substituted, and imported from the master playlist`() throws {
         let master = try playlist(
             """
             #EXTM3U
@@ -184,7 +184,7 @@ import Testing
         #expect(media.segments.map(\.uri) == ["http://cdn.example/x/a.ts", "{$ b}"])
     }
 
-    @Test func `A list of more segments than anyone needs is an error`() throws {
+    @Test func `A playlist with more segments than the limit throws an error`() throws {
         let text = Array("#EXTM3U\n\(String(repeating: "#EXTINF:1,\na\n", count: 101))".utf8)
         #expect(try HLSPlaylist(parsing: text, maximumSegments: 101).segments.count == 101)
         let error = #expect(throws: ManifestError.self) { try HLSPlaylist(parsing: text, maximumSegments: 100) }

@@ -14,7 +14,7 @@ import Testing
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    @Test func `References are rewritten in every tag that has one, and nothing else is touched`() throws {
+    @Test func `References are rewritten in each tag that has one, and nothing else is changed`() throws {
         let text = """
             \u{FEFF}#EXTM3U\r
             #EXT-X-VERSION:7\r
@@ -61,7 +61,7 @@ import Testing
         #expect(try rewrite(text) == lines.joined(separator: "\n"))
     }
 
-    @Test func `A playlist by ffmpeg with a base URL keeps everything but the names of its segments`() throws {
+    @Test func `In a playlist by ffmpeg with a base URL, only the segment URLs are rewritten`() throws {
         let text = """
             #EXTM3U
             #EXT-X-VERSION:7
@@ -82,7 +82,7 @@ import Testing
                 == expected.replacing("\"fmp4", with: "\"/~TOKEN/https/origin.example/v/fmp4"))
     }
 
-    @Test func `A playlist that needs no change stays as it is, in every byte`() throws {
+    @Test func `A playlist that needs no change keeps all bytes`() throws {
         for text in [
             "#EXTM3U", "#EXTM3U\r\n\r\n", "#EXTM3U\n#EXTINF:1,\na.ts\n#EXT-X-ENDLIST", "#EXTM3U\n\0\u{FFFD}\n\n",
         ] {
@@ -93,7 +93,7 @@ import Testing
         #expect(try HLSDocument(parsing: latin1, at: url).rewritten(proxied: StubProxy.path) == latin1)
     }
 
-    @Test func `A variable is filled in where it decides what has to be written, and only there`() throws {
+    @Test func `A variable is substituted only in references that must be rewritten`() throws {
         let text = """
             #EXTM3U
             #EXT-X-DEFINE:NAME="cdn",VALUE="http://cdn.example"
@@ -170,7 +170,7 @@ import Testing
         #expect(try rewrite(text, at: url) == text.replacing("/{$q}.ts", with: "/~TOKEN/https/h/{$q}.ts"))
     }
 
-    @Test func `What is too large, or no playlist, is an error with a sentence`() throws {
+    @Test func `Text that is too large or not a playlist throws an error`() throws {
         #expect(throws: ManifestError.self) { try rewrite("<html>") }
         #expect(throws: ManifestError.self) { try rewrite("#EXTM3UX\n") }
         let url = try OriginURL("http://h/l.m3u8")
@@ -188,7 +188,7 @@ import Testing
     }
 
     @Test(arguments: 0..<20)
-    func `A client of the proxy gets what each line of a random playlist means`(seed: Int) throws {
+    func `Each reference of a random playlist leads a client of the proxy to its target`(seed: Int) throws {
         var generator = SplitMix(UInt64(seed))
         let final = try OriginURL("https://origin.example/dir/sub/list.m3u8?token=1")
         let requested = seed % 2 == 0 ? final : try OriginURL("http://front.example/list.m3u8")

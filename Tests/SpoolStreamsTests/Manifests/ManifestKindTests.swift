@@ -13,13 +13,13 @@ import Testing
         ("<?xml version='1.0'?>", nil), ("<?xml", nil), ("<!-- ", nil), ("text <MPD>", nil), ("<MPD", nil),
         ("<?xml version='1.0'?>x<MPD>", nil), ("<:MPD>", .dash), ("<", nil), ("<<MPD>", nil), ("ID3\u{3}", nil),
     ])
-    func `A manifest is told by its first bytes`(text: String, kind: ManifestKind?) {
+    func `The kind of a manifest is detected by its first bytes`(text: String, kind: ManifestKind?) {
         #expect(ManifestKind(prefix: Array(text.utf8)) == kind)
         #expect(ManifestKind(prefix: Array(text.utf8), contentType: "application/vnd.apple.mpegurl") == kind)
         #expect(ManifestKind(prefix: Array(text.utf8), contentType: "application/dash+xml") == kind)
     }
 
-    @Test func `A type decides only where the first bytes are all comments`() {
+    @Test func `The content type decides only if the first bytes are comments`() {
         let comments = Array("#EXTM3U\n\(String(repeating: "# a comment\n", count: 400))".utf8)
         #expect(ManifestKind(prefix: comments) == nil)
         #expect(ManifestKind(prefix: comments, contentType: "audio/mpegurl") == .hls)
@@ -34,7 +34,7 @@ import Testing
         ("<?xml version", true), ("<!-- <html>", true), ("<MPD ", true), ("<dash:MPD>", true), ("#EXTM4", false),
         ("# a", false), ("<html>", false), ("ID3", false), ("\u{0}", false), ("<!DOCTYPE", false), ("{", false),
     ])
-    func `The first of the first bytes tell that a body is no manifest`(text: String, isPossible: Bool) {
+    func `A short prefix shows that a body is not a manifest`(text: String, isPossible: Bool) {
         #expect(ManifestKind.isPossible(prefix: Array(text.utf8)) == isPossible)
     }
 }

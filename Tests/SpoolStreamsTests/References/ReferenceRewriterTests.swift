@@ -19,7 +19,7 @@ import Testing
         ("%2e%2e/%2E./.%2e/a.ts", "/~TOKEN/https/origin.example/a.ts"),
         ("//user:pass@cdn.example/a.ts", "https://user:pass@cdn.example/a.ts"),
     ])
-    func `A reference that would miss the origin is written as a path of the proxy`(
+    func `A reference that would not lead to the origin becomes a path of the proxy`(
         reference: String, path: String
     ) throws {
         let rewriter = ReferenceRewriter(finalURL: try OriginURL(base), proxied: StubProxy.path)
@@ -32,12 +32,12 @@ import Testing
         "ftp://h/a",
         "http://h:0/a", "http://ho st/a", "http://h:99999/", "http://[::1/a", "https://{host}/a",
     ])
-    func `A reference that is right, or not for the proxy, is left alone`(reference: String) throws {
+    func `A reference that is correct or not for the proxy is not changed`(reference: String) throws {
         let rewriter = ReferenceRewriter(finalURL: try OriginURL(base), proxied: StubProxy.path)
         #expect(rewriter.rewritten(reference) == nil)
     }
 
-    @Test func `After a redirect relative references are written, too`() throws {
+    @Test func `After a redirect, relative references are rewritten, too`() throws {
         let requested = try OriginURL("http://front.example/play/list.m3u8")
         let rewriter = ReferenceRewriter(
             finalURL: try OriginURL(base), requestedURL: requested, proxied: StubProxy.path)
@@ -47,7 +47,7 @@ import Testing
         #expect(rewriter.rewritten("skd://k") == nil)
     }
 
-    @Test func `A redirect that changes only the name or the query leaves names in the directory right`() throws {
+    @Test func `After a redirect in the same directory, relative names are not rewritten`() throws {
         let requested = try OriginURL("https://origin.example/dir/sub/other.m3u8")
         let rewriter = ReferenceRewriter(
             finalURL: try OriginURL(base), requestedURL: requested, proxied: StubProxy.path)
@@ -55,7 +55,7 @@ import Testing
         #expect(rewriter.rewritten("?x") == "/~TOKEN/https/origin.example/dir/sub/list.m3u8?x")
     }
 
-    @Test func `In reverse form URLs of the origin become paths, and others stay`() throws {
+    @Test func `In reverse form, URLs of the origin become paths, and others stay`() throws {
         let origin = try OriginURL("https://origin.example/")
         let rewriter = ReferenceRewriter(finalURL: try OriginURL(base)) { url in
             url.isSameOrigin(as: origin) ? url.target : url.description
@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test(arguments: 0..<40)
-    func `A client of the proxy gets what each reference means, whatever it looks like`(seed: Int) throws {
+    func `Each random reference leads a client of the proxy to its target`(seed: Int) throws {
         var generator = SplitMix(UInt64(seed))
         let places = [
             "https://origin.example/dir/sub/list.m3u8?token=1", "http://origin.example/", "http://[::1]:8000/a//b/c",
