@@ -15,16 +15,10 @@ public final class MediaCache: Sendable {
     /// The configuration of a cache.
     public typealias Configuration = MediaCacheConfiguration
 
-    /// Work that ends with the cache. The cache does not use its contents.
-    struct HeldWork: Sendable {
-        let work: any Sendable
-        let close: @Sendable () -> Void
-    }
-
     let context: CacheContext
     let resources = OpenResources()
     /// The work of downloads, once there are any.
-    let downloadWork = Mutex<HeldWork?>(nil)
+    let downloadWork = Mutex<(any CacheWork)?>(nil)
     private let closing = Mutex<Task<Void, Never>?>(nil)
     /// The problems with the directory that were found and fixed at opening, such as a damaged catalog.
     package var notices: [String] { context.opening.openedStore?.notices ?? [] }
@@ -269,4 +263,10 @@ extension MediaCache {
             directory: nil, upstream: upstream, configuration: configuration, fileSystem: SystemFileSystem(),
             clock: CacheClock(clock: clock, now: now))
     }
+}
+
+/// Work on behalf of a cache that ends with it, such as downloads.
+protocol CacheWork: AnyObject, Sendable {
+    /// Cancels the work.
+    func close()
 }

@@ -4,7 +4,7 @@ import Synchronization
 /// The running downloads of a cache in this process. Each resource is downloaded once, even if it is in several sets.
 ///
 /// It retains its preloader, and thereby the cache, only while downloads are running.
-final class DownloadWork: Sendable {
+final class DownloadWork: CacheWork {
     private struct State {
         var running: [CacheKey: Preload] = [:]
         var failures: [CacheKey: CacheError] = [:]

@@ -145,9 +145,9 @@ public struct Downloads: Sendable {
     /// The work of the cache's downloads.
     var work: DownloadWork {
         cache.downloadWork.withLock { held in
-            if let work = held?.work as? DownloadWork { return work }
+            if let work = held as? DownloadWork { return work }
             let work = DownloadWork()
-            held = MediaCache.HeldWork(work: work) { work.close() }
+            held = work
             return work
         }
     }

@@ -5,7 +5,7 @@ package import SpoolStorage
 import Synchronization
 
 /// A final response of an origin that brings no media, such as a 404 with its page: to be handed on to whoever asked.
-package struct OriginResponse: Sendable {
+package struct OriginResponse: CacheErrorDetail {
     /// The status.
     package var status: Int
     /// The end-to-end fields, without `Set-Cookie`: several who wait for the same bytes get the same response.
@@ -36,12 +36,12 @@ package struct OriginResponse: Sendable {
 
 extension CacheError {
     /// The origin's response that the error is about; nil if none came.
-    package var response: OriginResponse? { attachment as? OriginResponse }
+    package var response: OriginResponse? { detail as? OriginResponse }
 
     /// The same error, about `response`.
     func about(_ response: OriginResponse) -> CacheError {
         var error = self
-        error.attachment = error.attachment ?? response
+        error.detail = error.detail ?? response
         return error
     }
 }

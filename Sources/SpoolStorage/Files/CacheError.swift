@@ -74,8 +74,8 @@ public struct CacheError: Error, CustomStringConvertible {
     public let httpStatus: Int?
     /// The underlying error of the system, of SQLite or of a transport.
     public let underlying: (any Error)?
-    /// A value of the engine, such as a refused response. The store does not read it.
-    package var attachment: (any Sendable)?
+    /// What a higher layer adds to the error, such as the rejected response. The store does not read it.
+    package var detail: (any CacheErrorDetail)?
 
     /// Creates an error; `status` is HTTP's.
     package init(
@@ -208,3 +208,6 @@ extension LocalizedError {
         return details
     }
 }
+
+/// Details of an error that a layer above the store adds.
+package protocol CacheErrorDetail: Sendable {}
