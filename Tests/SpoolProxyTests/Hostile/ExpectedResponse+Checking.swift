@@ -1,7 +1,7 @@
 import SpoolTesting
 
 extension ExpectedResponse {
-    /// What is wrong with a response; nil for nothing.
+    /// Returns the fault of a response; `nil` if it has none.
     func problem(of response: StrictResponseReader.Response, isLast: Bool) -> String? {
         guard statuses.contains(response.status) else {
             return "status \(response.status) instead of one of \(statuses.sorted())"
@@ -23,7 +23,7 @@ extension ExpectedResponse {
     private func problem(
         of response: StrictResponseReader.Response, _ media: HostileMedia, _ ranges: [Range<Int64>]
     ) -> String? {
-        // Where nothing is stored, a 416 is all that the origin has been asked, and the length all that it has told.
+        // If nothing is stored, the 416 of the origin is its only response. It contains the length, but no tag.
         let isUntold = response.status == 416 && response["etag"] == nil
         guard response["etag"] == media.tag || isUntold else {
             return "the tag \(response["etag"] ?? "-") instead of \(media.tag)"

@@ -1,7 +1,7 @@
 import Foundation
 import SpoolTesting
 
-/// What lets a request in: the host that it names, and the token.
+/// The parts of a request that the access control checks: the host and the token.
 extension HostileDraft {
     mutating func drawHost(_ random: inout SplitMix) {
         let good = [

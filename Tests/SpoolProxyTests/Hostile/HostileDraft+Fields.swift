@@ -1,7 +1,7 @@
 import Foundation
 import SpoolTesting
 
-/// Fields, conditions and ranges.
+/// The header fields, conditions and ranges of a request.
 extension HostileDraft {
     mutating func drawFields(_ random: inout SplitMix) {
         while random.chance(3) {
@@ -31,7 +31,7 @@ extension HostileDraft {
         }
     }
 
-    /// One of the origin's dates.
+    /// The `Last-Modified` date of the origin's media.
     static let date = "Tue, 03 Nov 2020 10:00:00 GMT"
 
     mutating func drawConditions(_ random: inout SplitMix) {
@@ -53,13 +53,13 @@ extension HostileDraft {
         switch random.below(20) {
         case 0, 1:
             fields.append(("If-None-Match", random.pick([media.tag, "W/\(media.tag)", "*", "\"a\", \(media.tag)"])))
-            // A date beside it means nothing.
+            // A date in addition to the tag is ignored (RFC 9110 §13.1.3).
             if random.chance(3) { fields.append(("If-Modified-Since", "Mon, 02 Nov 2020 10:00:00 GMT")) }
             if isHeld { result.status = 304 }
             isHeld = false
         case 2: fields.append(("If-None-Match", random.pick(["\"other\"", "\"a\", \"b\""])))
         case 5:
-            // Two lines are one list.
+            // Two lines form one list.
             fields += [("If-None-Match", "\"other\""), ("if-none-match", "W/" + media.tag)]
             if isHeld { result.status = 304 }
             isHeld = false
@@ -94,7 +94,7 @@ extension HostileDraft {
         result = ranges.isEmpty ? (416, []) : (206, ranges)
     }
 
-    /// A `Range`, and what it means; nil: nothing, so that the whole is sent.
+    /// Returns a `Range` field and its ranges; `nil` if the field is ignored, so that all bytes are sent.
     static func range(_ random: inout SplitMix, _ length: Int64) -> (String, [Range<Int64>]?) {
         let first = Int64(random.below(Int(length) + 1))
         let last = first + Int64(random.below(2000))

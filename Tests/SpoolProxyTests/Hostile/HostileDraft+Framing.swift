@@ -1,7 +1,7 @@
 import Foundation
 import SpoolTesting
 
-/// Bodies, how a connection goes on, and what nobody may read.
+/// The body of a request, its connection options, and malformed lines.
 extension HostileDraft {
     static let smuggled = "GET /.spool/health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -43,7 +43,7 @@ extension HostileDraft {
             body = text
             refusals.formUnion([501, 400])
         case 11:
-            // Not the names that they seem to be.
+            // These names only resemble the names of the framing fields.
             fields.append(
                 random.pick([("Content_Length", "5"), ("X-Content-Length", "5"), ("Transfer-Encodin", "chunked")]))
         case 6 where !isTame:
@@ -114,7 +114,7 @@ extension HostileDraft {
         closes = !keeps
     }
 
-    // MARK: - What nobody may read
+    // MARK: - Malformed lines
 
     mutating func spoil(_ random: inout SplitMix) {
         let line = random.pick([

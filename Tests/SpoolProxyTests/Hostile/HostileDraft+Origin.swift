@@ -2,9 +2,9 @@ import HTTPTypes
 import SpoolOrigin
 import SpoolTesting
 
-/// What has to reach the origin as it was sent: addresses byte for byte, and bodies.
+/// The parts of a request that must reach the origin unchanged: paths, queries and bodies.
 extension HostileDraft {
-    /// Paths and queries in every spelling, each behind `/spelt-` and its number.
+    /// Paths and queries in many spellings. Each is sent after `/spelt-` and its index.
     static let spellings: [String] =
         [
             "/%41", "/%c3%a9", "/%C3%A9", "/a%2Fb", "/a%2fb", "/%2525", "/a+b%20c", "/a;b=c,d", "/a%3Fb", "/a%23b",
@@ -13,12 +13,12 @@ extension HostileDraft {
         ] + [500, 8000, 20_000].map { "/" + String(repeating: "long%2F", count: $0 / 7) }
 
     mutating func drawSpelling(_ random: inout SplitMix) {
-        // The longest ones seldom: each is asked of the origin.
+        // The longest ones are rare, because each is requested from the origin.
         let index = random.below(Self.spellings.count - (random.chance(20) ? 0 : 2))
         (path, routeRefusals) = (origin + "/spelt-\(index)" + Self.spellings[index], [404])
     }
 
-    /// A body that the origin must get whole, by a path that tells what it is.
+    /// Draws a body that must reach the origin completely, and a path that contains its checksum.
     mutating func drawPassedBody(_ random: inout SplitMix) {
         let count = random.pick([0, 1, 100, 5000, random.chance(20) ? 200_000 : 20_000])
         var byte = random.next()
@@ -37,13 +37,13 @@ extension HostileDraft {
         if count > 0 { expectContinue(&random) }
     }
 
-    /// FNV-1a, and the length.
+    /// Returns the FNV-1a hash and the length of the bytes.
     static func checksum(_ bytes: [UInt8]) -> String {
         let hash = bytes.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
         return String(hash, radix: 16) + "-\(bytes.count)"
     }
 
-    /// What an origin heard that nobody sent.
+    /// Returns the fault of a request that the origin received; `nil` if it has none.
     static func problem(of exchange: OriginExchange, _ target: HostileTarget) -> String? {
         let full = exchange.path + (exchange.query.isEmpty ? "" : "?" + exchange.query)
         if full.hasPrefix("/spelt-") {

@@ -1,7 +1,7 @@
 import Foundation
 import SpoolTesting
 
-/// A request while it is drawn.
+/// A request that is being drawn at random.
 struct HostileDraft {
     let target: HostileTarget
     var method = "GET"
@@ -9,7 +9,7 @@ struct HostileDraft {
     var version = "HTTP/1.1"
     var fields: [(String, String)] = []
     var body: [UInt8] = []
-    /// Statuses for what can't be read.
+    /// The expected statuses if the request is malformed; empty if it is not.
     var refusals: Set<Int> = []
     var hostRefusals: Set<Int> = []
     var tokenRefusals: Set<Int> = []
@@ -26,10 +26,10 @@ struct HostileDraft {
         self.isTame = isTame
     }
 
-    /// Whether it can be read, whatever it asks for.
+    /// Whether the request is well-formed, even if it is rejected.
     let isTame: Bool
 
-    // MARK: - The first line
+    // MARK: - Request line
 
     mutating func drawMethod(_ random: inout SplitMix) {
         switch random.below(isTame ? 19 : 20) {
@@ -53,14 +53,14 @@ struct HostileDraft {
     mutating func drawTarget(_ random: inout SplitMix) {
         switch random.below(isTame ? 24 : 25) {
         case 0..<17:
-            // Large ones seldom.
+            // Large ones are rare.
             let media = HostileMedia.all[random.chance(6) ? random.below(6) : random.below(4)]
             (self.media, path) = (media, origin + media.path)
         case 17: (path, isHealth) = ("/.spool/health", true)
         case 18:
             (path, routeRefusals) = (origin + "/missing-\(random.below(50))", [404])
         case 19:
-            // One that nobody has asked for.
+            // A URL that was not requested before.
             (path, routeRefusals) = (origin + "/media-2.mp4?\(random.next())", [200])
         case 20 where !target.isReverse:
             path = random.pick([
@@ -69,7 +69,7 @@ struct HostileDraft {
                 "/http/a%20b/c", "/http/[::1/a", "/http/:80/a", "/file/etc/passwd", "/https", "/?", "/http//a",
                 "/.spool", "/.spool/none", "/.spoolx",
             ])
-            // The page's folder is another path.
+            // The path of the status page ends with a slash.
             routeRefusals = path == "/.spool" ? [308] : [400, 404, 200]
         case 21 where !target.isReverse:
             (path, routeRefusals) = (
@@ -93,7 +93,7 @@ struct HostileDraft {
                 "*", "http://", "ftp://a/", "/a b", "/a#b", "/\u{1}", "/\u{7F}", "/é", "a", "?", "http://a@b/",
                 "https://a/", "/" + String(repeating: "x", count: 33_000),
             ])
-            // A tunnel's target is none of these, and is refused for its method.
+            // `OPTIONS *` is valid. `CONNECT` may also be rejected for its method.
             if path == "*", method == "OPTIONS" { return }
             refusals.formUnion([400, 414, 431])
             if method == "CONNECT" { refusals.formUnion([400, 401, 404, 405, 421]); breaks = true }
@@ -128,7 +128,7 @@ struct HostileDraft {
 
     var spoiledLine: String?
 
-    // MARK: - The whole
+    // MARK: - Complete request
 
     func request(_ random: inout SplitMix) -> HostileRequest {
         var text = random.chance(30) ? "\r\n\r\n" : ""
@@ -162,12 +162,12 @@ struct HostileDraft {
         } else if !tokenRefusals.isEmpty {
             expected.statuses = tokenRefusals
         } else if method == "OPTIONS" {
-            // Of the origin, or of the owner's pages, which may say 405.
+            // The response is from the origin, or from the status pages, which may return 405.
             expected.statuses =
                 path.contains("/.spool") ? [204, 405] : target.isReverse && path != "*" ? [400, 404, 405] : [204]
         } else if method != "GET", method != "HEAD" {
             expected.statuses = routeRefusals.union([405]).subtracting([200])
-            // The origin closes the connection on a method that it does not know.
+            // The origin closes the connection after an unknown method.
             if target.isReverse, !["POST", "PUT", "DELETE", "PATCH", "CONNECT", "TRACE"].contains(method) {
                 expected.statuses.formUnion([502, 504])
             }
@@ -177,7 +177,8 @@ struct HostileDraft {
             expected.content = .health
         } else if let media {
             expected.statuses = [result.status]
-            // With a cookie it is stored for itself, so that the origin responds, which knows the plainest conditions alone.
+            // A response to a request with a cookie is stored separately. The origin then responds, and it supports
+            // only simple conditions.
             if isHeadForOneUser { expected.statuses.insert(200) }
             expected.content = .media(media, ranges: result.ranges)
         } else {

@@ -1,9 +1,9 @@
 import SpoolTesting
 
 extension HostileRequest {
-    /// A request out of a grammar of good and bad ones: mostly one thing is wrong with it, or nothing.
+    /// Draws a request from a grammar of valid and invalid requests. Most of them have one fault or none.
     static func draw(for target: HostileTarget, _ random: inout SplitMix) -> HostileRequest {
-        // Else hardly any connection would live to its second request.
+        // With only other requests, few connections would reach their second request.
         var draft = HostileDraft(target: target, isTame: random.below(5) > 0)
         draft.drawMethod(&random)
         draft.drawTarget(&random)
@@ -18,7 +18,7 @@ extension HostileRequest {
         return draft.request(&random)
     }
 
-    /// What ends a connection in good order.
+    /// Returns a request that ends a connection in an orderly way.
     static func farewell(for target: HostileTarget) -> HostileRequest {
         let prefix = target.token.map { "/~" + $0 } ?? ""
         return HostileRequest(

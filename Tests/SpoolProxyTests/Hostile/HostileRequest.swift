@@ -1,14 +1,14 @@
 import SpoolTesting
 
-/// A request as it goes over the wire, and what a server that reads RFC 9110 and 9112 strictly may do with it.
+/// The bytes of a request, and the responses that RFC 9110 and 9112 allow for them.
 struct HostileRequest: Sendable {
-    /// What becomes of the connection.
+    /// The effect of a request on its connection.
     enum Fate: Sendable {
-        /// It is responded to, and the next request is read.
+        /// The server responds and reads the next request.
         case goesOn
-        /// It is responded to, and that is the last response.
+        /// The server responds, and that response is the last one.
         case ends
-        /// Its body can't be read: there may be a response, which may be cut, and no other.
+        /// The body is malformed. The server may send one more response, which may be truncated.
         case breaks
     }
 
@@ -17,28 +17,28 @@ struct HostileRequest: Sendable {
     var expected = ExpectedResponse()
 }
 
-/// What a response has to be.
+/// The requirements for a response.
 struct ExpectedResponse: Sendable {
-    /// The body of a response with status 200, or with 206 the parts of it that are sent.
+    /// The body of a 200 response, or the body whose parts a 206 response contains.
     enum Content: Sendable {
-        /// Whatever, framed right.
+        /// Any body that is framed correctly.
         case any
-        /// The server's own words about its health.
+        /// The text of the health page.
         case health
-        /// Of one of the origin's media files.
+        /// A media file of the origin, or ranges of it.
         case media(HostileMedia, ranges: [Range<Int64>])
     }
 
     var statuses: Set<Int> = [200]
     var isHead = false
-    /// Whether the client knows chunks.
+    /// Whether the client uses HTTP/1.0 and does not support chunked bodies.
     var isOld = false
     var content = Content.any
-    /// Whether `100 Continue` may come first.
+    /// Whether `100 Continue` may precede the response.
     var mayContinue = false
 }
 
-/// One of the files of the origin behind the server.
+/// A media file of the origin behind the server.
 struct HostileMedia: Sendable {
     var index: Int
     var length: Int64

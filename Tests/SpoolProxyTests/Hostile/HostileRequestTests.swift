@@ -4,17 +4,17 @@ import NIOPosix
 import SpoolTesting
 import Testing
 
-/// Requests drawn from a grammar of good and bad ones, over real sockets, against `spool serve` before a real origin.
+/// Random valid and invalid requests to `spool serve` over real sockets, with a real origin.
 ///
-/// `SPOOL_PROXY_REQUESTS` says how many are drawn, `SPOOL_PROXY_SEED` from which seed, `SPOOL_PROXY_CONNECTIONS` how many
-/// connections there are at once.
+/// `SPOOL_PROXY_REQUESTS` sets the number of requests, `SPOOL_PROXY_SEED` the first seed, and
+/// `SPOOL_PROXY_CONNECTIONS` the number of concurrent connections.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct HostileRequestTests {
     private static let environment = ProcessInfo.processInfo.environment
     private static let count = environment["SPOOL_PROXY_REQUESTS"].flatMap { Int($0) } ?? 3000
     private static let connections = environment["SPOOL_PROXY_CONNECTIONS"].flatMap { Int($0) } ?? 8
     private static let seed = environment["SPOOL_PROXY_SEED"].flatMap { UInt64($0) } ?? 1
 
-    /// How the server is started.
+    /// The form of access for which the server is started.
     enum Form: String, CaseIterable, Sendable {
         case forward, token, reverse
     }
@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test(arguments: Form.allCases)
-    func `Every response to a drawn request is the one that a strict client expects`(form: Form) async throws {
+    func `Every response to a random request is one that a strict client accepts`(form: Form) async throws {
         let scratch = try ScratchDirectory()
         try await OriginServer.run(try Self.origin()) { origin in
             let token = "s3cret-token"
@@ -71,11 +71,11 @@ import Testing
         }
     }
 
-    @Test func `A connection keeps nothing of the requests that it has responded to`() async throws {
+    @Test func `A connection uses no memory for completed requests`() async throws {
         let scratch = try ScratchDirectory()
         let server = try await ServerProcess.start([], cache: scratch.file("cache"))
         defer { server.kill() }
-        // Never at its end where what is read at once ends.
+        // With this length, a request does not end at the end of a read.
         let field = "X-Long: \(String(repeating: "v", count: 31_000))\r\n"
         let request = "GET /.spool/health HTTP/1.1\r\nHost: localhost\r\n\(field)"
         let last = request + "Connection: close\r\n\r\n"
@@ -89,7 +89,7 @@ import Testing
         #expect(await server.stop().status == 0)
     }
 
-    /// Asks for all media, so that a condition or a `HEAD` is the cache's to respond to.
+    /// Requests all media, so that the cache responds to conditions and to `HEAD`.
     private func warm(_ target: HostileTarget) async throws {
         let origin = target.isReverse ? "" : "/http/127.0.0.1:\(target.originPort)"
         let prefix = target.token.map { "/~" + $0 } ?? ""
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    /// What the origin heard that nobody sent; forgets what it heard.
+    /// Returns the faults of the requests that the origin received, and clears its log.
     private func problems(heardBy origin: OriginServer, _ target: HostileTarget) async throws -> [String] {
         try await origin.log.untilQuiet()
         let heard = origin.log.exchanges
@@ -109,8 +109,10 @@ import Testing
         return heard.compactMap { HostileDraft.problem(of: $0, target) }
     }
 
-    /// Sockets of the server, asked again with each response until there are few enough: it lets go of connections a
-    /// little after their clients have.
+    /// Returns the lowest number of open sockets of the server.
+    ///
+    /// It sends requests until the number is at most `limit`, because the server closes connections shortly after
+    /// their clients. Without a limit, it sends 200 requests.
     private func sockets(of server: ServerProcess, _ target: HostileTarget, atMost limit: Int?) async throws -> Int {
         var lowest = Int.max
         for _ in 0..<200 {
@@ -128,7 +130,7 @@ import Testing
         var problems: [String] = []
     }
 
-    /// Runs sessions, some at a time, until so many requests have been drawn.
+    /// Runs concurrent sessions until `count` requests have been drawn.
     private func run(_ count: Int, from seed: UInt64, _ target: HostileTarget) async -> Found {
         var found = Found()
         var next = seed

@@ -2,13 +2,13 @@ import NIOCore
 import NIOPosix
 import SpoolTesting
 
-/// One connection's requests, in the pieces in which they are sent, and how the client leaves.
+/// The requests of one connection, the pieces in which they are sent, and the end of the connection.
 struct HostileSession: Sendable {
     enum Ending: Sendable {
         /// Reads until the server ends the connection.
         case whole
-        /// Leaves after having sent so many bytes and read so many responses, perhaps within the next one, in order or with a
-        /// reset.
+        /// Disconnects after `sent` bytes and `responses` responses, possibly during the next response, by a close or
+        /// a reset.
         case early(sent: Int, responses: Int, isMidway: Bool, resets: Bool)
     }
 
@@ -18,7 +18,7 @@ struct HostileSession: Sendable {
     private(set) var pieces: [[UInt8]] = []
     private(set) var ending = Ending.whole
 
-    /// The session that follows from a seed.
+    /// Creates the session of a seed.
     init(seed: UInt64, for target: HostileTarget) {
         self.seed = seed
         port = target.port
@@ -29,7 +29,7 @@ struct HostileSession: Sendable {
         pieces = Self.split(bytes, &random)
         if random.chance(10) {
             let sent = random.below(bytes.count + 1)
-            // What it waits for must come.
+            // The session waits only for responses that the server must send.
             var (end, sure) = (0, 0)
             for request in requests {
                 end += request.bytes.count
@@ -44,7 +44,7 @@ struct HostileSession: Sendable {
     }
 
     private static func split(_ bytes: [UInt8], _ random: inout SplitMix) -> [[UInt8]] {
-        // Mostly as a client sends it; else in pieces of any size, down to one byte.
+        // Most sessions send all bytes at once. The others send pieces of random sizes, down to one byte.
         guard random.chance(3) else { return [bytes] }
         let largest = random.pick([3, 40, 1500])
         var rest = bytes[...]
@@ -57,14 +57,14 @@ struct HostileSession: Sendable {
         return pieces
     }
 
-    /// What a session found.
+    /// The result of a session.
     struct Outcome: Sendable {
         var responses = 0
-        /// What the server did wrong; nil for nothing.
+        /// The fault of the server; `nil` if there is none.
         var problem: String?
     }
 
-    /// Runs it.
+    /// Runs the session.
     func run(on group: MultiThreadedEventLoopGroup) async -> Outcome {
         do {
             let channel = try await ClientBootstrap(group: group)
@@ -75,14 +75,14 @@ struct HostileSession: Sendable {
                         try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
                     }
                 }
-            // A net alone: whoever hangs fails by it.
+            // A session that hangs fails after 60 seconds.
             let net = channel.channel.eventLoop.scheduleTask(in: .seconds(60)) { channel.channel.close(promise: nil) }
             defer { net.cancel() }
             return try await channel.executeThenClose { inbound, outbound in
                 async let sent: Void = send(outbound)
                 let outcome = try await receive(inbound)
                 if case .early(_, _, _, resets: true) = ending {
-                    // Where it fails, the connection ends in good order.
+                    // If this fails, the connection is closed without a reset.
                     try? await (channel.channel as? any SocketOptionProvider)?.setSoLinger(
                         linger(l_onoff: 1, l_linger: 0)
                     ).get()
@@ -92,7 +92,7 @@ struct HostileSession: Sendable {
                 return outcome
             }
         } catch {
-            // After a close, or a reset, of the server's: what came before has been looked at.
+            // The server closed or reset the connection. The bytes before that were already checked.
             return Outcome(problem: isLenient ? nil : "session \(seed): \(error)")
         }
     }
@@ -113,7 +113,7 @@ struct HostileSession: Sendable {
                 try await outbound.write(ByteBuffer(bytes: bytes))
             }
         } catch {
-            // The server has ended the connection; whether it might is seen where responses are read.
+            // The server ended the connection. `receive` checks whether that was allowed.
         }
     }
 
@@ -169,13 +169,13 @@ struct HostileSession: Sendable {
         return outcome
     }
 
-    /// Takes the responses that are there.
+    /// Checks all complete responses, and returns the first fault.
     private func take(
         _ reader: inout StrictResponseReader, _ outcome: inout Outcome, _ atEnd: Bool
     ) -> String? {
         while outcome.responses < requests.count {
             if outcome.responses > 0 {
-                // After the last response, nothing more may come.
+                // After the last response, no more bytes are allowed.
                 if case .goesOn = requests[outcome.responses - 1].fate {} else { return nil }
             }
             let request = requests[outcome.responses]

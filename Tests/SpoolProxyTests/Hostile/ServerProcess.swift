@@ -1,12 +1,12 @@
 import Foundation
 import SpoolTesting
 
-/// `spool serve` as a process of its own, whose descriptors and memory are nobody else's.
+/// A separate `spool serve` process, so that its descriptors and memory can be measured.
 struct ServerProcess: Sendable {
     let port: Int
     private let run: Tool.Run
 
-    /// Starts the command that was built beside the tests, on a port of its choice.
+    /// Starts the command from the directory of the test products, on a port that the system chooses.
     static func start(_ arguments: [String], cache: String) async throws -> ServerProcess {
         let run = try spool.start(["serve", "--listen", "127.0.0.1:0", "--cache", cache] + arguments)
         for await line in run.lines {
@@ -29,7 +29,7 @@ struct ServerProcess: Sendable {
 
     var isRunning: Bool { run.isRunning }
 
-    /// Tells it to end, and waits until it has; its status, and what it wrote.
+    /// Sends `SIGTERM`, waits until the process exits, and returns its status and output.
     func stop() async -> (status: Int32, text: String) {
         run.send(SIGTERM)
         var text = ""
@@ -37,25 +37,25 @@ struct ServerProcess: Sendable {
         return (await run.status(), text)
     }
 
-    /// Ends it at once.
+    /// Ends the process immediately.
     func kill() { run.end() }
 
-    /// Sockets that are open; 0 where the system does not tell.
+    /// The number of open sockets; 0 if the system does not report it.
     var socketCount: Int { descriptors.count { $0.hasPrefix("socket:") } }
 
-    /// Files, and what else has a path, that are open; 0 where the system does not tell.
+    /// The number of open files and other items with a path; 0 if the system does not report it.
     var fileCount: Int { descriptors.count { $0.hasPrefix("/") } }
 
-    /// What is open.
+    /// The targets of all open descriptors.
     private var descriptors: [String] {
         let folder = "/proc/\(run.identifier)/fd"
         // Only Linux has the folder.
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-        // One that has been closed meanwhile is none.
+        // A descriptor that was closed meanwhile is skipped.
         return names.compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: folder + "/" + $0) }
     }
 
-    /// Resident memory in KiB; 0 where the system does not tell.
+    /// The resident memory, in KiB; 0 if the system does not report it.
     var memory: Int {
         // Only Linux has the file.
         let text = (try? String(contentsOfFile: "/proc/\(run.identifier)/status", encoding: .utf8)) ?? ""

@@ -1,6 +1,6 @@
-/// Reads one connection's responses as RFC 9112 has them, and nothing that it leaves to be guessed.
+/// A reader of the responses of one connection. It accepts only the unambiguous framing of RFC 9112.
 struct StrictResponseReader {
-    /// The bytes are not those of a response.
+    /// The error for bytes that are not a response.
     struct Misframed: Error, CustomStringConvertible {
         var description: String
     }
@@ -9,10 +9,10 @@ struct StrictResponseReader {
         var status: Int
         var fields: [(name: String, value: String)]
         var body: [UInt8] = []
-        /// Whether it says that the connection ends with it.
+        /// Whether the response contains `Connection: close`.
         var closes: Bool { self["connection"]?.lowercased() == "close" }
 
-        /// The value of a field that must not be there twice.
+        /// The value of a field that must not occur twice.
         subscript(name: String) -> String? {
             fields.first { $0.name == name }?.value
         }
@@ -29,12 +29,12 @@ struct StrictResponseReader {
         buffer += bytes
     }
 
-    /// Bytes that are no response yet.
+    /// The bytes after the last complete response.
     var rest: ArraySlice<UInt8> { buffer[start...] }
 
-    /// The next response, if it is whole.
+    /// Returns the next response if it is complete.
     ///
-    /// - Parameter atEnd: Whether the connection has ended, which ends a body that says nothing of its length.
+    /// - Parameter atEnd: Whether the connection has ended. This is the end of a body without a length.
     mutating func next(_ expected: ExpectedResponse, atEnd: Bool) throws -> Response? {
         guard let end = endOfHead() else {
             guard rest.count < 1 << 16 else { throw Misframed(description: "a head without an end") }
