@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// The owner's page, and the figures behind it.
+/// The operator's status page and the metrics.
 @Suite(.timeLimit(.minutes(5))) struct AdminTests {
     private static let film = OriginResource(.pattern(PatternBytes(length: 300_000)))
 
@@ -20,7 +20,7 @@ import Testing
         return figures
     }
 
-    @Test func `Figures tell what was served, what is stored, what runs and what failed`() async throws {
+    @Test func `The metrics report requests, errors, and served, stored and evicted bytes`() async throws {
         let none = OriginResource(.data(Data()), rules: [.always(.status(404))])
         try await OriginServer.run(["/film.mp4": Self.film, "/none": none]) { origin in
             try await ProxyServer.run { server, cache in
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func `A transfer and its reader are seen while they are there`() async throws {
+    @Test func `Running transfers and open readers are reported while they exist`() async throws {
         var film = Self.film
         film.rules = [.always(.stall(after: 100_000))]
         try await OriginServer.run(["/film.mp4": film]) { origin in
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func `The metrics are in Prometheus's text format, each kind said once before its lines`() async throws {
+    @Test func `The metrics use the Prometheus text format, with one TYPE line before each metric`() async throws {
         try await ProxyServer.run { server, _ in
             _ = try await server.get("/.spool/health")
             let response = try await server.get("/.spool/metrics")
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func `The page has no script or style of its own, and what it names is there`() async throws {
+    @Test func `The status page has no inline script or style, and the files that it names exist`() async throws {
         try await OriginServer.run(["/<script>.mp4": Self.film]) { origin in
             try await ProxyServer.run { server, _ in
                 _ = try await server.get("/http/127.0.0.1:\(origin.port)/%3Cscript%3E.mp4")

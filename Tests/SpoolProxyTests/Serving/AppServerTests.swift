@@ -10,13 +10,13 @@ import Testing
 @testable import SpoolProxy
 @testable import SpoolStreams
 
-/// A server inside an app, which nobody starts.
+/// A server in an app, which starts automatically.
 @Suite(.timeLimit(.minutes(5))) struct AppServerTests {
     private static func list(_ text: String) -> OriginResource {
         OriginResource(.data(Data(text.utf8)), contentType: "application/vnd.apple.mpegurl")
     }
 
-    /// Lends a cache and a server of it to `body`.
+    /// Runs `body` with a cache and a server in an app.
     private static func withServer(
         maximumBitRate: Int64? = nil, freshness: FreshnessPolicy = .immutable,
         _ body: (ProxyServer, MediaCache) async throws -> Void
@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test(arguments: [FreshnessPolicy.immutable, .http])
-    func `A variant that a download has brought is listed and told, though it needs more than the most`(
+    func `A downloaded variant is listed and reported although it exceeds the maximum bit rate`(
         freshness: FreshnessPolicy
     ) async throws {
         let master = """
@@ -60,7 +60,7 @@ import Testing
                 "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n\(name).ts\n#EXT-X-ENDLIST\n")
             resources["/\(name).ts"] = .pattern(1000)
         }
-        // Under HTTP's rules they are stale at once, and what is stored is stored all the same.
+        // Under HTTP's rules the playlists are stale immediately, but the variant is still stored.
         for path in resources.keys { resources[path]?.headerFields[.cacheControl] = "max-age=0" }
         try await OriginServer.run(resources) { origin in
             try await Self.withServer(maximumBitRate: 600_000, freshness: freshness) { server, cache in
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func `A key is not kept that a playlist names by the master's variables`() async throws {
+    @Test func `A key whose URL uses a variable of the master playlist is not stored`() async throws {
         let media = """
             #EXTM3U
             #EXT-X-TARGETDURATION:2
@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    @Test func `A key that is refused is asked for once more with fresh credentials`() async throws {
+    @Test func `A key request that gets 401 is repeated once with new credentials`() async throws {
         let media = """
             #EXTM3U
             #EXT-X-TARGETDURATION:2
@@ -168,7 +168,7 @@ import Testing
         }
     }
 
-    @Test func `Asked for many URLs at once it begins once, and after its end never again`() async throws {
+    @Test func `Concurrent calls for a URL start the server once; after a stop, no call starts it`() async throws {
         try await Self.withServer { server, _ in
             let source = MediaSource(url: try #require(URL(string: "https://media.example/l.m3u8")))
             #expect(server.state == .stopped)
@@ -184,7 +184,7 @@ import Testing
         }
     }
 
-    @Test func `The URL of media that needs nothing begins it, too`() async throws {
+    @Test func `A call for the URL of media without a source starts the server`() async throws {
         try await Self.withServer { server, _ in
             let film = try #require(URL(string: "https://media.example/film.mp4"))
             let url = try #require(server.url(for: film))
@@ -193,7 +193,7 @@ import Testing
         }
     }
 
-    @Test func `What origins a live stream comes from is known: their loss is the stream's, and another's is not`()
+    @Test func `A live stream reports the loss of the origins of its media and keys, and of no other`()
         async throws
     {
         let (media, key) = ("http://media.example", "https://key.example:8443")
@@ -226,7 +226,7 @@ import Testing
     }
 
     @Test(arguments: ["bytes=200000-200999", "bytes=-1000"])
-    func `A part whose head is stored waits for an origin that is gone before its first byte`(
+    func `A request for a missing range waits while the origin resets connections`(
         range: String
     ) async throws {
         let length: Int64 = 400_000
@@ -247,7 +247,7 @@ import Testing
         }
     }
 
-    @Test func `A response whose origin comes back with another version ends short, and is of the first alone`()
+    @Test func `If the version changes during a response, only bytes of the first version are sent`()
         async throws
     {
         let length: Int64 = 400_000
@@ -257,7 +257,7 @@ import Testing
             try await Self.withServer(freshness: .http) { server, _ in
                 let url = try #require(server.url(for: origin.url("/1.ts")))
                 async let response = server.get(url.path)
-                // It was cut, and asked on for.
+                // The response was cut, and the rest was requested.
                 try await origin.log.until { exchanges in exchanges.count > 1 }
                 origin.set("/1.ts", .pattern(length, seed: 99, etag: "\"v2\""))
                 let body = try await response.body
@@ -267,7 +267,7 @@ import Testing
         }
     }
 
-    @Test func `A server that nobody holds any more stops listening`() async throws {
+    @Test func `A server without references stops listening`() async throws {
         let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
         var server: ProxyServer? = ProxyServer.inApp(cache)
         let source = MediaSource(url: try #require(URL(string: "https://media.example/l.m3u8")))
@@ -275,7 +275,7 @@ import Testing
         weak let former = server
         server = nil
         #expect(former == nil)
-        // Once it has let go of the port, another can have it.
+        // When the port is free, another server can listen on it.
         var configuration = ProxyConfiguration()
         configuration.port = port
         while !Task.isCancelled {
@@ -285,13 +285,13 @@ import Testing
                 await other.stop()
                 break
             } catch {
-                await Task.yield()  // It has not got so far.
+                await Task.yield()  // The port is not free yet.
             }
         }
         await cache.close()
     }
 
-    @Test func `A server that has pages for its owner can't begin by itself`() throws {
+    @Test func `A server with administration pages cannot start automatically`() throws {
         let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
         var configuration = ProxyConfiguration()
         configuration.startsWhenAsked = true

@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// Playlists of low latency, and the parts that they announce, which an origin holds back until there is something new.
+/// Reloads of low-latency playlists and requests for their next part, which an origin delays until new media exists.
 @Suite(.timeLimit(.minutes(5))) struct HeldResponseTests {
     private static func playlist(_ last: Int) -> String {
         """
@@ -22,7 +22,7 @@ import Testing
         """
     }
 
-    /// A live playlist that tells the segment it was asked for, and holds back its second and third response.
+    /// A live playlist that contains the requested segment. The origin delays the second and third response.
     private static var live: OriginResource {
         let tells = OriginRule(
             0..<Int.max,
@@ -36,7 +36,7 @@ import Testing
             rules: [tells, OriginRule(1..<3, .stall(after: nil))])
     }
 
-    /// Lends `body` a server, its clock and the address of a live playlist that the server has seen.
+    /// Runs `body` with a server, its origin and clock, and the target of a live playlist that was requested once.
     private func run(
         freshness: FreshnessPolicy = .http, keys: CacheKeyPolicy = .url,
         _ body: (ProxyServer, OriginServer, ManualClock, String) async throws -> Void
@@ -48,7 +48,8 @@ import Testing
                 let target = "/http/127.0.0.1:\(origin.port)/live.m3u8"
                 #expect(try await server.get(target).status == 200)
                 try await body(server, origin, clock, target)
-                // None is kept, also none that came too late for its client; under HTTP's rules a stale one may be, to be asked about.
+                // No playlist is stored, not even one that was received too late for its client.
+                // Under HTTP's rules, a stale one may be stored for revalidation.
                 while freshness == .immutable,
                     try await cache.storedResources().contains(where: { $0.address.hasSuffix(".m3u8") })
                 {
@@ -59,7 +60,7 @@ import Testing
     }
 
     @Test(arguments: [FreshnessPolicy.http, .immutable])
-    func `A reload that waits for a new segment is waited for, and no other`(freshness: FreshnessPolicy) async throws {
+    func `A blocking reload waits for its segment; another request times out`(freshness: FreshnessPolicy) async throws {
         try await run(freshness: freshness) { server, origin, clock, target in
             async let held = server.get(target + "?_HLS_msn=12&_HLS_part=1")
             try await origin.log.until { $0.count == 2 && $0[1].isStalled }
@@ -78,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func `A reload that nothing comes of within three target durations is 503`() async throws {
+    @Test func `A blocking reload without a response within three target durations gets 503`() async throws {
         try await run { server, origin, clock, target in
             async let held = server.get(target + "?_HLS_msn=12")
             try await origin.log.until { $0.count == 2 && $0[1].isStalled }
@@ -91,8 +92,8 @@ import Testing
         }
     }
 
-    @Test func `Clients that wait for one segment are held by one request, for another by another`() async throws {
-        // Also where the cache takes no notice of queries.
+    @Test func `Clients that wait for the same segment share one request`() async throws {
+        // This also applies if the cache key ignores the query.
         try await run(keys: .ignoringQuery) { server, origin, clock, target in
             async let first = server.get(target + "?_HLS_msn=12")
             async let second = server.get(target + "?_HLS_msn=12")
@@ -107,7 +108,7 @@ import Testing
         }
     }
 
-    @Test func `A part that a playlist has announced is waited for`() async throws {
+    @Test func `A request for a part in a preload hint waits for the origin`() async throws {
         try await run { server, origin, clock, target in
             async let held = server.get(target.replacing("live.m3u8", with: "p12.0.mp4"))
             try await origin.log.until { $0.contains { $0.path == "/p12.0.mp4" && $0.isStalled } }

@@ -8,9 +8,11 @@ import Testing
 
 @testable import SpoolProxy
 
-/// What the short way must leave to the long one.
+/// The requests that the fast path for recently sent media must leave to the normal path.
 @Suite(.timeLimit(.minutes(5))) struct HotMediaTests {
-    /// Requests for a path over one connection, and its end; one field each, or none.
+    /// Sends requests for one path over one connection, and returns the responses.
+    ///
+    /// - Parameter fields: One header field for each request; empty for none.
     private func responses(
         _ server: ProxyServer, _ target: String, _ fields: [String]
     ) async throws -> [RawResponse] {
@@ -29,21 +31,21 @@ import Testing
         return film
     }
 
-    @Test func `Who has no token gets nothing over a connection on which somebody had it`() async throws {
+    @Test func `A request without the token gets 401 on a connection that was authorized before`() async throws {
         try await OriginServer.run(["/film": Self.film([.cacheControl: "max-age=1000"])]) { origin in
             var configuration = ProxyConfiguration()
             configuration.token = "a-token-of-some-length"
             try await ProxyServer.run(configuration) { server, _ in
                 let target = "/http/127.0.0.1:\(origin.port)/film"
                 let field = "Proxy-Authorization: Bearer a-token-of-some-length"
-                // The last one can't go the short way, as it ends the connection.
+                // The last request cannot use the fast path, because it ends the connection.
                 let all = try await responses(server, target, [field, field, field, "", "", field])
                 #expect(all.map(\.status) == [200, 200, 200, 401, 401, 200])
             }
         }
     }
 
-    @Test func `Each response has one Date, though the origin told none`() async throws {
+    @Test func `Each response has one Date, although the origin sent none`() async throws {
         var film = OriginResource.pattern(10)
         let head = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\nETag: \"1\"\r\nCache-Control: max-age=1000\r\n\r\n"
         film.raw = OriginResource.RawResponse(Array((head + "0123456789").utf8), closes: false)
@@ -59,7 +61,7 @@ import Testing
         }
     }
 
-    @Test func `A response that varies by Origin is not sent to another one`() async throws {
+    @Test func `A response that varies by Origin is not reused for another Origin`() async throws {
         let fields: HTTPFields = [.cacheControl: "max-age=1000", .vary: "Origin"]
         try await OriginServer.run(["/film": Self.film(fields)]) { origin in
             var configuration = ProxyConfiguration()

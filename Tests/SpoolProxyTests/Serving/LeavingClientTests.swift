@@ -6,11 +6,11 @@ import Testing
 
 @testable import SpoolProxy
 
-/// Clients that ask for everything and close the connection when they have enough.
+/// Clients that request all bytes and close the connection early.
 @Suite(.timeLimit(.minutes(1))) struct LeavingClientTests {
     private static let pattern = PatternBytes(length: 30_000_000)
 
-    /// Takes a response until it has so many bytes, and closes the connection.
+    /// Reads at least `count` bytes of a response, and closes the connection.
     private func leave(_ server: ProxyServer, _ target: String, after count: Int) async throws -> [UInt8] {
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .channelOption(.socketOption(.so_rcvbuf), value: 16 << 10)
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func `A client that leaves costs its origin a first request, whatever the sockets would have held`()
+    @Test func `If a client leaves early, the origin sends only the 256 KiB of the first request`()
         async throws
     {
         try await OriginServer.run(["/film.mp4": OriginResource(.pattern(Self.pattern))]) { origin in

@@ -9,7 +9,7 @@ import Testing
 @testable import SpoolProxy
 @testable import SpoolStreams
 
-/// Master playlists of streams of which one variant was brought.
+/// Master playlists of streams with one downloaded variant.
 @Suite(.timeLimit(.minutes(5))) struct OfflineVariantsTests {
     private static let master = """
         #EXTM3U
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(arguments: [FreshnessPolicy.http, .immutable])
-    func `Without the origin only the variant that was brought is listed, with it all are`(
+    func `Without the origin, only the downloaded variant is listed; with it, all are`(
         freshness: FreshnessPolicy
     ) async throws {
         try await OriginServer.run(Self.resources) { origin in
@@ -59,7 +59,7 @@ import Testing
                 let target = "/http/127.0.0.1:\(origin.port)/m.m3u8"
                 #expect(String(decoding: try await server.get(target).body, as: UTF8.self) == Self.master)
                 await origin.stop()
-                // What was found a moment ago counts for some seconds: another server knows nothing of it.
+                // A server reuses its last result for some seconds. Another server has no such result.
                 let other = try ProxyServer(cache: cache, configuration: server.configuration)
                 try await other.start()
                 let response = try await other.get(target)
@@ -115,7 +115,7 @@ import Testing
     }
 
     @Test(arguments: [(0, ["low"]), (500_000, ["low"]), (899_999, ["low", "mid"]), (900_000, ["low", "mid", "high"])])
-    func `Variants that need more than the most that is set are not listed; one always is`(
+    func `Variants above the maximum bit rate are not listed, but at least one variant is`(
         limit: Int, names: [String]
     ) async throws {
         let rates = ["mid": 700_000, "low": 500_000, "high": 900_000]
@@ -136,7 +136,7 @@ import Testing
         }
     }
 
-    @Test func `A filter leaves what it does not know, and variants without a place, as they are`() throws {
+    @Test func `A filter retains unknown tags, and variants without a URL`() throws {
         let text =
             "#EXTM3U\r\n#EXT-X-STREAM-INF:BANDWIDTH=1\r\n#EXT-X-STREAM-INF:BANDWIDTH=2\r\na\r\n#EXT-X-X\r\n"
             + "#EXT-X-MEDIA:TYPE=NEW,GROUP-ID=\"x\",URI=\"n\"\n#EXT-X-STREAM-INF:BANDWIDTH=3\nb\n#EXT-X-STREAM-INF:BANDWIDTH=4"

@@ -7,20 +7,20 @@ import Testing
 
 @testable import SpoolProxy
 
-/// What a client is told of an origin that does not do as it should, or does something that media servers seldom do.
+/// The responses to clients if the origin fails, or responds in a way that is unusual for media.
 @Suite(.timeLimit(.minutes(5))) struct OriginFaultTests {
     private static func target(_ origin: OriginServer, _ path: String) -> String {
         "/http/127.0.0.1:\(origin.port)\(path)"
     }
 
-    /// Lends a server that stands for an origin.
+    /// Runs `body` with a reverse proxy of the origin.
     private func reverse(_ origin: OriginServer, _ body: (ProxyServer) async throws -> Void) async throws {
         var configuration = ProxyConfiguration()
         configuration.origin = origin.url("/")
         try await ProxyServer.run(configuration) { server, _ in try await body(server) }
     }
 
-    @Test func `A response without a body has no length, to HEAD either`() async throws {
+    @Test func `A response with status 204 has no Content-Length, also for HEAD`() async throws {
         var resource = OriginResource(.data(Data()))
         resource.refusal = OriginRefusal(204, ["Cache-Control": "max-age=60"])
         let empty = resource
@@ -39,7 +39,7 @@ import Testing
         ("Cache-Control: no-store", 3), ("Cache-Control: private", 3), ("Cache-Control: max-age=1000", 1),
         ("CDN-Cache-Control: max-age=1000", 1), ("Cache-Control: no-cache", 3),
     ])
-    func `E85: Before a site, a response for one request is sent to one, however many wait`(
+    func `E85: Each waiting client has its own request if the response may not be reused`(
         control: String, requests: Int
     ) async throws {
         var resource = OriginResource(
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func `What is no manifest is served as it comes, whatever its type`() async throws {
+    @Test func `A response of a generic type that is not a manifest is served before it is complete`() async throws {
         let stalling = OriginResource.pattern(2000, .stall(after: 100))
         var resource = stalling
         resource.contentType = "application/octet-stream"
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    @Test func `A redirect that can't be followed is the origin's fault, and no matter of time`() async throws {
+    @Test func `A redirect loop of the origin gets 502 without Retry-After`() async throws {
         try await OriginServer.run(["/a": .redirect(to: "/b"), "/b": .redirect(to: "/a")]) { origin in
             try await ProxyServer.run { server, _ in
                 let response = try await server.get(Self.target(origin, "/a"))
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func `An origin that closes the connection is no late one`() async throws {
+    @Test func `If the origin closes the connection without a response, the client gets 502`() async throws {
         var resource = OriginResource(.data(Data()))
         resource.raw = OriginResource.RawResponse([], closes: true)
         let closing = resource
@@ -105,7 +105,7 @@ import Testing
     }
 
     @Test(arguments: [201, 202, 203, 204, 205, 226, 299])
-    func `A success that brings no media is handed on as it came, in forward form too`(status: Int) async throws {
+    func `A success other than 200 and 206 is forwarded with its status and fields`(status: Int) async throws {
         var resource = OriginResource(.data(Data()))
         resource.refusal = OriginRefusal(status, ["X-Beacon": "seen"])
         let beacon = resource
@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    @Test func `An error's long body is handed on whole`() async throws {
+    @Test func `The long body of an error response is forwarded completely`() async throws {
         let rule = OriginRule(0..<Int.max, revise: { $0.status = 404 })
         let content = OriginContent.pattern(PatternBytes(length: 200_000))
         let page = OriginResource(content, etag: nil, contentType: "text/html", rules: [rule])
@@ -135,7 +135,7 @@ import Testing
         }
     }
 
-    @Test func `An empty file has its tag, also where the origin takes no range of it`() async throws {
+    @Test func `An empty file has its ETag, also if the origin rejects ranges of the file`() async throws {
         let empty = OriginResource(.data(Data()), etag: "\"empty\"", contentType: "video/mp4")
         try await OriginServer.run(["/empty": empty]) { origin in
             try await ProxyServer.run(freshness: .immutable) { server, _ in
@@ -153,8 +153,9 @@ import Testing
     }
 
     @Test(arguments: [(nil, 503), (60, 200), (0, 503)] as [(Int?, Int)])
-    func `What is stale is used where the origin fails, for as long as it says`(window: Int?, status: Int) async throws
-    {
+    func `A stale response is used after an origin error only within its stale-if-error time`(
+        window: Int?, status: Int
+    ) async throws {
         let fails = OriginRule(1..<Int.max, revise: { $0.status = 503 })
         var resource = OriginResource.pattern(1000)
         resource.rules = [fails]
@@ -163,7 +164,7 @@ import Testing
         try await OriginServer.run(["/film": film]) { origin in
             try await reverse(origin) { server in
                 #expect(try await server.get("/film").status == 200)
-                // Who waits must not hear of the failure first.
+                // A waiting client must not receive the error before the stale response is used.
                 for _ in 0..<40 {
                     let response = try await server.get("/film")
                     #expect(response.status == status)
@@ -173,7 +174,7 @@ import Testing
         }
     }
 
-    @Test func `HEAD for what is not stored is asked with the source's own fields`() async throws {
+    @Test func `HEAD for media that is not stored is sent with the header fields of the source`() async throws {
         let film = OriginResource.pattern(1000, .requiresField("Authorization", "Bearer 1", else: 401))
         try await OriginServer.run(["/film": film]) { origin in
             try await ProxyServer.run { server, _ in
@@ -190,7 +191,7 @@ import Testing
         }
     }
 
-    @Test func `A server that stands for one origin has no address for another's files`() async throws {
+    @Test func `A reverse proxy has no URL for media of another origin`() async throws {
         try await OriginServer.run([:]) { origin in
             try await reverse(origin) { server in
                 #expect(server.url(for: origin.url("/a"))?.path == "/a")
@@ -201,7 +202,7 @@ import Testing
         }
     }
 
-    @Test func `What is used stale, for want of the origin, is called so`() async throws {
+    @Test func `A stale response after an origin error is reported in Cache-Status and in the metrics`() async throws {
         var resource = OriginResource(.pattern(PatternBytes(length: 1000)), rules: [OriginRule(1..<9, .status(500))])
         resource.headerFields[.cacheControl] = "max-age=0"
         let film = resource
@@ -218,7 +219,7 @@ import Testing
         }
     }
 
-    @Test func `Where nothing comes in time, the response says what went wrong meanwhile`() async throws {
+    @Test func `If no response is received in time, the 504 contains the error of the last attempt`() async throws {
         let port = try await OriginServer.run([:]) { origin in origin.port }
         let clock = ManualClock()
         try await ProxyServer.run(clock: clock) { server, cache in

@@ -5,11 +5,11 @@ import Testing
 
 @testable import SpoolProxy
 
-/// What a server in an app waits for, and for how long.
+/// The failures after which a server in an app waits, and the time of the wait.
 @Suite(.timeLimit(.minutes(5))) struct OriginPatienceTests {
     private let clock = ManualClock()
 
-    /// How often it waits for what ends with this error; no more than 700 times.
+    /// Returns the number of waits after repeated failures with one error, at most 700.
     private func waits(after error: CacheError) async throws -> Int {
         let patience = OriginPatience(clock: clock)
         var count = OriginPatience.Count()
@@ -31,18 +31,18 @@ import Testing
     }
 
     @Test(arguments: [UpstreamError.Code.unreachable, .timedOut, .connectionLost])
-    func `An origin that can't be reached is waited for as long as it takes`(code: UpstreamError.Code) async throws {
+    func `The number of waits for an unreachable origin has no limit`(code: UpstreamError.Code) async throws {
         let error = CacheError(.originUnavailable, "a", underlying: UpstreamError(code, "b"))
         #expect(try await waits(after: error) == 700)
     }
 
     @Test(arguments: [408, 425, 429, 502, 503, 504])
-    func `One that can't serve for the moment is waited for for ten minutes`(status: Int) async throws {
+    func `Waits for an origin with a temporary status end after ten minutes`(status: Int) async throws {
         #expect(try await waits(after: CacheError(.originUnavailable, "a", status: status)) == 599)
     }
 
     @Test(arguments: [500, 507, 599])
-    func `One that has failed is waited for for a minute`(status: Int) async throws {
+    func `Waits for an origin with another server error end after one minute`(status: Int) async throws {
         #expect(try await waits(after: CacheError(.originUnavailable, "a", status: status)) == 59)
     }
 
@@ -53,12 +53,14 @@ import Testing
         CacheError(.originUnavailable, "a", underlying: UpstreamError(.untrusted, "b")),
         CacheError(.originUnavailable, "a", underlying: UpstreamError(.redirects, "b")),
     ])
-    func `What time does not cure is not waited for`(error: CacheError) async throws {
+    func `A permanent error causes no wait`(error: CacheError) async throws {
         #expect(try await waits(after: error) == 0)
     }
 
     @Test(arguments: [("30", 30), ("0", 1), ("86400", 60), ("soon", 1)])
-    func `A response is waited for for as long as it asks, within a minute`(field: String, seconds: Int) async throws {
+    func `The wait after a response is its Retry-After time, from one second to one minute`(
+        field: String, seconds: Int
+    ) async throws {
         var response = HTTPResponse(status: .tooManyRequests)
         response.headerFields[.retryAfter] = field
         let waiting = Task { [response] in
@@ -73,13 +75,13 @@ import Testing
     }
 
     @Test(arguments: [200, 404, 501])
-    func `A response that is no refusal of the moment is not waited for`(status: Int) async throws {
+    func `A response without a temporary error causes no wait`(status: Int) async throws {
         var count = OriginPatience.Count()
         let response = HTTPResponse(status: .init(code: status))
         #expect(try await OriginPatience(clock: clock).waits(after: response, &count) == false)
     }
 
-    @Test func `Who has gone is not waited for`() async throws {
+    @Test func `A wait ends when the task of the client is cancelled`() async throws {
         let patience = OriginPatience(clock: clock)
         let waiting = Task {
             var count = OriginPatience.Count()
@@ -90,7 +92,7 @@ import Testing
         await #expect(throws: CancellationError.self) { try await waiting.value }
     }
 
-    @Test func `Once the server stops, nothing is waited for`() async throws {
+    @Test func `After the server stops, no request is repeated`() async throws {
         let patience = OriginPatience(clock: clock)
         let error = CacheError(.originUnavailable, "a")
         let waiting = Task {

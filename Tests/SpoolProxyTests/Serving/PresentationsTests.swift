@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// Which of the files that are stored belong to which manifest.
+/// The assignment of stored files to manifests.
 @Suite(.timeLimit(.minutes(5))) struct PresentationsTests {
     private static func manifest(_ type: String) -> OriginResource {
         let text = """
@@ -18,7 +18,9 @@ import Testing
     }
 
     @Test(arguments: ["static", "dynamic"])
-    func `Segments of an MPD that has an end belong to it, and live ones to nothing`(type: String) async throws {
+    func `Segments of a static MPD belong to its presentation, and those of a live MPD to none`(
+        type: String
+    ) async throws {
         let media = OriginResource(.pattern(PatternBytes(length: 1000)), contentType: "video/mp4")
         let paths = ["/v/init.mp4", "/v/0/1.m4s", "/v/0/2.m4s"]
         var resources = ["/v/a.mpd": Self.manifest(type), "/v/other.mp4": media]

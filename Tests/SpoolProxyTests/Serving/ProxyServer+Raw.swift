@@ -9,7 +9,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// A response as it came over a socket.
+/// A response as it was received over a socket.
 struct RawResponse {
     var head: String
     var body: [UInt8]
@@ -21,7 +21,9 @@ struct RawResponse {
             .map { String($0.dropFirst(name.count + 2)) }
     }
 
-    /// Takes one response that is framed by length from the front of what a connection brought; nil where there is none.
+    /// Removes one response from the front of the received bytes; `nil` if the head is incomplete.
+    ///
+    /// The length of the body is the value of `Content-Length`.
     init?(_ bytes: inout ArraySlice<UInt8>, hasBody: Bool = true) {
         let separator = Array("\r\n\r\n".utf8)
         guard let end = bytes.firstRange(of: separator) else { return nil }
@@ -34,9 +36,9 @@ struct RawResponse {
     }
 }
 
-/// A connection without a client's manners.
+/// A connection that sends any text unchecked.
 enum RawConnection {
-    /// Sends text over a connection of its own, and reads until that ends.
+    /// Sends text over a new connection, and returns all bytes that are received until it ends.
     static func exchange(_ text: String, port: Int) async throws -> [UInt8] {
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .connect(host: "127.0.0.1", port: port) { channel in
@@ -54,19 +56,19 @@ enum RawConnection {
 }
 
 extension ProxyServer {
-    /// Sends text over a connection of its own, and reads until that ends.
+    /// Sends text over a new connection, and returns all bytes that are received until it ends.
     func exchange(_ text: String) async throws -> [UInt8] {
         try await RawConnection.exchange(text, port: try #require(port))
     }
 
-    /// One request over a connection of its own.
+    /// Sends one request over a new connection, and returns the response.
     func get(_ target: String, _ fields: String = "", method: String = "GET") async throws -> RawResponse {
         let text = "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\(fields)\r\n"
         var bytes = try await exchange(text)[...]
         return try #require(RawResponse(&bytes, hasBody: method != "HEAD"))
     }
 
-    /// Lends a running server over a temporary cache to `body`.
+    /// Runs `body` with a server and its cache, which is in memory.
     static func run<R>(
         _ configuration: ProxyConfiguration = ProxyConfiguration(), freshness: FreshnessPolicy = .http,
         keys: CacheKeyPolicy = .url, clock: any Clock<Duration> = ContinuousClock(),

@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// The server over real sockets, before a real origin.
+/// The server over real sockets, with a real origin.
 @Suite(.timeLimit(.minutes(5))) struct ProxyServerTests {
     private static let pattern = PatternBytes(length: 3_000_000)
 
@@ -19,7 +19,7 @@ import Testing
         "/http/127.0.0.1:\(origin.port)\(path)"
     }
 
-    @Test func `A film comes whole, and the second time without its origin`() async throws {
+    @Test func `Media is delivered completely, the second time without its origin`() async throws {
         try await OriginServer.run(["/film.mp4": Self.film]) { origin in
             try await ProxyServer.run(freshness: .immutable) { server, _ in
                 let first = try await server.get(Self.target(origin))
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func `Ranges are served by RFC 9110`() async throws {
+    @Test func `Ranges are served as RFC 9110 requires`() async throws {
         try await OriginServer.run(["/film.mp4": Self.film]) { origin in
             try await ProxyServer.run { server, _ in
                 let target = Self.target(origin)
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func `A range comes from its place, whatever stands beside it`() async throws {
+    @Test func `A range with If-Range or an unsatisfiable second range is fetched from its own offset`() async throws {
         try await OriginServer.run(["/film.mp4": Self.film]) { origin in
             try await ProxyServer.run(freshness: .immutable) { server, _ in
                 let target = Self.target(origin)
@@ -76,7 +76,7 @@ import Testing
                     #expect(held.status == 206)
                     #expect(held.body == Self.bytes(1_000_000..<1_000_100))
                 }
-                // Nothing before it is asked for.
+                // No bytes before the range are requested.
                 #expect(origin.log.rangesSent("/film.mp4").allSatisfy { $0.lowerBound >= 900_000 })
                 for _ in 0..<2 {
                     let left = try await server.get(target, "Range: bytes=2000000-2000099,3000000-\r\n")
@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test func `A range means nothing to HEAD, also where the origin responds`() async throws {
+    @Test func `HEAD ignores Range, also if the origin responds`() async throws {
         try await OriginServer.run(["/film.mp4": Self.film]) { origin in
             try await ProxyServer.run { server, _ in
                 let response = try await server.get(Self.target(origin), "Range: bytes=9000000-\r\n", method: "HEAD")
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func `Requests that come at once are responded to in order`() async throws {
+    @Test func `Pipelined requests get their responses in order`() async throws {
         try await OriginServer.run(["/film.mp4": Self.film]) { origin in
             try await ProxyServer.run { server, _ in
                 let requests = (0..<20).map { index in
@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    @Test func `Many clients of one cold film cost its origin the film once`() async throws {
+    @Test func `For concurrent clients, each byte of media that is not stored is fetched once`() async throws {
         try await OriginServer.run(["/film.mp4": Self.film]) { origin in
             try await ProxyServer.run { server, _ in
                 let target = Self.target(origin)
@@ -132,7 +132,7 @@ import Testing
         }
     }
 
-    @Test func `HEAD tells what GET would, without a body`() async throws {
+    @Test func `HEAD returns the status and the length of GET without a body`() async throws {
         try await OriginServer.run(["/film.mp4": Self.film]) { origin in
             try await ProxyServer.run(freshness: .immutable) { server, _ in
                 let cold = try await server.get(Self.target(origin), method: "HEAD")
@@ -147,7 +147,7 @@ import Testing
         }
     }
 
-    @Test func `A method that changes something is not for the forward form`() async throws {
+    @Test func `The forward form allows only GET, HEAD and OPTIONS`() async throws {
         try await ProxyServer.run { server, _ in
             for method in ["POST", "PUT", "DELETE", "CONNECT", "TRACE", "BREW"] {
                 let response = try await server.get("/http/127.0.0.1:1/a", method: method)
@@ -158,7 +158,7 @@ import Testing
         }
     }
 
-    @Test func `What can't be read ends that connection with a reason, and no other`() async throws {
+    @Test func `A malformed request gets 400 with a reason, and ends only its own connection`() async throws {
         try await ProxyServer.run { server, _ in
             let bytes = try await server.exchange("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\nGET / HTTP/1.1\r\n\r\n")
             let text = String(decoding: bytes, as: UTF8.self)
@@ -169,7 +169,7 @@ import Testing
         }
     }
 
-    @Test func `A page that came through the server can't reach what else is on it`() async throws {
+    @Test func `An HTML page of an origin is sandboxed, without fields that affect other pages`() async throws {
         var page = OriginResource(.data(Data("<script>1</script>".utf8)), contentType: "text/html")
         for (name, value) in [
             ("Service-Worker-Allowed", "/"), ("Set-Cookie", "a=b"), ("Clear-Site-Data", "\"*\""),

@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// Which pages may read what the server sends (the Fetch standard's CORS protocol).
+/// The access of web pages to responses (the CORS protocol of the Fetch standard).
 @Suite(.timeLimit(.minutes(5))) struct ReadingPagesTests {
     private static let page = "https://player.example"
 
@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test func `A page that may read is told so, from the cache as from the origin`() async throws {
+    @Test func `An allowed page gets CORS fields in responses from the cache and from the origin`() async throws {
         try await Self.run(letting: [Self.page]) { server, target in
             for _ in 0..<3 {
                 let response = try await server.get(target, "Origin: \(Self.page)\r\nRange: bytes=0-9\r\n")
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func `Another page may not, whatever the origin says of it`() async throws {
+    @Test func `Another page gets no CORS fields, even if the origin allows it`() async throws {
         try await Self.run(letting: [Self.page]) { server, target in
             for _ in 0..<3 {
                 let response = try await server.get(target, "Origin: https://origin.example\r\n")
@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test func `What is sent to who tells no origin is not for who tells one`() async throws {
+    @Test func `If pages are allowed, responses to requests without Origin also vary by Origin`() async throws {
         try await Self.run(letting: ["*"]) { server, target in
             for fields in ["", "", "Range: bytes=0-9\r\n", "Range: bytes=0-9\r\n"] {
                 let response = try await server.get(target, fields)

@@ -4,7 +4,7 @@ import Testing
 @testable import SpoolProxy
 @testable import SpoolStreams
 
-/// The memory that addresses and names from outside use.
+/// The limits of the tables of URLs and names that clients and origins send.
 @Suite struct RememberedTests {
     @Test(arguments: [(100, 1 << 20), (1 << 20, 10_000)])
     func `A table respects its limits of entries and bytes, and contains the latest entries`(

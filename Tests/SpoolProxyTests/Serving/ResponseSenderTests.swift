@@ -9,7 +9,7 @@ import Testing
 @testable import SpoolProxy
 
 @Suite(.timeLimit(.minutes(5))) struct ResponseSenderTests {
-    /// What becomes of a response of two parts, the second of which is of `second`.
+    /// Sends a response with one part of each resource, both declared as the version of `first`.
     private func send(_ first: MediaResource, _ second: MediaResource) async throws -> SendOutcome {
         let version = try await first.response().version
         let parts = [first, second].map { media in
@@ -20,8 +20,7 @@ import Testing
         return await sender.send(Response(head, .parts(parts, count: 1000)), head, .length(1000))
     }
 
-    @Test func `E82: Parts of two versions are not sent as one response, though neither has a validator`() async throws
-    {
+    @Test func `E82: Parts of two versions without validators are not sent as one response`() async throws {
         let film = OriginResource.pattern(1000, .noValidators)
         try await OriginServer.run(["/a": film, "/b": film]) { origin in
             try await ProxyServer.run(freshness: .immutable) { _, cache in

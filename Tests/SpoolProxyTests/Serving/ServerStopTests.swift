@@ -7,9 +7,9 @@ import Testing
 
 @testable import SpoolProxy
 
-/// How a server stops that has something under way.
+/// The stop of a server while requests are in progress.
 @Suite(.timeLimit(.minutes(1))) struct ServerStopTests {
-    @Test func `A server stops although the body of a request has not come`() async throws {
+    @Test func `A server stops although the body of a request is incomplete`() async throws {
         var configuration = ProxyConfiguration()
         configuration.port = 0
         configuration.threads = 1
@@ -28,7 +28,7 @@ import Testing
             let fields = "Host: localhost\r\nContent-Length: 100\r\nExpect: 100-continue\r\n"
             try await outbound.write(ByteBuffer(string: "POST /a HTTP/1.1\r\n\(fields)\r\nabc"))
             var iterator = inbound.makeAsyncIterator()
-            // It is being responded to.
+            // The server is processing the request.
             #expect(try await iterator.next().map { String(buffer: $0) }?.hasPrefix("HTTP/1.1 100 ") == true)
             await server.stop(within: .zero)
         }

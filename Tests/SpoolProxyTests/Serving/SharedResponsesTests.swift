@@ -108,7 +108,7 @@ import Testing
         return resource
     }
 
-    /// Names of fields that clients need not send, by what they claim.
+    /// Names of header fields that are in no cache key, by the part of the request that they replace.
     private static let unkeyed = [
         "the client": [
             "X-Forwarded-For", "Forwarded", "X-Real-IP", "CF-Connecting-IP", "X-Remote-User", "Remote-User",
@@ -182,11 +182,11 @@ import Testing
     }
 
     @Test(arguments: ["GET", "HEAD", "POST"], [true, false])
-    func `E123: A request that two servers send to each other is rejected when it comes back`(
+    func `E123: A request that two servers send to each other is rejected when it returns`(
         method: String, isReverse: Bool
     ) async throws {
         let film = Self.resource("no-store", etag: nil, stalls: false)
-        if !isReverse, method == "POST" { return }  // The forward form has no such method.
+        if !isReverse, method == "POST" { return }  // The forward form does not allow this method.
         try await OriginServer.run(["/a": film]) { origin in
             var configuration = ProxyConfiguration()
             if isReverse { configuration.origin = origin.url("/") }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// Clients that do not send the whole of a request's head.
+/// Clients that send an incomplete request head.
 @Suite(.timeLimit(.minutes(1))) struct SlowHeadTests {
     private static let request = "GET /.spool/health HTTP/1.1\r\nHost: localhost\r\nX-A: b\r\n\r\n"
 
@@ -14,7 +14,7 @@ import Testing
         return configuration
     }
 
-    @Test func `A head that stops anywhere gets 408, after the responses to what came before`() async throws {
+    @Test func `A head that stops at any byte gets 408, after the responses to earlier requests`() async throws {
         try await ProxyServer.run(Self.configuration(head: .milliseconds(100), idle: .seconds(600))) { server, _ in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for count in 1..<Self.request.utf8.count {
@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(arguments: ["", "\r\n", "\r\n\r\n"])
-    func `An empty line after a request is not the beginning of another`(end: String) async throws {
+    func `An empty line after a request does not start another request`(end: String) async throws {
         try await ProxyServer.run(Self.configuration(head: .zero, idle: .seconds(2))) { server, _ in
             var bytes = try await server.exchange(Self.request + end)[...]
             #expect(try #require(RawResponse(&bytes)).status == 200)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// Addresses that an app hands to a player in place of a source's own.
+/// URLs that an app passes to a player instead of the URL of a source.
 @Suite(.timeLimit(.minutes(5))) struct SourceAddressTests {
     private static let playlist = """
         #EXTM3U
@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `Credentials reach the origin, for a playlist and what it names, though the player has none`(
+    func `The server sends the credentials of a source with requests for a playlist and its segments`(
         isResolved: Bool
     ) async throws {
         try await OriginServer.run(resources()) { origin in
@@ -58,7 +58,7 @@ import Testing
                 #expect(try await server.get(String(root)).status == 200)
                 let near = Self.target(handed.deletingLastPathComponent().appending(path: "near.ts"))
                 #expect(try await server.get(near).status == 200)
-                // The same address without the secret has no credentials.
+                // A URL without the secret has no credentials.
                 let other = MediaSource(url: origin.url("/a/other.ts"))
                 #expect(try await server.get(Self.target(try #require(server.url(for: other)))).status != 200)
                 #expect(origin.log.exchanges.allSatisfy { $0.status != 401 })
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test func `What is sent to one origin is not sent to another that a playlist names`() async throws {
+    @Test func `The header fields of a source are not sent to another origin that a playlist names`() async throws {
         try await OriginServer.run(["/far.ts": .pattern(1000)]) { other in
             let text = "#EXTM3U\n#EXTINF:2,\n\(other.url("/far.ts").absoluteString)\n#EXT-X-ENDLIST\n"
             let list = OriginResource(.data(Data(text.utf8)), contentType: "application/x-mpegurl")
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func `A source that sends nothing needs no secret, and one of another scheme has no address`() async throws {
+    @Test func `A source without header fields needs no secret, and one with another scheme has no URL`() async throws {
         try await ProxyServer.run { server, _ in
             let url = try #require(URL(string: "https://media.example/l.m3u8?a=b"))
             #expect(server.url(for: MediaSource(url: url)) == server.url(for: url))
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test func `Of more sources than are kept, the one goes that was used longest ago`() async throws {
+    @Test func `Above the limit, the least recently used source is removed`() async throws {
         let cache = MediaCache.inMemory(upstream: ScriptedUpstream([:]))
         let registry = SourceRegistry(cache, limit: 2)
         let sources = try (0..<3).map { index in
@@ -115,7 +115,7 @@ import Testing
         await cache.close()
     }
 
-    @Test func `A server whose listening socket was taken away listens again before it hands out an address`()
+    @Test func `A server that lost its listening socket listens again before it returns a URL`()
         async throws
     {
         try await OriginServer.run(["/a": .pattern(1000)]) { origin in
