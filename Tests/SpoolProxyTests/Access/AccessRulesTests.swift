@@ -4,7 +4,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// Who is let in.
+/// The access control of the server.
 @Suite struct AccessRulesTests {
     private static func head(
         _ target: String, host: String = "localhost:8787", _ fields: String = ""
@@ -21,7 +21,8 @@ import Testing
             ("media.localhost", nil), ("cache.example", nil), ("CACHE.example:80", nil), ("evil.example", 421),
             ("localhost.evil.example", 421), ("127.0.0.1.evil.example", 421), ("", 400), ("a b", 400), ("h:99999", 400),
         ] as [(String, Int?)])
-    func `A page can't reach the server by a name of its own`(_ host: String, _ status: Int?) throws {
+    func `Only IP addresses, localhost and the server names are accepted as Host`(_ host: String, _ status: Int?) throws
+    {
         let rules = AccessRules(token: nil, serverNames: ["Cache.Example"])
         let head = try Self.head("/", host: host)
         do {
@@ -32,7 +33,7 @@ import Testing
         }
     }
 
-    @Test func `The token opens by path or as Bearer, and is taken away`() throws {
+    @Test func `The token is accepted in the path or as Bearer, and is removed from the target`() throws {
         let rules = AccessRules(token: "s3cret", serverNames: [])
         let byPath = try rules.admit(Self.head("/~s3cret/http/h/a?b"))
         #expect(byPath.target == "/http/h/a?b")
@@ -49,7 +50,7 @@ import Testing
     @Test(arguments: [
         "/~s3cret/a", "/a Proxy-Authorization: Bearer s3cret", "/a Authorization: Bearer s3cret",
     ])
-    func `E88: No origin is sent the token, by whichever way it opened`(opening: String) throws {
+    func `E88: The token is not sent to an origin, whether it was in the path or a field`(opening: String) throws {
         let parts = opening.split(separator: " ", maxSplits: 1).map(String.init)
         let fields = [
             parts.count > 1 ? parts[1] : "Accept: */*", "Authorization: Bearer s3cret",
@@ -63,7 +64,7 @@ import Testing
         ] { #expect(!sent.contains { $0.value.contains("s3cret") }) }
     }
 
-    @Test func `A page of another address may change nothing`() throws {
+    @Test func `A page of another origin is not allowed to change anything`() throws {
         let rules = AccessRules(token: nil, serverNames: [])
         #expect(try rules.mayChange(Self.head("/")))
         #expect(try rules.mayChange(Self.head("/", "Origin: http://localhost:8787\r\n")))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// Which addresses are of the internet.
+/// The difference between public and special IP addresses, and the patterns of hosts.
 @Suite struct IPAddressTests {
     @Test(arguments: [
         "127.0.0.1", "10.1.2.3", "172.31.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1",
@@ -11,19 +11,19 @@ import Testing
         "::ffff:10.0.0.1",
         "64:ff9b::a00:1", "2002:a00:1::", "2001::1", "2001:db8::1", "3fff::1",
     ])
-    func `Special addresses are not of the internet`(_ text: String) throws {
+    func `Special addresses are not public`(_ text: String) throws {
         #expect(try #require(IPAddress(host: text)).isSpecial)
     }
 
     @Test(arguments: ["1.1.1.1", "172.32.0.1", "100.128.0.1", "9.9.9.9", "2606:4700::1", "2a00::1", "::ffff:1.1.1.1"])
-    func `Others are`(_ text: String) throws {
+    func `Other addresses are public`(_ text: String) throws {
         #expect(try !#require(IPAddress(host: text)).isSpecial)
     }
 
     @Test(arguments: ["127.1", "0x7f.0.0.1", "1.2.3", "localhost", "", "1.2.3.4.5", "[::1", "::g"])
-    func `Nothing else is an address`(_ text: String) { #expect(IPAddress(host: text) == nil) }
+    func `Text in another form is not an IP address`(_ text: String) { #expect(IPAddress(host: text) == nil) }
 
-    @Test func `A pattern means a host, its subdomains, or all, on one port or any`() throws {
+    @Test func `A pattern matches a host, its subdomains or all hosts, on one port or any port`() throws {
         let exact = try #require(HostPattern("Media.example"))
         #expect(exact.matches("media.example", port: 443))
         #expect(!exact.matches("a.media.example", port: 443))

@@ -16,7 +16,7 @@ import Testing
         ("/http/h/a?b=/http/x/?c#".replacingOccurrences(of: "#", with: ""), "http://h/a?b=/http/x/?c"),
         ("/http/h/é", "http://h/é"),
     ])
-    func `An address and its URL are each other's`(address: String, url: String) throws {
+    func `A request target and its URL convert into each other`(address: String, url: String) throws {
         let origin = try ForwardAddress.origin(of: address)
         #expect(origin.description == url)
         #expect(ForwardAddress.requestTarget(for: origin) == address)
@@ -32,11 +32,11 @@ import Testing
         ("/http/%5b::ffff:192.0.2.1%5d/", "http://[::ffff:192.0.2.1]/"),
         ("/http/h/a/../../../b/./c", "http://h/a/../../../b/./c"),
     ])
-    func `An address is read in each way in which it can be written`(address: String, url: String) throws {
+    func `All allowed spellings of a request target are parsed`(address: String, url: String) throws {
         #expect(try ForwardAddress.origin(of: address).description == url)
     }
 
-    @Test func `Dot segments of a URL are resolved before they could climb to another host`() throws {
+    @Test func `Dot segments of a URL are resolved before they could reach another host`() throws {
         #expect(try ForwardAddress.requestTarget(for: OriginURL("http://h/../../x/./y/..")) == "/http/h/x/")
         #expect(try ForwardAddress.requestTarget(for: OriginURL("http://h?../x")) == "/http/h/?../x")
         #expect(try OriginURL("http://h/a#part").description == "http://h/a")
@@ -57,26 +57,28 @@ import Testing
         ("/http/user:secret@h/", .userInformation), ("/http/h/a b", .characters), ("/http/h/a\r\nX: y", .characters),
         ("/http/h/a?b#c", .characters), ("/http/h/\0", .characters),
     ])
-    func `Anything else is refused with a sentence`(address: String, code: AddressError.Code) throws {
+    func `An invalid request target is rejected with a code and a one-line message`(
+        address: String, code: AddressError.Code
+    ) throws {
         let error = try #require(throws: AddressError.self) { try ForwardAddress.origin(of: address) }
         #expect(error.code == code)
         #expect(!error.description.contains("secret") && !error.description.contains("\n"))
     }
 
-    @Test func `No word of a query gets into an error`() throws {
+    @Test func `Error messages contain no part of the query`() throws {
         for address in ["/ftp/h/a?secret", "/http/a..b/?secret", "/http/h/ ?secret", "/http/h/?secret b"] {
             let error = try #require(throws: AddressError.self) { try ForwardAddress.origin(of: address) }
             #expect(!error.description.contains("secret"))
         }
     }
 
-    @Test func `Foundation gets what a URI may not have percent-encoded, and the rest as it was`() throws {
+    @Test func `In the Foundation URL, only invalid characters are percent-encoded`() throws {
         let origin = try ForwardAddress.origin(of: "/http/h/a%2Fb|é%zz%?q=[1]&\"=%e9")
         #expect(origin.url?.absoluteString == "http://h/a%2Fb%7C%C3%A9%25zz%25?q=%5B1%5D&%22=%e9")
         #expect(try OriginURL("http://[::1]:8000/a").url?.host() == "::1")
     }
 
-    @Test func `Origins are the same whether or not the default port is spelt out`() throws {
+    @Test func `Origins are equal whether or not the default port is explicit`() throws {
         #expect(try OriginURL("http://H/a").isSameOrigin(as: OriginURL("http://h:80/b")))
         #expect(try OriginURL("https://h").isSameOrigin(as: OriginURL("https://h:443")))
         #expect(try !OriginURL("https://h").isSameOrigin(as: OriginURL("http://h")))

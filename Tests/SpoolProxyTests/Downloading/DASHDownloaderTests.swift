@@ -8,7 +8,7 @@ import Testing
 @testable import SpoolProxy
 @testable import SpoolStreams
 
-/// DASH streams brought from a real origin.
+/// Downloads of DASH streams from a real origin.
 @Suite(.timeLimit(.minutes(5))) struct DASHDownloaderTests {
     private static let manifest = """
         <MPD mediaPresentationDuration="PT6S"><Period><AdaptationSet contentType="video">
@@ -30,7 +30,7 @@ import Testing
         return resources
     }
 
-    @Test func `A start is the first segments of what players begin with; the rest comes later, each byte once`()
+    @Test func `A start has the first segments for a player; a complete download adds the others, each byte once`()
         async throws
     {
         try await OriginServer.run(Self.resources) { origin in
@@ -47,7 +47,7 @@ import Testing
                 for path in Set(origin.log.exchanges.map(\.path)) {
                     #expect(origin.log.bytesSent(path) == origin.log.distinctBytesSent(path))
                 }
-                // What it brought is used, pinned and removed with its manifest.
+                // The downloaded files belong to the presentation of the manifest.
                 let key = cache.key(for: source)
                 let parts = try await cache.storedResources().filter { $0.presentation == key }
                 #expect(parts.count == 7)
@@ -56,14 +56,16 @@ import Testing
     }
 
     @Test(arguments: [FreshnessPolicy.http, .immutable])
-    func `Without the origin only what was brought is listed, with it all is`(freshness: FreshnessPolicy) async throws {
+    func `Without the origin, only the downloaded representation is listed; with it, all are`(
+        freshness: FreshnessPolicy
+    ) async throws {
         try await OriginServer.run(Self.resources) { origin in
             try await ProxyServer.run(freshness: freshness) { server, cache in
                 try await DASHDownloader(MediaSource(url: origin.url("/s.mpd")), in: cache).run()
                 let target = "/http/127.0.0.1:\(origin.port)/s.mpd"
                 #expect(String(decoding: try await server.get(target).body, as: UTF8.self) == Self.manifest)
                 await origin.stop()
-                // What was found a moment ago counts for some seconds: another server knows nothing of it.
+                // A server reuses its last result for some seconds. Another server has no such result.
                 let other = try ProxyServer(cache: cache, configuration: server.configuration)
                 try await other.start()
                 let response = try await other.get(target)
@@ -74,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func `A live manifest is refused, and not kept`() async throws {
+    @Test func `A live manifest is rejected and not stored`() async throws {
         let live = OriginResource(
             .data(Data("<MPD type='dynamic'><Period/></MPD>".utf8)), contentType: "application/dash+xml")
         try await OriginServer.run(["/l.mpd": live, "/no.mpd": .pattern(100)]) { origin in

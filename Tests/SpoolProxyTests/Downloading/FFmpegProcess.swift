@@ -2,7 +2,7 @@ import Foundation
 import SpoolTesting
 
 extension HLSSample {
-    /// What a player shows of it where nothing lies between.
+    /// Returns the checksum of all packets that a player reads from the files of the stream.
     func frames(before seconds: Double? = nil) async throws -> String {
         try await FFmpegProcess.frames(of: file("media.m3u8").path, before: seconds)
     }
@@ -12,18 +12,18 @@ extension HLSSample {
 enum FFmpegProcess {
     struct Failed: Error { let text: String }
 
-    /// The checksum of all that a player gets of a stream, or of what comes before a time.
+    /// Returns the checksum of all packets that a player reads from a stream, or of the packets before a time.
     static func frames(of address: String, before seconds: Double? = nil) async throws -> String {
-        // An image of a wrong frame would be an error, and so would one that is missing.
+        // A damaged or missing frame is an error.
         var input = ["-xerror", "-allowed_extensions", "ALL", "-protocol_whitelist", "file,http,tcp,crypto,data"]
-        // It looks at five seconds before it begins, if it may.
+        // By default, ffmpeg analyzes five seconds before it starts.
         if let seconds { input += ["-analyzeduration", "500000", "-t", "\(seconds)"] }
         return try await run(input + ["-i", address, "-map", "0:v", "-map", "0:a", "-c", "copy", "-f", "md5", "-"])
     }
 
-    /// Runs it to its end.
+    /// Runs ffmpeg and waits until it exits.
     ///
-    /// - Returns: What it wrote to standard output.
+    /// - Returns: The text on standard output.
     @discardableResult
     static func run(_ arguments: [String]) async throws -> String {
         let process = Process()
@@ -43,9 +43,9 @@ enum FFmpegProcess {
 
     private static func read(_ handle: FileHandle) async -> String {
         await withCheckedContinuation { continuation in
-            // A thread of its own: the read blocks until the process has ended.
+            // A separate thread, because the read blocks until the process exits.
             Thread.detachNewThread {
-                let data = (try? handle.readToEnd()) ?? Data()  // Nothing, where the process wrote nothing.
+                let data = (try? handle.readToEnd()) ?? Data()  // Empty if the process wrote nothing.
                 continuation.resume(returning: String(decoding: data, as: UTF8.self))
             }
         }

@@ -10,7 +10,7 @@ import Testing
 @testable import SpoolProxy
 @testable import SpoolStreams
 
-/// Streams brought whole from a real origin.
+/// Downloads of HLS streams from a real origin.
 @Suite(.timeLimit(.minutes(5))) struct HLSDownloaderTests {
     private static let two = Data(
         """
@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test(arguments: HLSSample.Form.allCases)
-    func `A stream that was brought whole plays without its origin, each byte having come once`(
+    func `A downloaded stream plays without its origin, and each byte is fetched once`(
         form: HLSSample.Form
     ) async throws {
         let sample = try await HLSSample(form)
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func `The chosen variant comes with its sounds, and the others do not`() async throws {
+    @Test func `The chosen variant and its audio are downloaded; other variants are not`() async throws {
         let master = Self.list(
             """
             #EXTM3U
@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    @Test func `What is stored of a stream is told: of its start a part, of an unknown one nothing`() async throws {
+    @Test func `Stored variants are reported: none for an unknown stream, a partial one for a start`() async throws {
         let sample = try await HLSSample(.byteRanges)
         try await OriginServer.run(try sample.resources()) { origin in
             try await Self.withCache { cache in
@@ -136,7 +136,7 @@ import Testing
     }
 
     @Test(arguments: HLSSample.Form.allCases)
-    func `The first seconds of a stream are its first segments, from which it starts without its origin`(
+    func `The first seconds of a stream are its first segments, and they play without the origin`(
         form: HLSSample.Form
     ) async throws {
         let sample = try await HLSSample(form)
@@ -147,7 +147,7 @@ import Testing
                 #expect(start.progress.segmentCount == 1 && start.progress.storedSegments == 1)
                 let more = try await HLSDownloader(source, in: cache, variant: .first, firstSeconds: 3.9).run()
                 #expect(more.progress.segmentCount == 2)
-                // Of one file for all, whole blocks.
+                // If all segments are in one file, whole blocks are fetched.
                 let isOne = form == .byteRanges
                 let sent = origin.log.bytesSent()
                 #expect(sent >= more.progress.bytes && sent < more.progress.bytes + (isOne ? 65_536 : 1))
@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    @Test func `The start of a stream has the sound that players begin with, and no other`() async throws {
+    @Test func `The start of a stream includes the default audio rendition and no other rendition`() async throws {
         let master = Self.list(
             """
             #EXTM3U
@@ -188,7 +188,7 @@ import Testing
         }
     }
 
-    @Test func `A download that was refused something names it, and goes on where it stopped`() async throws {
+    @Test func `The error of a failed download names the rejected file, and a second run resumes it`() async throws {
         let refused = OriginResource(.pattern(PatternBytes(length: 50_000)), rules: [.always(.status(403))])
         try await OriginServer.run([
             "/l.m3u8": OriginResource(.data(Self.two)), "/one.ts": .pattern(300_000), "/two.ts": refused,
@@ -208,7 +208,7 @@ import Testing
         }
     }
 
-    @Test func `A live stream is an error, and is not kept`() async throws {
+    @Test func `A live stream is an error and is not stored`() async throws {
         let live = Self.list("#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\none.ts\n")
         try await OriginServer.run(["/live.m3u8": live, "/one.ts": .pattern(1000)]) { origin in
             try await Self.withCache { cache in
@@ -224,7 +224,7 @@ import Testing
     }
 
     @Test(arguments: ["<html></html>", "", "#EXTM3U\nsong.mp3\n", "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n"])
-    func `What is no stream is an error that names it`(text: String) async throws {
+    func `A resource that is not a stream is an error that contains its path`(text: String) async throws {
         try await OriginServer.run(["/l.m3u8": Self.list(text)]) { origin in
             try await Self.withCache { cache in
                 let source = MediaSource(url: origin.url("/l.m3u8"))
@@ -251,7 +251,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `What a source sends goes to its own origin, and to no other`(isResolved: Bool) async throws {
+    func `The header fields of a source are sent only to its own origin`(isResolved: Bool) async throws {
         try await OriginServer.run(["/far.ts": .pattern(1000)]) { other in
             let list = Self.list(
                 """
@@ -285,7 +285,7 @@ import Testing
         }
     }
 
-    @Test func `A cache without room for the whole stream is an error`() async throws {
+    @Test func `A stream that is larger than the capacity is an error`() async throws {
         try await OriginServer.run([
             "/l.m3u8": OriginResource(.data(Self.two)), "/one.ts": .pattern(900_000), "/two.ts": .pattern(900_000),
         ]) { origin in
@@ -301,7 +301,7 @@ import Testing
         }
     }
 
-    @Test func `A cancelled download ends, and keeps what has landed`() async throws {
+    @Test func `A cancelled download ends, and its complete segments stay stored`() async throws {
         let slow = OriginResource(.pattern(PatternBytes(length: 300_000)), rules: [.always(.stall(after: 100_000))])
         try await OriginServer.run([
             "/l.m3u8": OriginResource(.data(Self.two)), "/one.ts": .pattern(300_000), "/two.ts": slow,

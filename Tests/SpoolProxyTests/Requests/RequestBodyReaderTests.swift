@@ -3,9 +3,9 @@ import Testing
 
 @testable import SpoolProxy
 
-/// A request's body ends where its framing says, and nowhere else.
+/// The end of a request body, which only its framing determines.
 @Suite struct RequestBodyReaderTests {
-    /// The body's bytes, whether it came to its end, and what is left for the next request.
+    /// Returns the bytes of the body, whether it is complete, and the bytes of the next request.
     private static func read(
         _ body: RequestHead.Body, _ text: String, piece: Int = .max
     ) throws -> (body: String, isWhole: Bool, rest: String) {
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2, 3, 7, 1000])
-    func `Chunks are joined, extensions and trailers read over`(piece: Int) throws {
+    func `Chunks are joined; extensions and trailers are skipped`(piece: Int) throws {
         let text = "5;a=b\r\nhello\r\n00A\r\n, world!!!\r\n0\r\nTrailer: x\r\n\r\nGET"
         let found = try Self.read(.chunked, text, piece: piece)
         #expect(found.body == "hello, world!!!")
@@ -35,7 +35,7 @@ import Testing
         #expect(found.rest == "GET")
     }
 
-    @Test func `A body of known length ends there`() throws {
+    @Test func `A body of known length ends after that length`() throws {
         let found = try Self.read(.length(3), "abcdef")
         #expect(found.body == "abc")
         #expect(found.rest == "def")
@@ -47,7 +47,7 @@ import Testing
         "5\nhello\r\n0\r\n\r\n", "x\r\n", "\r\n", "-1\r\n", "5\r\nhelloX", "5\r\nhello\n0\r\n\r\n", "0x5\r\nhello\r\n",
         "FFFFFFFFFFFFFFFF\r\n", ";a\r\n", "5 \r\nhello\r\n", "5\r\r\nhello", "0\r\na\nb\r\n\r\n",
     ])
-    func `What is not framed as chunks is refused`(_ text: String) {
+    func `Invalid chunked framing is rejected`(_ text: String) {
         #expect(throws: RequestFailure.self) { try Self.read(.chunked, text) }
     }
 }

@@ -4,7 +4,7 @@ import Testing
 @testable import SpoolProxy
 
 @Suite struct RequestBodyStreamTests {
-    @Test func `A body comes in the pieces in which it was taken, to its end`() async throws {
+    @Test func `A body is delivered in the received pieces, up to its end`() async throws {
         let stream = RequestBodyStream {}
         stream.take(ByteBuffer(string: "ab"))
         stream.take(ByteBuffer(string: "c"))
@@ -12,12 +12,12 @@ import Testing
         var text = ""
         for try await piece in stream.body { text += String(buffer: piece) }
         #expect(text == "abc")
-        // It has come to its end: nothing is missing.
+        // The body was delivered completely, so a failure has no effect.
         stream.fail()
         for try await _ in stream.body { Issue.record("more than the body") }
     }
 
-    @Test func `A body that is given up before it was taken is not one that has ended`() async throws {
+    @Test func `A body that fails before it is read throws an error, although its end was received`() async throws {
         let stream = RequestBodyStream {}
         stream.take(ByteBuffer(string: "ab"))
         stream.end()

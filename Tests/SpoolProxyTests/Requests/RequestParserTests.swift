@@ -4,7 +4,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// Heads are taken by the strict grammar of RFC 9112, in whatever pieces they come.
+/// Request heads, parsed by the strict grammar of RFC 9112 from pieces of any size.
 @Suite struct RequestParserTests {
     private static func parse(_ text: String, limit: Int = 32 << 10) throws -> RequestHead? {
         var buffer = ByteBuffer(string: text)
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test func `A request line and its fields are read`() throws {
+    @Test func `A request line and its fields are parsed`() throws {
         let head = try #require(
             try Self.parse("GET /a?b=%20 HTTP/1.1\r\nHost: localhost:80\r\nRANGE:  bytes=0-\t \r\nX: \r\n\r\n"))
         #expect(head.method == .get)
@@ -35,7 +35,7 @@ import Testing
         #expect(head.fields.all[.range] == "bytes=0-")
     }
 
-    @Test func `A head is the same in whatever pieces it comes`() throws {
+    @Test func `A head is parsed equally from pieces of any size`() throws {
         let text = "\r\nHEAD /x HTTP/1.0\r\nA: 1\r\nB: 2\r\n\r\nGET /next HTTP/1.1\r\nHost: h\r\n\r\n"
         let bytes = Array(text.utf8)
         for size in 1...bytes.count {
@@ -71,11 +71,11 @@ import Testing
         "G{T / HTTP/1.1\r\nHost: h\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: h\r\nX: \u{7F}\r\n\r\n", "GET /\r\nHost: h\r\n\r\n", "\n\n",
     ])
-    func `What two readers could understand in two ways is refused`(_ text: String) {
+    func `An ambiguous or malformed request is rejected with 400`(_ text: String) {
         #expect(Self.status(text) == 400)
     }
 
-    @Test func `Other refusals have statuses of their own`() {
+    @Test func `Unsupported versions, codings and sizes have specific statuses`() {
         #expect(Self.status("GET / HTTP/2.0\r\nHost: h\r\n\r\n") == 505)
         #expect(Self.status("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip, chunked\r\n\r\n") == 501)
         #expect(Self.status("GET /" + String(repeating: "a", count: 40_000)) == 414)
@@ -83,13 +83,13 @@ import Testing
         #expect(Self.status("GET / HTTP/1.1\r\nA: " + String(repeating: "a", count: 40_000) + "\r\n\r\n") == 431)
     }
 
-    @Test func `An absolute target goes before the Host field`() throws {
+    @Test func `An absolute target overrides the Host field`() throws {
         let head = try #require(try Self.parse("GET HTTP://a.example:81?x HTTP/1.1\r\nHost: b.example\r\n\r\n"))
         #expect(head.host == "a.example:81")
         #expect(head.target == "/?x")
     }
 
-    @Test func `Whether a connection is kept follows from version and options`() throws {
+    @Test func `The version and the Connection options decide whether a connection stays open`() throws {
         func keeps(_ version: String, _ option: String) throws -> Bool? {
             try Self.parse("GET / HTTP/1.\(version)\r\nHost: h\r\nConnection: \(option)\r\n\r\n")?.keepsAlive
         }
@@ -99,7 +99,7 @@ import Testing
         #expect(try keeps("0", "x") == false)
     }
 
-    @Test func `Random bytes give a head, a failure or nothing yet`() {
+    @Test func `Random bytes result in a valid head, an error or an incomplete request`() {
         var random = SystemRandomNumberGenerator()
         let pieces = [
             "GET ", "/", " HTTP/1.1", "\r\n", "\n", "\r", "Host: h", ":", " ", "\u{0}", "Content-Length: 5", "\t", "*",
@@ -109,7 +109,7 @@ import Testing
             let text = (0..<Int.random(in: 0..<14, using: &random)).map { _ in
                 pieces.randomElement(using: &random) ?? ""
             }
-            guard let head = try? Self.parse(text.joined()) else { continue }  // Refused, which is right for most.
+            guard let head = try? Self.parse(text.joined()) else { continue }  // Most texts are rejected.
             #expect(head.target.hasPrefix("/") || head.target == "*" || head.method == .other("CONNECT"))
             #expect(!head.target.contains("\r"))
         }
