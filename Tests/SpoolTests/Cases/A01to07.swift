@@ -6,7 +6,7 @@ import Testing
 
 @testable import Spool
 
-/// CASES A, 1–7: versions that change, and responses that are not what was asked.
+/// CASES A, 1–7: changed versions, and responses that differ from the request.
 @Suite(.timeLimit(.minutes(10)))
 struct PartialContentVersionCases {
     static let v1 = PatternBytes(seed: 1, length: 5_000_000)
@@ -19,7 +19,7 @@ struct PartialContentVersionCases {
         }
     }
 
-    @Test("A1: a hole's 206 with another strong ETag begins a new generation; never a mix")
+    @Test("A1: a 206 with another strong ETag starts a new version, and the versions are never mixed")
     func a1() async throws {
         try await onStage(["/a": .pattern(5_000_000, .ignoresIfRange)]) { stage in
             try await stage.session { cache in
@@ -37,7 +37,7 @@ struct PartialContentVersionCases {
         }
     }
 
-    @Test("A1: bytes of the former version stay for the reader that is in it")
+    @Test("A1: bytes of the previous version remain readable for its open reader")
     func a1Former() async throws {
         try await onStage(["/a": .pattern(5_000_000, .ignoresIfRange)]) { stage in
             try await stage.session { cache in
@@ -57,7 +57,7 @@ struct PartialContentVersionCases {
         }
     }
 
-    @Test("A2: a read that holds bytes of the former version ends with resourceChanged; the next is all new")
+    @Test("A2: a read of the previous version ends with resourceChanged; the next read gets only new bytes")
     func a2() async throws {
         try await onStage(["/a": .pattern(5_000_000, .stall(after: 1_000_000))]) { stage in
             try await stage.session { cache in
@@ -79,7 +79,7 @@ struct PartialContentVersionCases {
         }
     }
 
-    @Test("A2: a reader whose first chunk is of the former version gets none of the next")
+    @Test("A2: a reader whose first chunk is from the previous version gets no bytes of the new version")
     func a2FirstChunk() async throws {
         try await onStage(
             ["/a": .pattern(5_000_000, .ignoresIfRange)], configure: { $0.readAhead.window = 1 << 20 }
@@ -100,7 +100,7 @@ struct PartialContentVersionCases {
         }
     }
 
-    @Test("A3: without a strong validator parts are never combined under http", arguments: ["W/\"w\"", nil])
+    @Test("A3: under http freshness, parts without a strong validator are never combined", arguments: ["W/\"w\"", nil])
     func a3HTTP(_ etag: String?) async throws {
         try await onStage(["/a": .pattern(5_000_000, etag: etag)], freshness: .http) { stage in
             try await stage.session { cache in
@@ -118,7 +118,7 @@ struct PartialContentVersionCases {
         }
     }
 
-    @Test("A3: under immutable they are, while nothing contradicts", arguments: ["W/\"w\"", nil])
+    @Test("A3: under immutable freshness, parts without a strong validator are combined", arguments: ["W/\"w\"", nil])
     func a3Immutable(_ etag: String?) async throws {
         try await onStage(["/a": .pattern(5_000_000, etag: etag)]) { stage in
             try await stage.session { cache in
@@ -131,7 +131,7 @@ struct PartialContentVersionCases {
         }
     }
 
-    @Test("A3: another length is another version under immutable too")
+    @Test("A3: under immutable freshness, another length means another version")
     func a3Length() async throws {
         let longer = PatternBytes(seed: 2, length: 6_000_000)
         try await onStage(["/a": .pattern(5_000_000, etag: nil)]) { stage in
@@ -145,7 +145,7 @@ struct PartialContentVersionCases {
         }
     }
 
-    @Test("A4: a hole's fetch with If-Range that gets 200 begins a new generation from byte 0")
+    @Test("A4: a 200 response to a request with If-Range starts a new version at byte 0")
     func a4() async throws {
         try await onStage(["/a": .pattern(5_000_000)]) { stage in
             try await stage.session { cache in
@@ -162,7 +162,7 @@ struct PartialContentVersionCases {
     }
 
     @Test(
-        "A5: a range responded by 200 of the same version lands from 0 at true offsets",
+        "A5: if a range request gets a 200 of the same version, its bytes are stored at their own offsets",
         arguments: ["bytes", "none", nil])
     func a5(_ acceptRanges: String?) async throws {
         let behaviour = OriginBehaviour.ignoresRanges(acceptRanges: acceptRanges)
@@ -176,22 +176,24 @@ struct PartialContentVersionCases {
                 let former = media.landed
                 let reader = media.reader(.bytes(3_000_000..<3_200_000), chunkSize: 1000)
                 let first = try #require(try await reader.next())
-                // It has waited: nothing has landed at the offset that was asked for but after all before it.
+                // All bytes before the requested offset were stored first.
                 #expect(first.offset == 3_000_000)
                 #expect(Array(media.landed).count == 1 && media.landed.contains(0..<3_000_000))
                 try await reader.check(Self.v1)
                 try await media.check(.all, Self.v1, covers: 0..<5_000_000)
                 try await stage.origin.log.untilQuiet()
                 #expect(stage.origin.log.exchanges.map(\.status) == [206, 200])
-                // The origin sends again what was there, since it sends everything: once, and nothing else twice.
+                // The origin sends the stored bytes once more, because it sends the complete resource.
                 #expect(stage.origin.log.bytesSent("/a") == former.byteCount + 5_000_000)
             }
         }
     }
 
-    @Test("A6: a 206 of another range lands where it says, never where was asked", arguments: [-1, 1] as [Int64])
+    @Test(
+        "A6: a 206 of another range is stored at the offset in Content-Range, not at the requested offset",
+        arguments: [-1, 1] as [Int64])
     func a6(_ direction: Int64) async throws {
-        // The response is true to its Content-Range: it holds other bytes than those asked for.
+        // The bytes of the response match its Content-Range, but not the requested range.
         let shift = 131_072 * direction
         var moved = PatternBytes(seed: 1, length: 8_000_000).bytes(0..<8_000_000)
         if shift > 0 {
@@ -218,7 +220,7 @@ struct PartialContentVersionCases {
         }
     }
 
-    @Test("A6: a 206 of a range that was not asked for is refused, and the reader told")
+    @Test("A6: a 206 of a range that was not requested is rejected, and the reader gets an error")
     func a6Refused() async throws {
         try await onStage(
             [
@@ -238,7 +240,7 @@ struct PartialContentVersionCases {
     }
 
     @Test(
-        "A7: Content-Range and body of different lengths: what holds either way is kept, and an event says so",
+        "A7: if Content-Range and body differ in length, an event reports it, and all bytes are stored",
         arguments: [-1000, 1000] as [Int64])
     func a7(_ difference: Int64) async throws {
         try await onStage([

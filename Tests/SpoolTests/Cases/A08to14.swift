@@ -11,7 +11,7 @@ import Testing
 struct PartialContentLengthCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
 
-    @Test("A8: a body that is cut leaves a hole; the length stays")
+    @Test("A8: after a truncated body, the rest is missing, and the length is unchanged")
     func a8() async throws {
         try await onStage(
             ["/a": OriginResource(.pattern(Self.song), rules: [.request(0, .cut(after: 300_000))])],
@@ -30,7 +30,7 @@ struct PartialContentLengthCases {
         }
     }
 
-    @Test("A9: the length is not learnt from a chunked body that is cut")
+    @Test("A9: a truncated chunked body does not determine the length")
     func a9() async throws {
         try await onStage(
             ["/a": .pattern(3_000_000, .ignoresRanges(), .noLength(.chunked), .cut(after: 300_000))],
@@ -46,7 +46,7 @@ struct PartialContentLengthCases {
         }
     }
 
-    @Test("A10: Content-Range without a total leaves it unknown until a response tells it")
+    @Test("A10: after a Content-Range without a total, the length is unknown until a response contains it")
     func a10() async throws {
         try await onStage([
             "/a": OriginResource(
@@ -63,7 +63,7 @@ struct PartialContentLengthCases {
         }
     }
 
-    @Test("A10: and where none ever does, the end is where the origin has no more")
+    @Test("A10: if no response contains a total, the resource ends where the origin has no more bytes")
     func a10Never() async throws {
         try await onStage(["/a": .pattern(3_000_000, .contentRangeTotal(nil))]) { stage in
             try await stage.session { cache in
@@ -88,7 +88,7 @@ struct PartialContentLengthCases {
         }
     }
 
-    @Test("A12: 416 with a total below what is stored means changed")
+    @Test("A12: a 416 with a total below the stored length means that the resource has changed")
     func a12Changed() async throws {
         let shorter = PatternBytes(seed: 2, length: 1_000_000)
         try await onStage(["/a": .pattern(3_000_000)]) { stage in
@@ -108,7 +108,7 @@ struct PartialContentLengthCases {
     }
 
     @Test(
-        "A12: and whoever reads on from a part meets that once, then gets the new version, in whichever session",
+        "A12: a reader that resumes a changed resource gets an error once; the next reader gets the new version",
         arguments: [false, true])
     func a12Resumed(isSameSession: Bool) async throws {
         let shorter = PatternBytes(seed: 2, length: 200_000)
@@ -139,7 +139,7 @@ struct PartialContentLengthCases {
         }
     }
 
-    @Test("A12: 416 with our own length is passed on, and nothing is dropped")
+    @Test("A12: a 416 with the stored length is reported to the reader, and no stored bytes are removed")
     func a12Same() async throws {
         try await onStage(["/a": .pattern(3_000_000)]) { stage in
             try await stage.session { cache in
@@ -155,7 +155,7 @@ struct PartialContentLengthCases {
     }
 
     @Test(
-        "A12: an origin that refuses every range is asked once for the whole",
+        "A12: an origin that rejects every range gets one request for the complete resource",
         arguments: [nil, "bytes */3000000"] as [String?], [0, 1_500_000] as [Int64])
     func refusesEveryRange(_ contentRange: String?, from start: Int64) async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000, .refusesRanges(contentRange: contentRange))])
@@ -169,7 +169,7 @@ struct PartialContentLengthCases {
         #expect(stage.origin.log.bytesSent("/a") <= song.length + 100)
     }
 
-    @Test("A12: an origin that refuses the whole as well is not asked for ever")
+    @Test("A12: an origin that also rejects the complete request gets at most two requests")
     func refusesEverything() async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000, .status(416))])
         try await stage.session { cache in
@@ -179,16 +179,16 @@ struct PartialContentLengthCases {
         }
     }
 
-    @Test("A13: the last bytes of a resource of unknown length are found by asking; the last none are 416")
+    @Test("A13: a suffix of media of unknown length needs only the first and last blocks; an empty one is 416")
     func a13() async throws {
         try await onStage(["/a": .pattern(3_000_000)]) { stage in
             try await stage.session { cache in
                 let media = cache.media(for: stage.url())
                 try await media.check(.suffix(500), Self.song, covers: 2_999_500..<3_000_000)
                 await media.waitUntilIdle()
-                // What the reader has may not have been noted by the origin yet.
+                // The origin may record bytes after the reader received them.
                 try await stage.origin.log.untilQuiet()
-                // The first block tells the length, and then the blocks of the end are asked for, and nothing between.
+                // The response for the first block contains the length. Then only the last blocks are requested.
                 #expect(stage.origin.log.exchanges.map(\.rangeAsked) == ["bytes=0-65535", "bytes=2949120-2999999"])
                 #expect(stage.origin.log.bytesSent("/a") == 65_536 + 50_880)
                 let asked = stage.origin.log.exchanges.count
@@ -201,7 +201,7 @@ struct PartialContentLengthCases {
         }
     }
 
-    @Test("A14: a range past the end is clipped; one that begins at or past the end is 416, with the length")
+    @Test("A14: a range beyond the end is clipped; one that starts at or after the end is 416 with the length")
     func a14() async throws {
         try await onStage(["/a": .pattern(3_000_000)]) { stage in
             try await stage.session { cache in
@@ -229,7 +229,7 @@ struct PartialContentLengthCases {
     }
 
     @Test(
-        "A17: any numbers as a range are read or refused, never a trap",
+        "A17: a range of any numbers is read or rejected, and causes no crash",
         arguments: [
             .from(.max), .from(.max - 1), .from(-1), .from(.min), .suffix(.min), .suffix(-1),
             .bytes(Int64.max - 1..<Int64.max), .bytes(-5 ..< -1), .bytes(Int64.min..<Int64.max), .bytes(7..<7),

@@ -13,7 +13,7 @@ struct PartialContentPolicyCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
 
     @Test(
-        "A18: Accept-Ranges absent, none or in other letters does not keep ranges from being asked",
+        "A18: ranges are requested even if Accept-Ranges is absent, none or in another case",
         arguments: [nil, "none", "Bytes", "bytes"])
     func a18(_ value: String?) async throws {
         try await onStage(["/a": .pattern(3_000_000, .field("Accept-Ranges", value))]) { stage in
@@ -28,7 +28,7 @@ struct PartialContentPolicyCases {
         }
     }
 
-    @Test("A18: field names in any case")
+    @Test("A18: the names of header fields are case-insensitive")
     func a18Names() async throws {
         try await onStage([
             "/a": .pattern(3_000_000, .field("ETag", nil), .field("eTAG", "\"x\""), .field("content-TYPE", "audio/mp4"))
@@ -43,7 +43,7 @@ struct PartialContentPolicyCases {
         }
     }
 
-    @Test("A19: identity is asked for, and an encoded response is not mixed with others")
+    @Test("A19: requests accept only the identity coding, and an encoded response is an error")
     func a19() async throws {
         try await onStage(
             ["/a": OriginResource(.pattern(Self.song), rules: [.from(1, .gzip)])],
@@ -63,7 +63,7 @@ struct PartialContentPolicyCases {
     }
 
     @Test(
-        "A20: under http, no-store leaves nothing on disk and private is not shared",
+        "A20: under http freshness, responses with no-store or private are not stored",
         arguments: ["no-store", "private"])
     func a20NoStore(_ control: String) async throws {
         try await onStage(["/a": .pattern(3_000_000, .field("Cache-Control", control))], freshness: .http) { stage in
@@ -79,7 +79,7 @@ struct PartialContentPolicyCases {
         }
     }
 
-    @Test("A20: under http, another variant by Vary is not served")
+    @Test("A20: under http freshness, a stored response is not served for another value of a Vary field")
     func a20Vary() async throws {
         try await onStage(
             [
@@ -108,7 +108,7 @@ struct PartialContentPolicyCases {
         }
     }
 
-    @Test("A20: under http, what one user gets with credentials is not another's, also at the same time")
+    @Test("A20: under http freshness, a response for one user's credentials is not served to another user")
     func a20Users() async throws {
         try await onStage(
             [
@@ -130,7 +130,7 @@ struct PartialContentPolicyCases {
         }
     }
 
-    @Test("A20: under http, what is fresh is served without asking, what is stale is validated first")
+    @Test("A20: under http freshness, fresh media needs no request, and stale media is revalidated first")
     func a20Freshness() async throws {
         try await onStage(["/a": .pattern(3_000_000, .field("Cache-Control", "max-age=1000"))], freshness: .http) {
             stage in
@@ -154,13 +154,13 @@ struct PartialContentPolicyCases {
         }
     }
 
-    @Test("A20: validation by an origin that knows no conditions ends, and nothing stored is sent again")
+    @Test("A20: if the origin ignores conditions, a revalidation needs one request and at most one block")
     func validationWithoutConditions() async throws {
         try await onStage(["/a": .pattern(3_000_000, .etag("\"v1\""))], freshness: .revalidate) { stage in
             try await stage.session {
                 try await $0.media(for: stage.url()).check(.all, Self.song, covers: 0..<3_000_000)
             }
-            // Responses 206 with the stored tag, whatever If-None-Match says.
+            // The origin responds with 206 and the stored tag, although `If-None-Match` matches.
             stage.origin.update("/a") {
                 $0.etag = nil
                 $0.rules = [.always(.field("ETag", "\"v1\""))]
@@ -175,7 +175,7 @@ struct PartialContentPolicyCases {
         }
     }
 
-    @Test("A20: under revalidate, a changed resource is new at the next opening")
+    @Test("A20: under revalidate freshness, a changed resource is fetched again at the next opening")
     func revalidate() async throws {
         let changed = PatternBytes(seed: 2, length: 2_500_000)
         try await onStage(["/a": .pattern(3_000_000)], freshness: .revalidate) { stage in
@@ -196,7 +196,7 @@ struct PartialContentPolicyCases {
         }
     }
 
-    @Test("A21: redirects are followed afresh for each fetch; the key is the asked address")
+    @Test("A21: each fetch follows redirects again, and the cache key is the requested URL")
     func a21() async throws {
         try await onStage([
             "/a": .redirect(to: "/real?sig=1"), "/real": .pattern(3_000_000, .requiresQuery("sig=1", else: 403)),
@@ -204,7 +204,7 @@ struct PartialContentPolicyCases {
             try await stage.session { cache in
                 let media = cache.media(for: stage.url())
                 try await media.check(.bytes(0..<100), Self.song)
-                // The target has expired, and the asked address leads to a fresh one.
+                // The target has expired, and the requested URL redirects to a new one.
                 stage.origin.set("/a", .redirect(to: "/real?sig=2"))
                 stage.origin.update("/real") { $0.rules = [.always(.requiresQuery("sig=2", else: 403))] }
                 try await media.check(.all, Self.song, covers: 0..<3_000_000)
@@ -215,7 +215,7 @@ struct PartialContentPolicyCases {
         }
     }
 
-    @Test("A21: credentials do not follow a redirect to another host")
+    @Test("A21: credentials are not sent to another host after a redirect")
     func a21Credentials() async throws {
         try await onStage(["/real": .pattern(3_000_000)]) { stage in
             stage.origin.set("/a", .redirect(to: stage.origin.url("/real", host: "localhost").absoluteString))
@@ -241,7 +241,7 @@ struct PartialContentPolicyCases {
     ]
 
     @Test(
-        "A22: an origin without ranges or length plays from its one body; a seek ahead waits, one back is served",
+        "A22: media without ranges or length plays from one response; seeks wait for it or use stored bytes",
         arguments: 0..<4)
     func a22(_ index: Int) async throws {
         let resource = OriginResource(.pattern(Self.song), rules: Self.unranged[index].map { .always($0) })
@@ -264,7 +264,7 @@ struct PartialContentPolicyCases {
         }
     }
 
-    @Test("A22: a player slower than such an origin holds its one body, and gets all of it, sent once")
+    @Test("A22: a slow reader pauses the only response of an origin without ranges, and each byte is sent once")
     func a22Slow() async throws {
         let film = PatternBytes(seed: 1, length: 12_000_000)
         try await onStage(
@@ -277,7 +277,7 @@ struct PartialContentPolicyCases {
                 while let chunk = try await player.next() {
                     try film.verify(chunk.data, at: chunk.offset)
                     position = chunk.range.upperBound
-                    // Long pauses: whatever grace there is ends.
+                    // The pauses are longer than all grace periods.
                     stage.clock.advance(by: .seconds(10))
                     let ahead = (media.landed.bounds?.upperBound ?? 0) - position
                     #expect(ahead <= 2 << 20 + 2 * Block.size)
@@ -289,7 +289,7 @@ struct PartialContentPolicyCases {
         }
     }
 
-    @Test("A22: without any grace, players that come and go make such an origin begin at most once each")
+    @Test("A22: without grace periods, each reader causes at most one response of an origin without ranges")
     func a22Storm() async throws {
         let film = PatternBytes(seed: 1, length: 12_000_000)
         try await onStage(

@@ -7,12 +7,12 @@ import Testing
 
 @testable import Spool
 
-/// CASES B, 23–31: readers, the transfers that they share, and origins that fail under them.
+/// CASES B, 23–31: readers, the transfers that they share, and origins that fail during a transfer.
 @Suite(.timeLimit(.minutes(10)))
 struct ReaderAndTransferCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
 
-    @Test("B23: two readers in one hole share one transfer, and each byte is readable as it lands")
+    @Test("B23: two readers of one missing range share a transfer, and received bytes are readable immediately")
     func b23() async throws {
         try await onStage(["/a": OriginResource(.pattern(Self.song), rules: [.request(0, .stall(after: 300_000))])]) {
             stage in
@@ -34,7 +34,7 @@ struct ReaderAndTransferCases {
         }
     }
 
-    @Test("B24: the reader that began a transfer leaves and the others go on; when none is left, it stops")
+    @Test("B24: a transfer continues after its first reader is cancelled, and is cancelled with its last reader")
     func b24() async throws {
         try await onStage(["/a": OriginResource(.pattern(Self.song), rules: [.request(0, .stall(after: 300_000))])]) {
             stage in
@@ -62,7 +62,7 @@ struct ReaderAndTransferCases {
         }
     }
 
-    @Test("B25: play, seek ahead, seek back, cancels that come after the new request: right bytes, next to none twice")
+    @Test("B25: seeks with late cancels deliver correct bytes, and at most 2 % are fetched twice")
     func b25() async throws {
         let film = PatternBytes(seed: 1, length: 20_000_000)
         try await onStage(["/a": .pattern(20_000_000)]) { stage in
@@ -79,12 +79,12 @@ struct ReaderAndTransferCases {
                 try await media.check(.all, film, covers: 0..<20_000_000)
                 await media.waitUntilIdle()
             }
-            // What was in flight when a range in flight was cut short counts too.
+            // Bytes in transit when a request is shortened count too.
             try await stage.expectSent(20_000_000, spare: 20_000_000 / 50)
         }
     }
 
-    @Test("B26: a reader that waits past an end that shrank wakes with an error")
+    @Test("B26: a reader beyond the new end of a resource that became shorter gets an error")
     func b26() async throws {
         let shorter = PatternBytes(seed: 2, length: 1_000_000)
         try await onStage(["/a": .pattern(3_000_000)]) { stage in
@@ -107,7 +107,7 @@ struct ReaderAndTransferCases {
         }
     }
 
-    @Test("B27: what lands ahead of a reader that stops stays within the window")
+    @Test("B27: the bytes fetched ahead of a paused reader stay within the window")
     func b27() async throws {
         let film = PatternBytes(seed: 1, length: 60_000_000)
         try await onStage(["/a": .pattern(60_000_000)], configure: { $0.readAhead.window = 4 << 20 }) { stage in
@@ -129,7 +129,7 @@ struct ReaderAndTransferCases {
     }
 
     @Test(
-        "B28: 300 readers on 300 resources, open at once, all get their bytes; open files stay bounded, and none stays")
+        "B28: 300 concurrent readers of 300 resources get all bytes with a limited number of open files")
     func b28Resources() async throws {
         let count = 300
         let resources = (0..<count).map { ("/\($0)", OriginResource.pattern(150_000, seed: UInt64($0))) }
@@ -151,7 +151,7 @@ struct ReaderAndTransferCases {
                         try await group.waitForAll()
                     }
                 }
-                // Besides media: the lock, and SQLite's three files for each of its connections.
+                // The other files are the lock, and three files of SQLite for each connection.
                 #expect(try stage.openFiles().count { !$0.hasSuffix(".media") } <= 32)
             }
             #expect(open.most <= 256)
@@ -166,7 +166,7 @@ struct ReaderAndTransferCases {
     }
 
     @Test(
-        "B28: 200 readers on one resource all get their bytes, each byte sent once, over few connections and one file")
+        "B28: 200 concurrent readers of one resource get all bytes over few connections and from one file")
     func b28Readers() async throws {
         let film = PatternBytes(seed: 1, length: 20_000_000)
         try await onStage(["/a": .pattern(20_000_000)]) { stage in
@@ -176,8 +176,8 @@ struct ReaderAndTransferCases {
                     for index in 0..<200 as Range<Int64> {
                         group.addTask {
                             try await media.check(.bytes(index * 97_000..<index * 97_000 + 50_000), film)
-                            // Its own, one that is made ahead for the next resource, and what each of the cache's
-                            // eight threads may just be opening or closing: not one for each reader.
+                            // The resource has one file, one is created in advance, and each of eight threads may open
+                            // or close one. Readers have no separate files.
                             #expect(try stage.openFiles().count { $0.hasSuffix(".media") } <= 10)
                         }
                     }
@@ -200,7 +200,7 @@ struct ReaderAndTransferCases {
     ]
 
     @Test(
-        "B29: resets, cuts, 500 and 503: tried again, from the position, and the reader notices nothing",
+        "B29: after a reset, a truncated body, 500 or 503, a retry continues at the position without an error",
         arguments: 0..<6)
     func b29(_ index: Int) async throws {
         try await onStage(["/a": OriginResource(.pattern(Self.song), rules: Self.failures[index])]) { stage in
@@ -213,7 +213,7 @@ struct ReaderAndTransferCases {
         }
     }
 
-    @Test("B29: a stalled body times out and goes on from where it stopped")
+    @Test("B29: a stalled body times out, and a new request continues at its position")
     func b29Stall() async throws {
         try await onStage(["/a": OriginResource(.pattern(Self.song), rules: [.request(0, .stall(after: 300_000))])]) {
             stage in
@@ -239,7 +239,7 @@ struct ReaderAndTransferCases {
         }
     }
 
-    @Test("B29: Retry-After is waited for, and little longer")
+    @Test("B29: a retry waits for the time in Retry-After, and at most 25 % longer")
     func b29RetryAfter() async throws {
         try await onStage([
             "/a": OriginResource(.pattern(Self.song), rules: [.request(0, .status(503, ["Retry-After": "3"]))])
@@ -258,7 +258,7 @@ struct ReaderAndTransferCases {
         }
     }
 
-    @Test("B29: a byte a second is a byte a second: nothing is lost or asked again")
+    @Test("B29: a response of one byte per second is read completely without a second request")
     func b29Slow() async throws {
         let short = PatternBytes(seed: 1, length: 60)
         let clock = ManualClock()
@@ -281,7 +281,7 @@ struct ReaderAndTransferCases {
         await origin.stop()
     }
 
-    @Test("B29: only when retries are spent does the reader get an error; what landed stays, and a later read goes on")
+    @Test("B29: after the last retry the reader gets an error; stored bytes remain, and a later read continues")
     func b29Spent() async throws {
         try await onStage([
             "/a": OriginResource(
@@ -299,7 +299,7 @@ struct ReaderAndTransferCases {
                 #expect(error?.code == .originUnavailable)
                 #expect(error?.httpStatus == 500)
                 #expect(read.withLock { $0 } == 200_000)
-                // One and five retries of it.
+                // The first request and five retries.
                 #expect(stage.origin.log.exchanges.count == 6)
                 stage.origin.update("/a") { $0.rules = [] }
                 try await media.check(.all, Self.song, covers: 0..<3_000_000)
@@ -309,7 +309,7 @@ struct ReaderAndTransferCases {
     }
 
     @Test(
-        "B30: with the origin away, stored ranges are served and nothing is deleted",
+        "B30: while the origin is unreachable, stored ranges are served and not removed",
         arguments: [.immutable, .http, .revalidate] as [FreshnessPolicy])
     func b30(_ policy: FreshnessPolicy) async throws {
         try await onStage(["/a": .pattern(3_000_000)], freshness: policy, configure: { $0.retry.retries = 2 }) {
@@ -335,7 +335,7 @@ struct ReaderAndTransferCases {
         }
     }
 
-    /// A source that gives `sig=0`, then `sig=1` …, and counts how often it was asked.
+    /// A source that resolves to `sig=0`, then to `sig=1` and so on, and counts the calls.
     final class Signer: Sendable {
         let count = Mutex(0)
 
@@ -351,7 +351,7 @@ struct ReaderAndTransferCases {
     }
 
     @Test(
-        "B31: 401, 403 or 410 mid-play: the source is asked once for fresh ones, and play goes on",
+        "B31: after 401, 403 or 410 during playback, the source is resolved again and playback continues",
         arguments: [401, 403, 410])
     func b31(_ status: Int) async throws {
         try await onStage(
@@ -372,7 +372,7 @@ struct ReaderAndTransferCases {
         }
     }
 
-    @Test("B31: many transfers refused at once ask for fresh credentials once, and all go on")
+    @Test("B31: if several transfers are rejected, the source is resolved once and all transfers continue")
     func b31Many() async throws {
         let film = PatternBytes(seed: 1, length: 20_000_000)
         try await onStage(["/a": .pattern(20_000_000, .requiresQuery("sig=0", else: 403))]) { stage in
@@ -401,7 +401,7 @@ struct ReaderAndTransferCases {
         }
     }
 
-    @Test("B31: what is refused again after that is an error, and the source is not asked for ever")
+    @Test("B31: a second rejection is an error, and the source is not resolved again")
     func b31Refused() async throws {
         try await onStage(["/a": .pattern(3_000_000, .requiresQuery("sig=never", else: 403))]) { stage in
             try await stage.session { cache in
@@ -415,7 +415,7 @@ struct ReaderAndTransferCases {
         }
     }
 
-    @Test("A resource that is closed and opened again at once goes on, and loses nothing that landed")
+    @Test("A resource that is repeatedly closed and reopened loses no stored bytes")
     func reopening() async throws {
         try await onStage(["/a": .pattern(3_000_000)]) { stage in
             try await stage.session { cache in

@@ -4,10 +4,10 @@ import Testing
 
 @testable import Spool
 
-/// CASES C, 34: what a bad disk costs.
+/// CASE C, 34: damaged media files.
 @Suite(.timeLimit(.minutes(10)))
 struct DamagedFileCases {
-    @Test("C34: a file that is damaged all over is fetched again in a few requests, each byte once")
+    @Test("C34: a file with damage in every block is fetched again in few requests, each byte once")
     func damagedAllOver() async throws {
         let film = PatternBytes(seed: 1, length: 8_000_000)
         let stage = try MemoryStage(["/a": .pattern(8_000_000)])
@@ -25,7 +25,7 @@ struct DamagedFileCases {
         }
         try file.close()
         stage.origin.log.clear()
-        // Time stands still: how much one request asks for does not depend on the reader's pace.
+        // The clock stands still, so the size of a request does not depend on the reader's pace.
         try await stage.session(isFlowing: false) { cache in
             try await cache.media(for: stage.url()).check(.all, film, covers: 0..<film.length)
         }

@@ -5,14 +5,14 @@ import Testing
 
 @testable import Spool
 
-/// CASE C, 35: a file system's calls fail, each in its turn, once or from then on.
+/// CASE C, 35: each call of the file system fails, once or permanently.
 @Suite("C35: any call may fail", .timeLimit(.minutes(10)))
 struct AnyCallFailsCases {
     private static let length: Int64 = 300_000
     private static let song = PatternBytes(seed: 1, length: length)
     private static let stored: Range<Int64> = 65536..<200_000
 
-    /// How the n-th call fails, and those after it.
+    /// The failure of a call, and whether all later calls fail too.
     struct Failure: Sendable, CustomTestStringConvertible {
         var code: POSIXErrorCode
         var isLasting: Bool
@@ -24,14 +24,16 @@ struct AnyCallFailsCases {
         [false, true].map { Failure(code: code, isLasting: $0) }
     }
 
-    /// A stage over a directory in which a part is stored, as it is found after an unclean end: that makes most calls.
+    /// Returns a stage with a partly stored resource after an unclean shutdown, which causes the most calls.
     private func stage(_ disk: FaultyFileSystem, _ former: String) throws -> MemoryStage {
         let stage = try MemoryStage(["/a": .pattern(Self.length)], disk: disk)
         try FileManager.default.copyItem(atPath: former, toPath: stage.directory)
         return stage
     }
 
-    /// Opens, plays all of it twice, and closes; the error if the directory could not be opened.
+    /// Opens the cache, reads all bytes several times, evicts, and closes.
+    ///
+    /// - Returns: The error if the cache could not be opened.
     private func life(_ stage: MemoryStage, _ failure: Failure?) async throws -> CacheError? {
         let cache: MediaCache
         do {
@@ -44,7 +46,7 @@ struct AnyCallFailsCases {
             let media = cache.media(for: stage.url())
             for _ in 0..<2 { try await media.check(.all, Self.song, covers: 0..<Self.length) }
             await cache.waitUntilIdle()
-            // Whatever it says of an eviction, it says it, and the play after that has every byte.
+            // The eviction may fail, but the next read must have every byte.
             do { try await cache.evict(to: 100_000) } catch let error as CacheError { check(error, failure, stage) }
             try await media.check(.all, Self.song, covers: 0..<Self.length)
             await cache.close()
@@ -55,14 +57,14 @@ struct AnyCallFailsCases {
         return nil
     }
 
-    /// Checks that an error names path and cause.
+    /// Checks that an error contains the path and the cause.
     private func check(_ error: CacheError, _ failure: Failure?, _ stage: MemoryStage) {
         #expect(error.message.contains(stage.directory), "\(error)")
         #expect(failure == nil || error.posixCode == failure?.code, "\(error)")
     }
 
     @Test(
-        "C35: whichever call fails, every play has every byte, nothing false is claimed, and errors name path and cause",
+        "C35: whichever call fails, reads are complete, records are correct, and errors contain path and cause",
         arguments: failures)
     func everyCall(_ failure: Failure) async throws {
         let former = try MemoryStage(["/a": .pattern(Self.length)])
@@ -74,7 +76,7 @@ struct AnyCallFailsCases {
         let calls = counting.callCount
         #expect(calls > 30)
         var refusals = 0
-        // Threads meet differently from run to run: a few more than were counted.
+        // The number of calls varies from run to run, so a few more are tested.
         for number in 0..<calls + 5 {
             let disk = FaultyFileSystem()
             let stage = try stage(disk, former.directory)
@@ -90,7 +92,7 @@ struct AnyCallFailsCases {
                 check(refusal, failure, stage)
             }
             disk.heal()
-            // Nothing is claimed that is not there, and nothing is in the way of keeping it now.
+            // No missing bytes are recorded as stored, and all bytes can be stored now.
             do {
                 try await stage.session { cache in
                     #expect(try await cache.verify(repairing: false).bad == 0, "call \(number)")

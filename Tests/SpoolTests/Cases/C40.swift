@@ -4,12 +4,12 @@ import Testing
 
 @testable import Spool
 
-/// CASES C, 40, as far as players meet it: the catalog turns out to be damaged while they play.
+/// CASE C, 40, for players: the catalog is found to be damaged during playback.
 @Suite(.timeLimit(.minutes(10)))
 struct DamagedCatalogCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
 
-    @Test("C40: a table of seals that can't be read costs what was stored, not the play")
+    @Test("C40: an unreadable table of checksums costs stored bytes, but playback is complete")
     func sealsUnreadable() async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000)])
         try await stage.session { cache in

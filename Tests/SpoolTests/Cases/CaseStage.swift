@@ -8,12 +8,12 @@ import Testing
 
 @testable import Spool
 
-/// A cache before a real origin on this machine, on a clock that stands still unless the test moves it.
+/// A cache with a real origin on this machine, and clocks that only the test advances.
 final class CaseStage: Sendable {
     let origin: OriginServer
-    /// The cache's time: back-off, grace periods, rounds of writing down.
+    /// The clock of the cache, for back-off, grace periods and flushes.
     let clock = ManualClock()
-    /// The network's time: time-outs.
+    /// The clock of the network, for timeouts.
     let networkClock = ManualClock()
     let scratch: ScratchDirectory
     let upstream: any Upstream
@@ -35,14 +35,14 @@ final class CaseStage: Sendable {
         self.configuration = configuration
     }
 
-    /// A cache in the stage's folder; closed by the caller, before another one is opened.
+    /// Opens a cache in the stage's directory. The caller closes it before it opens another one.
     func open() async throws -> MediaCache {
         try await MediaCache.opened(
             directory: URL(fileURLWithPath: scratch.file("cache")), upstream: upstream, configuration: configuration,
             fileSystem: SystemFileSystem(), clock: CacheClock(clock: clock))
     }
 
-    /// One life of the cache: what the next one finds is what this one has kept.
+    /// Runs `body` with an open cache, and closes it. The next session finds its stored bytes.
     func session<R>(_ body: (MediaCache) async throws -> R) async throws -> R {
         let cache = try await open()
         do {
@@ -59,12 +59,12 @@ final class CaseStage: Sendable {
 
     func url(_ path: String = "/a") -> URL { origin.url(path) }
 
-    /// The paths of the stage's files that this process has open now: of its descriptors, those that lead there.
+    /// Returns the paths of the stage's files that this process has open. The result is empty except on Linux.
     func openFiles() throws -> [String] {
         #if os(Linux)
         let table = "/proc/self/fd"
         return try FileManager.default.contentsOfDirectory(atPath: table).compactMap { name in
-            // A descriptor that is closed while they are listed leads nowhere.
+            // A descriptor that was closed meanwhile has no target.
             let target = try? FileManager.default.destinationOfSymbolicLink(atPath: table + "/" + name)
             return target.flatMap { $0.hasPrefix(scratch.path) ? $0 : nil }
         }
@@ -73,10 +73,10 @@ final class CaseStage: Sendable {
         #endif
     }
 
-    /// Lets time go by as fast as somebody waits for it, while `body` runs.
+    /// Runs `body` while the clock advances to each time that a task waits for.
     func flowing<R>(_ body: () async throws -> R) async throws -> R { try await clock.flowing(body) }
 
-    /// Waits until all responses are over, and checks that each byte was sent once, `count` in all, but for `spare`.
+    /// Waits until all responses have ended, and checks that `count` bytes were sent, at most `spare` of them again.
     func expectSent(
         _ count: Int64, spare: Int64 = 0, _ path: String = "/a", at location: SourceLocation = #_sourceLocation
     ) async throws {
@@ -87,7 +87,7 @@ final class CaseStage: Sendable {
     }
 }
 
-/// Runs a case on a stage of its own.
+/// Runs a case on a new stage.
 func onStage(
     _ resources: [String: OriginResource], freshness: FreshnessPolicy = .immutable,
     configure: (inout MediaCache.Configuration) -> Void = { _ in }, _ body: (CaseStage) async throws -> Void
@@ -103,7 +103,7 @@ func onStage(
 }
 
 extension MediaCache {
-    /// Waits until what nobody holds has closed and all that has landed is written down.
+    /// Waits until unused resources are closed and all received bytes are recorded.
     func waitUntilIdle() async {
         await resources.waitUntilClosed()
         await context.opening.openedStore?.waitUntilIdle()
@@ -114,9 +114,9 @@ extension MediaResource {
     /// Waits until no transfer is in flight.
     func waitUntilIdle() async { await resource?.scheduler.waitUntilIdle() }
 
-    /// Reads a range and checks that all of it comes, in order and without a gap, and is what `pattern` has there.
+    /// Reads a range, and checks that its bytes are complete, in order and equal to `pattern`.
     ///
-    /// - Parameter covered: The bytes to come, where the range alone does not say it.
+    /// - Parameter covered: The expected bytes. The default is the range, if it has both bounds.
     func check(_ range: MediaRange = .all, _ pattern: PatternBytes, covers covered: Range<Int64>? = nil) async throws {
         var position: Int64?
         var count: Int64 = 0
@@ -131,7 +131,7 @@ extension MediaResource {
         try #require(expected.isEmpty || position == expected.upperBound)
     }
 
-    /// The error that a read ends with; nil if it ends well.
+    /// Reads a range and returns its error; `nil` if it has none.
     func failure(
         _ range: MediaRange = .all, after check: (MediaChunk) throws -> Void = { _ in }
     ) async throws -> CacheError? {
@@ -145,7 +145,7 @@ extension MediaResource {
 }
 
 extension MediaReader {
-    /// Reads until `offset` or the end, checking each byte; where it is then.
+    /// Reads until `offset` or the end, checks each byte, and returns the position.
     @discardableResult
     func check(_ pattern: PatternBytes, upTo offset: Int64 = .max) async throws -> Int64 {
         var position: Int64 = -1
@@ -158,7 +158,7 @@ extension MediaReader {
     }
 }
 
-/// The most that was seen, and how often it was looked at.
+/// The maximum of observed values, and their number.
 final class Peak: Sendable {
     private let state = Mutex((most: Int64(0), looks: 0))
 
@@ -168,13 +168,13 @@ final class Peak: Sendable {
     func note(_ value: Int64) { state.withLock { $0 = (max($0.most, value), $0.looks + 1) } }
 }
 
-/// The events of a cache, kept for a look afterwards.
+/// The events of a cache, recorded for later checks.
 final class EventLog: Sendable {
     private let stream: AsyncStream<CacheEvent>
 
     init(_ cache: MediaCache) { stream = cache.events() }
 
-    /// The first event that `pick` takes, waiting for it.
+    /// Waits for the first event for which `pick` returns a value.
     func first<T>(_ pick: (CacheEvent.Kind) -> T?) async -> T? {
         for await event in stream {
             if let picked = pick(event.kind) { return picked }

@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 
-/// Another program's hand on a cache's catalog: a lock that is held, a disk that takes no more records.
+/// Faults of a cache's catalog: a lock of another program, rejected records, and a damaged page.
 final class CatalogFault: Sendable {
     private let database: DatabaseQueue
 
@@ -12,7 +12,7 @@ final class CatalogFault: Sendable {
         database = try DatabaseQueue(path: directory + "/catalog.sqlite", configuration: configuration)
     }
 
-    /// Holds the write lock until ``unlock()``: what wants to write finds the catalog busy.
+    /// Holds the write lock until ``unlock()``. Other writers find the catalog busy.
     func lock() async throws {
         try await database.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
     }
@@ -21,7 +21,7 @@ final class CatalogFault: Sendable {
         try await database.writeWithoutTransaction { try $0.execute(sql: "ROLLBACK") }
     }
 
-    /// Refuses every record of a block from now on, as a full disk does.
+    /// Rejects every new record of a block, as a full disk does.
     func refuseBlocks() async throws {
         try await database.write { db in
             try db.execute(
@@ -33,7 +33,7 @@ final class CatalogFault: Sendable {
         try await database.write { try $0.execute(sql: "DROP TRIGGER refusal") }
     }
 
-    /// Overwrites the first page of the table of seals, as a bad disk does; nobody else may have the catalog open.
+    /// Overwrites the first page of the table of checksums, as a damaged disk does. The catalog must be closed.
     func overwriteSeals() throws {
         let (page, size, path) = try database.read { db in
             let page = try Int.fetchOne(db, sql: "SELECT rootpage FROM sqlite_master WHERE name = 'block'")

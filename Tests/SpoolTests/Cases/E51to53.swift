@@ -5,14 +5,14 @@ import Testing
 
 @testable import Spool
 
-/// CASES E, 51–53: one owner of each media file, whoever uses it and whatever fails.
+/// CASES E, 51–53: one owner of each media file, for every use and after every failure.
 @Suite(.timeLimit(.minutes(10)))
 struct OneOwnerCases {
     static let film = PatternBytes(seed: 1, length: 6 << 20)
     static let song = PatternBytes(seed: 1, length: 3_000_000)
 
     @Test(
-        "E51: after an unclean end, a check that began before a play takes nothing from under it",
+        "E51: after an unclean shutdown, a check that started before playback does not remove its bytes",
         arguments: [false, true])
     func checkBeforeAPlay(repairing: Bool) async throws {
         let disk = WatchedFileSystem()
@@ -34,14 +34,14 @@ struct OneOwnerCases {
         try await stage.checkComplete(Self.film)
     }
 
-    @Test("E51: after an unclean end, an export beside a play gives the right bytes or none, and the play its own")
+    @Test("E51: after an unclean shutdown, a concurrent export is correct or fails, and playback is complete")
     func exportBesideAPlay() async throws {
         let disk = WatchedFileSystem()
         let stage = try MemoryStage(["/a": .pattern(6 << 20)], disk: disk)
         try await stage.sessionThatIsKilled { cache in
             try await cache.media(for: stage.url()).check(.all, Self.film, covers: 0..<Self.film.length)
         }
-        // The end of the file did not reach the disk.
+        // The end of the file was not written to the disk.
         for path in mediaFiles(in: stage.directory) where try size(path) > 2 << 20 { try truncate(path, to: 2 << 20) }
         try await stage.session { cache in
             let media = cache.media(for: stage.url())
@@ -53,7 +53,7 @@ struct OneOwnerCases {
                         try await cache.media(for: stage.url()).export(to: copy)
                         try Self.film.verify(Data(contentsOf: copy), at: 0)
                     } catch let error as CacheError {
-                        // What the file has lost can't be exported before it has come again.
+                        // Bytes that the file lost cannot be exported before they are fetched again.
                         #expect([.incomplete, .storage].contains(error.code))
                     }
                 },
@@ -70,7 +70,7 @@ struct OneOwnerCases {
         try await stage.checkComplete(Self.film)
     }
 
-    @Test("E51: after an unclean end and a purge, checks during plays take nothing from under them")
+    @Test("E51: after an unclean shutdown and a purge, checks during playback do not remove its bytes")
     func duringPlays() async throws {
         let paths = (0..<10).map { "/\($0)" }
         let stage = try MemoryStage(Dictionary(uniqueKeysWithValues: paths.map { ($0, .pattern(3_000_000)) }))
@@ -83,8 +83,8 @@ struct OneOwnerCases {
         }
         try await stage.session { cache in
             try await stage.flowing(stage.originClock) {
-                // What was purged they find missing; what has landed since, they have to leave alone. They end with the
-                // plays.
+                // The checks find purged bytes missing, but must not remove bytes that were stored later. They end with
+                // playback.
                 async let _: Void = {
                     while !Task.isCancelled { _ = try await cache.verify(repairing: false) }
                 }()
@@ -100,7 +100,7 @@ struct OneOwnerCases {
     }
 
     @Test(
-        "E52: a file that can't be opened once costs nothing of what is stored",
+        "E52: if a file cannot be opened once, no stored bytes are lost",
         arguments: [POSIXErrorCode.EMFILE, .EIO])
     func transientOpen(code: POSIXErrorCode) async throws {
         let disk = FaultyFileSystem()
@@ -118,7 +118,7 @@ struct OneOwnerCases {
         #expect(stage.origin.log.bytesSent("/a") <= 2 * Self.song.length)
     }
 
-    @Test("E52: a catalog that is busy while a resource is opened costs nothing of what is stored")
+    @Test("E52: if the catalog is busy while a resource is opened, no stored bytes are lost")
     func busyCatalog() async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000)])
         try await stage.sessionThatIsKilled { cache in
@@ -140,7 +140,7 @@ struct OneOwnerCases {
     }
 
     @Test(
-        "E53: a resource that is let go, opened and let go again while bytes land has one transfer, and no byte twice")
+        "E53: a resource that is released and reopened during a transfer fetches no byte twice")
     func oneScheduler() async throws {
         let short = PatternBytes(seed: 1, length: 200_000)
         let stage = try MemoryStage([:])
@@ -155,7 +155,7 @@ struct OneOwnerCases {
                 media = nil
                 _ = cache.media(for: stage.url(path)).key
                 try await stage.flowing(stage.originClock) {
-                    // Bytes go on landing, and whatever closes has its time.
+                    // More bytes are received, and closing resources have time to close.
                     try await stage.origin.log.until { exchanges in
                         exchanges.filter { $0.path == path }.allSatisfy { $0.isOver || $0.bytesSent >= 40_000 }
                     }

@@ -7,13 +7,13 @@ import Testing
 
 @testable import Spool
 
-/// CASES E, 54–56: bytes are counted once, by whichever way they go; each session here ends with a look at the ledger.
+/// CASES E, 54–56: bytes are counted once, however they are removed. Each session ends with a check of the counts.
 @Suite(.timeLimit(.minutes(10)))
 struct OneLedgerCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
     static let changed = PatternBytes(seed: 2, length: 2_500_000)
 
-    @Test("E54: remove by several callers at once gives bytes back once")
+    @Test("E54: concurrent removals of one resource release its bytes once")
     func removedAtOnce() async throws {
         let stage = try MemoryStage([:])
         try await stage.session { cache in
@@ -35,7 +35,7 @@ struct OneLedgerCases {
         }
     }
 
-    @Test("E54: a resource that is removed while it is being opened leaves neither bytes nor debts")
+    @Test("E54: after a resource is removed while it is opened, the counts of bytes are correct")
     func removedWhileOpening() async throws {
         let disk = WatchedFileSystem()
         let stage = try MemoryStage(["/a": .pattern(3_000_000)], disk: disk)
@@ -50,13 +50,13 @@ struct OneLedgerCases {
             await media.waitUntilIdle()
             try await cache.checkLedger()
         }
-        // Whether or not what the play brought after the removal was kept: it is right.
+        // Bytes that were fetched after the removal may be stored or not, but they are correct.
         try await stage.session { cache in
             try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
         }
     }
 
-    @Test("E54: a version given up while another transfer begins its successor takes nothing from the successor")
+    @Test("E54: if a version is discarded while another transfer starts its successor, the successor is complete")
     func invalidatedBesideItsSuccessor() async throws {
         let (begun, mayBegin) = (DispatchSemaphore(value: 0), AsyncStream.makeStream(of: Void.self))
         let isFirst = Mutex(true)
@@ -64,7 +64,7 @@ struct OneLedgerCases {
             configuration.logger = Logger(label: "spool.tests") { _ in
                 HookedLog { message in
                     guard message.contains("changed"), isFirst.withLock({ $0.take() }) else { return }
-                    // Once the stored version has been found gone, the successor begins, if anything lets it.
+                    // The stored version was found to be replaced. The successor may start now.
                     mayBegin.continuation.finish()
                     _ = begun.wait(timeout: .now() + 1)
                 }
@@ -108,7 +108,9 @@ struct OneLedgerCases {
 
     enum Finder: CaseIterable { case play, repair, export }
 
-    @Test("E54: blocks found lost by a play, a repair or an export are given back", arguments: Finder.allCases)
+    @Test(
+        "E54: the bytes of blocks that a read, a repair or an export finds damaged are released",
+        arguments: Finder.allCases)
     func lostBlocks(_ finder: Finder) async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000)])
         try await stage.session { cache in
@@ -129,7 +131,7 @@ struct OneLedgerCases {
                 await #expect(throws: CacheError.self) {
                     try await cache.media(for: stage.url()).export(to: URL(fileURLWithPath: stage.file("copy")))
                 }
-                // It ends at the first damage; the rest is found by whoever comes to it.
+                // The export ends at the first damaged block. The repair finds the others.
                 await cache.waitUntilIdle()
                 #expect(cache.storedByteCount < Self.song.length)
                 _ = try await cache.verify(repairing: true)
@@ -145,7 +147,7 @@ struct OneLedgerCases {
         try await stage.checkComplete(Self.song)
     }
 
-    @Test("E54: blocks found bad by a repair while the resource is open are given back, and come again")
+    @Test("E54: a repair of an open resource releases the damaged blocks, and they are fetched again")
     func repairedWhileOpen() async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000)])
         try await stage.session { cache in
@@ -167,7 +169,7 @@ struct OneLedgerCases {
         try await stage.checkComplete(Self.song)
     }
 
-    @Test("E54: seals that could not be written down are written down later")
+    @Test("E54: block records that could not be written are written later")
     func failedFlush() async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000)])
         try await stage.session { cache in
@@ -178,7 +180,7 @@ struct OneLedgerCases {
             let other = try CatalogFault(stage.directory)
             try await other.refuseBlocks()
             try await player.check(Self.song)
-            // A round that is refused; its error is nobody's here.
+            // This flush fails. Its error does not matter here.
             _ = try? await cache.storedResources()
             try await other.acceptBlocks()
         }
@@ -186,7 +188,7 @@ struct OneLedgerCases {
     }
 
     @Test(
-        "E55: a stored prefix that can't be read is fetched from its block's start, and the play goes on",
+        "E55: an unreadable start of a block is fetched again, and playback continues",
         arguments: [1, 2, .max])
     func unreadablePrefix(times: Int) async throws {
         let disk = FaultyFileSystem()
@@ -209,14 +211,14 @@ struct OneLedgerCases {
 
     enum Deleted: CaseIterable { case content, folder }
 
-    /// Deletes as `rm -r` does, again where a file is made ahead in a folder that has just been emptied.
+    /// Deletes like `rm -r`, and repeats that if a file is created in a directory that was just emptied.
     private static func delete(_ path: String) throws {
         for _ in 0..<20 where (try? FileManager.default.removeItem(atPath: path)) != nil { return }
         try FileManager.default.removeItem(atPath: path)
     }
 
     @Test(
-        "E56: a cache whose folder is deleted while open plays on, and leaves no files that nobody knows",
+        "E56: a cache whose directory is deleted while open continues to play, and leaves no unknown files",
         arguments: Deleted.allCases)
     func deletedBeneath(_ deleted: Deleted) async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000)])
@@ -241,7 +243,7 @@ struct OneLedgerCases {
         try await stage.session { cache in
             await cache.waitUntilIdle()
             let known = try await cache.storedResources().count
-            // One file may have been made ahead.
+            // One file may have been created in advance.
             #expect(mediaFiles(in: stage.directory).count <= known + 1)
         }
         try await stage.session { cache in
@@ -249,14 +251,14 @@ struct OneLedgerCases {
         }
     }
 
-    @Test("E56: a resource of no bytes, and one that has lost all of its bytes while open, can be evicted")
+    @Test("E56: an empty resource, and one that lost all bytes while open, can be evicted")
     func emptyResidue() async throws {
         let stage = try MemoryStage(["/empty": .pattern(0), "/a": .pattern(3_000_000)])
         try await stage.session { cache in
             _ = try await cache.media(for: stage.url("/empty")).contentInformation()
             let media = cache.media(for: stage.url())
             try await media.check(.all, Self.song, covers: 0..<Self.song.length)
-            // The last block stays until the transfer that brought it has ended.
+            // The last block stays until its transfer has ended.
             await media.waitUntilIdle()
             try await cache.evict(to: 0)
             #expect(cache.storedByteCount == 0)
@@ -270,7 +272,7 @@ struct OneLedgerCases {
 }
 
 extension Bool {
-    /// The value, and false from now on.
+    /// Returns the value, and sets it to `false`.
     fileprivate mutating func take() -> Bool {
         defer { self = false }
         return self

@@ -6,12 +6,12 @@ import Testing
 
 @testable import Spool
 
-/// CASES E, 57 and 58: the end of a cache, and its bounds.
+/// CASES E, 57 and 58: closing a cache, and its limits.
 @Suite(.timeLimit(.minutes(10)))
 struct ClosingAndBoundsCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
 
-    @Test("E57: what is read after close() ends with .closed, asks nobody and writes nothing")
+    @Test("E57: reads after close() end with .closed, and cause no request and no file")
     func readAfterClose() async throws {
         let stage = try MemoryStage(
             ["/a": .pattern(3_000_000), "/b": .pattern(3_000_000)], configure: { $0.readAhead.window = 1 << 20 })
@@ -27,7 +27,7 @@ struct ClosingAndBoundsCases {
                 let error = await #expect(throws: CacheError.self) { _ = try await reader.next() }
                 #expect(error?.code == .closed)
             }
-            // A reader in landed bytes may hand those out; where they end, so does it.
+            // A reader may deliver stored bytes before it ends with the error.
             let error = await #expect(throws: CacheError.self) { try await player.check(Self.song) }
             #expect(error?.code == .closed)
             #expect(stage.origin.log.exchanges.count == requests)
@@ -59,7 +59,7 @@ struct ClosingAndBoundsCases {
         end.finish()
     }
 
-    @Test("A reader that takes any number of bytes at once stays in its version when another one comes")
+    @Test("A reader with the largest chunk size stays in its version after the resource is removed")
     func largestChunks() async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000)])
         try await stage.session { cache in
@@ -75,7 +75,7 @@ struct ClosingAndBoundsCases {
         }
     }
 
-    @Test("E57: close() takes a second at most, whatever the number of open resources")
+    @Test("E57: close() takes at most one second for any number of open resources")
     func closesInASecond() async throws {
         let stage = try MemoryStage([:], configure: { $0.connectionsPerOrigin = 20 })
         let cache = try await stage.open()
@@ -87,8 +87,8 @@ struct ClosingAndBoundsCases {
             held.append(player)
         }
         try await stage.origin.log.until { $0.count(where: \.isStalled) == 20 }
-        // A second, and what goes by while the closing is at work: a slow disk may have each resource written down in rounds
-        // of its own, of a tenth of a second. One after the other would take 20.
+        // The limit is one second, and the time of flushes. With a slow disk, each resource may need separate flushes
+        // of a tenth of a second. Closing one resource after another would take 20 seconds.
         await Self.within(.seconds(6), stage.clock) { await cache.close() }
         held = []
         try await stage.session { cache in
@@ -96,7 +96,7 @@ struct ClosingAndBoundsCases {
         }
     }
 
-    @Test("E57: close() takes a second at most, also if a resource is opened again meanwhile")
+    @Test("E57: close() takes at most one second, also if a resource is reopened meanwhile")
     func closesThoughReopened() async throws {
         let stage = try MemoryStage(["/a": .pattern(300_000, .stall(after: 100_000))])
         let cache = try await stage.open()
@@ -116,17 +116,19 @@ struct ClosingAndBoundsCases {
         try await stage.session { _ in }
     }
 
-    /// Lets so much of the clock's time go by while `body` runs, as fast as somebody waits for it. What needs more never
-    /// ends, and a test's time limit says so; how long disks and threads take makes no difference.
+    /// Runs `body` while the clock advances by at most `limit`, to each time that a task waits for.
+    ///
+    /// If `body` needs more time, it never ends, and the test's time limit reports it. The speed of disks and threads
+    /// does not matter.
     private static func within(_ limit: Duration, _ clock: ManualClock, _ body: () async -> Void) async {
         let end = clock.now.advanced(by: limit)
-        // When the test has failed, time goes on, so that it ends.
+        // After the test has failed, the clock advances without a limit, so that the test ends.
         let hasFailed = Mutex(false)
         let driver = Task {
             while true {
                 try await clock.waitForSleepers(1)
                 try Task.checkCancellation()
-                // Others may sleep for longer, and whoever sleeps for less may come after them.
+                // A task may sleep beyond the limit, and a task with a shorter sleep may follow.
                 if let next = clock.nextDeadline, next <= end || hasFailed.withLock({ $0 }) { clock.advance(to: next) }
                 await Task.yield()
             }
@@ -139,7 +141,7 @@ struct ClosingAndBoundsCases {
         driver.cancel()
     }
 
-    @Test("E58: open files are bounded, whatever the number of open resources")
+    @Test("E58: the number of open files is limited for any number of open resources")
     func openFiles() async throws {
         let disk = WatchedFileSystem()
         let stage = try MemoryStage([:], disk: disk)
@@ -157,7 +159,7 @@ struct ClosingAndBoundsCases {
         #expect(disk.mostOpenFiles <= 256)
     }
 
-    @Test("E58: the memory of what is not kept is bounded for the whole cache")
+    @Test("E58: the memory for bytes that are not stored is limited for the whole cache")
     func uncachedMemory() async throws {
         let film = PatternBytes(seed: 1, length: 24_000_000)
         let paths = ["/a", "/b", "/c"]
@@ -177,7 +179,7 @@ struct ClosingAndBoundsCases {
                     most = max(most, media.reduce(0) { $0 + $1.landed.byteCount })
                 }
             }
-            // Who waits gets its block in any case.
+            // A waiting reader gets its block in any case.
             #expect(most <= 4 << 20 + Int64(players.count) * 65536)
             #expect(cache.storedByteCount == 0)
         }
@@ -199,7 +201,7 @@ struct ClosingAndBoundsCases {
     ]
 
     @Test(
-        "E58: a configuration that is not possible is refused at opening, by the value's name",
+        "E58: an invalid configuration is rejected at opening, with the name of the value",
         arguments: 0..<impossible.count)
     func configuration(_ index: Int) async throws {
         let (name, change) = Self.impossible[index]
@@ -214,7 +216,7 @@ struct ClosingAndBoundsCases {
         }
     }
 
-    @Test("E58: the largest and smallest possible values play", arguments: 0..<2)
+    @Test("E58: media plays with the largest and the smallest allowed values", arguments: 0..<2)
     func extremes(_ index: Int) async throws {
         let changes: [Change] = [
             {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Spool
 
-/// CASES E, 59 and 60: disks that can't be written at opening, folders that others may write, clocks that jump.
+/// CASES E, 59 and 60: disks that reject writes at opening, directories that others may write, and wrong clocks.
 @Suite(.timeLimit(.minutes(10)))
 struct UnfriendlyMachineCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
@@ -16,7 +16,7 @@ struct UnfriendlyMachineCases {
     ]
 
     @Test(
-        "E59: a full or read-only disk at opening: what is complete plays from it, the rest uncached, with one warning",
+        "E59: from a full or read-only disk, complete media plays; other media plays uncached, with one notice",
         arguments: 0..<2)
     func refusingDisk(_ index: Int) async throws {
         let (calls, code) = Self.refusals[index]
@@ -38,7 +38,9 @@ struct UnfriendlyMachineCases {
         try await stage.checkComplete(Self.song)
     }
 
-    @Test("E59: a folder that others may write is refused with a sentence", arguments: [0o777, 0o702])
+    @Test(
+        "E59: a directory that other users may write is rejected with an error that contains its path",
+        arguments: [0o777, 0o702])
     func writableByOthers(_ mode: Int) async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000)])
         try await stage.session { _ in }
@@ -47,7 +49,9 @@ struct UnfriendlyMachineCases {
         #expect(error?.message.contains(stage.directory) == true)
     }
 
-    @Test("E59: a folder of another user is refused with a sentence", .enabled(if: geteuid() == 0))
+    @Test(
+        "E59: a directory of another user is rejected with an error that contains its path",
+        .enabled(if: geteuid() == 0))
     func ownedByAnother() async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000)])
         try await stage.session { _ in }
@@ -57,7 +61,7 @@ struct UnfriendlyMachineCases {
     }
 
     @Test(
-        "E60: what was used while the clock was years ahead is not kept for years: it goes before what was used later")
+        "E60: media used while the clock was years ahead is evicted before media used later")
     func evictionOrder() async throws {
         let paths = ["/a", "/b", "/c"]
         let stage = try MemoryStage(Dictionary(uniqueKeysWithValues: paths.map { ($0, .pattern(3_000_000)) })) {
@@ -81,7 +85,7 @@ struct UnfriendlyMachineCases {
         }
     }
 
-    @Test("E60: what is used again after the clock has gone back counts as used then")
+    @Test("E60: media used again after the clock was set back counts as used at that time")
     func usedAgain() async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000), "/b": .pattern(3_000_000)]) {
             $0.eviction = .leastRecentlyUsed
@@ -103,7 +107,7 @@ struct UnfriendlyMachineCases {
     }
 
     @Test(
-        "E60: what came, or was validated, while the clock was years ahead is not fresh for years",
+        "E60: media received or revalidated while the clock was years ahead is not fresh for years",
         arguments: [true, false])
     func freshness(_ cameAhead: Bool) async throws {
         let stage = try MemoryStage(
@@ -119,14 +123,14 @@ struct UnfriendlyMachineCases {
             $0.content = .pattern(changed)
             $0.etag = "\"v2\""
         }
-        // Long past any freshness, by a clock that is right.
+        // By the correct clock, the media has been stale for a long time.
         stage.pass(86400)
         try await stage.session { cache in
             try await cache.media(for: stage.url()).check(.all, changed, covers: 0..<changed.length)
         }
     }
 
-    @Test("E60: a clock that stands years behind, and is then set right, leaves stored media usable")
+    @Test("E60: media stored while the clock was years behind is usable after the clock is corrected")
     func behind() async throws {
         let stage = try MemoryStage(
             ["/a": .pattern(3_000_000, .field("Cache-Control", "max-age=1000"))], freshness: .http)

@@ -6,17 +6,17 @@ import Testing
 
 @testable import Spool
 
-/// CASES E, 61–65: bodies and heads that are not what was stored, and origins that never get to the end.
+/// CASES E, 61–65: responses that differ from the stored version, and origins that never send all bytes.
 @Suite(.timeLimit(.minutes(10)))
 struct DoubtfulResponseCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
 
-    /// The whole of `length` bytes, whatever is asked, chunked and without a validator.
+    /// Returns media that is always sent completely, chunked and without a validator.
     private static func endless(_ length: Int64) -> OriginResource {
         .pattern(length, .ignoresRanges(acceptRanges: nil), .noLength(.chunked), .noValidators)
     }
 
-    @Test("E61: a later body without a length that ends below what has landed is an error of its readers, and no trap")
+    @Test("E61: if a later body of unknown length ends before the received bytes, its reader gets an error")
     func shorterSecondBody() async throws {
         let film = PatternBytes(seed: 1, length: 8_000_000)
         let stage = try MemoryStage(["/a": Self.endless(8_000_000)], configure: { $0.capacity = .bytes(1 << 20) })
@@ -25,10 +25,10 @@ struct DoubtfulResponseCases {
             let first = media.reader(chunkSize: 65536)
             try await first.check(film, upTo: 2 << 20)
             stage.origin.update("/a") { $0.content = .pattern(PatternBytes(seed: 1, length: 100_000)) }
-            // What the capacity had no room to keep has to come again, and only its beginning does.
+            // Bytes that exceeded the capacity are fetched again, and the new body contains only the first ones.
             let error = try await media.failure(.bytes(0..<200_000)) { try film.verify($0.data, at: $0.offset) }
             #expect(error != nil)
-            // The first body goes on, or its reader is told that there is another version.
+            // The first body continues, or its reader gets `resourceChanged`.
             do {
                 #expect(try await first.check(film) == film.length)
             } catch let error as CacheError {
@@ -37,7 +37,7 @@ struct DoubtfulResponseCases {
         }
     }
 
-    @Test("E61: a later body without a length that ends below what is stored cuts nothing off")
+    @Test("E61: if a later body of unknown length ends before the stored bytes, no stored bytes are removed")
     func shorterLaterBody() async throws {
         let film = PatternBytes(seed: 1, length: 8_000_000)
         let stage = try MemoryStage(["/a": Self.endless(8_000_000)], configure: { $0.readAhead.window = 1 << 20 })
@@ -70,7 +70,7 @@ struct DoubtfulResponseCases {
     ]
 
     @Test(
-        "E62: a web page in place of a stored film is an error; the film stays, pinned or not",
+        "E62: an HTML page instead of stored media is an error, and the media stays stored, pinned or not",
         arguments: 0..<pages.count)
     func portal(_ index: Int) async throws {
         let (policy, isPinned, isPart) = Self.pages[index]
@@ -101,7 +101,7 @@ struct DoubtfulResponseCases {
         }
     }
 
-    @Test("E62: a web page that comes at the first play is handed on and not kept; the next play gets the film")
+    @Test("E62: an HTML page as the first response is delivered but not stored, and the next read gets the media")
     func pageFirst() async throws {
         let page = PatternBytes(seed: 77, length: 4000)
         let stage = try MemoryStage([
@@ -119,7 +119,7 @@ struct DoubtfulResponseCases {
         }
     }
 
-    @Test("E62: when the page is gone, the play goes on in the film")
+    @Test("E62: when the origin sends media instead of the page again, reads continue")
     func portalGone() async throws {
         let film = OriginResource.pattern(3_000_000)
         let stage = try MemoryStage(["/a": film])
@@ -142,7 +142,7 @@ struct DoubtfulResponseCases {
     }
 
     @Test(
-        "E64: Vary: Accept-Encoding: the second play is a hit, also with the origin away",
+        "E64: with Vary: Accept-Encoding, the second read is a hit, also without the origin",
         arguments: [.immutable, .http, .revalidate] as [FreshnessPolicy])
     func varyByEncoding(_ policy: FreshnessPolicy) async throws {
         let stage = try MemoryStage(
@@ -163,7 +163,7 @@ struct DoubtfulResponseCases {
         try await stage.checkComplete(Self.song)
     }
 
-    @Test("E65: an origin without ranges that always cuts at the same place is asked a bounded number of times")
+    @Test("E65: an origin without ranges that always truncates at one offset gets a limited number of requests")
     func cutsAtTheSamePlace() async throws {
         let stage = try MemoryStage([
             "/a": OriginResource(
@@ -174,25 +174,25 @@ struct DoubtfulResponseCases {
             let error = try await media.failure { try Self.song.verify($0.data, at: $0.offset) }
             #expect(error?.code == .originUnavailable)
             #expect(stage.origin.log.exchanges.count <= 12)
-            // What landed stays.
+            // The stored bytes remain.
             try await media.check(.bytes(0..<200_000), Self.song)
         }
     }
 
-    @Test("E65: an origin that sends one byte per response is asked a bounded number of times")
+    @Test("E65: an origin that sends one byte per response gets a limited number of requests")
     func oneByteEach() async throws {
         let stage = try MemoryStage([
             "/a": OriginResource(.pattern(Self.song), rules: [OriginRule(0..<5000, .rangeLimit(1))])
         ])
         try await stage.session { cache in
-            // An error, or the whole by another way.
+            // The read fails, or gets all bytes from another kind of request.
             _ = try await cache.media(for: stage.url()).failure { try Self.song.verify($0.data, at: $0.offset) }
-            // Each block has its tries, and the player comes no further than the first.
+            // Each block has a limited number of attempts, and the reader stays in the first block.
             #expect(stage.origin.log.exchanges.count <= 12)
         }
     }
 
-    @Test("E65: what comes a block at a time is progress: it is played to its end")
+    @Test("E65: media of which each response contains at least one block plays to its end")
     func blocksEach() async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000, .rangeLimit(100_000))])
         try await stage.session { cache in

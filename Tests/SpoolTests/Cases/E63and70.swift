@@ -5,13 +5,13 @@ import Testing
 
 @testable import Spool
 
-/// CASES E, 63 and 70: responses that mean nothing, or two things, over a real socket: the request fails, the rest lives.
+/// CASES E, 63 and 70: invalid or ambiguous responses over a real socket fail one request only.
 @Suite(.timeLimit(.minutes(10)))
 struct MeaninglessResponseCases {
     static let song = PatternBytes(seed: 1, length: 300_000)
 
     @Test(
-        "E63: a response that means nothing is an error of one request, and nothing of it is kept",
+        "E63: an invalid response is an error of one request, and none of its bytes are stored",
         arguments: [
             "HTTP/1.1 099 Odd\r\nContent-Length: 5", "HTTP/1.1 000 Odd\r\nContent-Length: 5",
             "HTTP/1.1 600 Odd\r\nContent-Length: 5", "HTTP/1.1 999 Odd\r\nContent-Length: 5",
@@ -24,7 +24,7 @@ struct MeaninglessResponseCases {
     }
 
     @Test(
-        "E70: a body that can be read in two ways is refused, and so are two places to go to",
+        "E70: a response with ambiguous framing, a coding or two Location fields is rejected",
         arguments: [
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: gzip\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
@@ -47,7 +47,7 @@ struct MeaninglessResponseCases {
                 #expect(error.map { codes.contains($0.code) } == true, "\(String(describing: error))")
                 #expect(cache.storedByteCount == 0)
                 #expect(stage.origin.log.exchanges("/a").count == 1, "it is not tried again")
-                // The connection that the bad response came over may be chosen once more while it closes.
+                // The connection of the bad response may be used once more while it closes.
                 try await stage.flowing {
                     try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
                 }

@@ -7,13 +7,13 @@ import Testing
 
 @testable import Spool
 
-/// CASES E, 68: whose bytes a reader gets, and until when they may be used.
+/// CASE E, 68: the separation of users and variants, and freshness.
 @Suite(.timeLimit(.minutes(10)))
 struct SharingAndFreshnessCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
     static let other = PatternBytes(seed: 2, length: 3_000_000)
 
-    /// Serves ``song`` to requests whose `field` is `value`, and ``other`` to the rest.
+    /// Serves ``song`` to requests whose `field` is `value`, and ``other`` to all others.
     private func tellApart(
         _ stage: MemoryStage, by field: HTTPField.Name, _ value: String, _ fields: [(HTTPField.Name, String)]
     ) {
@@ -43,7 +43,7 @@ struct SharingAndFreshnessCases {
         }
     }
 
-    /// Reads both to their ends, a bit of one and a bit of the other.
+    /// Reads both resources to their ends, in alternating parts.
     private func checkApart(_ one: MediaResource, _ two: MediaResource) async throws {
         let (first, second) = (one.reader(), two.reader())
         for end in stride(from: 300_000, through: 3_000_000, by: 300_000) as StrideThrough<Int64> {
@@ -55,7 +55,7 @@ struct SharingAndFreshnessCases {
     }
 
     @Test(
-        "E68: under http, two users whose sources are open at once each get their own bytes",
+        "E68: under http freshness, two users with open sources for one URL get their own bytes",
         arguments: [true, false], ["max-age=1000", "public, max-age=1000", "no-store"])
     func users(_ isResolved: Bool, _ control: String) async throws {
         let stage = try MemoryStage([:], freshness: .http)
@@ -73,7 +73,7 @@ struct SharingAndFreshnessCases {
         }
     }
 
-    @Test("E68: under http, two variants by Vary that are open at once are kept apart")
+    @Test("E68: under http freshness, two open variants by Vary are separate")
     func variants() async throws {
         let stage = try MemoryStage([:], freshness: .http)
         tellApart(stage, by: .acceptLanguage, "de", [(.cacheControl, "max-age=1000"), (.vary, "Accept-Language")])
@@ -88,7 +88,7 @@ struct SharingAndFreshnessCases {
     }
 
     @Test(
-        "E68: under http, requests with other fields that begin a resource at once do not end each other's reading",
+        "E68: under http freshness, concurrent first requests with different fields end no read",
         arguments: [true, false])
     func beginningAtOnce(_ varies: Bool) async throws {
         var resource = OriginResource.pattern(
@@ -100,7 +100,7 @@ struct SharingAndFreshnessCases {
                 cache.media(for: MediaSource(url: stage.url(), headerFields: [.acceptLanguage: language]))
             }
             let first = media("de").reader(.bytes(0..<60_000), chunkSize: 30_000)
-            // Less than a block: the resource's place in the cache is still free.
+            // This is less than a block, so the resource has no current version yet.
             try await first.check(Self.song, upTo: 30_000)
             try await media("fr").check(.all, Self.song, covers: 0..<Self.song.length)
             stage.origin.release()
@@ -109,7 +109,7 @@ struct SharingAndFreshnessCases {
     }
 
     @Test(
-        "E68: under http, a response that was long in coming to other fields ends nobody's reading, told its length or not",
+        "E68: under http freshness, a late response to other header fields ends no read, with or without a length",
         arguments: [true, false], [true, false])
     func lateResponse(_ isLateToldLength: Bool, _ isOtherToldLength: Bool) async throws {
         var resource = OriginResource.pattern(3_000_000, .field("Cache-Control", "max-age=1000"))
@@ -125,9 +125,9 @@ struct SharingAndFreshnessCases {
             async let read = late.check(Self.song)
             _ = try await stage.origin.log.first { _ in true }
             let other = media("de").reader(.all, chunkSize: 30_000)
-            // More than a block: it has the resource's place in the cache.
+            // This is more than a block, so this version is the current one.
             try await other.check(Self.song, upTo: 90_000)
-            // Again and again: the late one may have been noted and not stall yet.
+            // Repeated, because the late request may be in the log before it stalls.
             let releasing = Task {
                 while !Task.isCancelled {
                     stage.origin.release()
@@ -140,7 +140,7 @@ struct SharingAndFreshnessCases {
         }
     }
 
-    @Test("E68: under http, what the disk refused is read on when a request with other fields begins the resource")
+    @Test("E68: under http freshness, a read of bytes that the disk rejected continues while a variant is stored")
     func beginningBesideRefused() async throws {
         var resource = OriginResource.pattern(3_000_000, .field("Cache-Control", "max-age=1000"))
         resource.rules.append(.request(0, .stall(after: 30_000)))
@@ -163,7 +163,7 @@ struct SharingAndFreshnessCases {
         }
     }
 
-    @Test("E68: a 304 without Vary and Cache-Control leaves the stored ones as they are")
+    @Test("E68: a 304 without Vary and Cache-Control leaves the stored fields unchanged")
     func bareNotModified() async throws {
         let stage = try MemoryStage([:], freshness: .http)
         let fields: [(HTTPField.Name, String)] = [(.cacheControl, "max-age=100"), (.vary, "Accept-Language")]
@@ -183,17 +183,17 @@ struct SharingAndFreshnessCases {
         }
         try await read("de", Self.song)
         #expect(stage.origin.log.exchanges.last?.status == 304)
-        // Fresh for as long as it was before …
+        // The response is fresh for the same time as before.
         stage.pass(50)
         let count = stage.origin.log.exchanges.count
         try await read("de", Self.song)
         #expect(stage.origin.log.exchanges.count == count)
-        // … and still no other's.
+        // The response is still not served for another language.
         tellApart(stage, by: .acceptLanguage, "de", fields)
         try await read("fr", Self.other)
     }
 
-    @Test("E68: what a 304 says takes the place of what was stored, but for the length and the kind of thing it is")
+    @Test("E68: the fields of a 304 replace the stored fields, except the length")
     func mergedNotModified() async throws {
         let stage = try MemoryStage(
             ["/a": .pattern(3_000_000, .field("Cache-Control", "max-age=100"))], freshness: .http)
@@ -226,7 +226,7 @@ struct SharingAndFreshnessCases {
         #expect(stage.origin.log.exchanges.count == count, "a thousand seconds are not over")
     }
 
-    @Test("E68: after a 304 that says no-store, every use asks")
+    @Test("E68: after a 304 with no-store, every read sends a request")
     func notModifiedNoStore() async throws {
         let stage = try MemoryStage(
             ["/a": .pattern(3_000_000, .field("Cache-Control", "max-age=100"))], freshness: .http)
@@ -248,7 +248,7 @@ struct SharingAndFreshnessCases {
         }
     }
 
-    @Test("E68: a later part that says no-store is left out of what is kept")
+    @Test("E68: a later part with no-store is not stored")
     func laterNoStore() async throws {
         let stage = try MemoryStage(
             ["/a": .pattern(3_000_000, .field("Cache-Control", "max-age=1000"))], freshness: .http)
@@ -271,7 +271,7 @@ struct SharingAndFreshnessCases {
     }
 
     @Test(
-        "E68: what a shared cache must not serve stale is not served when the origin fails",
+        "E68: a response that must not be served stale is not served while the origin is unreachable",
         arguments: ["s-maxage=10", "max-age=10, must-revalidate", "max-age=10, proxy-revalidate", "no-cache"])
     func notStale(_ control: String) async throws {
         let stage = try MemoryStage(
@@ -293,7 +293,7 @@ struct SharingAndFreshnessCases {
         #expect(stage.origin.log.bytesSent("/a") == Self.song.length)
     }
 
-    @Test("E68: an hour after max-age, a new reader is not served the old version because somebody holds it open")
+    @Test("E68: an hour after max-age, a new reader gets the new version although the old one is open")
     func anHourLater() async throws {
         let stage = try MemoryStage(
             ["/a": .pattern(3_000_000, .field("Cache-Control", "max-age=10"))], freshness: .http)
@@ -308,7 +308,7 @@ struct SharingAndFreshnessCases {
                 $0.etag = "\"v2\""
             }
             try await cache.media(for: stage.url()).check(.all, Self.other, covers: 0..<Self.other.length)
-            // Who is in the old one gets all of it, or the word that it is another now.
+            // The reader of the old version gets all of it, or `resourceChanged`.
             do {
                 #expect(try await player.check(Self.song) == Self.song.length)
             } catch let error as CacheError {
@@ -318,7 +318,7 @@ struct SharingAndFreshnessCases {
         try await stage.checkComplete(Self.other)
     }
 
-    @Test("E68: an hour after max-age, what has not changed is validated once and not sent again")
+    @Test("E68: an hour after max-age, an unchanged resource is revalidated once and not sent again")
     func anHourLaterUnchanged() async throws {
         let stage = try MemoryStage(
             ["/a": .pattern(3_000_000, .field("Cache-Control", "max-age=10"))], freshness: .http)
@@ -336,7 +336,7 @@ struct SharingAndFreshnessCases {
     }
 
     @Test(
-        "E68: fresh credentials of a second source are used at once, though the first one is still open",
+        "E68: new credentials of a second source are used although the first source is open",
         arguments: [.immutable, .http, .revalidate] as [FreshnessPolicy], [true, false])
     func freshCredentials(_ policy: FreshnessPolicy, _ isResolved: Bool) async throws {
         let stage = try MemoryStage(
@@ -355,7 +355,7 @@ struct SharingAndFreshnessCases {
         }
     }
 
-    @Test("E68: credentials that run out under one source do not fail the readers of another")
+    @Test("E68: expired credentials of one source do not fail the readers of another source")
     func credentialsRunOut() async throws {
         let film = PatternBytes(seed: 1, length: 24_000_000)
         let stage = try MemoryStage(

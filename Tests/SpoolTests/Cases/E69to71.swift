@@ -6,12 +6,12 @@ import Testing
 
 @testable import Spool
 
-/// CASES E, 69 and 71: lengths that nobody tells, and origins whose nodes disagree.
+/// CASES E, 69 and 71: unknown lengths, and origins whose nodes send different tags.
 @Suite(.timeLimit(.minutes(10)))
 struct UntoldLengthCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
 
-    @Test("E69: with an unknown total, the last bytes are asked for as such", arguments: [true, false])
+    @Test("E69: if the total is unknown, the last bytes are requested as a suffix", arguments: [true, false])
     func suffix(_ isOpen: Bool) async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000, .contentRangeTotal(nil))])
         try await stage.session { cache in
@@ -24,7 +24,7 @@ struct UntoldLengthCases {
         #expect(stage.origin.log.bytesSent("/a") < Self.song.length)
     }
 
-    @Test("E69: without a length at all, a player can seek within what has landed, and what can't be sought is said")
+    @Test("E69: without any length, a reader can seek within received bytes, and a suffix is an error")
     func seekWithinLanded() async throws {
         let film = PatternBytes(seed: 1, length: 24_000_000)
         let stage = try MemoryStage(
@@ -53,7 +53,7 @@ struct UntoldLengthCases {
     }
 
     @Test(
-        "E71: an origin whose nodes each have an ETag of their own is played after a bounded number of tries",
+        "E71: media whose origin nodes send different ETags plays after a limited number of attempts",
         arguments: [.immutable, .http, .revalidate] as [FreshnessPolicy], [2, 1000])
     func disagreeingNodes(_ policy: FreshnessPolicy, nodes: Int) async throws {
         let film = PatternBytes(seed: 1, length: 12_000_000)

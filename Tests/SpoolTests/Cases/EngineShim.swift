@@ -4,9 +4,9 @@ import Testing
 
 @testable import Spool
 
-// What the cases need of the engine's inside, in one place.
+// The internal functions of the engine that the cases use.
 
-/// A cache in `directory`, on a disk and a time of the test's.
+/// Opens a cache in `directory`, with the file system and the clock of a test.
 func makeCache(
     directory: String, upstream: any Upstream, configuration: MediaCache.Configuration, fileSystem: any FileSystem,
     clock: CacheClock
@@ -16,21 +16,21 @@ func makeCache(
         fileSystem: fileSystem, clock: clock)
 }
 
-/// The paths of all media files in a cache directory, whether or not the catalog knows them.
+/// Returns the paths of all media files in a cache directory, whether or not they are in the catalog.
 func mediaFiles(in directory: String) -> [String] {
     let folder = directory + "/media"
     return FolderTree.paths(under: folder).filter { $0.hasSuffix(".media") }.map { folder + "/" + $0 }
 }
 
 extension MediaCache {
-    /// Checks that the bytes counted, the catalog's and those on disk are the same; to be called at rest.
+    /// Checks that the counted bytes, the catalog and the files agree. Call it while the cache is idle.
     func checkLedger() async throws {
         let store = try await store
-        // What a timer has begun meanwhile is waited for; what does not add up at rest never does.
+        // Work that a timer started may be in progress. A difference that remains afterwards is a fault.
         for _ in 0..<4 {
             try await store.flush()
             await store.waitUntilIdle()
-            if (try? await store.checkLedger()) != nil { return }  // Else it says so below.
+            if (try? await store.checkLedger()) != nil { return }  // The error is thrown below.
         }
         try await store.checkLedger()
     }

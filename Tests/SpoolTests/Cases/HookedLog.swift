@@ -2,7 +2,7 @@ import Foundation
 import Logging
 import Synchronization
 
-/// A log that hands each message to a test, on the thread that logs it.
+/// A log handler that passes each message to a test, on the thread that logs the message.
 struct HookedLog: LogHandler {
     let hook: @Sendable (String) -> Void
     var metadata: Logger.Metadata = [:]

@@ -8,8 +8,9 @@ import Testing
 
 @testable import Spool
 
-/// A long session with an origin that draws anew at each request how it goes wrong: every read gets the right bytes of one
-/// version, or an error that says why; and no read asks for ever.
+/// A long session with an origin that fails at random at each request.
+///
+/// Every read gets correct bytes of one version or an error with a message, after a limited number of requests.
 final class HostileSession: Sendable {
     struct Summary: Sendable, CustomStringConvertible {
         var requests = 0
@@ -31,7 +32,7 @@ final class HostileSession: Sendable {
     private let origin: OriginServer
     private let summary = Mutex(Summary())
 
-    /// Runs reads until the origin has had `count` requests.
+    /// Runs reads until the origin has received `count` requests.
     static func run(seed: UInt64, requests count: Int, policy: FreshnessPolicy, changes: Bool) async throws -> Summary {
         let other = changes ? OriginContent.pattern(versions[1]) : nil
         let rule = OriginRule.drawn(seed) {
@@ -57,7 +58,7 @@ final class HostileSession: Sendable {
         var random = SplitMix(seed)
         let scratch = try ScratchDirectory()
         var settings = HTTPUpstream.Configuration()
-        // Short, since an origin that stalls is waited for; a machine that is slow is only asked once more.
+        // The timeouts are short, because the origin stalls often. On a slow machine they only cause a retry.
         settings.headTimeout = .milliseconds(400)
         settings.idleTimeout = .milliseconds(400)
         settings.proxyEnvironment = [:]
@@ -106,14 +107,14 @@ final class HostileSession: Sendable {
         }
     }
 
-    /// Reads to the end or to an error, and checks each byte against the versions that it can be of.
+    /// Reads to the end or to an error, and checks each byte against all possible versions.
     private func read(_ media: MediaResource, _ range: MediaRange) async throws {
         var candidates = Self.versions
         var end: Int64?
         var code = "none"
         let reader = media.reader(range)
         let watchdog = Task { [seed, origin] in
-            // No test waits for it: it only names a read that hangs. Cancelled, the read has ended.
+            // No test waits for this task. It only reports a read that hangs, and is cancelled when the read ends.
             guard (try? await Task.sleep(for: .seconds(240))) != nil else { return }
             let last = origin.log.exchanges.suffix(3).map {
                 "\($0.headerFields[.range] ?? "all") \($0.status ?? 0) \($0.ending)"
@@ -148,7 +149,7 @@ final class HostileSession: Sendable {
         }
     }
 
-    /// Which version the chunk is of, and what was asked last.
+    /// Returns the version of each KiB of a chunk, and the last requests.
     private func story(_ chunk: MediaChunk) -> String {
         let pages = stride(from: 0, to: chunk.data.count, by: 1024).map { start -> String in
             let part = Array(chunk.data.dropFirst(start).prefix(1024))
@@ -169,11 +170,11 @@ final class HostileSession: Sendable {
     }
 }
 
-/// Short ones, of one seed.
+/// Short sessions of one seed.
 @Suite("Sessions with a hostile origin", .timeLimit(.minutes(10)))
 struct HostileSessionTests {
     @Test(
-        "E61 to E71: whatever an origin draws, a read gets the right bytes or an error, after a bounded number of requests",
+        "E61 to E71: whatever the origin sends, a read gets correct bytes or an error after few requests",
         arguments: [.immutable, .http, .revalidate] as [FreshnessPolicy], [true, false])
     func session(_ policy: FreshnessPolicy, changes: Bool) async throws {
         let summary = try await HostileSession.run(seed: 1, requests: 50, policy: policy, changes: changes)
@@ -182,12 +183,12 @@ struct HostileSessionTests {
     }
 }
 
-/// The same for as many requests as `SPOOL_HOSTILE_REQUESTS` says; `SPOOL_SEED` is the first of its seeds.
+/// Sessions with at least `SPOOL_HOSTILE_REQUESTS` requests in total. `SPOOL_SEED` is the first seed.
 @Suite(
     "Long sessions with a hostile origin",
     .enabled(if: ProcessInfo.processInfo.environment["SPOOL_HOSTILE_REQUESTS"] != nil))
 struct HostileSessionLongTests {
-    @Test("E61 to E71: thousands of requests leave no descriptor and no memory behind")
+    @Test("E61 to E71: thousands of requests leak no descriptors and no memory")
     func long() async throws {
         let environment = ProcessInfo.processInfo.environment
         let count = try #require(
@@ -218,7 +219,7 @@ struct HostileSessionLongTests {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
     }
 
-    /// Resident memory in kB.
+    /// Returns the resident memory, in kB.
     private static func memory() throws -> Int {
         let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
         let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("VmRSS:") })

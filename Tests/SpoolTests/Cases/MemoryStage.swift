@@ -6,14 +6,14 @@ import Synchronization
 
 @testable import Spool
 
-/// A cache before an origin in memory, on a clock and a calendar that stand still unless the test moves them.
+/// A cache with an origin in memory, and clocks and a date that only the test changes.
 final class MemoryStage: Sendable {
     let origin: ScriptedUpstream
-    /// The cache's time: back-off, delays, rounds of writing down.
+    /// The clock of the cache, for back-off, delays and flushes.
     let clock = ManualClock()
-    /// The origin's time: bytes that come bit by bit.
+    /// The clock of the origin, for slow responses.
     let originClock = ManualClock()
-    /// What the cache takes for the date.
+    /// The current date for the cache.
     let date = Mutex(Date())
     private let disk: any FileSystem
     private let scratch: ScratchDirectory
@@ -45,7 +45,7 @@ final class MemoryStage: Sendable {
 
     func file(_ name: String) -> String { scratch.file(name) }
 
-    /// A cache in the stage's folder; closed by the caller, before another one is opened.
+    /// Opens a cache in the stage's directory. The caller closes it before it opens another one.
     func open(_ configure: (inout MediaCache.Configuration) -> Void = { _ in }) async throws -> MediaCache {
         var configuration = configuration
         configure(&configuration)
@@ -54,9 +54,9 @@ final class MemoryStage: Sendable {
             fileSystem: disk, clock: CacheClock(clock: clock, now: { [self] in date.withLock { $0 } }))
     }
 
-    /// One life of the cache, at whose end nothing moves and every byte is accounted for.
+    /// Runs `body` with an open cache, waits until the cache is idle, checks its byte counts, and closes it.
     ///
-    /// - Parameter isFlowing: Whether time goes by while `body` runs, as fast as somebody waits for it.
+    /// - Parameter isFlowing: Whether the clock advances while `body` runs, to each time that a task waits for.
     func session<R>(
         isFlowing: Bool = true, _ configure: (inout MediaCache.Configuration) -> Void = { _ in },
         _ body: (MediaCache) async throws -> R
@@ -77,7 +77,7 @@ final class MemoryStage: Sendable {
         }
     }
 
-    /// One life of the cache that ends as by a kill: the next one begins with what was on disk at its end.
+    /// Runs a session that ends like a killed process. The next session starts with a copy of its files.
     func sessionThatIsKilled(_ body: (MediaCache) async throws -> Void) async throws {
         try await session { cache in
             try await body(cache)
@@ -88,13 +88,13 @@ final class MemoryStage: Sendable {
         }
     }
 
-    /// Lets the cache's time, or the origin's, go by as fast as somebody waits for it, while `body` runs.
+    /// Runs `body` while a clock, by default the cache's, advances to each time that a task waits for.
     @discardableResult
     func flowing<R>(_ clock: ManualClock? = nil, _ body: () async throws -> R) async throws -> R {
         try await (clock ?? self.clock).flowing(body)
     }
 
-    /// Checks that everything of `pattern` is there without the origin.
+    /// Checks that all bytes of `pattern` are stored, while the origin is unreachable.
     func checkComplete(_ pattern: PatternBytes, _ path: String = "/a") async throws {
         origin.setReachable(false)
         try await session { cache in
@@ -103,11 +103,11 @@ final class MemoryStage: Sendable {
         origin.setReachable(true)
     }
 
-    /// Moves the calendar.
+    /// Advances the date.
     func pass(_ seconds: TimeInterval) { date.withLock { $0 += seconds } }
 }
 
-/// Leaves the `Date` field out, so that responses are as old as the cache's calendar has them.
+/// A transport that removes the `Date` field, so that the age of responses depends on the cache's date.
 private struct UndatedUpstream: Upstream {
     let base: ScriptedUpstream
 
@@ -119,7 +119,7 @@ private struct UndatedUpstream: Upstream {
 }
 
 extension MediaResource {
-    /// Reads `range` to its end, and hands back its bytes.
+    /// Reads `range` to its end, and returns its bytes.
     func bytes(_ range: MediaRange = .all) async throws -> Data {
         var data = Data()
         for try await chunk in reader(range) { data += chunk.data }

@@ -3,7 +3,7 @@ import Synchronization
 
 @testable import Spool
 
-/// The machine's own files, with a count of the media files that are open, and calls that wait when a test wants it.
+/// The file system of the machine. It counts the open media files, and can delay calls.
 final class WatchedFileSystem: FileSystem {
     /// A call on a media file.
     enum Call { case open, size, punchHole }
@@ -17,11 +17,12 @@ final class WatchedFileSystem: FileSystem {
     private let base = SystemFileSystem()
     private let state = Mutex(State())
 
-    /// The most media files that were open at once.
+    /// The maximum number of media files that were open at the same time.
     var mostOpenFiles: Int { state.withLock { $0.mostOpenFiles } }
 
-    /// Runs `work`, and `meanwhile` as soon as the first `call` on a media file has come (or `work` is over). That call
-    /// waits until `meanwhile` is over: a punch before it does its work, the others after.
+    /// Runs `work`, and runs `meanwhile` after the first `call` on a media file or the end of `work`.
+    ///
+    /// That call waits until `meanwhile` has ended. A punch waits before its work, the other calls wait after it.
     func hold<R: Sendable>(
         _ call: Call, in work: @escaping @Sendable () async throws -> R, during meanwhile: () async throws -> Void
     ) async throws -> R {
@@ -36,7 +37,7 @@ final class WatchedFileSystem: FileSystem {
             try await meanwhile()
         } catch {
             gate.release()
-            _ = try? await working.value  // The first error is the one to see.
+            _ = try? await working.value  // The first error is the one to report.
             throw error
         }
         gate.release()
@@ -130,15 +131,15 @@ private final class WatchedFile: StoredFile {
     func synchronize() throws(CacheError) { try base.synchronize() }
 }
 
-/// A call that blocks its thread until a test lets it go on.
+/// A call that blocks its thread until a test releases it.
 ///
-/// What the test does meanwhile may itself have to wait for the call, as where one file has one owner; so the call goes
-/// on by itself after a second.
+/// The test may have to wait for the call, for example because a file has one owner. The call therefore continues after
+/// one second.
 final class HeldCall: Sendable {
     private let arrived = AsyncStream.makeStream(of: Void.self)
     private let released = DispatchSemaphore(value: 0)
 
-    /// On the thread of the call.
+    /// Blocks the thread of the call until the release, for at most one second.
     func wait() {
         arrive()
         _ = released.wait(timeout: .now() + 1)
@@ -146,7 +147,7 @@ final class HeldCall: Sendable {
 
     func arrive() { arrived.continuation.finish() }
 
-    /// Waits until the call has come.
+    /// Waits until the call was made.
     func arrival() async { for await _ in arrived.stream {} }
 
     func release() { released.signal() }
