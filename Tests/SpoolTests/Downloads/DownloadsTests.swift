@@ -6,7 +6,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("Downloads that are kept", .timeLimit(.minutes(2)))
+@Suite("Offline downloads", .timeLimit(.minutes(2)))
 struct DownloadsTests {
     private static let film = PatternBytes(seed: 1, length: 1_000_000)
 
@@ -14,7 +14,7 @@ struct DownloadsTests {
         Dictionary(uniqueKeysWithValues: (0..<count).map { ("/\($0)", OriginResource(.pattern(film), rules: rules)) })
     }
 
-    @Test("A download is pinned before its first byte, comes whole, and stays whatever room others need")
+    @Test("A download is pinned before its first byte, becomes complete, and is not evicted for other media")
     func kept() async throws {
         let stage = try MemoryStage(Self.films(6)) { $0.capacity = .bytes(2_500_000) }
         try await stage.session { cache in
@@ -35,7 +35,7 @@ struct DownloadsTests {
         try await stage.checkComplete(Self.film, "/0")
     }
 
-    @Test("After a kill the set tells what is missing, and is gone on with where it was")
+    @Test("After a killed process, a set reports its missing bytes and resumes at its position")
     func killed() async throws {
         let films = Self.films(1, .request(0, .stall(after: 300_000))).merging(Self.films(2)) { stalling, _ in stalling
         }
@@ -44,7 +44,7 @@ struct DownloadsTests {
             let downloads = try await cache.downloads.add(
                 ["/0", "/1"].map { MediaSource(url: stage.url($0)) }, to: "Flight")
             for await state in downloads[0].states where state.landedByteCount >= 262_144 { break }
-            // What is killed asks for nothing more.
+            // A killed process sends no more requests.
             cache.downloads.isPaused = true
         }
         try await stage.session { cache in
@@ -55,19 +55,19 @@ struct DownloadsTests {
             #expect(set.fractionCompleted > 0 && set.fractionCompleted < 1)
             let downloads = try await cache.downloads.resume()
             #expect(downloads.count == 2)
-            // What is brought already is not brought twice.
+            // A running download is not started again.
             #expect(try await cache.downloads.resume("Flight").count <= 2)
             for download in downloads { #expect(await download.finished().isComplete) }
             #expect(try await cache.downloads.resume().isEmpty)
         }
         #expect(stage.origin.log.distinctBytesSent("/0") == 1_000_000)
-        // The block that the kill left unfinished.
+        // The incomplete block is fetched again.
         #expect(stage.origin.log.bytesSent("/0") <= 1_065_536)
         try await stage.checkComplete(Self.film, "/0")
         try await stage.checkComplete(Self.film, "/1")
     }
 
-    @Test("Sets share a file and its bytes; it is let go of by the last of them, and by who pinned it himself")
+    @Test("A file in several sets is stored once, and stays pinned until the last set and pin is released")
     func shared() async throws {
         let stage = try MemoryStage(Self.films(3))
         try await stage.session { cache in
@@ -88,7 +88,7 @@ struct DownloadsTests {
             #expect(try await cache.downloads.sets().map(\.name) == ["A", "B"])
             #expect(try await cache.downloads.release("A"))
             #expect(try await pins() == [false, true, true])
-            // Who unpins what a set has leaves it to the set; who pins it has it stay.
+            // A file in a set stays pinned after its own pin is removed.
             try await cache.unpin(cache.key(for: sources[1]))
             #expect(try await pins() == [false, true, true])
             #expect(try await cache.downloads.remove(sources[1], from: "B"))
@@ -147,7 +147,7 @@ struct DownloadsTests {
         }
     }
 
-    @Test("What does not fit beside what is pinned is an error and an event; what fits is brought")
+    @Test("A download that does not fit next to pinned media is an error and an event; others complete")
     func capacity() async throws {
         let stage = try MemoryStage(Self.films(4)) { $0.capacity = .bytes(2_500_000) }
         try await stage.session { cache in
@@ -163,11 +163,11 @@ struct DownloadsTests {
             #expect(told?.code == .capacityExceeded)
             let set = try #require(try await cache.downloads.set(Downloads.standardSet))
             #expect(set.missing.map(\.error?.code) == [.capacityExceeded] && set.items.count == 3)
-            // Its length is known by now.
+            // The length is known now.
             await cache.waitUntilIdle()
             await #expect(throws: CacheError.self) { try await cache.downloads.add(sources[2], to: "Other") }
             #expect(try await cache.downloads.set("Other") == nil)
-            // With room, it is gone on with.
+            // With free space, the download resumes.
             #expect(try await cache.downloads.remove(sources[0]))
             for download in try await cache.downloads.resume() { #expect(await download.finished().isComplete) }
             #expect(try await cache.downloads.set(Downloads.standardSet)?.isComplete == true)
@@ -175,7 +175,7 @@ struct DownloadsTests {
         }
     }
 
-    @Test("While the origin is gone a download fails, and says so; when it is back it is gone on with")
+    @Test("A download fails with an error while the origin is unreachable, and resumes afterwards")
     func originGone() async throws {
         let stage = try MemoryStage(Self.films(1))
         try await stage.session { cache in
@@ -192,7 +192,7 @@ struct DownloadsTests {
         }
     }
 
-    @Test("A query, a token and a resolver's address are not written down: their sources are added again")
+    @Test("Queries, tokens and resolved URLs are not stored, so their sources must be added again")
     func secrets() async throws {
         let stage = try MemoryStage(Self.films(3)) { $0.keyPolicy = .ignoringQuery }
         let signed = try #require(URL(string: "http://origin.test/0?token=s3cret#t"))
@@ -225,7 +225,7 @@ struct DownloadsTests {
         }
     }
 
-    @Test("A set's states begin with the present one, and end when it is released; its downloads are given up")
+    @Test("The states of a set start with the current one and end on release, which cancels its downloads")
     func states() async throws {
         let stage = try MemoryStage(Self.films(2, .always(.stall(after: 300_000))))
         try await stage.session(isFlowing: false) { cache in
@@ -241,7 +241,7 @@ struct DownloadsTests {
         }
     }
 
-    @Test("What is removed from the cache is missing, pinned or not, and can be brought again")
+    @Test("A file that is removed from the cache is missing in its set, and can be downloaded again")
     func removed() async throws {
         let stage = try MemoryStage(Self.films(1))
         try await stage.session { cache in
@@ -256,7 +256,7 @@ struct DownloadsTests {
         }
     }
 
-    @Test("What has just ended counts by the catalog: it may have been removed before its end was noted")
+    @Test("The bytes of a finished download are counted by the catalog, because they may have been removed")
     func ended() {
         var record = DownloadRecord(set: "Flight", key: "0", url: "http://origin.test/0", source: nil)
         record.length = 1_000_000

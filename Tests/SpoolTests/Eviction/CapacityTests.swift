@@ -6,7 +6,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("A capacity is a capacity at every moment", .timeLimit(.minutes(10)))
+@Suite("Capacity and eviction", .timeLimit(.minutes(10)))
 struct CapacityTests {
     let directory: ScratchDirectory
     let upstream = PatternUpstream(length: 6 << 20)
@@ -41,12 +41,12 @@ struct CapacityTests {
         #expect(position == upstream.length)
     }
 
-    @Test("C37: eight readers fill ten times the capacity, and it is never passed, neither in the count nor on disk")
+    @Test("C37: eight readers fetch ten times the capacity; neither the count nor the disk use exceeds it")
     func manyReaders() async throws {
         let limit: Int64 = 8 << 20
         let disk = FaultyFileSystem()
         let used = Peak()
-        // Between any two calls that change what is on disk, the files themselves are measured.
+        // The files are measured before each call that changes their size.
         disk.decide { call, _ in
             guard [.write, .punchHole, .remove].contains(call) else { return nil }
             used.note(onDisk())
@@ -72,12 +72,12 @@ struct CapacityTests {
         #expect(onDisk() <= limit)
         #expect(used.looks > 1000, "it was measured throughout")
         #expect(used.most > limit / 2, "there is something to measure")
-        // Blocks that are just being written are a transfer's each; a file system's own grain is smaller.
+        // Each transfer may write one more block at this moment. The blocks of the file system are smaller.
         let transfers = Int64(MediaCache.Configuration().connectionsPerOrigin)
         #expect(used.most <= limit + transfers * Block.size)
     }
 
-    @Test("A part of the volume is a capacity, and a cache that is told nothing keeps a gibibyte")
+    @Test("The capacity can be a fraction of the volume, and is 1 GiB by default")
     func partOfVolume() async throws {
         var configuration = MediaCache.Configuration()
         #expect(configuration.capacity == .bytes(1 << 30))
@@ -98,7 +98,7 @@ struct CapacityTests {
         await refused.close()
     }
 
-    @Test("C38: a resource larger than the capacity plays to its end, each byte asked for once")
+    @Test("C38: a resource larger than the capacity plays to its end, and each byte is sent once")
     func largerThanCapacity() async throws {
         let cache = try await cache(capacity: 1 << 20)
         try await play(url("film"), in: cache) { _ in #expect(cache.storedByteCount <= 1 << 20) }
@@ -106,7 +106,7 @@ struct CapacityTests {
         await cache.close()
     }
 
-    @Test("C38: without any room it plays from memory and leaves nothing on disk")
+    @Test("C38: with capacity 0, media plays from memory and leaves no bytes on disk")
     func noRoomAtAll() async throws {
         let cache = try await cache(capacity: 0)
         try await play(url("film"), in: cache)
@@ -116,7 +116,7 @@ struct CapacityTests {
         #expect(onDisk() == 0)
     }
 
-    @Test("What was used longest ago goes first, its tail before its head")
+    @Test("The least recently used resource is evicted first, from its end")
     func leastRecentlyUsed() async throws {
         let cache = try await cache(capacity: 14 << 20)
         for name in ["old", "newer"] { try await play(url(name), in: cache) }
@@ -130,7 +130,7 @@ struct CapacityTests {
         await cache.close()
     }
 
-    @Test("What is pinned stays, and the rest plays without being kept")
+    @Test("Pinned media stays, and other media plays without being stored")
     func pins() async throws {
         let cache = try await cache(capacity: upstream.length)
         try await play(url("kept"), in: cache)
@@ -142,7 +142,7 @@ struct CapacityTests {
         await cache.close()
     }
 
-    @Test("A capacity that is noted stays with its directory, others are one cache's; a smaller one evicts at once")
+    @Test("A remembered capacity applies to later caches of the directory; a smaller one evicts immediately")
     func keptCapacity() async throws {
         let first = try await cache(capacity: 60 << 20)
         try await first.rememberCapacity(.bytes(50 << 20))
@@ -158,7 +158,7 @@ struct CapacityTests {
         await second.close()
     }
 
-    @Test("A policy of one's own decides who goes")
+    @Test("A custom policy chooses the resources to evict")
     func ownPolicy() async throws {
         let cache = try await cache(capacity: nil, eviction: .largestFirst)
         for try await _ in cache.media(for: url("small")).reader(.bytes(0..<1_000_000)) {}
@@ -170,7 +170,7 @@ struct CapacityTests {
         await cache.close()
     }
 
-    @Test("C32: removed while it is read, it is read on from the open file or ends cleanly, and is gone")
+    @Test("C32: if a resource is removed during a read, the read continues or ends with resourceChanged")
     func removedUnderReader() async throws {
         let cache = try await cache(capacity: nil)
         let reader = cache.media(for: url("film")).reader()
@@ -190,7 +190,7 @@ struct CapacityTests {
         await cache.close()
     }
 
-    @Test("C32: evicted under many readers, each gets its own resource's bytes")
+    @Test("C32: concurrent readers get correct bytes while all resources are evicted")
     func evictedUnderReaders() async throws {
         let cache = try await cache(capacity: nil)
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -211,7 +211,7 @@ struct CapacityTests {
         await cache.close()
     }
 
-    @Test("What is being evicted counts until the disk has it back, whole or in part")
+    @Test("Bytes are counted until their space on disk is released")
     func countedWhilePunched() async throws {
         let disk = WatchedFileSystem()
         let cache = try await cache(capacity: nil, disk: disk)
@@ -232,12 +232,12 @@ struct CapacityTests {
         await cache.close()
     }
 
-    /// Waits until resources that nobody holds any more are closed.
+    /// Waits until unused resources are closed.
     private func settle(_ cache: MediaCache) async {
         await cache.waitUntilIdle()
     }
 
-    /// Bytes that the media files take on disk now; what is removed while they are counted may be left out.
+    /// Returns the current size of the media files on disk. Files that are removed meanwhile may be left out.
     private func onDisk() -> Int64 {
         let media = URL(fileURLWithPath: directory.path).appendingPathComponent("media")
         return FolderTree.paths(under: media.path).filter { $0.hasSuffix(".media") }.reduce(0) { sum, file in

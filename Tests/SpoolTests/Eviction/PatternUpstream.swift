@@ -4,7 +4,7 @@ import Spool
 import SpoolTesting
 import Synchronization
 
-/// An origin in memory that serves a different pattern under every path, all of one length, at once.
+/// An origin in memory that serves another pattern of the same length for every path, without delay.
 final class PatternUpstream: Upstream {
     let length: Int64
     private let counts = Mutex((requests: 0, bytes: Int64(0)))
@@ -14,7 +14,7 @@ final class PatternUpstream: Upstream {
     var requests: Int { counts.withLock { $0.requests } }
     var bytesSent: Int64 { counts.withLock { $0.bytes } }
 
-    /// What stands at the address.
+    /// Returns the bytes of a URL.
     func pattern(of url: URL) -> PatternBytes {
         PatternBytes(seed: url.path.utf8.reduce(7) { ($0 &* 31) &+ UInt64($1) }, length: length)
     }
@@ -41,7 +41,7 @@ final class PatternUpstream: Upstream {
     }
 }
 
-/// A range of a pattern, in pieces that fit no block.
+/// A range of a pattern, in pieces that are not aligned to blocks.
 private struct PatternBody: AsyncSequence, Sendable {
     let pattern: PatternBytes
     let range: Range<Int64>

@@ -5,7 +5,7 @@ import Testing
 @Suite("Content types")
 struct ContentTypesTests {
     @Test(
-        "E62: a page in place of media is not another version of it",
+        "E62: a page instead of media is not another version of the media",
         arguments: ["text/html", "TEXT/HTML; charset=utf-8", "application/xhtml+xml", "application/json", "text/plain"])
     func page(_ type: String) {
         #expect(!ContentTypes.isPlausible(type, inPlaceOf: "video/mp4"))
@@ -14,7 +14,7 @@ struct ContentTypesTests {
     }
 
     @Test(
-        "Media in place of other media, or of nothing known, may be another version",
+        "Media or an unknown type instead of media may be another version",
         arguments: ["audio/mpeg", "application/octet-stream", nil])
     func media(_ type: String?) {
         #expect(ContentTypes.isPlausible(type, inPlaceOf: "video/mp4"))

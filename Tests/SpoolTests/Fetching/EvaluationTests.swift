@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Evaluating responses", .timeLimit(.minutes(1)))
 struct EvaluationTests {
-    @Test("Two transfers that bring a new version at once take one as begun by the other")
+    @Test("Two concurrent responses with a new version start one version")
     func oneSuccessor() async throws {
         let changed = PatternBytes(seed: 2, length: 30_000_000)
         let arrived = AsyncStream.makeStream(of: Void.self)
@@ -22,7 +22,7 @@ struct EvaluationTests {
                         changes += 1
                         return changes
                     }
-                    // In the middle of the first one's evaluation.
+                    // The first response is being evaluated.
                     guard count == 1 else { return }
                     arrived.continuation.finish()
                     mayGoOn.wait()

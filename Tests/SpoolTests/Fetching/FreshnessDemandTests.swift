@@ -8,7 +8,7 @@ import Testing
 
 @testable import Spool
 
-/// What a shared HTTP cache does beyond what media need (RFC 9111, RFC 5861).
+/// The rules of a shared HTTP cache that media alone does not need (RFC 9111, RFC 5861).
 @Suite("Rules of a shared HTTP cache", .timeLimit(.minutes(10)))
 struct FreshnessDemandTests {
     private static let film = PatternBytes(seed: 1, length: 100_000)
@@ -33,7 +33,7 @@ struct FreshnessDemandTests {
         return try await cache.media(for: stage.url()).reader(demand: directives).response().source
     }
 
-    @Test("A request may ask for what is fresher than fresh, or take what is stale (9111 §5.2.1)")
+    @Test("Request directives can require more freshness or accept a stale response (RFC 9111 §5.2.1)")
     func directives() async throws {
         let stage = try stage("max-age=100")
         try await stage.session { cache in
@@ -59,7 +59,7 @@ struct FreshnessDemandTests {
         }
     }
 
-    @Test("only-if-cached gets what is stored and may be used, or an error with the status 504")
+    @Test("only-if-cached gets a usable stored response, or an error with status 504")
     func onlyIfCached() async throws {
         let stage = try stage("max-age=100")
         try await stage.session { cache in
@@ -76,7 +76,7 @@ struct FreshnessDemandTests {
         }
     }
 
-    @Test("What is sent for a request with no-store is not kept")
+    @Test("A response to a request with no-store is not stored")
     func noStore() async throws {
         let stage = try stage("max-age=100")
         try await stage.session { cache in
@@ -93,7 +93,9 @@ struct FreshnessDemandTests {
         }
     }
 
-    @Test("What may not be kept is not used for another opening, however fresh", arguments: ["no-store", "private"])
+    @Test(
+        "A response that must not be stored is not reused for another opening, even if it is fresh",
+        arguments: ["no-store", "private"])
     func unkept(word: String) async throws {
         let stage = try stage("max-age=100, " + word)
         try await stage.session { cache in
@@ -107,7 +109,7 @@ struct FreshnessDemandTests {
         }
     }
 
-    @Test("stale-while-revalidate: what is stale is used at once, and asked about once in the background (5861 §3)")
+    @Test("stale-while-revalidate: a stale response is used, and revalidated once in the background (RFC 5861 §3)")
     func staleWhileRevalidate() async throws {
         let stage = try stage("max-age=10, stale-while-revalidate=50")
         try await stage.session { cache in
@@ -127,7 +129,7 @@ struct FreshnessDemandTests {
         }
     }
 
-    @Test("A 304's Expires, or its lack of one, is read with all the stored fields")
+    @Test("The freshness after a 304 is computed from its fields and all stored fields")
     func merged() async throws {
         let stage = try stage("max-age=10")
         try await stage.session { cache in
@@ -139,7 +141,7 @@ struct FreshnessDemandTests {
         }
     }
 
-    @Test("A HEAD response renews what is stored, or has it asked about (9111 §4.3.5)")
+    @Test("A HEAD response updates a stored response, or invalidates it (RFC 9111 §4.3.5)")
     func head() async throws {
         let stage = try stage("max-age=100")
         try await stage.session { cache in
@@ -182,7 +184,7 @@ struct FreshnessDemandTests {
         }
     }
 
-    @Test("E83: A HEAD response that confirms a variant leaves it one for the requests that select it")
+    @Test("E83: A HEAD response that confirms a variant does not make it the response to other requests")
     func headOfAVariant() async throws {
         let (german, english) = (PatternBytes(seed: 1, length: 100_000), PatternBytes(seed: 2, length: 100_000))
         let speaks = OriginRule(
@@ -209,7 +211,7 @@ struct FreshnessDemandTests {
     }
 
     @Test(
-        "E109: a response with longer header fields than can be stored is passed on and not stored",
+        "E109: a response with header fields that are too long to store is delivered but not stored",
         arguments: [HTTPField.Name.eTag, .contentType, .vary], [FreshnessPolicy.http, .immutable])
     func longFields(name: HTTPField.Name, policy: FreshnessPolicy) async throws {
         let text = String(repeating: "e", count: 17 << 10)
@@ -233,7 +235,7 @@ struct FreshnessDemandTests {
         }
     }
 
-    @Test("E87: What may be used for a shorter time than it says is asked about then, and those who read it go on")
+    @Test("E87: After a limit on its use, a resource is revalidated, and open readers continue")
     func limitedUse() async throws {
         let stage = try stage("max-age=100")
         try await stage.session { cache in
@@ -248,7 +250,7 @@ struct FreshnessDemandTests {
         }
     }
 
-    @Test("What an unsafe method may have changed is not used any more (9111 §4.4)")
+    @Test("After an unsafe method, a stored response is not used (RFC 9111 §4.4)")
     func invalidation() async throws {
         let stage = try stage("max-age=100")
         try await stage.session { cache in
@@ -271,7 +273,7 @@ struct FreshnessDemandTests {
     }
 
     @Test(
-        "Any final status is kept where it is fresh by its word, and some by a guess, and replayed from the disk",
+        "A response of any final status is stored if it has a lifetime, and some with a heuristic lifetime",
         arguments: [201, 203, 301, 404, 410, 500, 503, 599], [true, false])
     func statuses(status: Int, isKnown: Bool) async throws {
         let stage = try stage("", storesEveryStatus: true)
@@ -306,7 +308,7 @@ struct FreshnessDemandTests {
         #expect(stage.origin.log.exchanges.count == count)
     }
 
-    @Test("A film stays stored when it is asked about and the origin refuses; a refusal gives way to the film")
+    @Test("Media stays stored if its revalidation fails with 404; a stored 404 is replaced by media")
     func films() async throws {
         let stage = try stage("max-age=10", storesEveryStatus: true)
         try await stage.session { cache in
@@ -331,7 +333,7 @@ struct FreshnessDemandTests {
         }
     }
 
-    @Test("A web page is kept where every status is")
+    @Test("An HTML page is stored if every status is stored")
     func pages() async throws {
         let stage = try stage("", storesEveryStatus: true)
         script(stage, 200, [.contentType: "text/html", .cacheControl: "max-age=60"])

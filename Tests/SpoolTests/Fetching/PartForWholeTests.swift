@@ -5,9 +5,9 @@ import Testing
 
 @testable import Spool
 
-/// An origin that sends a part although the whole was requested.
+/// An origin that sends a part although all bytes were requested.
 @Suite(.timeLimit(.minutes(1))) struct PartForWholeTests {
-    @Test("E141: an origin that sends the same 206 to every request is asked twice, and the reader gets an error")
+    @Test("E141: if an origin sends the same 206 to every request, the reader gets an error after two requests")
     func alwaysTheSamePart() async throws {
         let stage = try MemoryStage([:], freshness: .http)
         stage.origin.script("/a") { _, _ in

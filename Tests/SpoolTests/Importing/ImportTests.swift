@@ -7,7 +7,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("Files that are imported", .timeLimit(.minutes(2)))
+@Suite("Imported files", .timeLimit(.minutes(2)))
 struct ImportTests {
     private static let film = PatternBytes(seed: 1, length: 1_000_000)
     private static let bytes = Data(film.bytes(0..<1_000_000))
@@ -35,7 +35,7 @@ struct ImportTests {
         [try #require(HTTPField.Name(name)): prefix + Data(value).base64EncodedString() + suffix]
     }
 
-    @Test("A file is the whole: its length is the origin's, no byte is asked for, and it plays with the origin gone")
+    @Test("An imported file of the origin's length is complete, needs no download, and plays without the origin")
     func whole() async throws {
         let stage = try stage()
         let file = try file(stage)
@@ -44,7 +44,7 @@ struct ImportTests {
             #expect(try await cache.importFile(at: file, as: source) == .length)
             let stored = try await cache.media(for: source).storedResource()
             #expect(stored?.isComplete == true && stored?.validator == "\"v1\"" && stored?.mimeType == "audio/mpeg")
-            // Once more changes nothing.
+            // A second import changes nothing.
             #expect(try await cache.importFile(at: file, as: source) == .length)
         }
         #expect(stage.origin.log.bytesSent() == 0)
@@ -52,7 +52,7 @@ struct ImportTests {
         try await stage.checkComplete(Self.film)
     }
 
-    @Test("A hash in the head vouches for the file, and refuses another; an entity tag only vouches")
+    @Test("A hash in the header fields accepts or rejects a file; a hash in the entity tag only accepts it")
     func hashes() async throws {
         let sha256 = Array(SHA256.hash(data: Self.bytes))
         let md5 = Array(Insecure.MD5.hash(data: Self.bytes))
@@ -85,7 +85,7 @@ struct ImportTests {
         }
     }
 
-    @Test("Another length is refused; an origin that is gone, too, unless the file is taken unchecked")
+    @Test("A file of another length, or of an unreachable origin, is rejected unless the import is unchecked")
     func length() async throws {
         let stage = try stage()
         let file = try file(stage, Self.bytes.dropLast())
@@ -102,7 +102,7 @@ struct ImportTests {
         try await stage.checkComplete(Self.film)
     }
 
-    @Test("An origin that takes no HEAD is asked for the first byte")
+    @Test("If the origin rejects HEAD, the first byte is requested")
     func noHead() async throws {
         let stage = try stage(rules: .request(0, .status(405)))
         let file = try file(stage)
@@ -112,7 +112,7 @@ struct ImportTests {
         }
     }
 
-    @Test("What is stored in part is completed, and not written again; what differs is left alone unless it may go")
+    @Test("An import completes a partly stored resource, and replaces another version only on request")
     func stored() async throws {
         let stage = try stage()
         let file = try file(stage)
@@ -142,7 +142,7 @@ struct ImportTests {
     }
 
     @Test(
-        "Of a file that becomes shorter while it is read, nothing is kept, and what it was to replace is still wanted")
+        "No bytes of a file that becomes shorter during its import are stored, and its download set remains")
     func becomesShorter() async throws {
         let stage = try stage()
         let path = stage.file("growing")
@@ -172,7 +172,7 @@ struct ImportTests {
         }
     }
 
-    @Test("Without room, or without a file, nothing is stored and the error says why")
+    @Test("An import without space or without a file is an error and stores no bytes")
     func room() async throws {
         let stage = try stage { $0.capacity = .bytes(900_000) }
         let file = try file(stage)

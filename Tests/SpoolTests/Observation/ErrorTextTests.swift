@@ -4,10 +4,10 @@ import Testing
 
 @testable import Spool
 
-/// What an app can show, count and look into of an error.
+/// The text, number and fields of an error that an app can use.
 @Suite("Errors", .timeLimit(.minutes(1)))
 struct ErrorTextTests {
-    @Test("Each code has a text for an alert, without an address or a number, that ends with a full stop")
+    @Test("Each code has a text for an alert, without a URL or a number, that ends with a period")
     func texts() {
         let errors: [any LocalizedError] =
             CacheError.Code.allCases.map { CacheError($0, "http://host/a, bytes 0 to 5: refused") }
@@ -22,7 +22,7 @@ struct ErrorTextTests {
         }
     }
 
-    @Test("Codes have numbers that no version changes, and those are what an NSError says")
+    @Test("Codes have stable numbers, which are also the codes of their NSErrors")
     func numbers() {
         let cache = [
             "resourceChanged", "unsatisfiableRange", "originUnavailable", "originRefused", "malformedResponse",
@@ -47,7 +47,7 @@ struct ErrorTextTests {
         #expect((cause as NSError).domain == "Spool.UpstreamError" && (cause as NSError).code == 2)
     }
 
-    @Test("An error of a reader names its resource, the bytes that could not be had, and the origin's status")
+    @Test("An error of a reader contains its resource, the missing range and the origin's status")
     func fields() async throws {
         let stage = try MemoryStage(["/a": OriginResource(.pattern(PatternBytes(seed: 1, length: 200_000)))])
         try await stage.session { cache in

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("Events of a listener that falls behind", .timeLimit(.minutes(1)))
+@Suite("Events of a slow listener", .timeLimit(.minutes(1)))
 struct EventQueueTests {
     private let queue = EventQueue {}
     private let key = CacheKey("a")
@@ -17,7 +17,7 @@ struct EventQueueTests {
         return kinds
     }
 
-    @Test("Ten thousand requests push out no failure; of themselves the newest stay, in order")
+    @Test("10,000 request events displace no failure; the newest of them stay in order")
     func kinds() async {
         send(.failed(CacheError(.originRefused, "no")))
         for lower in 0..<10_000 as Range<Int64> { send(.requested(lower: lower, upper: nil)) }
@@ -32,7 +32,7 @@ struct EventQueueTests {
         #expect(lowers == Array(10_000 - Int64(EventQueue.limit)..<10_000))
     }
 
-    @Test("Bytes that land one after another are one event; a gap, another resource or an event between begins another")
+    @Test("Events of adjacent stored ranges are joined, unless another resource or event lies between them")
     func joined() async {
         for lower in 0..<10_000 as Range<Int64> { send(.landed(lower..<lower + 1)) }
         send(.landed(20_000..<20_001))
@@ -48,7 +48,7 @@ struct EventQueueTests {
             ] as [Range<Int64>])
     }
 
-    @Test("One that waits gets the next event, and nothing once its task is cancelled")
+    @Test("A waiting listener gets the next event, and `nil` after its task is cancelled")
     func waiting() async {
         let first = Task { await queue.next()?.kind }
         send(.completed)

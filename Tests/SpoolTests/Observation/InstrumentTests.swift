@@ -5,11 +5,11 @@ import Testing
 
 @testable import Spool
 
-@Suite("What instruments are told", .timeLimit(.minutes(1)))
+@Suite("Reports to instruments", .timeLimit(.minutes(1)))
 struct InstrumentTests {
     private static let song = PatternBytes(seed: 1, length: 200_000)
 
-    @Test("A fresh play is fetched and a second one stored; every byte, request and reader is told of once")
+    @Test("Every byte, request and reader of two reads is reported once, from the origin and from the cache")
     func plays() async throws {
         let log = MomentLog()
         let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.song))]) { $0.instruments = [log.instrument] }
@@ -28,7 +28,7 @@ struct InstrumentTests {
         #expect(sums.events["completed"] == 1)
     }
 
-    @Test("Retries, failures and evictions are told of")
+    @Test("Failures and evictions are reported")
     func failures() async throws {
         let log = MomentLog()
         let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.song)), "/gone": .pattern(10, .status(404))]) {
@@ -45,7 +45,7 @@ struct InstrumentTests {
         #expect(sums.firstBytes == [false] && sums.readers == 0 && sums.running.isEmpty)
     }
 
-    @Test("A media file's own events are told, and no other's")
+    @Test("The events of a resource contain no events of other resources")
     func ownEvents() async throws {
         let stage = try MemoryStage([
             "/a": OriginResource(.pattern(Self.song)), "/b": OriginResource(.pattern(Self.song)),
@@ -70,7 +70,7 @@ struct InstrumentTests {
     }
 }
 
-/// Adds up what an instrument is told.
+/// The sums of the values that an instrument receives.
 final class MomentLog: Sendable {
     struct Sums {
         var firstBytes: [Bool] = []

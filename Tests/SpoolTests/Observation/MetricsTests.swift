@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Counts through swift-metrics", .timeLimit(.minutes(1)))
 struct MetricsTests {
-    @Test("Bytes by source, requests, first bytes, evictions and errors are counted; what runs goes back to none")
+    @Test("Bytes, requests, first bytes, evictions and errors are counted; the meters of running work return to 0")
     func counts() async throws {
         let metrics = TestMetrics()
         let song = PatternBytes(seed: 1, length: 200_000)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Spool
 
-/// What a download bar shows.
+/// The states of a resource for a download bar.
 @Suite("States of a resource", .timeLimit(.minutes(1)))
 struct ResourceStatesTests {
     private static let length: Int64 = 200_000
@@ -14,7 +14,7 @@ struct ResourceStatesTests {
         try MemoryStage(["/a": OriginResource(.pattern(Self.song), rules: rules)])
     }
 
-    @Test("The present state comes first; a play is one change for whoever did not look; the end is the cache's")
+    @Test("The current state is first, unread changes are joined, and the states end with the cache")
     func coalesced() async throws {
         let stage = try stage()
         let cache = try await stage.open()
@@ -32,7 +32,7 @@ struct ResourceStatesTests {
         #expect(whole == ResourceState(storedRanges: [0..<Self.length], length: Self.length, failure: nil))
         #expect(whole?.fractionCompleted == 1 && whole?.storedByteCount == Self.length && whole?.isComplete == true)
 
-        // Another observer has it at once, too.
+        // A new observer also gets the current state first.
         var others = media.states.makeAsyncIterator()
         #expect(await others.next() == whole)
         try await stage.flowing { await cache.close() }
@@ -40,7 +40,7 @@ struct ResourceStatesTests {
         #expect(await others.next() == nil)
     }
 
-    @Test("A part is a fraction; what is evicted is no longer shown")
+    @Test("A partly stored resource has a fraction; removed bytes are no longer reported")
     func parts() async throws {
         let stage = try stage()
         try await stage.session { cache in
@@ -56,7 +56,7 @@ struct ResourceStatesTests {
         }
     }
 
-    @Test("An error of readers is shown, until bytes come again")
+    @Test("An error of a reader is reported until bytes are received again")
     func failure() async throws {
         let stage = try stage(.always(.status(404)))
         try await stage.session { cache in
@@ -74,7 +74,7 @@ struct ResourceStatesTests {
         }
     }
 
-    @Test("An observer whose task is cancelled is shown nothing more")
+    @Test("An observer whose task is cancelled gets no more states")
     func cancelled() async throws {
         let stage = try stage()
         try await stage.session { cache in
@@ -89,7 +89,7 @@ struct ResourceStatesTests {
         }
     }
 
-    @Test("The cache's counts add up what is open and what has gone")
+    @Test("The statistics of the cache include open and closed resources")
     func totals() async throws {
         let stage = try MemoryStage([
             "/a": OriginResource(.pattern(Self.song)), "/b": OriginResource(.pattern(Self.song)),

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Spool
 
-/// A cache is made at once and can't fail; its directory is opened when it is first needed.
+/// The creation of a cache, which cannot fail, and the opening of its directory at the first use.
 @Suite(.timeLimit(.minutes(10)))
 struct LazyOpeningTests {
     private static let song = PatternBytes(seed: 1, length: 400_000)
@@ -28,7 +28,7 @@ struct LazyOpeningTests {
         try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
     }
 
-    @Test("Nothing is opened before it is needed, and nothing at all where nobody needs it")
+    @Test("The directory is opened at the first use, and not at all without a use")
     func lazily() async throws {
         let unused = cache()
         #expect(unused.storedByteCount == 0 && unused.capacity == nil && unused.readOnlyReason == nil)
@@ -42,7 +42,7 @@ struct LazyOpeningTests {
         await cache.close()
     }
 
-    @Test("Ten that need it at once open it once")
+    @Test("Concurrent uses open the directory once")
     func together() async throws {
         let cache = cache()
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -61,7 +61,7 @@ struct LazyOpeningTests {
     }
 
     @Test(
-        "Where the directory can't be used media plays, an event says why, and so does whoever asks for it",
+        "If the directory is unusable, media plays, and an event and all calls report the reason",
         arguments: Trouble.allCases)
     func unusable(_ trouble: Trouble) async throws {
         var path = stage.directory
@@ -108,7 +108,7 @@ struct LazyOpeningTests {
         await first?.close()
     }
 
-    @Test("Each of those who close a cache at once waits until it is closed")
+    @Test("Each of several concurrent close() calls waits until the cache is closed")
     func closedTogether() async throws {
         for _ in 0..<20 {
             let cache = cache()
@@ -118,7 +118,7 @@ struct LazyOpeningTests {
                 for _ in 0..<4 {
                     group.addTask {
                         await cache.close()
-                        // The mark of a clean end.
+                        // An empty lock file marks a clean shutdown.
                         let isEmpty = try Data(contentsOf: lock).isEmpty
                         #expect(isEmpty)
                     }
@@ -128,7 +128,7 @@ struct LazyOpeningTests {
         }
     }
 
-    @Test("What is evicted is counted, whether or not the directory was open")
+    @Test("evict() returns the number of evicted bytes, whether or not the directory was open")
     func evictions() async throws {
         let first = cache()
         try await play(first)
@@ -150,7 +150,7 @@ struct LazyOpeningTests {
         #expect(error?.code == .closed)
     }
 
-    @Test("A cache that is closed before it was opened, or while it is, stays closed")
+    @Test("A cache that is closed before or during its opening stays closed")
     func closed() async throws {
         let early = cache()
         await early.close()
@@ -159,9 +159,9 @@ struct LazyOpeningTests {
         let late = cache()
         async let opening: Void = late.open()
         await late.close()
-        _ = try? await opening  // Either way.
+        _ = try? await opening  // The opening may succeed or fail.
         await #expect(throws: CacheError.self) { try await play(late) }
-        // Nobody has the directory any more.
+        // No cache uses the directory now.
         let next = cache()
         try await play(next)
         #expect(next.storedByteCount == Self.song.length)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Spool
 
-/// A directory that somebody else has, or may have: what is stored in it plays, nothing in it is changed.
+/// Caches on a directory that another cache uses. They play its stored media, and change nothing.
 @Suite(.timeLimit(.minutes(10)))
 struct ReadingBesideTests {
     private static let song = PatternBytes(seed: 1, length: 700_001)
@@ -32,14 +32,14 @@ struct ReadingBesideTests {
         try await cache.media(for: stage.url(path)).check(.all, pattern, covers: 0..<pattern.length)
     }
 
-    /// The requests that the origin got while `body` ran.
+    /// Returns the number of requests that the origin received while `body` ran.
     private func requests(during body: () async throws -> Void) async rethrows -> Int {
         let before = stage.origin.log.exchanges.count
         try await body()
         return stage.origin.log.exchanges.count - before
     }
 
-    @Test("A second cache plays what the first one has stored, and keeps nothing of its own")
+    @Test("A second cache plays the media that the first cache stored, and stores no media")
     func second() async throws {
         let first = cache()
         try await play(first)
@@ -55,7 +55,7 @@ struct ReadingBesideTests {
         await first.close()
     }
 
-    @Test("What is opened to be read plays, lists and exports, and is neither locked nor changed")
+    @Test("A read-only cache plays, lists and exports media, and neither locks nor changes the directory")
     func readOnlyCache() async throws {
         try await begin()
         let before = try state()
@@ -74,7 +74,7 @@ struct ReadingBesideTests {
             #expect(error?.code == .storage && error?.message.contains("only read") == true)
         }
         #expect(try state() == before)
-        // Another one may have it meanwhile, and write.
+        // Another cache can use the directory meanwhile, and write.
         let writer = cache()
         try await play(writer, "/b", Self.other)
         await writer.close()
@@ -82,7 +82,7 @@ struct ReadingBesideTests {
         await reader.close()
     }
 
-    @Test("Where there is no cache, one that only reads plays and begins none")
+    @Test("Without a directory, a read-only cache plays media and creates no directory")
     func nothingThere() async throws {
         let reader = readOnly()
         try await play(reader)
@@ -92,7 +92,7 @@ struct ReadingBesideTests {
         #expect(!FileManager.default.fileExists(atPath: stage.directory))
     }
 
-    @Test("What the one that has it evicts, removes or replaces under a reader comes from the origin, byte for byte")
+    @Test("Bytes that the other cache evicts or removes during a read are fetched from the origin")
     func changedMeanwhile() async throws {
         let first = cache()
         try await play(first)
@@ -100,7 +100,7 @@ struct ReadingBesideTests {
         let second = readOnly()
         let reader = second.media(for: stage.url()).reader(.all)
         var position: Int64 = 0
-        // 64 KiB at least are proven; nothing of that is trusted the next time.
+        // At least 64 KiB were verified. They are verified again at the next read.
         let chunk = try #require(try await reader.next())
         #expect(Array(chunk.data) == Self.song.bytes(chunk.range))
         position = chunk.range.upperBound
@@ -121,7 +121,7 @@ struct ReadingBesideTests {
         await first.close()
     }
 
-    @Test("Ten that read beside one that stores, evicts and removes get the bytes of the origin")
+    @Test("Ten read-only caches get correct bytes while another cache stores, evicts and removes media")
     func crowd() async throws {
         let first = cache()
         try await first.open()
@@ -156,12 +156,12 @@ struct ReadingBesideTests {
         await first.close()
     }
 
-    /// Names and contents of everything in the directory but SQLite's own notes.
+    /// Returns the names and contents of all files in the directory, except the temporary files of SQLite.
     private func state() throws -> [String: Data] {
         let files = FolderTree.paths(under: stage.directory).filter { !$0.hasPrefix("catalog.sqlite-") }
         return Dictionary(
             uniqueKeysWithValues: files.map { name in
-                // A folder has no contents.
+                // A directory has no contents.
                 (name, (try? Data(contentsOf: URL(fileURLWithPath: "\(stage.directory)/\(name)"))) ?? Data())
             })
     }

@@ -4,18 +4,18 @@ import Testing
 
 @testable import Spool
 
-@Suite("Containers that are damaged or forged", .timeLimit(.minutes(10)))
+@Suite("Damaged or forged containers", .timeLimit(.minutes(10)))
 struct ContainerFuzzTests {
-    /// More with `SPOOL_CONTAINERS=100000`.
+    /// The number of containers, which `SPOOL_CONTAINERS` sets.
     private static let count =
         ProcessInfo.processInfo.environment["SPOOL_CONTAINERS"].flatMap(Int.init) ?? 3000
 
-    @Test("Whatever the bytes and the length, the search ends, within its bounds of looks and bytes")
+    @Test("For any bytes and length, the search ends within its limits of reads and bytes")
     func ends() async throws {
         var corpus: [[UInt8]] = []
         for sample in SampleContainer.allCases {
             let data = try Data(contentsOf: try await sample.file(seconds: 1))
-            // An index at the end stays in reach: of a large file what lies between goes.
+            // The middle of a large file is removed, so that an index at its end stays within reach.
             corpus.append(Array(data.count > 200_000 ? data.prefix(100_000) + data.suffix(60_000) : data))
         }
         for seed in 0..<UInt64(Self.count) {
@@ -33,7 +33,7 @@ struct ContainerFuzzTests {
         }
     }
 
-    @Test("Noise behind the first bytes of each container ends, too")
+    @Test("The search also ends for noise after the first bytes of each container")
     func noise() throws {
         let heads: [[UInt8]] = [
             Array("\0\0\0\u{18}ftypisom".utf8), Array("ID3".utf8), [0xFF, 0xFB], Array("fLaC".utf8),
@@ -49,7 +49,7 @@ struct ContainerFuzzTests {
         }
     }
 
-    /// What an origin says of the length: mostly the truth.
+    /// Returns the length that an origin sends, which is correct in most cases.
     private static func length(_ count: Int, _ random: inout SplitMix) -> Int64? {
         switch random.below(8) {
         case 0: nil
@@ -62,7 +62,7 @@ struct ContainerFuzzTests {
 
     private static func damage(_ bytes: inout [UInt8], _ random: inout SplitMix) {
         for _ in 0..<1 + random.below(12) where bytes.count > 16 {
-            // Heads are where it matters.
+            // Most damage is in the first bytes, where the structures are.
             let reach = random.chance(3) ? bytes.count : min(bytes.count, 4000)
             let place =
                 random.chance(3) ? bytes.count - 9 - random.below(min(bytes.count - 9, 8000)) : random.below(reach - 8)

@@ -4,15 +4,17 @@ import Testing
 
 @testable import Spool
 
-/// A search for what a player needs, over bytes in memory; checks on the way what holds for any bytes whatever.
+/// A search for the ranges that a player needs, in bytes in memory. It checks the rules that hold for any bytes.
 struct ContainerSearch {
     var plan: StartPlan
-    /// What was looked at.
+    /// The ranges that were read.
     var looks: [Range<Int64>] = []
-    /// What had been brought by the end, if what may as well come at once does.
+    /// The fetched ranges, if each read fetches as much as it allows.
     var brought = ByteRangeSet()
 
-    /// - Parameter length: What the origin says; it may be wrong.
+    /// Searches in `data`.
+    ///
+    /// - Parameter length: The length that the origin sends, which may be wrong.
     init(_ data: Data, length: Int64?, seconds: Double? = nil, isSeekable: Bool = true) throws {
         var search = StartRanges(length: length, seconds: seconds, isSeekable: isSeekable)
         var held: Int64 = 0
@@ -38,7 +40,7 @@ struct ContainerSearch {
         }
     }
 
-    /// Of a whole file.
+    /// Searches in a complete file.
     init(_ data: Data, seconds: Double? = nil) throws {
         try self.init(data, length: Int64(data.count), seconds: seconds)
     }

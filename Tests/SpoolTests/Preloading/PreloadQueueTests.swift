@@ -3,9 +3,9 @@ import Testing
 
 @testable import Spool
 
-@Suite("The line of what is to be preloaded")
+@Suite("The queue of preloads")
 struct PreloadQueueTests {
-    @Test("As a naive model: the highest line first, first in, first out, and what is put back goes first")
+    @Test("Equals a naive model: highest priority first, then first in, first out; returned items are first")
     func model() {
         for seed in 0..<50 {
             var random = SplitMix(UInt64(seed))

@@ -15,7 +15,7 @@ struct PreloaderTests {
         return Dictionary(uniqueKeysWithValues: (0..<count).map { ("/\($0)", resource) })
     }
 
-    @Test("The first bytes land, then the whole; each byte is sent once, and a third time none is")
+    @Test("A preload of the first bytes and then of all bytes fetches each byte once")
     func amounts() async throws {
         let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.film))])
         try await stage.session { cache in
@@ -36,7 +36,7 @@ struct PreloaderTests {
         try await stage.checkComplete(Self.film)
     }
 
-    @Test("Of what is no known container the head and the tail land; of nothing, nothing")
+    @Test("For an unknown container, the first and last bytes are preloaded; for empty media, no bytes")
     func start() async throws {
         let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.film)), "/empty": .pattern(0)])
         try await stage.session { cache in
@@ -51,7 +51,7 @@ struct PreloaderTests {
         }
     }
 
-    @Test("A film with its index at the end starts from what has landed, its tables and all", arguments: [1, 2])
+    @Test("A preload of a video with its index at the end stores all ranges that its start needs", arguments: [1, 2])
     func film(jobs: Int) async throws {
         let file = try await SampleContainer.mp4MoovAtEnd.file(seconds: 20)
         let data = try Data(contentsOf: file)
@@ -60,7 +60,7 @@ struct PreloaderTests {
             let preload = try #require(cache.preload([MediaSource(url: stage.url())], jobs: jobs).first)
             let state = await preload.finished()
             #expect(state.isComplete)
-            // What remains of a block that was asked for is let in.
+            // The rest of a requested block is still received.
             await cache.waitUntilIdle()
             let stored = try await cache.media(for: stage.url()).storedRanges
             for range in try ContainerSearch(data).plan.ranges { #expect(stored.contains(range)) }
@@ -68,7 +68,7 @@ struct PreloaderTests {
         }
     }
 
-    @Test("An origin without ranges is asked for no more than the beginning")
+    @Test("From an origin without ranges, only the first bytes are preloaded")
     func sequential() async throws {
         let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.film), rules: [.always(.ignoresRanges())])])
         try await stage.session { cache in
@@ -77,7 +77,7 @@ struct PreloaderTests {
         }
     }
 
-    @Test("What comes and can't be kept is no preload: a web page, and an origin that refuses every byte")
+    @Test("A preload of an HTML page, or from an origin that rejects every range, fails")
     func notKept() async throws {
         let page = OriginResource(.pattern(Self.film), contentType: "text/html")
         let refused = OriginResource(.pattern(Self.film), rules: [.always(.status(416))])
@@ -92,7 +92,7 @@ struct PreloaderTests {
         }
     }
 
-    @Test("A file of which the origin sends less than it told is not whole")
+    @Test("A preload of a complete file fails if the origin sends only a part of it")
     func less() async throws {
         let resource = OriginResource(
             .pattern(Self.film), rules: [.from(1, .refusesRanges()), .request(0, .rangeLimit(1_048_576))])
@@ -103,7 +103,7 @@ struct PreloaderTests {
         }
     }
 
-    @Test("A version that changes on the way is brought anew, and counts as brought only then", arguments: [1, 2])
+    @Test("If the version changes during a preload, the new version is preloaded", arguments: [1, 2])
     func changes(request: Int) async throws {
         let other = PatternBytes(seed: 2, length: 3_000_000)
         let resource = OriginResource(
@@ -118,7 +118,7 @@ struct PreloaderTests {
         }
     }
 
-    @Test("A player does not wait behind preloads for a connection, also not for what is being preloaded")
+    @Test("A reader does not wait for a connection behind preloads, even for media that is being preloaded")
     func hurry() async throws {
         let hung = OriginResource(.pattern(Self.film), rules: [.always(.stall(after: 0))])
         let stage = try MemoryStage(["/hung": hung, "/a": OriginResource(.pattern(Self.film))]) {
@@ -137,7 +137,7 @@ struct PreloaderTests {
         }
     }
 
-    @Test("No more than so many run at a time; the most urgent begin first, and what is given up never does")
+    @Test("At most `jobs` preloads run; the highest priority starts first, and cancelled preloads never start")
     func line() async throws {
         let stage = try MemoryStage(resources(8, .stall(after: 1000)))
         try await stage.session(isFlowing: false) { cache in
@@ -159,7 +159,7 @@ struct PreloaderTests {
         }
     }
 
-    @Test("What is put off waits, and goes on where it left off")
+    @Test("A paused preload waits, and resumes at its position")
     func pause() async throws {
         let stage = try MemoryStage([
             "/a": OriginResource(.pattern(Self.film), rules: [.request(0, .stall(after: 300_000))])
@@ -181,7 +181,7 @@ struct PreloaderTests {
         try await stage.checkComplete(Self.film)
     }
 
-    @Test("One that is refused says why, and the others are brought")
+    @Test("A rejected preload reports the reason, and the others complete")
     func refused() async throws {
         let stage = try MemoryStage([
             "/gone": .pattern(10, .status(404)), "/a": OriginResource(.pattern(Self.film)),
@@ -195,7 +195,7 @@ struct PreloaderTests {
         }
     }
 
-    @Test("What the cache could never keep is an error")
+    @Test("A preload that exceeds the capacity is an error")
     func capacity() async throws {
         let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.film))]) { $0.capacity = .bytes(1 << 20) }
         try await stage.session { cache in
@@ -220,7 +220,7 @@ struct PreloaderTests {
         #expect(stage.origin.log.bytesSent("/a") < 50_000_000)
     }
 
-    @Test("States begin with the present one and end with the last")
+    @Test("The states of a preload start with the current one and end with the last one")
     func states() async throws {
         let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.film))])
         try await stage.session { cache in
@@ -236,7 +236,7 @@ struct PreloaderTests {
         }
     }
 
-    @Test("Closing the cache ends what runs and what waits")
+    @Test("Closing the cache ends running and waiting preloads")
     func close() async throws {
         let stage = try MemoryStage(resources(3, .stall(after: 1000)))
         let cache = try await stage.open()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("What a player needs of a container to start", .timeLimit(.minutes(10)))
+@Suite("The ranges of a container that a player needs to start", .timeLimit(.minutes(10)))
 struct StartRangesTests {
     private static let seconds = 20
 
@@ -28,31 +28,32 @@ struct StartRangesTests {
     }
 
     @Test(
-        "Each container is told, little of it is looked at, and little is needed", arguments: SampleContainer.allCases)
+        "Each container is recognized after few reads, and a start needs few bytes", arguments: SampleContainer.allCases
+    )
     func little(_ sample: SampleContainer) async throws {
         let data = try await data(sample)
         let search = try ContainerSearch(data)
         #expect(search.plan.format == format(sample))
         #expect(search.looks.count <= 24, "\(search.looks.count) looks")
         #expect(search.plan.ranges.contains(0..<64))
-        // A fragment is two seconds of twenty, an index of so short a film is large beside it, and Ogg ends with 64 KiB.
+        // A fragment has two of 20 seconds, a short video has a relatively large index, and Ogg ends with 64 KiB.
         let tail: Int64 = [.ogg, .opus].contains(sample) ? 65_307 : 0
         #expect(search.plan.ranges.byteCount < Int64(data.count) / 4 + tail, "\(search.plan.ranges)")
     }
 
-    @Test("The bit rate is the file's", arguments: SampleContainer.allCases)
+    @Test("The computed bit rate is within 10 % of the actual rate", arguments: SampleContainer.allCases)
     func rate(_ sample: SampleContainer) async throws {
         let data = try await data(sample)
         let plan = try ContainerSearch(data).plan
         guard sample != .bareFragmentedMP4 else {
-            // Whoever writes it as it is recorded knows no duration.
+            // A recorder that writes fragments does not know the duration.
             return #expect(plan.bytesPerSecond == nil)
         }
         let rate = try #require(plan.bytesPerSecond)
         #expect(abs(rate / (Double(data.count) / Double(Self.seconds)) - 1) < 0.1, "\(rate)")
     }
 
-    @Test("Five seconds take about a quarter of twenty", arguments: SampleContainer.allCases)
+    @Test("Five of 20 seconds need about a quarter of the file", arguments: SampleContainer.allCases)
     func seconds(_ sample: SampleContainer) async throws {
         guard sample != .bareFragmentedMP4 else { return }
         let data = try await data(sample)
@@ -64,9 +65,9 @@ struct StartRangesTests {
         #expect(plan.ranges.byteCount > start.ranges.byteCount)
     }
 
-    /// Decodes what is needed, all else being zeros: what ffmpeg says of the first pictures and sounds.
+    /// Compares the first half second of audio that ffmpeg decodes from the needed ranges and from the complete file.
     @Test(
-        "A decoder gets the first half second out of what is needed, all else being zeros",
+        "A decoder gets the first half second from the needed ranges if all other bytes are zero",
         arguments: SampleContainer.allCases)
     func decodes(_ sample: SampleContainer) async throws {
         guard let ffmpeg = Tool("ffmpeg") else { return }
@@ -91,7 +92,8 @@ struct StartRangesTests {
     }
 
     @Test(
-        "The index is needed whole, wherever it lies", arguments: [SampleContainer.mp4, .mp4MoovAtEnd, .m4aMoovAtEnd])
+        "The complete index is needed, wherever it is in the file",
+        arguments: [SampleContainer.mp4, .mp4MoovAtEnd, .m4aMoovAtEnd])
     func index(_ sample: SampleContainer) async throws {
         let data = try await data(sample)
         let name = try #require(data.range(of: Data("moov".utf8)))
@@ -99,11 +101,11 @@ struct StartRangesTests {
         let size = data[name.lowerBound - 4..<name.lowerBound].reduce(Int64(0)) { $0 << 8 | Int64($1) }
         let search = try ContainerSearch(data)
         #expect(search.plan.ranges.contains(start..<start + size))
-        // While its tables are looked at it comes to its end, not table by table.
+        // A read of its tables fetches the index to its end, and not one table after another.
         #expect(search.brought.contains(start + size - 1))
     }
 
-    @Test("Of what is not understood the head and the tail are needed; of a small file all")
+    @Test("An unknown format needs its first and last bytes; a small file needs all bytes")
     func unknown() throws {
         var random = SplitMix(7)
         let noise = Data((0..<1_000_000).map { _ in UInt8(truncatingIfNeeded: random.next()) & 0x7F })
@@ -115,7 +117,7 @@ struct StartRangesTests {
         }
     }
 
-    @Test("An origin that sends everything from the beginning is asked for the beginning only")
+    @Test("From an origin without ranges, only the first bytes are needed")
     func sequential() async throws {
         let data = try await data(.mp4MoovAtEnd)
         let search = try ContainerSearch(data, length: Int64(data.count), isSeekable: false)
@@ -123,7 +125,7 @@ struct StartRangesTests {
         #expect(search.looks.allSatisfy { $0.upperBound <= 1 << 20 })
     }
 
-    @Test("Sizes beyond any file are neither believed nor an overflow")
+    @Test("Impossible sizes are ignored and cause no overflow")
     func huge() throws {
         // `moov` of 2⁶³ − 1 bytes, `mdat` of 2⁶⁴ − 1, a tag of 256 MiB, a chunk of 4 GiB, an element of 2⁵⁶ − 2.
         let heads: [[UInt8]] = [

@@ -6,21 +6,21 @@ import Testing
 
 @testable import Spool
 
-@Suite("Reading by ranges, with jumps, and from threads that block", .timeLimit(.minutes(10)))
+@Suite("Reading by ranges, with seeks, and from blocking threads", .timeLimit(.minutes(10)))
 struct ReadingTests {
     private static let length: Int64 = 3_000_000
     private let film = PatternBytes(seed: 1, length: ReadingTests.length)
 
     private func bytes(_ range: Range<Int64>) -> Data { Data(film.bytes(range)) }
 
-    /// Runs `body` on a thread of its own.
+    /// Runs `body` on a new thread.
     private func onThread<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
         try await withCheckedThrowingContinuation { continuation in
             Thread.detachNewThread { continuation.resume(with: Result { try body() }) }
         }
     }
 
-    @Test("The data of a range is all of it, without what lies past the end, or an error")
+    @Test("The data of a range is complete, clipped at the end, or an error")
     func data() async throws {
         let stage = try MemoryStage(["/a": .pattern(Self.length)])
         try await stage.session { (cache: MediaCache) async throws in
@@ -43,7 +43,7 @@ struct ReadingTests {
         }
     }
 
-    @Test("A reader from an offset reads to the end, and one of a range its bytes")
+    @Test("A reader from an offset reads to the end, and a reader of a range reads that range")
     func ranges() async throws {
         let stage = try MemoryStage(["/a": .pattern(Self.length)])
         try await stage.session { (cache: MediaCache) async throws in
@@ -66,7 +66,7 @@ struct ReadingTests {
         }
     }
 
-    @Test("A reader goes on where it is sent: back, forth, from its end, and after an error; its range's end stays")
+    @Test("A reader continues at the offset of a seek, also after its end or an error; its upper bound stays")
     func seek() async throws {
         let stage = try MemoryStage(["/a": .pattern(Self.length)])
         try await stage.session { (cache: MediaCache) async throws in
@@ -74,7 +74,7 @@ struct ReadingTests {
             let reader = media.reader(in: 100..<2_000_000, chunkSize: 1000)
             for offset in [100, 1_500_000, 50, 700_000, 700_500] as [Int64] {
                 if offset != 100 { reader.seek(to: offset) }
-                // Chunks are as they have landed.
+                // The sizes of chunks depend on the received bytes.
                 var end = offset
                 while end < offset + 1500 {
                     let chunk = try #require(try await reader.next())
@@ -108,7 +108,7 @@ struct ReadingTests {
         }
     }
 
-    @Test("A pull that waits when its reader is sent elsewhere brings the bytes from there")
+    @Test("After a seek, a waiting call of next() returns bytes from the new offset")
     func seekWhileWaiting() async throws {
         let stage = try MemoryStage([
             "/a": OriginResource(.pattern(film), rules: [.request(0, .stall(after: 30_000))])
@@ -116,7 +116,7 @@ struct ReadingTests {
         try await stage.session { (cache: MediaCache) async throws in
             let reader = cache.media(for: stage.url()).reader(chunkSize: 30_000)
             try await reader.check(film, upTo: 30_000)
-            // Whether it waits by then or not.
+            // The call may or may not wait already.
             let pull = Task { try await reader.next() }
             await Task.yield()
             reader.seek(to: 2_000_000)
@@ -126,7 +126,7 @@ struct ReadingTests {
         }
     }
 
-    @Test("A decoder's thread reads anywhere, in pieces of any size, and finds the end")
+    @Test("A blocking thread reads at any offset, in pieces of any size, up to the end")
     func blocking() async throws {
         let stage = try MemoryStage(["/a": .pattern(Self.length)])
         try await stage.session { (cache: MediaCache) async throws in
@@ -165,7 +165,7 @@ struct ReadingTests {
     enum Delay: CaseIterable { case resolver, head, length }
 
     @Test(
-        "Whoever waits for a source's resolver, or for the length, waits no longer when the reader or the cache ends",
+        "A wait for a resolver or for the length ends when the reader is cancelled or the cache is closed",
         arguments: Delay.allCases, [false, true])
     func waitBeforeReading(_ delay: Delay, isClosed: Bool) async throws {
         let stage = try MemoryStage(["/a": .pattern(Self.length)], freshness: .http)
@@ -217,7 +217,7 @@ struct ReadingTests {
         await states.value
     }
 
-    @Test("A reader that is sent elsewhere while it waits for the length reads there")
+    @Test("A reader continues at the offset of a seek while it waits for the length")
     func seekBeforeReading() async throws {
         let stage = try MemoryStage(["/a": OriginResource(.pattern(film), rules: [.request(0, .stall(after: nil))])])
         try await stage.session { (cache: MediaCache) async throws in
@@ -231,7 +231,7 @@ struct ReadingTests {
         }
     }
 
-    @Test("A blocked read ends as soon as its reader is cancelled, its cache is closed, or its bytes can't be had")
+    @Test("A blocked read ends when its reader is cancelled, its cache is closed, or its request fails")
     func blockedReadEnds() async throws {
         for isClosed in [false, true] {
             let stage = try MemoryStage(["/a": .pattern(Self.length, .stall(after: nil))])
@@ -240,7 +240,7 @@ struct ReadingTests {
             async let count = onThread {
                 try withUnsafeTemporaryAllocation(byteCount: 10, alignment: 1) { try reader.read(into: $0, at: 0) }
             }
-            // It blocks by then.
+            // The read is blocked now.
             _ = try await stage.origin.log.first { _ in true }
             if isClosed { try await stage.flowing { await cache.close() } } else { reader.cancel() }
             do {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("A response that is refused", .timeLimit(.minutes(10)))
+@Suite("The error of a rejected response", .timeLimit(.minutes(10)))
 struct RefusedResponseTests {
     private func stage(
         _ status: Int, _ body: Data, failure: UpstreamError? = nil, _ fields: HTTPFields = [:]
@@ -32,7 +32,7 @@ struct RefusedResponseTests {
     }
 
     @Test(
-        "The error carries the origin's status, end-to-end fields and body, also after all retries",
+        "The error contains the origin's status, end-to-end fields and body, also after all retries",
         arguments: [301, 401, 404, 410, 418, 500, 503])
     func carried(status: Int) async throws {
         let stage = try stage(status, Data("Sorry".utf8), [.location: "/b"])
@@ -50,7 +50,7 @@ struct RefusedResponseTests {
         #expect(stage.origin.log.exchanges.count == (isRetried ? 6 : 1))
     }
 
-    @Test("Of a long body the first 64 KiB are carried, of one that breaks off what came")
+    @Test("The error contains the first 64 KiB of a long body, or the received bytes of a truncated body")
     func partly() async throws {
         let long = try await error(stage(404, Data(repeating: 1, count: 65_537))).response
         #expect(long?.body.count == 65_536)
@@ -60,7 +60,7 @@ struct RefusedResponseTests {
         #expect(cut?.isWhole == false)
     }
 
-    @Test("An encoded body that was not asked for is refused, and carried")
+    @Test("An encoded body that was not requested is an error that contains the body")
     func encoded() async throws {
         let error = try await error(stage(200, Data("xyz".utf8), [.contentEncoding: "br"]))
         #expect(error.code == .malformedResponse)

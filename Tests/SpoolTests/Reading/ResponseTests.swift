@@ -7,7 +7,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("The head of what is read", .timeLimit(.minutes(10)))
+@Suite("The response headers of a reader", .timeLimit(.minutes(10)))
 struct ResponseTests {
     private static let film = PatternBytes(seed: 1, length: 1_000_000)
 
@@ -20,7 +20,7 @@ struct ResponseTests {
     }
 
     @Test(
-        "The head comes before the first byte, and later from the disk, with the origin's end-to-end fields",
+        "The header fields are available before the first byte, and later from disk",
         arguments: [FreshnessPolicy.immutable, .revalidate, .http])
     func fields(_ freshness: FreshnessPolicy) async throws {
         let lines = [
@@ -61,7 +61,7 @@ struct ResponseTests {
     }
 
     @Test(
-        "E81: The last bytes are those of the version that comes, wherever those of the stored one stood",
+        "E81: A suffix is read from the new version, whatever the length of the stored version",
         arguments: [(1000, 300_000), (65_536, 300_000), (131_072, 300_000), (100_000, 300_000), (300_000, 65_536)],
         [true, false])
     func lastBytes(_ lengths: (former: Int64, new: Int64), asksForHead: Bool) async throws {
@@ -87,7 +87,7 @@ struct ResponseTests {
         }
     }
 
-    @Test("A reader whose bytes are not all stored is told that the head is")
+    @Test("The source of a response is partial if only some bytes of the range are stored")
     func partial() async throws {
         let stage = try MemoryStage(["/a": try resource([])])
         try await stage.session { cache in
@@ -102,7 +102,7 @@ struct ResponseTests {
         }
     }
 
-    @Test("Beyond the end there is a head, too, stored or not")
+    @Test("A range beyond the end also has header fields, whether or not the resource is stored")
     func beyond() async throws {
         for isStored in [false, true] {
             let stage = try MemoryStage(["/a": try resource([])])
@@ -117,7 +117,7 @@ struct ResponseTests {
         }
     }
 
-    @Test("A refused request's head is an error, as its bytes would be")
+    @Test("A rejected request is an error for header fields, as it is for bytes")
     func refused() async throws {
         let stage = try MemoryStage(["/a": try resource([], .status(404))])
         try await stage.session { cache in
@@ -131,7 +131,7 @@ struct ResponseTests {
         }
     }
 
-    @Test("A head that the origin confirms has the fields of its 304; one that it can't be asked about is stale")
+    @Test("A revalidated response has the fields of its 304; it is stale if the origin is unreachable")
     func confirmed() async throws {
         let name = try #require(HTTPField.Name("X-Count"))
         let stage = try MemoryStage(
@@ -156,7 +156,7 @@ struct ResponseTests {
         }
     }
 
-    @Test("Whoever has a version's head gets that version's bytes alone, also if it changes before the first of them")
+    @Test("A reader with the header fields of a version gets only bytes of that version")
     func bound() async throws {
         let film = PatternBytes(seed: 1, length: 30_000_000)
         let other = PatternBytes(seed: 2, length: 30_000_000)
@@ -164,12 +164,12 @@ struct ResponseTests {
         try await stage.session { cache in
             let media = cache.media(for: stage.url())
             try await media.check(.bytes(0..<8_000_000), film)
-            // It has all of its window, so it asks for nothing.
+            // All bytes of its window are stored, so it sends no request.
             let former = media.reader()
             let before = try await former.response()
             stage.origin.set("/a", OriginResource(.pattern(other), etag: "\"v2\""))
             let hole = MediaRange.bytes(20_000_000..<20_100_000)
-            // One that has asked for no head takes the bytes of whichever version comes.
+            // A reader without header fields gets the bytes of any version.
             try await media.check(hole, other)
             let later = media.reader(hole)
             let after = try await later.response()
@@ -183,7 +183,7 @@ struct ResponseTests {
         }
     }
 
-    @Test("Whoever waits for a head is let go when it is cancelled, and when the cache is closed")
+    @Test("A wait for header fields ends when its task is cancelled or the cache is closed")
     func ended() async throws {
         let stage = try MemoryStage(["/a": try resource([], .stall(after: nil))])
         let cache = try await stage.open()
@@ -199,7 +199,7 @@ struct ResponseTests {
         #expect(error?.code == .closed)
     }
 
-    @Test("Of what an earlier build stored, the needed fields are made from what it noted")
+    @Test("For a resource of an earlier build, the needed fields are made from its record")
     func earlier() {
         let version = ResourceVersion(
             validator: Validator(fields: [.eTag: "\"v1\"", .lastModified: "Thu, 01 Jan 1970 00:17:00 GMT"]),

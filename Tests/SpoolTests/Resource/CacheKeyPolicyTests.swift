@@ -4,10 +4,10 @@ import Testing
 
 @testable import Spool
 
-/// What names a resource: never two under one key, and no name as a path.
+/// The keys of resources: two resources never share a key, and no name is used as a path.
 @Suite("Cache keys and their policies", .timeLimit(.minutes(10)))
 struct CacheKeyPolicyTests {
-    /// Two URLs, and whether a policy takes them for one resource.
+    /// Two URLs, and whether a policy treats them as one resource.
     struct Pair: Sendable, CustomTestStringConvertible {
         var policy: Policy
         var one: String
@@ -49,7 +49,7 @@ struct CacheKeyPolicyTests {
         Pair(.url, "http://h/a", .isNot, "http://i/a"), Pair(.url, "http://h/a", .isNot, "http://h/a/"),
         Pair(.url, "http://h/a", .isNot, "http://h/a?"), Pair(.url, "http://h/?b=1&c=2", .isNot, "http://h/?c=2&b=1"),
         Pair(.url, "http://h/a#t=10", .is, "http://h/a"), Pair(.url, "http://u:p@h/a", .is, "http://h/a"),
-        // No segment of a path is resolved, no escape undone: only the origin knows what they mean.
+        // Path segments are not resolved, and escapes are not decoded, because only the origin knows their meaning.
         Pair(.url, "http://h/a/../b", .isNot, "http://h/b"),
         Pair(.url, "http://h/../../etc/passwd", .isNot, "http://h/etc/passwd"),
         Pair(.url, "http://h/%2e%2e/b", .isNot, "http://h/../b"), Pair(.url, "http://h/a%2Fb", .isNot, "http://h/a/b"),
@@ -61,10 +61,10 @@ struct CacheKeyPolicyTests {
         Pair(.url, "http://h/\u{E9}", .isNot, "http://h/e\u{301}"),
         Pair(.url, "http://bücher.example/a", .is, "http://xn--bcher-kva.example/a"),
         Pair(.url, "http://bücher.example/a", .isNot, "http://bucher.example/a"),
-        // However long.
+        // URLs of any length.
         Pair(.url, "http://h/\(long)", .isNot, "http://h/\(long)x"),
         Pair(.url, "http://h/?\(long)a", .isNot, "http://h/?\(long)b"),
-        // Signatures are dropped wherever they stand; what is left counts, in its order.
+        // Signatures are ignored at any position. All other items count, in their order.
         Pair(.unsigned, "http://h/a?Signature=1&Expires=2", .is, "http://h/a"),
         Pair(.unsigned, "http://h/a?token=1&b=2", .is, "http://h/a?b=2&TOKEN=3"),
         Pair(.unsigned, "http://h/a?token", .is, "http://h/a?token="),
@@ -86,7 +86,7 @@ struct CacheKeyPolicyTests {
         Pair(.unsignedAnywhere, "http://h/a?b=1", .isNot, "http://h/a%3Fb=1"),
     ]
 
-    @Test("C41: what differs has another key, and what a policy drops makes no difference", arguments: pairs)
+    @Test("C41: different URLs have different keys, except for the parts that a policy ignores", arguments: pairs)
     func pair(_ pair: Pair) throws {
         let (one, other) = (try #require(URL(string: pair.one)), try #require(URL(string: pair.other)))
         let policy = pair.policy.policy
@@ -121,7 +121,7 @@ struct CacheKeyPolicyTests {
             items: (0..<random.below(4)).map { _ in random.pick(items) })
     }
 
-    /// A URL of the resource, with what a policy drops strewn in.
+    /// Returns a URL of the resource, with random parts that the policy ignores.
     private static func url(
         _ address: Address, for policy: Policy, _ random: inout SplitMix
     ) throws -> URL {
@@ -142,7 +142,7 @@ struct CacheKeyPolicyTests {
     }
 
     @Test(
-        "C41: of 20,000 resources at random no two share a key, and each has one however it is written",
+        "C41: of 20,000 random resources, no two share a key, and each has one key in all spellings",
         arguments: Policy.allCases)
     func collisions(_ policy: Policy) throws {
         var random = SplitMix(41)
@@ -150,16 +150,16 @@ struct CacheKeyPolicyTests {
         var addresses: [Address: CacheKey] = [:]
         for _ in 0..<20_000 {
             var address = Self.address(&random)
-            // The hosts are all one to this policy.
+            // This policy ignores the host.
             if policy == .unsignedAnywhere { (address.scheme, address.host) = ("", "") }
-            // A query of one empty item is none where items are dropped.
+            // A policy that ignores items removes a query of one empty item.
             if policy != .url, address.items == [""] { address.items = [] }
             let url = try Self.url(address, for: policy, &random)
             let key = policy.policy.key(for: url)
             #expect(keys[key] ?? address == address, "\(url) has the key of another")
             #expect(addresses[address] ?? key == key, "\(url) has a second key")
             #expect(key.hash.utf8.count == 64 && key.hash.utf8.allSatisfy(Self.isHexadecimal))
-            // What is left when a policy has dropped what it drops is the same to it.
+            // A URL without the ignored parts has the same key.
             let kept = try Self.url(address, for: .url, &random)
             if policy != .unsignedAnywhere { #expect(policy.policy.key(for: kept) == key) }
             keys[key] = address
@@ -172,7 +172,7 @@ struct CacheKeyPolicyTests {
 
     // MARK: On disk
 
-    @Test("C41: whatever a policy calls resources, each keeps its own bytes, and no name becomes a path")
+    @Test("C41: for any names that a policy returns, each resource has its own bytes, and no name becomes a path")
     func files() async throws {
         let names = [
             "a", "A", "..", "../../../../tmp/spool-escaped", "/etc/spool-escaped", "a\0b", "a\0c", "🎧", "🎬",
@@ -214,7 +214,7 @@ struct CacheKeyPolicyTests {
         }
     }
 
-    @Test("A key is made again from its text, by hand or by Codable, and from nothing else")
+    @Test("A key can be created from its text, directly or by Codable, and from no other text")
     func storedKeys() throws {
         let key = CacheKey("https://media.example/a.mp3")
         #expect(CacheKey(rawValue: key.rawValue) == key)
@@ -228,7 +228,7 @@ struct CacheKeyPolicyTests {
         }
     }
 
-    @Test("The whole query may be left out, with the host or without")
+    @Test("A policy can ignore the complete query, with or without the host")
     func withoutQuery() throws {
         let urls = try ["https://A.example/a.mp3?x=1", "https://a.example/a.mp3", "http://b.example/a.mp3?y=2"].map {
             try #require(URL(string: $0))

@@ -5,7 +5,7 @@ import Testing
 @testable import Spool
 
 @Suite struct MediaSourceTests {
-    @Test("User and password in a URL become a field of its requests, and are neither shown nor part of a key")
+    @Test("The user and password of a URL become a header field, and are neither shown nor part of a key")
     func userInformation() async throws {
         let plain = try #require(URL(string: "http://host:8080/a%20b?c=d"))
         let secret = try #require(URL(string: "http://us%3Aer:pass@host:8080/a%20b?c=d"))
@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test(
-        "A URL without them stays as it is",
+        "A URL without a user and a password is unchanged",
         arguments: ["http://host/a", "http://@host/a", "file:///a", "HTTP://Host/%7e?"])
     func others(_ text: String) throws {
         let url = try #require(URL(string: text))

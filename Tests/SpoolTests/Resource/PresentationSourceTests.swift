@@ -10,7 +10,7 @@ import Testing
     private static func url(_ text: String) throws -> URL { try #require(URL(string: text)) }
 
     @Test(
-        "Fields go to files of the source's own origin alone",
+        "The header fields of a source are sent only for files of its origin",
         arguments: [
             ("https://host/b.ts", true), ("https://HOST:443/b.ts?c", true), ("http://host/b.ts", false),
             ("https://host:444/b.ts", false), ("https://host.example/b.ts", false), ("https://a.host/b.ts", false),
@@ -33,7 +33,7 @@ import Testing
         await cache.close()
     }
 
-    @Test("A resolver is asked once for all files, once more for a refusal, and once when it has expired")
+    @Test("A resolver is called once for all files, once after a rejection, and once after the expiration")
     func once() async throws {
         let date = Mutex(Date(timeIntervalSince1970: 0))
         let cache = MediaCache.inMemory(upstream: ScriptedUpstream([:]), now: { date.withLock { $0 } })
@@ -61,7 +61,7 @@ import Testing
         await cache.close()
     }
 
-    @Test("The manifest has its source's name, and is asked for where a resolver says")
+    @Test("The manifest has the key of its source, and is requested from the resolved URL")
     func manifest() async throws {
         let cache = MediaCache.inMemory(upstream: ScriptedUpstream([:]))
         let (playlist, signed) = (try Self.url("https://host/a.m3u8"), try Self.url("https://cdn/x.m3u8?s=1"))

@@ -2,9 +2,9 @@ import Testing
 
 @testable import Spool
 
-@Suite("Which uses the store is told of")
+@Suite("The uses that are reported to the store")
 struct RecentUseTests {
-    @Test("The first use in a second, and each that follows one of another resource")
+    @Test("The first use in a second is reported, and each use after a use of another resource")
     func news() {
         let uses = RecentUse()
         let (film, song) = (uses.newNumber(), uses.newNumber())

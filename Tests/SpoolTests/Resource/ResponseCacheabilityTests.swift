@@ -4,7 +4,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("What a response says of keeping it")
+@Suite("Cacheability of responses")
 struct ResponseCacheabilityTests {
     private func cacheability(
         _ fields: HTTPFields, status: HTTPResponse.Status = .ok, request: HTTPFields = [:], at seconds: Double = 1000,
@@ -48,7 +48,7 @@ struct ResponseCacheabilityTests {
         #expect(StoredFreshness.asker(token) != StoredFreshness.asker([.authorization: "y"]))
     }
 
-    @Test("E68: a 304 without Vary and Cache-Control leaves the stored ones in force")
+    @Test("E68: after a 304 without Vary and Cache-Control, the stored fields remain valid")
     func merged() throws {
         let language = try #require(HTTPField.Name("Accept-Language"))
         let stored = cacheability(
@@ -63,7 +63,7 @@ struct ResponseCacheabilityTests {
         #expect(!merged.isFresh(at: 5060))
     }
 
-    @Test("A 304 that says how long it is fresh replaces what was stored of that")
+    @Test("The lifetime of a 304 replaces the stored lifetime")
     func replaced() {
         let stored = cacheability([.cacheControl: "max-age=60, must-revalidate"]).freshness
         let later = cacheability([.cacheControl: "max-age=10"], status: .notModified, at: 5000)
@@ -74,7 +74,7 @@ struct ResponseCacheabilityTests {
     }
 
     @Test(
-        "A 304 with Expires alone: the stored max-age goes before it, and the stored no-cache (9111 §3.2, §5.3)",
+        "After a 304 with Expires only, a stored max-age or no-cache has priority (RFC 9111 §3.2, §5.3)",
         arguments: [
             // The stored Cache-Control and Expires, and for how many seconds the response is fresh after the 304.
             ("max-age=60", nil, 60), ("s-maxage=60", nil, 60), ("max-age=60, no-cache", nil, 0), ("no-cache", nil, 0),
@@ -85,7 +85,7 @@ struct ResponseCacheabilityTests {
         fields[.cacheControl] = control
         fields[.expires] = expires
         let stored = cacheability(fields).freshness
-        // 5000 s and 5100 s after 1970 began.
+        // 5000 s and 5100 s after the start of 1970.
         let later = cacheability(
             [.date: "Thu, 01 Jan 1970 01:23:20 GMT", .expires: "Thu, 01 Jan 1970 01:25:00 GMT"], status: .notModified,
             at: 5000)
@@ -93,7 +93,7 @@ struct ResponseCacheabilityTests {
         #expect(merged.isFresh(at: 5000 + seconds - 1) == (seconds > 0))
         #expect(!merged.isFresh(at: 5000 + seconds))
         #expect(merged.mustRevalidate == stored.mustRevalidate)
-        // And another 304 like it finds the same.
+        // A second equal 304 has the same result.
         #expect(later.freshness(updating: merged, at: 5000).freshUntil == merged.freshUntil)
     }
 
@@ -111,7 +111,7 @@ struct ResponseCacheabilityTests {
         #expect(!cacheability([.cacheControl: "max-age=60"]).freshness.mustRevalidate)
     }
 
-    @Test("E64: what varies by Accept-Encoding is the same for every request, since none asks for an encoding")
+    @Test("E64: a response that varies by Accept-Encoding matches every request, because none accepts a coding")
     func encoding() {
         let stored = cacheability([.vary: "Accept-Encoding"], request: [.acceptEncoding: "identity"]).freshness
         #expect(stored.matches([:]))

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("Requests whose fields differ in what selects nothing", .timeLimit(.minutes(10)))
+@Suite("Requests that differ in fields that select no variant", .timeLimit(.minutes(10)))
 struct SharedMediaTests {
     private static let length: Int64 = 1_000_000
 
@@ -16,8 +16,9 @@ struct SharedMediaTests {
         MediaSource(url: stage.url(), headerFields: [.userAgent: agent, .acceptLanguage: language])
     }
 
-    /// What as many sources read at once, each as the proxy would: the first one has asked when the others come, and the
-    /// origin responds when all have begun.
+    /// Reads all sources concurrently, as the proxy server does.
+    ///
+    /// The other readers start after the first request, and the origin responds when all readers have started.
     private func read(_ stage: MemoryStage, _ sources: [MediaSource]) async throws {
         try await stage.session { cache in
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -49,21 +50,21 @@ struct SharedMediaTests {
         return stage
     }
 
-    @Test("E91: where nothing selects, five agents that ask at once have each byte brought once")
+    @Test("E91: for five concurrent user agents, each byte of a response without Vary is fetched once")
     func once() async throws {
         let stage = try stage(.field("Cache-Control", "max-age=1000"))
         try await read(stage, (0..<5).map { source(stage, agent: "agent \($0)") })
         #expect(stage.origin.log.bytesSent() == Self.length)
     }
 
-    @Test("E91: where the language selects, each language is asked for once, whatever the agent")
+    @Test("E91: if the language selects, each language is fetched once for all user agents")
     func selecting() async throws {
         let stage = try stage(.field("Cache-Control", "max-age=1000"), .field("Vary", "Accept-Language"))
         try await read(stage, (0..<6).map { source(stage, agent: "agent \($0)", $0 < 3 ? "de" : "fr") })
         #expect(stage.origin.log.bytesSent() == 2 * Self.length)
     }
 
-    @Test("E91: what fails for one is asked for by the next one for himself, and is asked for once each")
+    @Test("E91: after one client's request fails, the next client sends its own request, once")
     func failing() async throws {
         let stage = try stage(.status(403))
         try await stage.session { cache in
@@ -79,14 +80,14 @@ struct SharedMediaTests {
         }
     }
 
-    @Test("E91: what must not be stored is nobody else's")
+    @Test("E91: a response that must not be stored is not shared")
     func unstored() async throws {
         let stage = try stage(.field("Cache-Control", "no-store"))
         try await read(stage, (0..<2).map { source(stage, agent: "agent \($0)") })
         #expect(stage.origin.log.bytesSent() == 2 * Self.length)
     }
 
-    @Test("E92: where nothing may be shared, whoever waited once asks for himself, beside the others")
+    @Test("E92: if a response may not be shared, the waiting clients send their requests concurrently")
     func waitingOnce() async throws {
         let stage = try stage(.field("Cache-Control", "no-store"))
         let number = 4
@@ -99,7 +100,7 @@ struct SharedMediaTests {
                 }
                 let first = try #require(cache.resources.open.first)
                 while first.turns.state.withLock({ $0.waits.count }) < number - 1 { await Task.yield() }
-                // Those that follow are held, too, and come all the same: none waits for another of them.
+                // The origin delays the following requests too, but no client waits for another one of them.
                 stage.origin.release()
                 for index in 1..<number {
                     let agent = "agent \(index)"
@@ -112,7 +113,7 @@ struct SharedMediaTests {
         }
     }
 
-    @Test("E92: what one client asks through another's resource is asked with the other's fields")
+    @Test("E92: a client that shares another client's resource sends requests with that client's fields")
     func ownersFields() async throws {
         let stage = try MemoryStage(["/a": .pattern(Self.length)], freshness: .http)
         stage.origin.update("/a") { $0.rules = [.always(.field("Cache-Control", "max-age=1000"))] }
@@ -131,7 +132,7 @@ struct SharedMediaTests {
     }
 
     @Test(
-        "E119: a running response is not shared if it may not be used without asking the origin",
+        "E119: a running response is not shared if it may not be used without a revalidation",
         arguments: [nil, "no-cache", "max-age=0", "no-cache, must-revalidate"] as [String?], [true, false])
     func notReusable(_ control: String?, _ hasTag: Bool) async throws {
         let stage = try MemoryStage([:], freshness: .http)
@@ -189,7 +190,7 @@ struct SharedMediaTests {
         }
     }
 
-    @Test("E119: a request that asks again after an error does not wait for its own turn")
+    @Test("E119: a request that is repeated after an error does not wait for its own turn")
     func asksAgain() async throws {
         let stage = try stage(.field("Cache-Control", "no-cache"))
         try await stage.session { cache in
@@ -201,7 +202,7 @@ struct SharedMediaTests {
         }
     }
 
-    @Test("E119: if the client that asks leaves, one of the waiting clients asks, and the others share its response")
+    @Test("E119: if the requesting client leaves, one waiting client sends a request, and the others share it")
     func leaves() async throws {
         let stage = try stage(.field("Cache-Control", "max-age=1000"))
         stage.origin.update("/a") { $0.rules.removeFirst() }

@@ -7,11 +7,11 @@ import Testing
 
 @testable import Spool
 
-@Suite("What a source is kept under, and what it is asked for by", .timeLimit(.minutes(10)))
+@Suite("The key and the requests of a source", .timeLimit(.minutes(10)))
 struct SourceIdentityTests {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
 
-    @Test("A signed URL whose token changes plays from what an earlier token brought, by the app's own key")
+    @Test("With a custom key, a signed URL plays the bytes that were stored with an earlier token")
     func signed() async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000), "/moved/a": .pattern(3_000_000)])
         let key = CacheKey("track 42")
@@ -31,7 +31,7 @@ struct SourceIdentityTests {
         }
     }
 
-    @Test("Under http, an app's own key keeps users with other credentials apart")
+    @Test("Under http freshness, users with different credentials have different keys, also with a custom key")
     func ownKeyAndCredentials() async throws {
         let stage = try MemoryStage([:], freshness: .http)
         let cache = try await stage.open()
@@ -43,7 +43,7 @@ struct SourceIdentityTests {
         await cache.close()
     }
 
-    @Test("A scheme of the app's own is read by what its resolver says, and from the cache without asking it")
+    @Test("A URL with a custom scheme is read from its resolved URL, and from the cache without the resolver")
     func schemeOfTheApp() async throws {
         let stage = try MemoryStage(["/files/42": .pattern(3_000_000)])
         let url = try #require(URL(string: "myapp://42"))
@@ -63,7 +63,7 @@ struct SourceIdentityTests {
         #expect(calls.withLock { $0 } == 1)
     }
 
-    @Test("A scheme of the app's own without a resolver is an error that names it, on any upstream")
+    @Test("A URL with a custom scheme and without a resolver is an error that contains the URL")
     func schemeWithoutResolver() async throws {
         let scratch = try ScratchDirectory()
         let directory = URL(filePath: scratch.file("cache"))
@@ -79,7 +79,7 @@ struct SourceIdentityTests {
         }
     }
 
-    @Test("A request that expires between two reads is resolved anew before it is sent, so the origin refuses nothing")
+    @Test("A resolved request that expires between two reads is resolved again before it is sent")
     func expiring() async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000)]) { configuration in
             configuration.readAhead.firstRequest = 64 << 10

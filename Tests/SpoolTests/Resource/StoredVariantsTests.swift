@@ -6,7 +6,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("What is done with what is kept of a source", .timeLimit(.minutes(10)))
+@Suite("Operations on the stored variants of a source", .timeLimit(.minutes(10)))
 struct StoredVariantsTests {
     private static let length: Int64 = 200_000
 
@@ -14,7 +14,7 @@ struct StoredVariantsTests {
         PatternBytes(seed: language == "fr" ? 2 : 1, length: length)
     }
 
-    /// Whole bodies, which differ by language and may be shared by users.
+    /// Returns a stage with complete responses that differ by language, and that users may share.
     private func stage() throws -> MemoryStage {
         let stage = try MemoryStage([:], freshness: .http)
         stage.origin.script("/a") { request, _ in
@@ -34,7 +34,7 @@ struct StoredVariantsTests {
         return stage
     }
 
-    @Test("Under http, the key and the source of a URL cover all its variants, one with credentials its own")
+    @Test("Under http freshness, the key of a URL covers all variants, and a key with credentials its own")
     func variants() async throws {
         let stage = try stage()
         let url = stage.url()
@@ -48,7 +48,7 @@ struct StoredVariantsTests {
         let all = [de, fr, one, oneFrench, two]
         for _ in 0..<2 {
             try await stage.session { cache in
-                // The second time each is asked about, and its 304 written down.
+                // The second time, each response is revalidated, and its 304 is recorded.
                 for source in all { for try await _ in cache.media(for: source).reader() {} }
             }
             stage.pass(2000)
@@ -75,7 +75,7 @@ struct StoredVariantsTests {
         }
     }
 
-    @Test("Under http, a source is told of, and exports, the variant that it plays")
+    @Test("Under http freshness, a source reports and exports the variant that it plays")
     func exported() async throws {
         let stage = try stage()
         func source(_ language: String) -> MediaSource {
@@ -103,7 +103,7 @@ struct StoredVariantsTests {
         }
     }
 
-    @Test("Under http, clients that ask at once for what has begun to vary each get their own variant")
+    @Test("Under http freshness, concurrent clients of a resource that starts to vary get their own variants")
     func beginningToVary() async throws {
         let languages = ["de", "fr"]
         let varies = Mutex(false)
@@ -140,7 +140,7 @@ struct StoredVariantsTests {
         }
     }
 
-    @Test("Under http, a variant that has only begun is removed with its resource")
+    @Test("Under http freshness, an incomplete variant is removed with its resource")
     func begun() async throws {
         let stage = try MemoryStage(
             [

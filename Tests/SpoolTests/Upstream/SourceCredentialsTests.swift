@@ -25,7 +25,7 @@ final class SourceCredentialsTests: Sendable {
         SourceCredentials(source, now: { [self] in date.withLock { $0 } }, executor: executor.executor(for: .playback))
     }
 
-    @Test("The source is asked once, however many transfers begin at once")
+    @Test("The source is resolved once for any number of concurrent transfers")
     func resolvedOnce() async throws {
         let calls = Mutex(0)
         let url = url
@@ -40,7 +40,7 @@ final class SourceCredentialsTests: Sendable {
         #expect(calls.withLock { $0 } == 1)
     }
 
-    @Test("A refusal asks for a fresh one once in a row, and again after the origin has accepted one")
+    @Test("After a rejection, the source is resolved once, and again after the origin accepted a request")
     func refreshed() async throws {
         let reasons = Mutex<[MediaSource.Reason]>([])
         let url = url
@@ -59,7 +59,7 @@ final class SourceCredentialsTests: Sendable {
         #expect(reasons.withLock { $0 } == [.first, .refused(status: 401), .refused(status: 403)])
     }
 
-    @Test("A play that begins after one that was refused for good asks for a fresh one again")
+    @Test("After a rejected read, the next read resolves the source again")
     func refusedForGood() async throws {
         let stage = try MemoryStage(["/a": .pattern(100_000, .requiresField("Authorization", "Bearer 2", else: 401))])
         let calls = Mutex(0)
@@ -81,7 +81,7 @@ final class SourceCredentialsTests: Sendable {
         #expect(calls.withLock { $0 } == 3)
     }
 
-    @Test("Who is cancelled does not wait for a resolver that never returns")
+    @Test("A cancelled task does not wait for a resolver that never returns")
     func cancelledBesideAResolverThatHangs() async throws {
         let (never, end) = AsyncStream.makeStream(of: Void.self)
         let url = url
@@ -96,7 +96,7 @@ final class SourceCredentialsTests: Sendable {
         #expect(try await credentials.resolved().number == 0)
     }
 
-    @Test("What has expired is resolved anew before it is sent, once for all who want it, and not before")
+    @Test("After its expiration, and not before, a resolved request is resolved again, once for all callers")
     func expiring() async throws {
         let reasons = Mutex<[MediaSource.Reason]>([])
         let url = url
@@ -113,12 +113,12 @@ final class SourceCredentialsTests: Sendable {
             for try await number in group { #expect(number == 1) }
         }
         #expect(reasons.withLock { $0 } == [.first, .expired])
-        // A refusal of what has expired meanwhile asks for no third one.
+        // The rejection of an expired request does not resolve the source again.
         #expect(try await credentials.refresh(0, status: 403))
         #expect(reasons.withLock { $0.count } == 2)
     }
 
-    @Test("What comes expired already is sent once, and resolved anew for the next request")
+    @Test("A resolved request that has already expired is used once, and resolved again for the next request")
     func expiredAtOnce() async throws {
         let calls = Mutex(0)
         let url = url
@@ -130,7 +130,7 @@ final class SourceCredentialsTests: Sendable {
         #expect(calls.withLock { $0 } == 3)
     }
 
-    @Test("What a resolver came to after its only waiter was cancelled is neither lost nor a later one's failure")
+    @Test("After the only waiting task is cancelled, the resolver's result does not affect later calls")
     func cancelledBeforeTheEnd() async throws {
         struct Failure: Error {}
         let (gate, open) = AsyncStream.makeStream(of: Void.self)
@@ -150,13 +150,13 @@ final class SourceCredentialsTests: Sendable {
         await #expect(throws: CancellationError.self) { try await waiting.value }
         let next = Task { try await credentials.resolved() }
         open.finish()
-        // It joined the first call, or came after it.
+        // It joined the first call, or started a second one.
         let outcome = await next.result
         if case .failure(let error) = outcome { #expect(error is Failure) }
         #expect(try await credentials.resolved().request.url == url)
     }
 
-    @Test("A source with fixed fields has nothing fresh to offer")
+    @Test("A source with fixed header fields cannot be resolved again")
     func fixed() async throws {
         let source = MediaSource(url: url, headerFields: [.authorization: "Bearer old"])
         let credentials = credentials(source)
@@ -165,7 +165,7 @@ final class SourceCredentialsTests: Sendable {
         #expect(try await credentials.refresh(resolved.number, status: 401) == false)
     }
 
-    @Test("A resolver that fails is asked again by the next transfer")
+    @Test("A resolver that fails is called again for the next transfer")
     func failing() async throws {
         struct Failure: Error {}
         let fails = Mutex(true)
