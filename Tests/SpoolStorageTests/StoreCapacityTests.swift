@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// What the capacity counts is what the disk holds: also while it frees nothing, and if resources are tiny.
+/// The counted bytes equal the bytes on disk, also if the disk frees no space and if resources are tiny.
 @Suite("Store: capacity and the disk", .timeLimit(.minutes(10)))
 struct StoreCapacityTests {
     private let fixture: StoreFixture
@@ -16,7 +16,7 @@ struct StoreCapacityTests {
 
     private func key(_ name: String) -> CacheKey { StoreFixture.key(name) }
 
-    /// Bytes that media files take on disk.
+    /// Returns the number of bytes of the media files on disk.
     private func bytesOnDisk() throws -> Int64 {
         try fixture.mediaFiles.reduce(0) { sum, file in
             let file = try SystemFileSystem().openFile(fixture.path + "/media/" + file, .read)
@@ -30,7 +30,7 @@ struct StoreCapacityTests {
     }
 
     @Test(
-        "E105: if holes can't be punched, media is evicted as whole files, with one warning",
+        "E105: if the disk cannot punch holes, media is evicted as whole files, with one warning",
         arguments: [POSIXErrorCode.EOPNOTSUPP, .EIO])
     func noHoles(code: POSIXErrorCode) async throws {
         let store = try await fixture.open(capacity: 12 * block)
@@ -91,7 +91,7 @@ struct StoreCapacityTests {
             #expect(store.usedBytes <= 40 * block)
             #expect(try bytesOnDisk() <= 40 * block)
         }
-        // What no eviction can replace is not lost for it.
+        // Media that no eviction can replace is not lost.
         #expect(try await store.resources().count { $0.landed.byteCount > 0 } >= 10)
         #expect(fixture.events.warnings.count == 1)
         try await store.checkLedger()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// C40: what stands in the catalog may be anything; nothing of it traps, and what can't be mended is set aside.
+/// C40: no content of the catalog causes a crash, and a catalog that cannot be repaired is renamed.
 @Suite("Store: a damaged catalog", .timeLimit(.minutes(10)))
 struct StoreDamagedCatalogTests {
     private let fixture: StoreFixture
@@ -28,9 +28,9 @@ struct StoreDamagedCatalogTests {
         try await store.close()
     }
 
-    /// Whatever anybody may do with a store, errors allowed; then a resource is stored and found again.
+    /// Calls all operations of a store, which may fail. Then it stores a resource and finds it again.
     private func useAll() async throws {
-        if let store = try? await fixture.open(capacity: 5 * Block.size) {  // Told by what follows.
+        if let store = try? await fixture.open(capacity: 5 * Block.size) {  // The code below checks the result.
             for name in ["a", "b"] {
                 guard let lease = try? await store.lease(StoreFixture.key(name)) else { continue }
                 let length = lease.generation.description.length
@@ -48,7 +48,7 @@ struct StoreDamagedCatalogTests {
             #expect(store.usedBytes >= 0)
             try? await store.close()
         }
-        // What was found to be damaged is set aside by now.
+        // A damaged catalog has been renamed by now.
         let store = try await fixture.open(capacity: 100 * Block.size)
         try await fixture.store("d", length: size, in: store)
         try await store.flush()
@@ -57,7 +57,7 @@ struct StoreDamagedCatalogTests {
     }
 
     @Test(
-        "C40: a value of another type, or an absurd one, is an error or not taken notice of",
+        "C40: a value of another type, or an invalid value, is an error or is ignored",
         arguments: [
             "generation SET length = -5", "generation SET length = 'abc'", "generation SET length = 1e300",
             "generation SET length = 100", "generation SET length = 9223372036854775807",
@@ -81,7 +81,7 @@ struct StoreDamagedCatalogTests {
     }
 
     @Test(
-        "C40: a catalog whose tables are not what they should be is set aside at opening",
+        "C40: a catalog with missing tables, columns or migrations is renamed at opening",
         arguments: [
             "DROP TABLE block", "DROP TABLE setting", "DROP TABLE grdb_migrations", "DELETE FROM grdb_migrations",
             "ALTER TABLE resource DROP COLUMN history", "ALTER TABLE generation DROP COLUMN fields",
@@ -97,7 +97,7 @@ struct StoreDamagedCatalogTests {
         try await store.close()
     }
 
-    @Test("One record with an unreadable name is replaced, and keeps nothing else from being recorded")
+    @Test("A record with an unreadable identifier is replaced, and does not prevent other records")
     func unreadableName() async throws {
         try await storeTwo()
         try edit("UPDATE generation SET identifier = x'0011' WHERE id = 1")
@@ -111,7 +111,7 @@ struct StoreDamagedCatalogTests {
         try await store.close()
     }
 
-    @Test("Media of a catalog that is gone does not lie about for ever", arguments: [true, false])
+    @Test("The media files of a lost catalog are removed", arguments: [true, false])
     func catalogGone(isTruncated: Bool) async throws {
         try await storeTwo()
         if isTruncated {
@@ -122,7 +122,7 @@ struct StoreDamagedCatalogTests {
         let store = try await fixture.open()
         try await store.checkLedger()
         #expect(store.usedBytes == 0)
-        // One may have been made ahead.
+        // One file may have been created in advance.
         #expect(fixture.mediaFiles.count <= 1)
         try await store.close()
         #expect(fixture.mediaFiles.isEmpty)

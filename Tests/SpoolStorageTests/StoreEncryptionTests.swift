@@ -18,7 +18,7 @@ struct StoreEncryptionTests {
         fixture.setKey(1)
     }
 
-    /// Stores something of everything that a catalog can hold.
+    /// Stores an example of every kind of record in a catalog.
     private func fill(_ store: Store) async throws {
         for name in ["a", "b"] { try await fixture.store(name, length: 3 * block + 100, in: store) }
         let lease = try store.begin(
@@ -38,7 +38,7 @@ struct StoreEncryptionTests {
     }
 
     @Test(
-        "Nothing of what is stored, nor what it is, is found in the directory, as long as it is open, killed or closed")
+        "The directory contains no unencrypted media or metadata, whether the store is open or closed")
     func silence() async throws {
         let store = try await fixture.open()
         try await fill(store)
@@ -62,7 +62,7 @@ struct StoreEncryptionTests {
         #expect(silence.broken(in: fixture.path) == [])
     }
 
-    @Test("What was stored is found again with the key: bytes, addresses, types, validators, dates, pins and sets")
+    @Test("With the key, all stored bytes and metadata are found again after reopening")
     func reopened() async throws {
         var store = try await fixture.open()
         try await fill(store)
@@ -100,7 +100,7 @@ struct StoreEncryptionTests {
         try await store.close()
     }
 
-    @Test("C39: another key, none, or one for a plain cache is an error at once, and changes nothing")
+    @Test("C39: a wrong, missing or unnecessary key is an immediate error, and changes no file")
     func wrongKey() async throws {
         let store = try await fixture.open()
         try await fill(store)
@@ -138,13 +138,13 @@ struct StoreEncryptionTests {
         #expect(invalid?.code == .invalidArgument && invalid?.message.contains("31") == true)
     }
 
-    /// Every file, and of the catalog its rows.
+    /// Returns the contents of every file; for the catalog, its rows.
     private func contents() throws -> [String: Data] {
         var files: [String: Data] = [:]
         for name in FolderTree.paths(under: fixture.path) where !name.hasSuffix("-wal") && !name.hasSuffix("-shm") {
             files[name] = FileManager.default.contents(atPath: fixture.path + "/" + name)
         }
-        // What of it is in the log is SQLite's own business.
+        // The write-ahead log of SQLite may differ.
         let rows = try DatabaseQueue(path: fixture.path + "/catalog.sqlite").read { db in
             try ["setting", "resource", "generation", "block", "download", "handPin"].map {
                 try Row.fetchAll(db, sql: "SELECT * FROM \($0)").description
@@ -154,10 +154,10 @@ struct StoreEncryptionTests {
         return files
     }
 
-    @Test("Rows that were swapped, changed, shortened or taken from elsewhere count as not stored, and are stored anew")
+    @Test("Rows that were swapped, changed or shortened count as not stored, and are stored again")
     func forgedRows() async throws {
         for sql in [
-            // Two resources change places, wholly, or with their cells only.
+            // Two resources exchange their rows, or only single cells.
             "UPDATE resource SET url = (SELECT url FROM resource AS r WHERE r.id <> resource.id ORDER BY r.id LIMIT 1)",
             "UPDATE generation SET version = (SELECT version FROM generation AS g WHERE g.id <> generation.id LIMIT 1)",
             "UPDATE generation SET fields = substr(fields, 1, length(fields) - 1)",
@@ -181,7 +181,7 @@ struct StoreEncryptionTests {
             for name in ["a", "b"] {
                 let lease = try await store.lease(StoreFixture.key(name))
                 let landed = lease?.generation.landed ?? []
-                // What is still taken for stored is right, or found not to be.
+                // Blocks that still count as stored are correct, or their damage is found.
                 for index in 0..<4 as Range<Int64> where landed.contains(Block.start(of: index)) {
                     let range = Block.range(of: index).clamped(to: 0..<3 * block + 100)
                     do {
@@ -199,7 +199,7 @@ struct StoreEncryptionTests {
             #expect(try await store.verify(repairing: false).bad == 0, "\(sql)")
             #expect(try await store.resources().map(\.url) == ["a", "b"].map(StoreFixture.url), "\(sql)")
             try await store.close()
-            // A record that has lost its file's name leaves the file, until somebody sweeps.
+            // If a record lost the name of its file, the file stays until the next cleanup.
             try fixture.noteUncleanEnd()
             store = try await fixture.open()
             try await store.checkLedger()
@@ -207,7 +207,7 @@ struct StoreEncryptionTests {
         }
     }
 
-    @Test("What is used last is evicted last, though the catalog tells no time")
+    @Test("The last used resource is evicted last, although the catalog contains no readable time")
     func order() async throws {
         let store = try await fixture.open()
         for name in ["a", "b", "c"] {

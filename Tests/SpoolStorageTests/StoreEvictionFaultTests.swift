@@ -7,8 +7,8 @@ import Testing
 
 @testable import SpoolStorage
 
-/// Eviction and quotas over catalogs and files that somebody has damaged, and over many resources.
-@Suite("Store: eviction where something is wrong", .timeLimit(.minutes(10)))
+/// Eviction and quotas with damaged catalogs and files, and with thousands of resources.
+@Suite("Store: eviction with faults", .timeLimit(.minutes(10)))
 struct StoreEvictionFaultTests {
     private let fixture: StoreFixture
     private let block = Block.size
@@ -23,7 +23,7 @@ struct StoreEvictionFaultTests {
         }
     }
 
-    @Test("E94: Rows that claim more bytes than there are anywhere overflow nothing: read, evicted, counted to a quota")
+    @Test("E94: Rows that claim an impossible number of bytes cause no overflow in reads, evictions and quotas")
     func impossibleRanges() async throws {
         var store = try await fixture.open()
         for name in ["a", "b", "c"] { try await fixture.store(name, length: 4 * block, in: store) }
@@ -40,7 +40,7 @@ struct StoreEvictionFaultTests {
         try await store.close()
     }
 
-    @Test("E95: What stands in a media file's place, and can't be opened, does not keep its bytes in the cache")
+    @Test("E95: If a directory replaces a media file, the bytes of the file are evicted")
     func unopenable() async throws {
         var store = try await fixture.open()
         for name in ["a", "b", "c"] { try await fixture.store(name, length: 20 * block, in: store) }
@@ -55,12 +55,12 @@ struct StoreEvictionFaultTests {
         #expect(store.usedBytes <= 30 * block)
         try await fixture.store("new", length: 20 * block, in: store)
         #expect(try await store.resource(key("new"))?.landed == [0..<20 * block])
-        // One warning for each file, at most, and one where it can't be removed.
+        // At most one warning for each file, and one if it cannot be removed.
         #expect(fixture.events.warnings.count <= 6)
         try await store.close()
     }
 
-    @Test("E96: A presentation's parts count to their own host's quota, whatever its playlist's is")
+    @Test("E96: Each part of a presentation counts towards the quota of its host")
     func quotaOfParts() async throws {
         let store = try await fixture.open(
             eviction: .standard, quotas: [.host("list.example", 100 * block), .host("parts.example", 30 * block)])
@@ -85,7 +85,7 @@ struct StoreEvictionFaultTests {
         try await store.close()
     }
 
-    @Test("E96: What is called something else counts to that quota, and no more to the one before")
+    @Test("E96: A resource with a new tag counts towards the quota of that tag only")
     func otherTag() async throws {
         let store = try await fixture.open(quotas: [.tag("a", 20 * block), .tag("b", 40 * block)])
         func put(_ name: String) async throws {
@@ -106,7 +106,7 @@ struct StoreEvictionFaultTests {
         try await store.close()
     }
 
-    @Test("E97: More that is to stay free than the volume has is refused, and evicts nothing")
+    @Test("E97: A minimum free space that exceeds the volume is rejected, and evicts nothing")
     func absurdFreeSpace() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: block, in: store)
@@ -118,7 +118,7 @@ struct StoreEvictionFaultTests {
         try await again.close()
     }
 
-    @Test("E93: Each resource that goes is looked up by an index, however many there are")
+    @Test("E93: A resource to evict is found by an index, for any number of resources")
     func indexed() async throws {
         let store = try await fixture.open()
         try await store.close()
@@ -141,7 +141,7 @@ struct StoreEvictionFaultTests {
     }
 
     @Test(
-        "E94: A sum of all bytes that somebody has made too large holds until the cache is repaired",
+        "E94: A wrong stored sum of all bytes is used until the cache is repaired",
         arguments: [0, 1 << 52])
     func wrongSum(sum: Int64) async throws {
         var store = try await fixture.open()

@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// What disks, catalogs and people do to a store.
+/// Faults of disks and catalogs, and changes by other programs.
 @Suite("Store: faults", .timeLimit(.minutes(10)))
 struct StoreFaultTests {
     private let fixture: StoreFixture
@@ -16,7 +16,7 @@ struct StoreFaultTests {
 
     init() throws { fixture = try StoreFixture() }
 
-    @Test("E51: verify and export beside playback after an unclean end: never a wrong byte, no good record dropped")
+    @Test("E51: after an unclean shutdown, verify and export during playback find no wrong byte and discard no record")
     func verifyBesidePlayback() async throws {
         let length = 40 * block
         do {
@@ -25,7 +25,7 @@ struct StoreFaultTests {
             try await first.close()
         }
         try fixture.noteUncleanEnd()
-        // And the system has emptied the caches folder.
+        // The system has also deleted the media file.
         try FileManager.default.removeItem(atPath: fixture.filledFile())
         let store = try await fixture.open()
         let lease = try #require(try await store.lease(key))
@@ -46,7 +46,7 @@ struct StoreFaultTests {
                 while !isDone.isSet {
                     let found = try await store.verify(repairing: true)
                     #expect(found.bad == 0)
-                    // Not complete yet, mostly.
+                    // In most cases, the resource is not complete yet.
                     try? await store.export(key, to: URL(fileURLWithPath: fixture.scratch.file("copy")))
                 }
             }
@@ -64,7 +64,7 @@ struct StoreFaultTests {
     }
 
     @Test(
-        "E52: a failure to open gives up nothing; the next read gets everything",
+        "E52: if a file cannot be opened, no bytes are discarded, and the next read succeeds",
         arguments: [POSIXErrorCode.EMFILE, .ENFILE, .EIO, .EACCES])
     func failedOpening(_ code: POSIXErrorCode) async throws {
         let first = try await fixture.open()
@@ -86,7 +86,7 @@ struct StoreFaultTests {
         try await store.close()
     }
 
-    @Test("E52: a catalog that can't be read throws, and gives up nothing")
+    @Test("E52: if the catalog cannot be read, an error is thrown and no bytes are discarded")
     func failedCatalog() async throws {
         let first = try await fixture.open()
         try await fixture.store("a", length: 3 * block, in: first)
@@ -96,7 +96,7 @@ struct StoreFaultTests {
         await #expect(throws: CacheError.self) { try await store.lease(key) }
         try alterCatalog("ALTER TABLE away RENAME TO generation")
         let lease = try #require(try await store.lease(key))
-        // Seals are read when their blocks are.
+        // Checksums are read with their blocks.
         try alterCatalog("ALTER TABLE block RENAME TO away")
         #expect(throws: CacheError.self) { try lease.generation.read(0..<10) }
         #expect(lease.generation.landed == [0..<3 * block])
@@ -107,7 +107,7 @@ struct StoreFaultTests {
         try await store.close()
     }
 
-    @Test("E54: a flush that fails loses no seal: they are written when the catalog takes them")
+    @Test("E54: a failed flush loses no records, and they are written when the catalog accepts them")
     func failedFlush() async throws {
         let store = try await fixture.open()
         try await fixture.store("before", length: block, in: store)
@@ -116,7 +116,7 @@ struct StoreFaultTests {
         let lease = try fixture.begin("a", length: 4 * block, in: store)
         try await fixture.land(0..<3 * block + 100, of: "a", in: lease.generation)
         await #expect(throws: CacheError.self) { try await store.flush() }
-        // What changes between two tries is in the right order.
+        // Changes between two attempts are recorded in the right order.
         #expect(try await store.remove(StoreFixture.key("before")))
         await #expect(throws: CacheError.self) { try await store.flush() }
         try await fixture.land(3 * block + 100..<4 * block, of: "a", in: lease.generation)
@@ -134,7 +134,7 @@ struct StoreFaultTests {
         try await again.close()
     }
 
-    @Test("E54: blocks that are evicted and land again while the catalog refuses are recorded as they are")
+    @Test("E54: blocks that are evicted and stored again while the catalog rejects writes are recorded correctly")
     func evictedWhileRefused() async throws {
         let store = try await fixture.open(capacity: 64 * block)
         let user = TestUser()
@@ -156,7 +156,7 @@ struct StoreFaultTests {
         try await store.close()
     }
 
-    @Test("E54: bad blocks found by a read, by verify and by export are holes, told, and given back once")
+    @Test("E54: bad blocks that a read, verify or export finds are missing, reported and released once")
     func badBlocks() async throws {
         let first = try await fixture.open()
         try await fixture.store("a", length: 30 * block, in: first)
@@ -165,10 +165,10 @@ struct StoreFaultTests {
         let store = try await fixture.open()
         let user = TestUser()
         let lease = try #require(try await store.lease(key, user: user))
-        // Only looking changes nothing.
+        // A check without repair changes nothing.
         #expect(try await store.verify(repairing: false).bad == 3)
         #expect(lease.generation.landed == [0..<30 * block] && store.usedBytes == 30 * block)
-        // A read that meets damage looks a megabyte ahead for more.
+        // A read that finds damage checks the next megabyte, too.
         let missing = #expect(throws: MissingBytes.self) { try lease.generation.read(block..<4 * block) }
         #expect(missing?.invalidated == [2 * block..<3 * block])
         #expect(user.state.withLock { $0.invalidated } == [2 * block..<3 * block])
@@ -186,7 +186,7 @@ struct StoreFaultTests {
         #expect(user.state.withLock { $0.invalidated } == bad)
         try await fixture.land(0..<30 * block, of: "a", in: lease.generation)
         try fixture.expect(0..<30 * block, of: "a", in: lease.generation)
-        // Damage to what is proven already is found by the next check, too.
+        // The next check also finds damage to blocks that were verified before.
         try fixture.damage(fixture.filledFile(), at: 9)
         #expect(try await store.verify(repairing: true).bad == 1)
         #expect(lease.generation.landed == [block..<30 * block])
@@ -197,7 +197,8 @@ struct StoreFaultTests {
     }
 
     @Test(
-        "E54: a file that was shortened or deleted is holes, and the ledger knows", arguments: [0, 3 * 65536 + 5, -1])
+        "E54: the blocks of a shortened or deleted file are missing, and the counts are correct",
+        arguments: [0, 3 * 65536 + 5, -1])
     func lostFile(size: Int64) async throws {
         let first = try await fixture.open()
         try await fixture.store("a", length: 8 * block, in: first)
@@ -221,7 +222,7 @@ struct StoreFaultTests {
         try await store.close()
     }
 
-    @Test("E54: what a check-up has given up before a file can't be opened any more is told, and so is the rest")
+    @Test("E54: an interrupted check reports the blocks that it discarded and the number of unchecked blocks")
     func interruptedCheckUp() async throws {
         let store = try await fixture.open()
         let user = TestUser()
@@ -243,7 +244,7 @@ struct StoreFaultTests {
         try await store.close()
     }
 
-    @Test("E55: EIO on the stored beginning of a block that a transfer continues: the block is fetched from its start")
+    @Test("E55: if the stored start of a block cannot be read, its transfer fetches the block from its start")
     func unreadablePrefix() async throws {
         let first = try await fixture.open()
         let part = try fixture.begin("a", length: 4 * block, in: first)
@@ -269,7 +270,7 @@ struct StoreFaultTests {
         try await store.close()
     }
 
-    @Test("C35: EIO on a read makes holes of it; what comes instead goes to memory, and it is told once")
+    @Test("C35: after EIO on a read, its block is fetched again into memory, and one event reports it")
     func unreadable() async throws {
         let store = try await fixture.open()
         let user = TestUser()
@@ -291,13 +292,13 @@ struct StoreFaultTests {
     }
 
     @Test(
-        "C35: where writing or making files fails, bytes go to memory, nothing is claimed, and it is told once",
+        "C35: if writing or creating files fails, bytes are in memory, none are claimed, and one event reports it",
         arguments: [POSIXErrorCode.ENOSPC, .EIO, .EROFS, .EMFILE], [FaultyFileSystem.Call.write, .open])
     func refusingDisk(_ code: POSIXErrorCode, _ call: FaultyFileSystem.Call) async throws {
         let store = try await fixture.open()
         await store.waitUntilIdle()
         fixture.files.fail([call], with: .error(code))
-        // Takes the file that was made ahead.
+        // Uses the file that was created in advance.
         let unused = try fixture.begin("x", in: store)
         let lease = try fixture.begin("a", length: 4 * block, in: store)
         try await fixture.land(0..<4 * block, of: "a", in: lease.generation)
@@ -313,7 +314,7 @@ struct StoreFaultTests {
         #expect(fixture.mediaFiles.isEmpty)
     }
 
-    @Test("C35: a file that can't be removed while a sweep is at work is noted for the next one")
+    @Test("C35: a file that cannot be removed during a cleanup is removed by the next cleanup")
     func removalFailsDuringSweep() async throws {
         var store = try await fixture.open()
         try await fixture.store("a", length: block, in: store)
@@ -321,7 +322,7 @@ struct StoreFaultTests {
         try await store.flush()
         try await store.close()
         let stored = try fixture.filledFile()
-        // The folder that a sweep comes to last; there it is held.
+        // The last directory of a cleanup, in which the test delays it.
         let folder = fixture.path + "/media/ff"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         try fixture.noteUncleanEnd()
@@ -348,13 +349,13 @@ struct StoreFaultTests {
         try await store.close()
     }
 
-    @Test("E56: the directory deleted while open: what lands goes to memory, nothing is left, closing ends")
+    @Test("E56: if the directory is deleted while open, bytes are stored in memory, and closing leaves no file")
     func deletedDirectory() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: 2 * block, in: store)
         await store.waitUntilIdle()
         try FileManager.default.removeItem(atPath: fixture.path)
-        // And begun again by somebody else.
+        // Another store creates the directory again.
         let other = try await Store.open(path: fixture.path, clock: CacheClock(clock: fixture.clock), report: { _ in })
         await other.waitUntilIdle()
         for number in 0..<5 {
@@ -363,7 +364,7 @@ struct StoreFaultTests {
             try fixture.expect(0..<2 * block, of: "\(number)", in: lease.generation)
             lease.end()
         }
-        // It may not be able to write any more; it ends all the same.
+        // The store may fail to write, but it closes.
         try? await store.close()
         try await other.checkLedger()
         try await other.close()

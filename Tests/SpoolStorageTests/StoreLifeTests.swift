@@ -15,7 +15,7 @@ struct StoreLifeTests {
 
     init() throws { fixture = try StoreFixture() }
 
-    @Test("What has landed is stored, opened again by anyone as one object, and listed without its blocks")
+    @Test("Received bytes are stored, opened as one object for all leases, and listed without their blocks")
     func storedAndOpened() async throws {
         var store = try await fixture.open()
         #expect(try await store.lease(key) == nil)
@@ -44,7 +44,7 @@ struct StoreLifeTests {
         try await store.close()
     }
 
-    @Test("What a kill costs: a block that is complete is written down within a hundredth of a second")
+    @Test("A complete block is recorded within 10 milliseconds")
     func writtenDown() async throws {
         let store = try await fixture.open()
         await store.waitUntilIdle()
@@ -61,7 +61,7 @@ struct StoreLifeTests {
         try await store.close()
     }
 
-    @Test("A new version stands beside the old one until a block of it has landed, then takes its place at once")
+    @Test("A new version replaces the old one as soon as its first block is stored")
     func replacement() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: 4 * block, in: store)
@@ -70,7 +70,7 @@ struct StoreLifeTests {
         let new = try fixture.begin("a", as: "b", length: 4 * block, in: store)
         try await fixture.land(0..<block - 1, of: "b", in: new.generation, ending: false)
         try await store.flush()
-        // Not proven yet: the next one gets the old one.
+        // The new version has no complete block yet, so the next lease is for the old one.
         var other = try #require(try await store.lease(key))
         #expect(other.generation === old.generation && user.state.withLock { $0.retired } == 0)
         other.end()
@@ -78,7 +78,7 @@ struct StoreLifeTests {
         #expect(user.state.withLock { $0.retired } == 1)
         other = try #require(try await store.lease(key))
         #expect(other.generation === new.generation)
-        // The old one's readers go on in it.
+        // Readers of the old version continue.
         try fixture.expect(0..<4 * block, of: "a", in: old.generation)
         #expect(old.generation.isKept == false && store.usedBytes == 6 * block)
         try await store.checkLedger()
@@ -91,7 +91,7 @@ struct StoreLifeTests {
         #expect(fixture.mediaFiles.count == 1)
     }
 
-    @Test("A version that does not prove itself leaves nothing, and what was stored stays")
+    @Test("A version without a complete block is discarded, and the stored version stays")
     func unproven() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: 2 * block, in: store)
@@ -109,19 +109,19 @@ struct StoreLifeTests {
         #expect(fixture.mediaFiles.count == 1)
     }
 
-    @Test("Where nothing else is stored, a few bytes count, and the next one goes on from them")
+    @Test("If no other version is stored, an incomplete block is stored and continued later")
     func firstBytes() async throws {
         let store = try await fixture.open()
         let first = try fixture.begin("a", length: 2 * block, in: store)
         try await fixture.land(0..<1000, of: "a", in: first.generation)
-        // Also before it has been written down.
+        // This also applies before the block is recorded.
         let second = try #require(try await store.lease(key))
         #expect(second.generation === first.generation)
         first.end()
         second.end()
         try await store.checkLedger()
         #expect(try await store.resource(key)?.landed == [0..<1000])
-        // What lands nothing leaves nothing.
+        // A version without bytes leaves no record.
         let empty = try fixture.begin("b", length: 10, in: store)
         empty.end()
         try await store.checkLedger()
@@ -139,7 +139,7 @@ struct StoreLifeTests {
         try await store.evict(to: 0)
         #expect(try await store.resources().isEmpty)
         try fixture.begin("b", length: 0, in: store).end()
-        // It takes no room, but goes when room is needed.
+        // It uses no space, but it is evicted when space is needed.
         try await store.setCapacity(.bytes(block))
         try await fixture.store("c", length: block, in: store)
         try await store.flush()
@@ -151,7 +151,9 @@ struct StoreLifeTests {
         try await store.close()
     }
 
-    @Test("Removed while it is read, it is read to its end, told once, and its room comes back with the last lease")
+    @Test(
+        "A resource that is removed during a read is readable to its end, and its space is released with the last lease"
+    )
     func removed() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: 3 * block, in: store)
@@ -178,7 +180,7 @@ struct StoreLifeTests {
         #expect(fixture.mediaFiles.isEmpty)
     }
 
-    @Test("E54: removed by eight callers at once, while others open it, the ledger stays right")
+    @Test("E54: concurrent removals and openings of one resource leave correct counts")
     func removedByMany() async throws {
         let store = try await fixture.open()
         for round in 0..<10 {
@@ -201,7 +203,7 @@ struct StoreLifeTests {
         try await store.close()
     }
 
-    @Test("Everything is removed, open or not, pinned or not")
+    @Test("removeAll() removes all resources, including open and pinned ones")
     func removeAll() async throws {
         let store = try await fixture.open()
         for number in 0..<40 { try await fixture.store("\(number)", length: block, in: store) }
@@ -218,7 +220,7 @@ struct StoreLifeTests {
         #expect(fixture.mediaFiles.isEmpty)
     }
 
-    @Test("What is learnt of a version is kept; a length that contradicts what has landed is refused")
+    @Test("Changes of a description are stored; a length below the stored bytes is rejected")
     func described() async throws {
         let store = try await fixture.open()
         let lease = try fixture.begin("a", in: store)
@@ -238,7 +240,7 @@ struct StoreLifeTests {
         try await store.close()
     }
 
-    @Test("E57: after close every call says so, nothing is written, and leases read what was open")
+    @Test("E57: after close, every call throws .closed, no file changes, and leases can read open files")
     func closed() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: 2 * block, in: store)
@@ -262,7 +264,7 @@ struct StoreLifeTests {
         await expectClosed { try await store.flush() }
         store.noteUse(of: key)
         #expect(try FileManager.default.subpathsOfDirectory(atPath: fixture.path) == before)
-        // Another cache that evicts all of it does not take away what is read here.
+        // An eviction by another store does not remove bytes that a slice of this store reads.
         let other = try await fixture.open(capacity: block)
         try await other.evict(to: block)
         #expect(other.usedBytes <= block)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// Opening: what is refused, what is mended, and what it does not look at.
+/// Opening a store: rejected directories, repairs, and checks that are postponed.
 @Suite("Store: opening", .timeLimit(.minutes(10)))
 struct StoreOpeningTests {
     private let fixture: StoreFixture
@@ -20,7 +20,7 @@ struct StoreOpeningTests {
         await #expect(throws: CacheError.self) { _ = try await body() }
     }
 
-    @Test("E58: a configuration that can't be is refused at opening, with a sentence")
+    @Test("E58: an invalid configuration is rejected at opening")
     func configuration() async throws {
         for open in [
             { try await fixture.open(capacity: -1) }, { try await fixture.open(memoryLimit: 0) },
@@ -33,7 +33,7 @@ struct StoreOpeningTests {
         try await fixture.open(capacity: 0, memoryLimit: 1 << 20, openFileLimit: 8).close()
     }
 
-    @Test("C36: a second store is refused and told who has it; inspecting goes on; after closing it may")
+    @Test("C36: a second store is rejected with the owning process; inspection is allowed")
     func inUse() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: block, in: store)
@@ -48,7 +48,7 @@ struct StoreOpeningTests {
         #expect(none?.code == .notStored)
     }
 
-    @Test("A store that is let go of without closing leaves the directory free, as after an unclean end")
+    @Test("A store that is released without closing unlocks the directory, as after an unclean shutdown")
     func letGo() async throws {
         var store: Store? = try await fixture.open()
         try await fixture.store("a", length: 2 * block, in: #require(store))
@@ -63,7 +63,7 @@ struct StoreOpeningTests {
         try await again.close()
     }
 
-    @Test("E59: a directory of another user, or that others may write to, is refused with a sentence")
+    @Test("E59: a directory of another user, or that other users may write, is rejected with the reason")
     func foreign() async throws {
         try FileManager.default.createDirectory(atPath: fixture.path, withIntermediateDirectories: true)
         for mode in [0o770, 0o702, 0o777] {
@@ -88,7 +88,7 @@ struct StoreOpeningTests {
     }
 
     @Test(
-        "E59: on a read-only or full disk what is stored plays, what is new goes to memory, and one notice says so",
+        "E59: on a read-only or full disk, stored media plays, new media is in memory, and one notice reports it",
         arguments: [POSIXErrorCode.EROFS, .ENOSPC], [true, false])
     func readOnly(_ code: POSIXErrorCode, isClean: Bool) async throws {
         let first = try await fixture.open()
@@ -125,13 +125,13 @@ struct StoreOpeningTests {
         try await again.close()
     }
 
-    @Test("E59: a catalog with a change that was broken off is not read as it stands, where it can't be mended")
+    @Test("E59: on a read-only disk, a catalog with an incomplete change is not used")
     func brokenOffChange() async throws {
         let first = try await fixture.open()
         try await fixture.store("a", length: 3 * block, in: first)
         try await first.close()
         let catalog = fixture.path + "/catalog.sqlite"
-        // As a disk leaves it that refused a log of its own, and then some of the pages.
+        // The state after a disk rejected the write-ahead log and then some pages.
         let queue = try DatabaseQueue(path: catalog)
         let journal = try await queue.writeWithoutTransaction { db in
             try db.execute(sql: "PRAGMA synchronous = OFF; PRAGMA journal_mode = DELETE; BEGIN IMMEDIATE")
@@ -154,7 +154,7 @@ struct StoreOpeningTests {
         try await again.close()
     }
 
-    @Test("E59: where there is nothing and nothing can be made, everything plays from memory")
+    @Test("E59: if the directory is missing and cannot be created, all media plays from memory")
     func nothingThere() async throws {
         fixture.files.fail([.createDirectory, .lock, .write], with: .error(.EROFS))
         let store = try await fixture.open()
@@ -170,13 +170,14 @@ struct StoreOpeningTests {
         #expect(!FileManager.default.fileExists(atPath: fixture.path))
     }
 
-    @Test("C33: after an unclean end orphans go, unclaimed bytes are freed when their file is opened, the rest stays")
+    @Test(
+        "C33: after an unclean shutdown, orphans are removed, and unclaimed bytes are freed when a file is opened")
     func uncleanEnd() async throws {
         let first = try await fixture.open()
         try await fixture.store("a", length: 2 * block, in: first)
         try await first.close()
         let path = try fixture.filledFile()
-        // Landed, but not sealed before the kill.
+        // Stored, but without checksums before the process was killed.
         let file = try SystemFileSystem().openFile(path, .readWrite)
         try [UInt8](repeating: 7, count: 300_000).withUnsafeBytes { try file.write($0, at: 2 * block) }
         let folder = fixture.path + "/media/ab"
@@ -201,7 +202,7 @@ struct StoreOpeningTests {
     }
 
     @Test(
-        "Recorded blocks that an unclean end left without bytes are given up when their file is opened",
+        "Recorded blocks without bytes after an unclean shutdown are discarded when their file is opened",
         arguments: [false, true])
     func claimsWithoutBytes(_ isFileGone: Bool) async throws {
         let first = try await fixture.open()
@@ -211,7 +212,7 @@ struct StoreOpeningTests {
         if isFileGone {
             try FileManager.default.removeItem(atPath: path)
         } else {
-            // Evicted, but not recorded before the kill.
+            // Evicted, but not recorded before the process was killed.
             let file = try SystemFileSystem().openFile(path, .readWrite)
             for range in [Block.range(of: 1), 4 * block..<6 * block] { try file.punchHole(range) }
         }
@@ -230,7 +231,7 @@ struct StoreOpeningTests {
         try await store.close()
     }
 
-    @Test("A sweep that a closing cuts short goes on after the next opening")
+    @Test("A cleanup that fails continues after the next opening")
     func sweepGoesOn() async throws {
         try await fixture.open().close()
         try fixture.noteUncleanEnd()
@@ -250,7 +251,7 @@ struct StoreOpeningTests {
         try await again.close()
     }
 
-    @Test("C40: a damaged catalog is set aside, said so, and its media files are swept")
+    @Test("C40: a damaged catalog is renamed with a notice, and its media files are removed")
     func damagedCatalog() async throws {
         let first = try await fixture.open()
         try await fixture.store("a", length: block, in: first)
@@ -266,7 +267,7 @@ struct StoreOpeningTests {
     }
 
     @Test(
-        "A directory of an earlier version is refused with a clear error, and not changed",
+        "A directory of an earlier version is rejected with an error, and not changed",
         arguments: [["1"], ["1", "2", "3", "offline", "4", "5", "6"], ["7"]])
     func earlierVersion(versions: [String]) async throws {
         let store = try await fixture.open()
@@ -297,7 +298,7 @@ struct StoreOpeningTests {
         #expect(count == 2)
     }
 
-    @Test("A generation in a format that is not known counts as not stored, stays, and can be evicted")
+    @Test("A version in an unknown format is not readable, stays on disk, and can be evicted")
     func unknownFormat() async throws {
         let first = try await fixture.open()
         try await fixture.store("a", length: 2 * block, in: first)
@@ -318,7 +319,7 @@ struct StoreOpeningTests {
         #expect(fixture.mediaFiles.isEmpty)
     }
 
-    @Test("E57: closing with a thousand resources open and landing opens, reads and writes none of their files")
+    @Test("E57: closing with a thousand transfers in progress opens, reads and writes none of their files")
     func closingManyOpen() async throws {
         let store = try await fixture.open()
         var leases: [Lease] = []
@@ -341,7 +342,7 @@ struct StoreOpeningTests {
         try await again.close()
     }
 
-    @Test("E60: a calendar that jumps by years and back: eviction order and times of use recover")
+    @Test("E60: after the clock changes by years and back, the eviction order and the times of use are correct")
     func calendarJumps() async throws {
         let store = try await fixture.open()
         for name in ["a", "b", "c", "d"] { try await fixture.store(name, length: block, in: store) }
@@ -360,7 +361,7 @@ struct StoreOpeningTests {
         let order = try await store.resources().sorted { $0.lastUsedAt < $1.lastUsedAt }
         #expect(order.map(\.url) == ["b", "c", "a", "d"].map(StoreFixture.url))
         #expect(order.allSatisfy { abs($0.lastUsedAt.timeIntervalSince(now)) < 60 })
-        // Or it is found wrong at the next opening.
+        // The wrong time can also be found at the next opening.
         use("d", years: 10)
         try await store.close()
         fixture.calendar.withLock { $0 -= 10 * 31_557_600 }
@@ -375,7 +376,7 @@ struct StoreOpeningTests {
     }
 }
 
-/// The machine's files, as if somebody else owned them.
+/// The file system of the machine, with another owner of all files.
 private struct OwnedFiles: FileSystem {
     let owner: UInt32
     private let base = SystemFileSystem()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// What goes by other rules than who was used longest ago.
+/// Eviction by other rules than the last use.
 @Suite("Store: policies", .timeLimit(.minutes(10)))
 struct StorePolicyTests {
     private let fixture: StoreFixture
@@ -14,7 +14,7 @@ struct StorePolicyTests {
 
     init() throws { fixture = try StoreFixture() }
 
-    @Test("Where nothing is to go, what does not fit is not kept, and what is asked for goes")
+    @Test("With the policy never, media that does not fit is not stored, and only evict(to:) evicts")
     func never() async throws {
         let store = try await fixture.open(capacity: 10 * block, eviction: .never)
         for name in ["a", "b"] { try await fixture.store(name, length: 4 * block, in: store) }

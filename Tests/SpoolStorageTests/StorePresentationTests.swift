@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// Files that are used and go together, as a playlist and its segments.
+/// Files that are used and evicted together, such as a playlist and its segments.
 @Suite("Store: presentations", .timeLimit(.minutes(10)))
 struct StorePresentationTests {
     private let fixture: StoreFixture
@@ -32,7 +32,7 @@ struct StorePresentationTests {
         try await store.resources().map { String($0.url.split(separator: "/").last ?? "") }.sorted()
     }
 
-    @Test("A use of one part is a use of all: what was used before goes first, then all parts, the playlist last")
+    @Test("A use of one part is a use of the presentation; its parts are evicted from the end, the playlist last")
     func use() async throws {
         let store = try await fixture.open()
         try await self.store("list", store)
@@ -49,7 +49,7 @@ struct StorePresentationTests {
         try await store.close()
     }
 
-    @Test("Hundreds of parts follow their playlist by one use of it, also after reopening")
+    @Test("One use of a playlist counts for its hundreds of parts, also after reopening")
     func many() async throws {
         var store = try await fixture.open()
         try await self.store("list", store)
@@ -63,14 +63,14 @@ struct StorePresentationTests {
         #expect(try await names(store).filter { $0.count == 1 }.isEmpty)
         #expect(try await store.parts(of: key("list")).count == 300)
         try await store.evict(to: 101 * block)
-        // Later parts first.
+        // Later parts are evicted first.
         let left = try await names(store)
         #expect(Set(left) == Set(["list"] + (0..<100).map { "p\($0)" }))
         try await store.checkLedger()
         try await store.close()
     }
 
-    @Test("A pin of the playlist holds its parts, also those that come later, until it is taken back")
+    @Test("A pin of the playlist protects its parts, including later parts, until it is unpinned")
     func pin() async throws {
         let store = try await fixture.open()
         try await self.store("list", store)
@@ -85,7 +85,7 @@ struct StorePresentationTests {
         try await store.close()
     }
 
-    @Test("What is pinned for itself stays for itself, though a manifest names it")
+    @Test("A pinned resource does not become a part of a manifest that names it")
     func pinnedAlone() async throws {
         let store = try await fixture.open()
         for name in ["film", "list"] { try await self.store(name, store) }
@@ -100,7 +100,7 @@ struct StorePresentationTests {
         try await store.close()
     }
 
-    @Test("A master playlist takes over the parts of a playlist that it names")
+    @Test("The parts of a playlist become parts of the master playlist that names it")
     func masters() async throws {
         let store = try await fixture.open()
         try await self.store("list", store)
@@ -109,7 +109,7 @@ struct StorePresentationTests {
         store.noteUse(of: key("list"), in: key("master"))
         try await store.flush()
         #expect(try await Set(store.parts(of: key("master"))) == [key("list"), key("p0")])
-        // Nor the other way round, nor of itself.
+        // A master playlist is not a part of its playlist, or of itself.
         store.noteUse(of: key("master"), in: key("list"))
         store.noteUse(of: key("master"), in: key("master"))
         try await store.flush()

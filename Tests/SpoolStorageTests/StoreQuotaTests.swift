@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// What keeps a cache smaller than its capacity.
+/// Limits below the capacity.
 @Suite("Store: quotas and free space", .timeLimit(.minutes(10)))
 struct StoreQuotaTests {
     private let fixture: StoreFixture
@@ -35,7 +35,7 @@ struct StoreQuotaTests {
         .sorted()
     }
 
-    @Test("What a host has above its quota goes, that of others does not; also what was there before the quota was")
+    @Test("Media of a host above its quota is evicted, including media stored before the quota was set")
     func hosts() async throws {
         var store = try await fixture.open()
         for name in ["a1", "a2", "a3"] { try await self.store(name, store) }
@@ -51,7 +51,7 @@ struct StoreQuotaTests {
         try await store.close()
     }
 
-    @Test("What has a tag above its quota goes, by the tag that it had last, also after reopening, encrypted too")
+    @Test("Media above the quota of its last tag is evicted, also after reopening and in an encrypted cache")
     func tags() async throws {
         fixture.setKey(1)
         let quotas = [EvictionQuota.tag("pod casts", 20 * block)]
@@ -70,7 +70,7 @@ struct StoreQuotaTests {
         try await store.close()
     }
 
-    @Test("What is pinned counts to no quota; what is read stays, and what nobody reads goes for it")
+    @Test("Pinned media counts towards no quota; media being read stays, and other media is evicted")
     func inUse() async throws {
         let store = try await fixture.open(quotas: [.host("a.example", 10 * block)])
         try await self.store("a1", store)
@@ -88,7 +88,7 @@ struct StoreQuotaTests {
         try await store.close()
     }
 
-    @Test("Free space is left to others: what is stored goes for it, and what comes is played without being kept")
+    @Test("To leave the minimum free space, media is evicted, and new media plays without being stored")
     func freeSpace() async throws {
         fixture.files.setFreeSpace(1000 * block)
         let store = try await fixture.open(minimumFreeSpace: 500 * block)

@@ -6,23 +6,23 @@ import Testing
 
 @testable import SpoolStorage
 
-/// Many keys, many users, a disk that fails now and then, and at the end the ledger.
+/// Random operations by concurrent users on a disk that fails at random, with a final check of the counts.
 @Suite("Store at random", .timeLimit(.minutes(10)))
 struct StoreRandomTests {
     private static let length = 12 * Block.size + 777
 
     @Test(
-        "Any mixture of playing, landing, replacing, removing, evicting, checking, closing and failing: no wrong byte, the ledger right",
+        "After random concurrent operations and faults, no byte is wrong and the counts are correct",
         arguments: 0..<(ProcessInfo.processInfo.environment["SPOOL_STORE_SEEDS"].flatMap(UInt64.init) ?? 16))
     func mixture(seed: UInt64) async throws {
-        // One that outlives the sessions, as files do.
+        // A store in memory remains for all sessions, as files do.
         let fixture = try StoreFixture(byteStore: seed % 5 == 4 ? MemoryByteStore() : nil)
         for session in 0..<3 as Range<UInt64> {
             fixture.files.heal()
             if seed % 3 == 1, session > 0 { try fixture.noteUncleanEnd() }
             var random = SeededGenerator(seed &* 77 &+ session)
             if seed % 4 == 2 { fixture.setKey(1) }
-            // Another key for each session.
+            // Each session has another key.
             if seed % 4 == 3, session > 0 { try await Self.rekey(fixture, to: session == 1 ? 1 : 2) }
             if seed % 2 == 1 { try Self.damageAtRest(fixture, &random) }
             let store = try await fixture.open(
@@ -39,7 +39,7 @@ struct StoreRandomTests {
                 try await group.waitForAll()
             }
             fixture.files.heal()
-            // What was damaged or cut off and not read yet.
+            // Removes damaged or truncated blocks that were not read yet.
             _ = try await store.verify(repairing: true)
             #expect(store.leaseCount == 0)
             do {
@@ -59,7 +59,7 @@ struct StoreRandomTests {
         fixture.setKey(next)
     }
 
-    /// The version whose bytes a generation holds stands in its description.
+    /// Runs one random operation. The description of a version names the bytes that it must contain.
     private static func step(
         _ store: Store, _ fixture: StoreFixture, _ random: inout SeededGenerator, _ seed: UInt64
     ) async throws {
@@ -83,19 +83,19 @@ struct StoreRandomTests {
         default:
             let call = FaultyFileSystem.Call.allCases.randomElement(using: &random) ?? .read
             let code = [POSIXErrorCode.EIO, .ENOSPC, .EMFILE].randomElement(using: &random) ?? .EIO
-            // A flipped bit in memory on its way is what nothing here can find out.
+            // A flipped bit in memory is left out, because no check can find it.
             let after = Int.random(in: 0..<5, using: &random)
             fixture.files.fail([call], with: .error(code), after: after, times: Int.random(in: 1...3, using: &random))
         }
     }
 
-    /// What a person, or a system that empties the caches folder, does at any time.
+    /// Deletes a media file, as a user or the system may do at any time.
     private static func delete(_ fixture: StoreFixture, _ random: inout SeededGenerator) throws {
         guard let name = fixture.mediaFiles.randomElement(using: &random) else { return }
         try FileManager.default.removeItem(atPath: fixture.path + "/media/" + name)
     }
 
-    /// What a bad disk does while nobody has the directory open.
+    /// Damages media files while the store is closed.
     private static func damageAtRest(_ fixture: StoreFixture, _ random: inout SeededGenerator) throws {
         for name in fixture.mediaFiles where Int.random(in: 0..<3, using: &random) == 0 {
             let path = fixture.path + "/media/" + name
@@ -167,7 +167,7 @@ struct StoreRandomTests {
                 try fixture.expect(range, of: version, in: generation)
             }
         } catch is MissingBytes {
-            // Evicted, damaged or failed meanwhile: fetched again, by an engine.
+            // The bytes were evicted or damaged meanwhile, or their read failed. An engine would fetch them again.
         } catch is CacheError {
             // The disk failed on purpose.
         }

@@ -7,7 +7,7 @@ import Testing
 @testable import SpoolStorage
 
 /// Capacity, eviction, memory and open files.
-@Suite("Store: room", .timeLimit(.minutes(10)))
+@Suite("Store: space", .timeLimit(.minutes(10)))
 struct StoreRoomTests {
     private let fixture: StoreFixture
     private let key = StoreFixture.key("a")
@@ -15,7 +15,7 @@ struct StoreRoomTests {
 
     init() throws { fixture = try StoreFixture() }
 
-    @Test("C37: eight fill ten times the capacity at once, and it is never passed")
+    @Test("C37: eight concurrent writers store ten times the capacity, and never exceed it")
     func neverAbove() async throws {
         let capacity = 20 * block
         let store = try await fixture.open(capacity: capacity)
@@ -43,7 +43,7 @@ struct StoreRoomTests {
         try await store.close()
     }
 
-    @Test("What was used longest ago goes first; of the last one its tail; what is pinned or read stays")
+    @Test("The least recently used media is evicted first, from its end; pinned and open media stays")
     func order() async throws {
         let store = try await fixture.open()
         for name in ["old", "pinned", "open", "newer", "newest"] {
@@ -67,7 +67,7 @@ struct StoreRoomTests {
     }
 
     @Test(
-        "A version that fills the capacity makes room for the first block of the one that replaces it; pinned, it stays"
+        "A version that fills the capacity is evicted for its successor, unless it is pinned"
     )
     func replacing() async throws {
         let store = try await fixture.open(capacity: 4 * block)
@@ -90,7 +90,7 @@ struct StoreRoomTests {
         try await store.close()
     }
 
-    @Test("What was used a moment ago, and is not recorded yet, counts for what goes first")
+    @Test("A use that is not recorded yet counts for the eviction order")
     func orderUnrecorded() async throws {
         let store = try await fixture.open()
         for name in ["a", "b"] { try await fixture.store(name, length: 2 * block, in: store) }
@@ -101,7 +101,7 @@ struct StoreRoomTests {
         try await store.close()
     }
 
-    @Test("A tail that has to stay, being read out of a cache that was closed, does not end an eviction")
+    @Test("Bytes at the end of a file that a closed cache still reads do not stop an eviction")
     func tailInUse() async throws {
         let closed = try await fixture.open()
         for name in ["a", "b"] {
@@ -121,7 +121,7 @@ struct StoreRoomTests {
         try await store.close()
     }
 
-    @Test("What users offer goes, but for what another user, a slice or a transfer needs; each is told")
+    @Test("Bytes of an open resource are evicted, except the bytes that a user, a slice or a transfer needs")
     func offers() async throws {
         let store = try await fixture.open()
         let (one, two) = (TestUser(), TestUser())
@@ -149,7 +149,7 @@ struct StoreRoomTests {
         try await store.close()
     }
 
-    @Test("C38: a resource larger than the capacity lands through a window of it")
+    @Test("C38: a resource larger than the capacity is stored in a moving window")
     func window() async throws {
         let store = try await fixture.open(capacity: 4 * block)
         let user = TestUser()
@@ -168,7 +168,7 @@ struct StoreRoomTests {
         try await store.close()
     }
 
-    @Test("Where nothing may go, what nobody waits for has no room, what is awaited goes to memory, told once")
+    @Test("If no media can be evicted, bytes that a reader waits for are in memory, and others are rejected")
     func full() async throws {
         let store = try await fixture.open(capacity: 3 * block)
         try await fixture.store("kept", length: 3 * block, in: store)
@@ -180,7 +180,7 @@ struct StoreRoomTests {
         try await fixture.land(0..<4 * block, of: "a", in: lease.generation)
         #expect(lease.generation.landedInMemory == [0..<4 * block] && fixture.events.notKept.count == 1)
         #expect(fixture.events.notKept.first?.code == .capacityExceeded)
-        // As soon as there is room, blocks go to disk again.
+        // As soon as space is free, blocks are stored on disk again.
         _ = try await store.remove(StoreFixture.key("kept"))
         try await fixture.land(4 * block..<6 * block, of: "a", in: lease.generation)
         #expect(store.usedBytes == 2 * block && lease.generation.landed == [0..<6 * block])
@@ -190,7 +190,7 @@ struct StoreRoomTests {
         try await store.close()
     }
 
-    @Test("The policy decides who goes; a smaller capacity evicts at once and stays with the directory")
+    @Test("The policy chooses the victims; a smaller capacity evicts immediately and is remembered")
     func policy() async throws {
         var store = try await fixture.open(eviction: .largestFirst)
         for (name, count) in [("small", 1), ("large", 5), ("middle", 3)] as [(String, Int64)] {
@@ -209,7 +209,7 @@ struct StoreRoomTests {
         try await store.close()
     }
 
-    @Test("A block that began on disk and went on in memory stays readable when its part on disk is evicted")
+    @Test("A block that started on disk and continued in memory stays readable when its part on disk is evicted")
     func splitBlock() async throws {
         let store = try await fixture.open(capacity: 2 * block)
         try await fixture.store("kept", length: 2 * block - 5000, in: store)
@@ -231,7 +231,7 @@ struct StoreRoomTests {
         try await store.close()
     }
 
-    @Test("A block that began in memory is landed whole on disk when its beginning comes again, and goes on there")
+    @Test("A block that started in memory is stored on disk when its start is received again")
     func blockBegunTwice() async throws {
         let store = try await fixture.open(capacity: block)
         try await fixture.store("kept", length: block, in: store)
@@ -242,12 +242,12 @@ struct StoreRoomTests {
         try await fixture.land(0..<400, of: "a", in: lease.generation)
         #expect(lease.generation.landedInMemory == [0..<400])
         _ = try await store.remove(StoreFixture.key("kept"))
-        // A body without ranges comes from its beginning again.
+        // A response without ranges starts at the first byte again.
         try await fixture.land(0..<15_000, of: "a", in: lease.generation)
         let rest = try await fixture.land(15_000..<40_000, of: "a", in: lease.generation)
         #expect(rest == .landed(15_000..<40_000))
         try fixture.expect(0..<40_000, of: "a", in: lease.generation)
-        // And back to memory, where the disk has no room again.
+        // It continues in memory when the disk has no space again.
         try await store.setCapacity(.bytes(0))
         try await fixture.land(40_000..<block, of: "a", in: lease.generation)
         try fixture.expect(0..<block, of: "a", in: lease.generation)
@@ -256,7 +256,7 @@ struct StoreRoomTests {
         try await store.close()
     }
 
-    @Test("E58: memory of what is not kept is one limit for all resources; who waits may pass it by a block")
+    @Test("E58: bytes in memory have one limit for all resources, which an awaited block may exceed")
     func memory() async throws {
         let store = try await fixture.open(memoryLimit: 1 << 20)
         let limit = 16 * block
@@ -273,14 +273,14 @@ struct StoreRoomTests {
         #expect(store.usedMemory == limit)
         let third = leases[2].generation
         #expect(try await fixture.land(0..<block, of: "2", in: third, isAwaited: false) == .noRoom)
-        // Awaited: what other readers have left behind goes first.
+        // Awaited bytes replace the bytes that other readers have passed.
         users[0].near.withLock { $0 = 6 * block..<8 * block }
         users[1].near.withLock { $0 = 0..<99 * block }
         try await fixture.land(0..<4 * block, of: "2", in: third)
         #expect(store.usedMemory <= limit && third.landed == [0..<4 * block])
         try fixture.expect(0..<4 * block, of: "2", in: third)
         #expect(leases[1].generation.landed == [0..<8 * block])
-        // When nobody can do without, one block goes beyond.
+        // If all bytes are needed, one block exceeds the limit.
         for user in users { user.near.withLock { $0 = 0..<99 * block } }
         let before = store.usedMemory
         for index in 4..<9 as Range<Int64> {
@@ -295,7 +295,7 @@ struct StoreRoomTests {
         try await store.close()
     }
 
-    @Test("Memory is given back at the end, also of a block whose transfer never said that it ended")
+    @Test("Memory is released with the last lease, also for a block whose transfer did not end")
     func memoryOfUnendedTransfer() async throws {
         let store = try await fixture.open()
         let lease = try fixture.begin("a", in: store, isKept: false)
@@ -308,7 +308,7 @@ struct StoreRoomTests {
         try await store.close()
     }
 
-    @Test("E58: no more files are open than may be, whatever is open above; each is opened again when it is read")
+    @Test("E58: the number of open files is limited, and a closed file is opened again when it is read")
     func openFiles() async throws {
         let store = try await fixture.open(openFileLimit: 8)
         var leases: [Lease] = []
@@ -323,7 +323,7 @@ struct StoreRoomTests {
             try await fixture.land(block..<2 * block, of: "\(number)", in: lease.generation)
             #expect(store.openFileCount <= 8)
         }
-        // Slices keep theirs.
+        // Slices keep their files open.
         let slices = try leases.map { try $0.generation.slice(0..<2 * block) }
         #expect(store.openFileCount == 60)
         for (number, slice) in slices.enumerated() {
@@ -339,7 +339,7 @@ struct StoreRoomTests {
         #expect(store.openFileCount == 0)
     }
 
-    @Test("E58: when the system has no descriptors left, unused ones are closed and the call goes on")
+    @Test("E58: if the system has no free descriptors, unused ones are closed and the call is repeated")
     func outOfDescriptors() async throws {
         let store = try await fixture.open()
         for number in 0..<20 { try await fixture.store("\(number)", length: block, in: store) }
@@ -356,7 +356,7 @@ struct StoreRoomTests {
         try await store.close()
     }
 
-    @Test("Bytes that are proven and in memory are read at once; others are not, nor what has gone")
+    @Test("Verified bytes and bytes in memory can be read without waiting; other bytes cannot")
     func readNow() async throws {
         let first = try await fixture.open()
         try await fixture.store("a", length: 3 * block, in: first)
@@ -367,7 +367,7 @@ struct StoreRoomTests {
         func readNow(_ offset: Int64, in generation: Generation) -> Int? {
             buffer.withUnsafeMutableBytes { generation.readNow(offset, into: $0) }
         }
-        // Not proven yet.
+        // The bytes are not verified yet.
         #expect(readNow(0, in: lease.generation) == nil)
         try fixture.expect(0..<2 * block, of: "a", in: lease.generation)
         if let count = readNow(10, in: lease.generation) {
@@ -386,7 +386,7 @@ struct StoreRoomTests {
         try await store.close()
     }
 
-    @Test("Draining a film by eviction costs the same for each step")
+    @Test("A repeated eviction removes exactly the requested bytes from the end of a resource")
     func drain() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: 600 * block, in: store)
@@ -402,7 +402,7 @@ struct StoreRoomTests {
         try await store.close()
     }
 
-    @Test("An export replaces a file, keeps its mode, and touches nothing else")
+    @Test("An export replaces a file and keeps its mode; invalid targets and resources are errors")
     func export() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: 2 * block + 5, in: store)
@@ -435,7 +435,7 @@ struct StoreRoomTests {
     }
 }
 
-/// The most that was seen.
+/// The maximum of observed values.
 private final class Most: Sendable {
     private let most = Mutex<Int64>(0)
     var value: Int64 { most.withLock { $0 } }

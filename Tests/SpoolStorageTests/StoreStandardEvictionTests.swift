@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// The policy that a cache has where its app chooses none.
+/// The default eviction policy.
 @Suite("Store: standard eviction", .timeLimit(.minutes(10)))
 struct StoreStandardEvictionTests {
     private let fixture: StoreFixture
@@ -18,7 +18,7 @@ struct StoreStandardEvictionTests {
     private func key(_ name: String) -> CacheKey { StoreFixture.key(name) }
     private func pass(_ seconds: Double) { fixture.calendar.withLock { $0 += seconds } }
 
-    /// Stores a resource, or plays what of it is there, in a sitting of its own.
+    /// Stores a resource, or uses its stored part, in a new playback session.
     private func play(_ name: String, blocks: Int64 = 20, in store: Store) async throws {
         pass(3600)
         store.noteUse(of: key(name))
@@ -35,7 +35,7 @@ struct StoreStandardEvictionTests {
         return Dictionary(uniqueKeysWithValues: resources)
     }
 
-    @Test("What was played again stays, also after reopening; of what was played once the beginning does")
+    @Test("Replayed media stays, also after reopening; of media played once, only the start stays")
     func playedAgain() async throws {
         var store = try await fixture.open(eviction: .standard)
         for name in ["a", "b", "c", "d", "b"] { try await play(name, in: store) }
@@ -54,7 +54,7 @@ struct StoreStandardEvictionTests {
         try await store.close()
     }
 
-    @Test("A scan of ten times the capacity costs nothing of what is played each day")
+    @Test("A scan of ten times the capacity does not evict media that was played several times")
     func scan() async throws {
         let store = try await fixture.open(capacity: 200 * block, eviction: .standard)
         for _ in 0..<3 { for name in ["x", "y", "z"] { try await play(name, in: store) } }
@@ -66,7 +66,7 @@ struct StoreStandardEvictionTests {
         try await store.close()
     }
 
-    @Test("Where a play stopped stays with the beginning, also after reopening; a play to the end leaves no such place")
+    @Test("Bytes around the stop position stay with the start, also after reopening, until playback reaches the end")
     func bookmark() async throws {
         var store = try await fixture.open(eviction: .standard)
         for name in ["a", "b", "c"] { try await play(name, blocks: 100, in: store) }
@@ -84,13 +84,13 @@ struct StoreStandardEvictionTests {
         try await store.close()
     }
 
-    @Test("What is played once goes first when it was heard, whole, also after reopening; unless it is played again")
+    @Test("Media marked as spent is evicted first and completely, also after reopening, unless it is played again")
     func playedOnce() async throws {
         for isReopened in [false, true] {
             var store = try await fixture.open(eviction: .standard)
             try await store.removeAll()
             for name in ["a", "b", "c", "b", "c"] { try await play(name, in: store) }
-            // So that the order is there, and is told.
+            // Creates the eviction order, so that it receives the reports.
             try await store.evict(to: 60 * block)
             for name in ["b", "c"] { store.noteStop(nil, isSpent: true, of: key(name)) }
             try await store.flush()
@@ -106,7 +106,7 @@ struct StoreStandardEvictionTests {
         }
     }
 
-    @Test("What was pinned goes as soon as it is not; what is read goes when it is not")
+    @Test("Pinned media and media being read can be evicted after the pin and the read end")
     func unpinned() async throws {
         let store = try await fixture.open(eviction: .standard)
         for name in ["a", "b"] { try await play(name, in: store) }
@@ -122,7 +122,7 @@ struct StoreStandardEvictionTests {
         try await store.close()
     }
 
-    @Test("A presentation that is played in a cache too small for it loses what lies behind, and nothing else first")
+    @Test("If a presentation exceeds the capacity, its played parts are evicted and the newest parts stay")
     func window() async throws {
         let store = try await fixture.open(capacity: 100 * block, eviction: .standard)
         try await play("song", in: store)
@@ -141,7 +141,7 @@ struct StoreStandardEvictionTests {
             pass(6)
         }
         let landed = try await landed(store)
-        // The newest are there, and the first two as its start.
+        // The newest parts are stored, and the first two as the start.
         for number in [0, 1, 56, 57, 58, 59] { #expect(landed["p\(number)"] == [0..<8 * block], "\(number)") }
         #expect(landed["p20"] == nil)
         #expect(landed["song"] == [0..<4 * block])
@@ -149,7 +149,7 @@ struct StoreStandardEvictionTests {
         try await store.close()
     }
 
-    @Test("A resource of which nothing is left goes in its turn")
+    @Test("An empty resource is evicted like the others")
     func empty() async throws {
         let store = try await fixture.open(eviction: .standard)
         try await fixture.store("none", length: 0, in: store)
@@ -159,7 +159,7 @@ struct StoreStandardEvictionTests {
         try await store.close()
     }
 
-    @Test("An encrypted catalog does not show how often, and how far, something was played; a rekeyed one still knows")
+    @Test("The history in an encrypted catalog is unreadable, and it remains after a change of the key")
     func encrypted() async throws {
         fixture.setKey(1)
         var store = try await fixture.open(eviction: .standard)
