@@ -5,7 +5,7 @@ import Testing
 @testable import SpoolStorage
 
 @Suite(.timeLimit(.minutes(1))) struct BackgroundWorkTests {
-    @Test func `Who waits for all of it waits for what is done on other threads, too, and for what that starts`()
+    @Test func `A wait for all work includes work on other threads, and work that it starts`()
         async throws
     {
         let work = BackgroundWork(executor: BlockingExecutor(threadLimit: 1))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import SpoolStorage
 
-@Suite("Seals")
+@Suite("Block checksums")
 struct BlockSealerTests {
     private let secret = SymmetricKey(size: .bits256)
     private let generation = GenerationIdentifier()
@@ -18,7 +18,8 @@ struct BlockSealerTests {
     }
 
     @Test(
-        "A seal opens for what was sealed, also in another process", arguments: [1, 2, 15, 16, 17, 4096, 65535, 65536])
+        "A checksum verifies its block, also after it was stored and read again",
+        arguments: [1, 2, 15, 16, 17, 4096, 65535, 65536])
     func opens(count: Int) throws {
         let record = try bytes[..<count].withUnsafeBytes { try sealer.seal($0, index: 7) }
         #expect(record.length == count && record.index == 7)
@@ -29,7 +30,7 @@ struct BlockSealerTests {
         #expect(verifies(bytes[..<count], as: read, by: sealer))
     }
 
-    @Test("C39: a block of another position, length, generation, resource or cache does not open")
+    @Test("C39: a block of another position, length, version, resource or cache is not verified")
     func elsewhere() throws {
         let record = try bytes.withUnsafeBytes { try sealer.seal($0, index: 7) }
         var other = record
@@ -57,7 +58,7 @@ struct BlockSealerTests {
         }
     }
 
-    @Test("A flipped bit in the stored seal is found, nonce and tag alike")
+    @Test("A flipped bit in a stored checksum is found, in the nonce and in the tag")
     func flippedSeal() throws {
         let record = try bytes.withUnsafeBytes { try sealer.seal($0, index: 0) }
         for position in 0..<28 {
@@ -68,13 +69,13 @@ struct BlockSealerTests {
         }
     }
 
-    @Test("Nonces are fresh: the same block sealed twice has two seals")
+    @Test("Each checksum of the same block has a new nonce")
     func nonces() throws {
         let records = try (0..<100).map { _ in try bytes[..<10].withUnsafeBytes { try sealer.seal($0, index: 0) } }
         #expect(Set(records).count == 100)
     }
 
-    @Test("Only 28 bytes are a seal, and only 32 lower-case digits an identifier")
+    @Test("A checksum needs 28 bytes, and an identifier needs 32 lowercase hexadecimal digits")
     func shapes() {
         #expect(BlockSeal(Data(count: 27)) == nil)
         #expect(BlockSeal(Data(count: 29)) == nil)

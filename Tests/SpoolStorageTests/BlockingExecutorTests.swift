@@ -6,7 +6,7 @@ import Testing
 
 @Suite("BlockingExecutor", .timeLimit(.minutes(10)))
 struct BlockingExecutorTests {
-    @Test("A call runs on one of its own threads, and its result and error come back")
+    @Test("A call runs on a thread of the executor, and returns its result or its error")
     func runs() async throws {
         let executor = BlockingExecutor(threadLimit: 1, name: "spool.test")
         #expect(executor.threadCount == 0)
@@ -15,7 +15,7 @@ struct BlockingExecutorTests {
         #expect(executor.threadCount == 1)
     }
 
-    @Test("Threads can be had ready, not more than there may be, and they do the work that comes")
+    @Test("Threads can be prepared up to the limit, and run later work")
     func prepared() async throws {
         let executor = BlockingExecutor(threadLimit: 3)
         executor.prepareThreads(2)
@@ -32,14 +32,14 @@ struct BlockingExecutorTests {
         #expect(executor.threadCount == 0)
     }
 
-    @Test("From the main actor too: its thread is not blocked")
+    @Test("A call from the main actor does not run on the main thread")
     @MainActor
     func fromMainActor() async throws {
         let executor = BlockingExecutor()
         #expect(await executor.run { Thread.isMainThread } == false)
     }
 
-    @Test("As many calls at once as there may be threads, and no more")
+    @Test("The number of concurrent calls equals the thread limit")
     func bounded() async throws {
         let executor = BlockingExecutor(threadLimit: 3)
         let together = Meeting(size: 3)
@@ -49,7 +49,7 @@ struct BlockingExecutorTests {
                 group.addTask {
                     await executor.run {
                         inside.add(1)
-                        // Returns only when three are inside: fewer threads would hang, more would be counted.
+                        // Returns when three calls are inside. Fewer threads would hang, and more would be counted.
                         together.meet()
                         inside.add(-1)
                     }
@@ -61,7 +61,7 @@ struct BlockingExecutorTests {
         #expect(executor.threadCount == 3)
     }
 
-    @Test("First in, first out")
+    @Test("Calls of one lane run in order (first in, first out)")
     func order() async throws {
         let executor = BlockingExecutor(threadLimit: 1)
         let order = Order()
@@ -72,7 +72,7 @@ struct BlockingExecutorTests {
             Self.wait(gate)
         }
         Self.wait(isInside)
-        // The only thread is busy: what comes now queues up, in the order of these lines.
+        // The only thread is busy, so these tasks wait in their order.
         let tasks = (0..<2000).map { number in
             Task(executorPreference: executor.executor(for: .playback)) { order.append(number) }
         }
@@ -82,10 +82,10 @@ struct BlockingExecutorTests {
         #expect(order.numbers == Array(0..<2000))
     }
 
-    /// Waits in a call that is not async, where blocking is what the test is about.
+    /// Blocks the thread, in a function that is not async.
     private static func wait(_ semaphore: DispatchSemaphore) { semaphore.wait() }
 
-    @Test("Jobs go by lane, whatever came first, and maintenance leaves a thread to the others")
+    @Test("Jobs run in the order of their lanes, and maintenance leaves one thread for the others")
     func lanes() async throws {
         let executor = BlockingExecutor(threadLimit: 2)
         let order = Order()
@@ -97,7 +97,7 @@ struct BlockingExecutorTests {
             }
         }
         Self.wait(isInside)
-        // Three wait for the first one, and the other thread is free all the same.
+        // Three jobs wait for the first one, but the other thread is free.
         #expect(await executor.run { isInside.wait(timeout: .now()) } == .timedOut)
         let otherGate = DispatchSemaphore(value: 0)
         let other = Task(executorPreference: executor.executor(for: .playback)) {
@@ -110,7 +110,7 @@ struct BlockingExecutorTests {
                 (lane, Task(executorPreference: executor.executor(for: lane)) { order.append(lane.rawValue) })
             }
         }
-        // Maintenance keeps its thread, so that one thread does the others, in the order that it takes them.
+        // Maintenance occupies its thread, so one thread runs all other jobs in its order.
         otherGate.signal()
         for (lane, task) in tasks where lane != .maintenance { await task.value }
         #expect(order.numbers == order.numbers.sorted())
@@ -120,7 +120,7 @@ struct BlockingExecutorTests {
         #expect(order.numbers.count == 40)
     }
 
-    @Test("Over another executor everything runs there")
+    @Test("With a base executor, all lanes run on the base executor")
     func overAnother() async throws {
         let base = BlockingExecutor(threadLimit: 1, name: "spool.base")
         let executor = BlockingExecutor(running: base.executor(for: .playback))
@@ -130,7 +130,7 @@ struct BlockingExecutorTests {
         #expect(executor.threadCount == 0)
     }
 
-    @Test("Threads end on shutdown; what comes later runs all the same")
+    @Test("Threads end on shutdown, and later calls still run")
     func shutdown() async throws {
         let executor = BlockingExecutor(threadLimit: 4)
         await executor.run {}
@@ -139,7 +139,7 @@ struct BlockingExecutorTests {
         try await eventually { executor.threadCount == 0 }
     }
 
-    @Test("Threads end when the executor is let go of")
+    @Test("Threads end when the executor is released")
     func deinitialisation() async throws {
         let ended = Counter()
         var executor: BlockingExecutor? = BlockingExecutor(threadLimit: 1)
@@ -159,7 +159,7 @@ struct BlockingExecutorTests {
         }
     }
 
-    @Test("Thousands of calls from many tasks all come back")
+    @Test("Thousands of calls from different tasks all return")
     func many() async throws {
         let executor = BlockingExecutor()
         let sum = try await withThrowingTaskGroup(of: Int.self) { group in
@@ -170,21 +170,21 @@ struct BlockingExecutorTests {
     }
 }
 
-/// Counts how many are inside, and the most there were.
+/// The current and the maximum number of calls inside.
 private final class Counter: Sendable {
     private let state = Mutex((now: 0, most: 0))
     var most: Int { state.withLock { $0.most } }
     func add(_ change: Int) { state.withLock { $0 = ($0.now + change, max($0.most, $0.now + change)) } }
 }
 
-/// What came, in order.
+/// The numbers of the calls, in their order.
 private final class Order: Sendable {
     private let state = Mutex<[Int]>([])
     var numbers: [Int] { state.withLock { $0 } }
     func append(_ number: Int) { state.withLock { $0.append(number) } }
 }
 
-/// Lets threads through in groups of a size.
+/// A barrier that releases threads in groups of a fixed size.
 private final class Meeting: Sendable {
     private let condition = NSCondition()
     private let arrived = Mutex(0)
@@ -205,7 +205,7 @@ private final class Meeting: Sendable {
     }
 }
 
-/// Calls back when it goes.
+/// An object that calls back on deinitialization.
 private final class Token: Sendable {
     private let onEnd: @Sendable () -> Void
     init(_ onEnd: @escaping @Sendable () -> Void) { self.onEnd = onEnd }

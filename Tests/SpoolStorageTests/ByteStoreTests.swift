@@ -5,15 +5,15 @@ import Testing
 
 @testable import SpoolStorage
 
-@Suite("Where bytes are kept", .timeLimit(.minutes(10)))
+@Suite("Byte stores", .timeLimit(.minutes(10)))
 struct ByteStoreTests {
-    @Test("Files in a directory keep the contract", arguments: ByteStoreContract.cases)
+    @Test("The file store fulfills the contract", arguments: ByteStoreContract.cases)
     func files(_ rule: ByteStoreContract.Case) throws {
         let scratch = try ScratchDirectory()
         try rule.run(on: FileByteStore(directory: URL(fileURLWithPath: scratch.file("media"))))
     }
 
-    @Test("Memory keeps the contract", arguments: ByteStoreContract.cases)
+    @Test("The memory store fulfills the contract", arguments: ByteStoreContract.cases)
     func memory(_ rule: ByteStoreContract.Case) throws { try rule.run(on: MemoryByteStore()) }
 
     @Test("The contract finds each fault of a store", arguments: BrokenByteStore.Fault.allCases)
@@ -29,7 +29,7 @@ struct ByteStoreTests {
         #expect(!broken.isEmpty, "a store that \(fault) keeps the contract")
     }
 
-    @Test("What is in memory is counted, and gone when it is removed")
+    @Test("Bytes in memory are counted, and released when their file is removed")
     func counting() throws {
         let store = MemoryByteStore()
         let file = try store.create(String(repeating: "a", count: 32))
@@ -48,7 +48,7 @@ struct ByteStoreTests {
         #expect(store.byteCount == 0)
     }
 
-    @Test("The names that are given stay inside the directory, beside what others have put there")
+    @Test("The store lists only its own files, and ignores other files in the directory")
     func foreignFiles() throws {
         let scratch = try ScratchDirectory()
         let store = FileByteStore(directory: URL(fileURLWithPath: scratch.path))

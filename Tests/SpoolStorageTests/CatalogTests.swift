@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// A catalog in a folder of its own, and short forms for what tests put in.
+/// A catalog in a new directory, with short forms for test data.
 struct CatalogFixture {
     let scratch: ScratchDirectory
     let catalog: Catalog
@@ -26,11 +26,11 @@ struct CatalogFixture {
 
     static func block(_ index: Int64, _ length: Int32 = 65536) -> BlockRecord {
         let seal = BlockSeal(Data((0..<28).map { UInt8(truncatingIfNeeded: Int64($0) &+ index) }))
-        // 28 bytes are a seal.
+        // A checksum has 28 bytes.
         return BlockRecord(index: index, length: length, seal: seal!)
     }
 
-    /// Begins a generation; what took whose place.
+    /// Starts a version, and returns its resource and the replaced version.
     @discardableResult
     func begin(
         key: String, url: String, version: String, length: Int64?, contentType: String?, fields: String = "",
@@ -52,7 +52,7 @@ struct CatalogFixture {
 
 @Suite("Catalog", .timeLimit(.minutes(10)))
 struct CatalogTests {
-    @Test("What is put in comes back, also after reopening")
+    @Test("Stored records are read back, also after reopening")
     func roundTrip() throws {
         let fixture = try CatalogFixture()
         let key = CatalogFixture.key("a")
@@ -89,7 +89,7 @@ struct CatalogTests {
         #expect(try !reopened.contains(GenerationIdentifier()))
     }
 
-    @Test("A new version takes the old one's place: its records go, its file is named, pin and first date stay")
+    @Test("A new version replaces the old one: old records are removed, but the pin and the creation date stay")
     func replace() throws {
         let fixture = try CatalogFixture()
         let old = try fixture.begin("a")
@@ -102,14 +102,14 @@ struct CatalogTests {
         #expect(record.isPinned && record.createdAt == fixture.start && record.lastUsedAt != fixture.start)
         #expect(record.generation?.identifier != old.identifier && record.generation?.storedBytes == 0)
         #expect(try fixture.catalog.settings.storedBytes() == 0)
-        // A late batch of the old one finds nothing and harms nothing.
+        // A late batch of the old version has no effect.
         try fixture.catalog.record([(old.id, [CatalogFixture.block(1)])])
         #expect(try fixture.catalog.blocks(of: old.id).isEmpty)
         #expect(try fixture.catalog.settings.storedBytes() == 0)
         #expect(try !fixture.catalog.contains(old.identifier))
     }
 
-    @Test("A later record of a block replaces the former; bytes are counted once", arguments: 0..<10)
+    @Test("A later record of a block replaces the previous one, and its bytes are counted once", arguments: 0..<10)
     func counting(seed: UInt64) throws {
         var random = SeededGenerator(seed)
         let fixture = try CatalogFixture()
@@ -151,7 +151,7 @@ struct CatalogTests {
         #expect(try fixture.catalog.settings.storedBytes() == 0)
     }
 
-    @Test("Eviction's order: least recently used first, without pins, with what keeps nothing")
+    @Test("Candidates for eviction are the least recently used first, without pinned resources, with empty ones")
     func leastRecentlyUsed() throws {
         let fixture = try CatalogFixture()
         for (number, name) in ["c", "a", "d", "b", "pinned", "empty"].enumerated() {
@@ -177,7 +177,7 @@ struct CatalogTests {
         #expect(try fixture.catalog.uses.leastRecentlyUsed(limit: 9).count == 4)
     }
 
-    @Test("Settings: a capacity, and one seal key for good")
+    @Test("The capacity can be changed, and the checksum key stays the same")
     func settings() throws {
         let fixture = try CatalogFixture()
         #expect(try fixture.catalog.settings.capacity() == nil)
@@ -213,7 +213,7 @@ struct CatalogTests {
         }
     }
 
-    @Test("C41: odd names do not collide, and what is no hash is no key")
+    @Test("C41: unusual names do not collide, and a key that is not a hash is rejected")
     func oddKeys() throws {
         let fixture = try CatalogFixture()
         let names = [
@@ -244,7 +244,7 @@ struct CatalogTests {
         }
     }
 
-    @Test("C40: a catalog from a newer version is refused with a clear error, and left as it is")
+    @Test("C40: a catalog of a newer version is rejected with an error, and not changed")
     func tooNew() throws {
         let fixture = try CatalogFixture()
         try fixture.begin("a")
@@ -262,7 +262,7 @@ struct CatalogTests {
         #expect(try again.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM resource") } == 1)
     }
 
-    @Test("A frozen catalog of which a part is in its log can't be read; that does not make it a damaged one")
+    @Test("A truncated catalog that is read as frozen is a storage error, and not a damaged catalog")
     func frozenHalf() throws {
         let fixture = try CatalogFixture()
         try fixture.begin("a")
@@ -276,7 +276,9 @@ struct CatalogTests {
         #expect(other?.code == .catalogDamaged)
     }
 
-    @Test("What is no file in a catalog's place is refused by what it is, without waiting", .timeLimit(.minutes(1)))
+    @Test(
+        "A pipe, directory or symbolic link instead of the catalog is rejected immediately, with its kind",
+        .timeLimit(.minutes(1)))
     func noFile() throws {
         let fixture = try CatalogFixture()
         try fixture.catalog.close()
@@ -298,7 +300,7 @@ struct CatalogTests {
         }
     }
 
-    @Test("C40: a damaged catalog is set aside, not deleted, and an empty one begun", arguments: [0, 100, 4096])
+    @Test("C40: a damaged catalog is renamed, and an empty catalog is created", arguments: [0, 100, 4096])
     func damaged(position: Int) throws {
         let fixture = try CatalogFixture()
         try fixture.begin("a")
@@ -312,7 +314,7 @@ struct CatalogTests {
         }
         var catalog = try Catalog(path: fixture.path, now: fixture.start)
         if catalog.setAside == nil {
-            // Damage that opening does not meet is met by use, and dealt with by the next opening.
+            // Damage that is not found at opening is found in use, and handled at the next opening.
             let error = #expect(throws: CacheError.self) { try fixture.use(catalog) }
             #expect(error?.code == .catalogDamaged)
             try? catalog.close()
@@ -327,7 +329,7 @@ struct CatalogTests {
         #expect(try Catalog(path: fixture.path).setAside == nil)
     }
 
-    @Test("C35: a catalog on a full disk fails with path and cause, loses nothing, and goes on when there is room")
+    @Test("C35: on a full disk a record fails with path and cause, and succeeds when space is free again")
     func full() throws {
         let fixture = try CatalogFixture()
         let generation = try fixture.begin("a")
@@ -349,7 +351,7 @@ struct CatalogTests {
         #expect(try fixture.catalog.blocks(of: generation.id) == many)
     }
 
-    @Test("Another process may look while one writes; it can't write, and sees what is committed")
+    @Test("A second process can read committed changes while one process writes, but cannot write")
     func inspect() throws {
         let fixture = try CatalogFixture()
         try fixture.begin("a")
@@ -362,7 +364,7 @@ struct CatalogTests {
         #expect(!fixture.scratch.names.contains("none.sqlite"))
     }
 
-    @Test("All its files are their owner's only")
+    @Test("Only the owner can access the files of the catalog")
     func modes() throws {
         let fixture = try CatalogFixture()
         try fixture.begin("a")
@@ -375,7 +377,7 @@ struct CatalogTests {
 }
 
 extension CatalogFixture {
-    /// Touches every table.
+    /// Uses every table.
     fileprivate func use(_ catalog: Catalog) throws {
         _ = try catalog.resources()
         let (record, _) = try catalog.begin(
@@ -388,7 +390,7 @@ extension CatalogFixture {
     }
 }
 
-// Single changes, each a transaction of its own.
+// Single changes, each in a separate transaction.
 extension Catalog {
     fileprivate func begin(
         key: String, url: String, version: String, length: Int64?, contentType: String?, fields: String = "",
@@ -411,7 +413,7 @@ extension Catalog {
         try change([(generation, indices, [])])
     }
 
-    /// Records changes as an open generation would hand them out.
+    /// Records changes in the form in which an open generation returns them.
     private func change(_ batch: [(Int64, [Int64], [BlockRecord])]) throws {
         for (generation, removed, sealed) in batch {
             let before = try landed(of: generation)

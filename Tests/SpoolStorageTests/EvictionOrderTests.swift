@@ -5,7 +5,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// What a strategy is told of resources and presentations.
+/// The order of resources and presentations, and the reports to a strategy.
 @Suite("Eviction order", .timeLimit(.minutes(5)))
 struct EvictionOrderTests {
     private static let block = Block.size
@@ -14,7 +14,7 @@ struct EvictionOrderTests {
     private func key(_ name: String) -> CacheKey { StoreFixture.key(name) }
 
     @Test(
-        "Whatever comes, moves and goes, each resource is named once as it is until it goes, and in the end all go",
+        "After any sequence of changes, only stored resources are victims, and finally all are evicted",
         arguments: 0..<60)
     func everything(seed: Int) {
         var random = SplitMix(UInt64(seed))
@@ -31,7 +31,7 @@ struct EvictionOrderTests {
                 let quotas: [EvictionOrder.QuotaChange] = [.none, .to(nil), .to(0), .to(1)]
                 order.update(name, partOf: nil, kept[name] ?? [], at: now, quota: quotas[random.below(4)])
             case 3:
-                // Presentations of presentations, too, and of themselves.
+                // Presentations can be parts of presentations, and of themselves.
                 kept[name] = kept[name] ?? [0..<Self.block]
                 order.update(name, partOf: key("\(random.below(5))"), kept[name] ?? [], at: now)
             case 4:
@@ -62,7 +62,7 @@ struct EvictionOrderTests {
         #expect(order.byteCount(ofQuota: 0) == 0 && order.byteCount(ofQuota: 1) == 0)
     }
 
-    /// Evicts the first of a victim's members: all of it, or its body.
+    /// Evicts the first member of a victim, completely or its body.
     private static func evict(
         _ victim: EvictionOrder.Victim, _ order: inout EvictionOrder, _ kept: inout [CacheKey: ByteRangeSet]
     ) {
@@ -79,7 +79,7 @@ struct EvictionOrderTests {
         }
     }
 
-    @Test("A presentation's parts go from the last one on; while it is played, from the first; a few stay as its start")
+    @Test("Parts of a presentation are evicted from the end, or during playback from the front, except its start")
     func presentation() throws {
         var order = EvictionOrder { StandardEviction() }
         for number in 0..<20 {
@@ -102,7 +102,7 @@ struct EvictionOrderTests {
         #expect(rest.members.last?.key == key("list") && rest.members.count == 9)
     }
 
-    @Test("Two uses an hour apart are two sittings, many in ten minutes are one; a long play ends as one")
+    @Test("Two uses an hour apart are two sessions, uses within ten minutes are one, and a long playback is one")
     func sittings() {
         func isKept(_ uses: [(at: TimeInterval, isEnd: Bool)]) -> Bool {
             var order = EvictionOrder { StandardEviction() }
@@ -116,7 +116,7 @@ struct EvictionOrderTests {
         #expect(!isKept([(7000, true), (7100, false)]))
     }
 
-    @Test("A history reads what it writes, and of anything else nothing")
+    @Test("A history is restored from its text, and invalid text is ignored")
     func history() {
         for history in [
             PlayHistory(), PlayHistory(sittings: 255), PlayHistory(stop: 1), PlayHistory(sittings: 2, stop: 1 << 40),

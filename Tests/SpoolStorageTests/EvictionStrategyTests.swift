@@ -4,7 +4,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// What every strategy holds to, and what tells them apart.
+/// The rules of every strategy, and the differences between strategies.
 @Suite("Eviction strategies", .timeLimit(.minutes(5)))
 struct EvictionStrategyTests {
     private static let block = Block.size
@@ -12,10 +12,10 @@ struct EvictionStrategyTests {
         ("LRU", { LeastRecentlyUsed() }), ("largest first", { LargestFirst() }), ("standard", { StandardEviction() }),
     ]
 
-    /// A song of 100 blocks, of which four are its start.
+    /// A track of 100 blocks, of which four are its start.
     private static let song = EvictableBytes(start: 4 * block, body: 96 * block)
 
-    /// Evicts all of what is named, until so many bytes have gone or nothing is named.
+    /// Evicts victims completely, until `count` bytes are released or the strategy returns no victim.
     private static func evict(
         _ count: Int64, _ strategy: inout any EvictionStrategy, _ kept: inout [Int: EvictableBytes],
         isLastResort: Bool = true
@@ -34,7 +34,7 @@ struct EvictionStrategyTests {
     }
 
     @Test(
-        "Whatever comes about, what is named is kept and not read, the search ends, and in the end all goes",
+        "After any sequence of changes, victims are stored and not held, and finally all are evicted",
         arguments: 0..<40)
     func contract(seed: Int) {
         for maker in Self.makers {
@@ -58,7 +58,7 @@ struct EvictionStrategyTests {
                     kept[resource] = bytes.total == 0 ? nil : bytes
                     strategy.update(resource, fingerprint: UInt64(resource), bytes)
                 default:
-                    // Nothing changes by asking twice.
+                    // A second call does not change the result.
                     let victim = strategy.nextVictim(isLastResort: random.chance(2))
                     guard let victim else { continue }
                     #expect(kept[victim.resource] != nil && !held.contains(victim.resource), "\(maker.name)")
@@ -76,7 +76,7 @@ struct EvictionStrategyTests {
         }
     }
 
-    @Test("A thousand that are read are not looked through for each that goes", arguments: makers.map(\.name))
+    @Test("An eviction does not search through a thousand resources that are held", arguments: makers.map(\.name))
     func manyOpen(name: String) throws {
         var strategy = try #require(Self.makers.first { $0.name == name }).make()
         var kept: [Int: EvictableBytes] = [:]
@@ -90,7 +90,7 @@ struct EvictionStrategyTests {
         #expect(kept.count == 1000)
     }
 
-    @Test("Least recently used: what was used last goes last, whole")
+    @Test("Least recently used: the last used resource is evicted last, and completely")
     func leastRecentlyUsed() {
         var strategy: any EvictionStrategy = LeastRecentlyUsed()
         var kept: [Int: EvictableBytes] = [:]
@@ -103,7 +103,7 @@ struct EvictionStrategyTests {
         #expect(victims == [1, 2, 0].map { EvictionVictim($0, .whole) })
     }
 
-    @Test("Standard: what was played again outlives a scan of a hundred times the capacity, and all keep their starts")
+    @Test("Standard: replayed media survives a scan of a hundred times the capacity, and starts stay stored")
     func scan() {
         var strategy: any EvictionStrategy = StandardEviction()
         var kept: [Int: EvictableBytes] = [:]
@@ -125,7 +125,7 @@ struct EvictionStrategyTests {
         #expect(kept.values.count { $0.body == 0 } > 20)
     }
 
-    @Test("Standard: a film that nobody has seen again goes before songs that came earlier")
+    @Test("Standard: a large video that was played once is evicted before older, smaller tracks")
     func film() {
         var strategy: any EvictionStrategy = StandardEviction()
         var kept: [Int: EvictableBytes] = [:]
@@ -138,7 +138,7 @@ struct EvictionStrategyTests {
         #expect(kept[10]?.start == 4 * Self.block)
     }
 
-    @Test("Standard: what is played once goes first when it has been heard, also what was played often")
+    @Test("Standard: media that was played to its end once is evicted first, even if it was played often")
     func spent() {
         var strategy: any EvictionStrategy = StandardEviction()
         var kept: [Int: EvictableBytes] = [:]
@@ -149,7 +149,7 @@ struct EvictionStrategyTests {
         for _ in 0..<3 { strategy.use(3, isNewSitting: true) }
         strategy.spend(3)
         #expect(Self.evict(1, &strategy, &kept) == [EvictionVictim(3, .whole)])
-        // Heard again, it is as any other; so is what nobody has.
+        // After another use, it is like any other media. An unknown resource has no effect.
         strategy.update(3, fingerprint: 3, Self.song)
         strategy.spend(7)
         strategy.spend(3)
@@ -157,7 +157,7 @@ struct EvictionStrategyTests {
         #expect(strategy.nextVictim(isLastResort: false) == EvictionVictim(0, .body))
     }
 
-    @Test("Largest first: of those that were used longest ago the largest goes, until all of it has gone")
+    @Test("Largest first: the largest of the least recently used resources is evicted until it is empty")
     func largestFirst() {
         var strategy: any EvictionStrategy = LargestFirst()
         for resource in 0..<200 {
@@ -172,7 +172,7 @@ struct EvictionStrategyTests {
     }
 
     @Test(
-        "Of a body, what was heard goes first, then what lies far ahead; the start goes last, its beginning at the end")
+        "Of a body, played bytes are evicted first, then bytes far ahead; the first bytes of a start are last")
     func parts() {
         let block = Self.block
         let parts = EvictableParts(stop: 50 * block + 7)
@@ -191,7 +191,7 @@ struct EvictionStrategyTests {
         #expect(fresh.ranges(.max, of: .start, in: [0..<2 * block]) == [0..<2 * block])
     }
 
-    @Test("Ghosts that come back leave nothing behind, also where one never does; the oldest are forgotten")
+    @Test("Ghosts that are used again are removed from the list, and above the limit the oldest are removed")
     func ghosts() {
         var ghosts = GhostList()
         ghosts.insert(99, limit: 64)

@@ -12,19 +12,19 @@ import Glibc
 
 @Suite("Files", .timeLimit(.minutes(10)))
 struct FileSystemTests {
-    @Test("The machine's files keep the contract", arguments: FileSystemContract.cases)
+    @Test("The file system of the machine fulfills the contract", arguments: FileSystemContract.cases)
     func system(_ contract: FileSystemContract.Case) throws {
         let scratch = try ScratchDirectory()
         try contract.run(SystemFileSystem(), scratch.path)
     }
 
-    @Test("Faulty files keep the contract while nothing is to fail", arguments: FileSystemContract.cases)
+    @Test("The faulty file system fulfills the contract while no fault is set", arguments: FileSystemContract.cases)
     func faulty(_ contract: FileSystemContract.Case) throws {
         let scratch = try ScratchDirectory()
         try contract.run(FaultyFileSystem(), scratch.path)
     }
 
-    @Test("An aligned hole gives its disk space back")
+    @Test("An aligned sparse hole releases its disk space")
     func holesFreeSpace() throws {
         let scratch = try ScratchDirectory()
         let file = try SystemFileSystem().openFile(scratch.file("file"), .create)
@@ -42,7 +42,7 @@ struct FileSystemTests {
         return Int(status.st_blocks)
     }
 
-    @Test("Faults hit the calls they are set for, after so many, so often")
+    @Test("A fault affects the given calls, after the given number of calls, for the given number of times")
     func faults() throws {
         let scratch = try ScratchDirectory()
         let files = FaultyFileSystem()
@@ -59,7 +59,7 @@ struct FileSystemTests {
         #expect(try file.size() == 1)
     }
 
-    @Test("A short write leaves its first bytes, a flipped read one bit, an early end none")
+    @Test("A short write stores its first bytes, a flipped read changes one bit, and an early end reads none")
     func partialFaults() throws {
         let scratch = try ScratchDirectory()
         let files = FaultyFileSystem()
@@ -74,7 +74,7 @@ struct FileSystemTests {
         #expect(try bytes.withUnsafeMutableBytes { try file.read(into: $0, at: 0) } == 0)
     }
 
-    @Test("Memory does what a file does, for any sequence of writes, holes and reads", arguments: 0..<20)
+    @Test("A file in memory equals a file on disk for any sequence of writes, punches and reads", arguments: 0..<20)
     func memory(seed: UInt64) throws {
         var random = SeededGenerator(seed)
         let scratch = try ScratchDirectory()

@@ -10,12 +10,12 @@ import Testing
 struct MediaFileEncryptionTests {
     private static let formats: [BlockFormat] = [.aesGCM, .chaChaPoly]
 
-    @Test("What lands is readable at once and lies in the file as nothing that was received", arguments: formats)
+    @Test("Received bytes are readable immediately, and the file contains no unencrypted bytes", arguments: formats)
     func landAndRead(format: BlockFormat) throws {
         let fixture = try MediaFixture(format: format)
         let length = 3 * Block.size + 777
         let media = try fixture.open(length: length)
-        // In odd pieces, over block edges.
+        // The pieces are not aligned to blocks.
         var offset: Int64 = 0
         while offset < length {
             let end = min(length, offset + 10_007)
@@ -35,7 +35,7 @@ struct MediaFileEncryptionTests {
             count.map { Array(buffer[..<$0]) == fixture.bytes(Block.size - 5..<Block.size - 5 + Int64($0)) } ?? true)
     }
 
-    @Test("A block that is being received is in memory; it is on disk when its transfer ends, and gone on with later")
+    @Test("A block in progress is in memory, is written when its transfer ends, and can be continued later")
     func tail() throws {
         let fixture = try MediaFixture(format: .aesGCM)
         let media = try fixture.open(length: 2 * Block.size)
@@ -46,7 +46,7 @@ struct MediaFileEncryptionTests {
         #expect(media.endLanding(at: 30_000) == nil)
         let first = media.takeSeals(partial: false)
         #expect(first.map(\.range) == [0..<30_000] && !media.hasChanges)
-        // Another process goes on with it.
+        // Another process continues the block.
         let later = try fixture.open(first, length: 2 * Block.size)
         #expect(try fixture.read(100..<200, from: later) == fixture.bytes(100..<200))
         try fixture.land(30_000..<40_000, in: later)
@@ -57,13 +57,13 @@ struct MediaFileEncryptionTests {
         #expect(Set(second.map(\.range)) == [0..<Block.size, Block.size..<Block.size + 5])
         let third = try fixture.open(second, length: 2 * Block.size)
         #expect(try fixture.read(0..<Block.size + 5, from: third) == fixture.bytes(0..<Block.size + 5))
-        // The former record is of bytes that are not there any more.
+        // The bytes of the previous record no longer exist.
         let stale = try fixture.open(first, length: 2 * Block.size)
         #expect(throws: MissingBytes.self) { try fixture.read(0..<10, from: stale) }
         #expect(stale.landed.isEmpty)
     }
 
-    @Test("A length that is told after the last bytes have landed loses none of them")
+    @Test("If the length is set after the last bytes were received, no bytes are lost")
     func lateLength() throws {
         let fixture = try MediaFixture(format: .aesGCM)
         let media = try fixture.open()
@@ -75,7 +75,7 @@ struct MediaFileEncryptionTests {
             try fixture.read(0..<5000, from: fixture.open(media.takeSeals(partial: false))) == fixture.bytes(0..<5000))
     }
 
-    @Test("A block that is flipped, cut, moved or another generation's does not open, and is a hole")
+    @Test("A block that is changed, truncated, moved or of another version is not decrypted, and is missing")
     func forged() throws {
         for damage in [
             { try $0.overwrite(70_000..<70_001) { $0[0] ^= 1 } }, { try $0.truncate(to: 100_000) },
@@ -89,7 +89,7 @@ struct MediaFileEncryptionTests {
             try fixture.land(0..<3 * Block.size, in: media)
             let seals = media.takeSeals(partial: true)
             try damage(fixture)
-            // Also in the process that wrote it: each read opens the block.
+            // This also applies to the process that wrote it, because each read decrypts the block.
             for media in [media, try fixture.open(seals, length: 3 * Block.size)] {
                 #expect(try fixture.read(0..<Block.size, from: media) == fixture.bytes(0..<Block.size))
                 let missing = #expect(throws: MissingBytes.self) {
@@ -121,7 +121,7 @@ struct MediaFileEncryptionTests {
         }
     }
 
-    @Test("Where the disk is full a block that is in memory is readable until its transfer ends; what is lost is told")
+    @Test("On a full disk, a block in memory is readable until its transfer ends, and then reported as lost")
     func fullDisk() throws {
         let fixture = try MediaFixture(format: .aesGCM)
         let media = try fixture.open(length: 2 * Block.size)
@@ -137,7 +137,7 @@ struct MediaFileEncryptionTests {
         #expect(try fixture.read(0..<2 * Block.size, from: media) == fixture.bytes(0..<2 * Block.size))
     }
 
-    @Test("Many read while it lands: never a wrong byte, and none that has landed is missing")
+    @Test("Concurrent reads of a file that is being received return correct bytes, and all received bytes")
     func race() async throws {
         let fixture = try MediaFixture(format: .aesGCM)
         let length = 12 * Block.size
@@ -163,7 +163,7 @@ struct MediaFileEncryptionTests {
                     let end = min(length, offset + Int64.random(in: 1...20_000, using: &random))
                     try fixture.land(offset..<end, in: media)
                     offset = end
-                    // A transfer that ends in the middle of a block, and one that goes on.
+                    // One transfer ends in the middle of a block, and another one continues.
                     if Int.random(in: 0..<4, using: &random) == 0 { #expect(media.endLanding(at: end) == nil) }
                     if Int.random(in: 0..<4, using: &random) == 0 { _ = media.takeSeals(partial: true) }
                     if Int.random(in: 0..<8, using: &random) == 0 {

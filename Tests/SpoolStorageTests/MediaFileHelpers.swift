@@ -2,10 +2,10 @@ import ByteRanges
 
 @testable import SpoolStorage
 
-// Short forms for what tests of media files say often.
+// Short forms for tests of media files.
 
 extension MediaFile {
-    /// Opens a file that stays open, with an earlier process's records.
+    /// Opens a file that stays open, with the records of a previous process.
     convenience init(file: any StoredFile, sealer: BlockSealer?, blocks: [BlockRecord] = [], length: Int64? = nil) {
         var landed = ByteRangeSet()
         for block in blocks where block.isPlausible { landed.insert(block.range) }
@@ -14,34 +14,34 @@ extension MediaFile {
             storedSeals: { indices in blocks.filter { indices.contains($0.index) } })
     }
 
-    /// The seals that the catalog does not have yet.
+    /// Returns the records that are not in the catalog yet.
     func takeSeals(partial: Bool) -> [BlockRecord] {
         if partial { sealTails() }
         return takeChanges()?.sealed ?? []
     }
 
-    /// Where a transfer that fetches the byte at `offset` starts: the end of the stored part of its block.
+    /// Returns the offset at which a transfer for the byte at `offset` starts: the end of the stored part of its block.
     func landingOffset(for offset: Int64) -> Int64 {
         let start = Block.roundDown(offset)
         return min(start + Block.size, prefix(at: start)?.upperBound ?? start)
     }
 
-    /// The first maximal hole in `window`.
+    /// Returns the first maximal missing range in `window`.
     func firstHole(in window: Range<Int64>) -> Range<Int64>? { landed.firstHole(in: window) }
 
-    /// Checks and repairs; the indices of bad blocks.
+    /// Checks and repairs blocks, and returns the indices of bad blocks.
     func repair(_ records: [BlockRecord]) -> [Int64] {
         verify(records, repairing: true).bad.map { Block.index(of: $0.lowerBound) }
     }
 }
 
 extension BlockReclaimer.Evicted {
-    /// The blocks that went.
+    /// The indices of the evicted blocks.
     var indices: [Int64] { ranges.flatMap { Block.indices(touching: $0) } }
 }
 
 extension Generation {
-    /// Where a transfer that fetches the byte at `offset` starts: the end of the stored part of its block.
+    /// Returns the offset at which a transfer for the byte at `offset` starts: the end of the stored part of its block.
     func landingOffset(for offset: Int64) -> Int64 {
         let start = Block.roundDown(offset)
         return min(start + Block.size, landedPrefix(at: start)?.upperBound ?? start)
@@ -49,12 +49,12 @@ extension Generation {
 }
 
 extension MissingBytes: Equatable {
-    /// As the tests name it: by blocks.
+    /// Creates an error from block indices.
     init(indices: [Int64], range: Range<Int64>) {
         self.init(invalidated: indices.map(Block.range), range: range)
     }
 
-    /// The blocks that were found bad.
+    /// The indices of the bad blocks.
     var indices: [Int64] { invalidated.flatMap { Block.indices(touching: $0) } }
 
     static func == (left: MissingBytes, right: MissingBytes) -> Bool {

@@ -5,8 +5,8 @@ import Testing
 
 @testable import SpoolStorage
 
-/// What happens in the middle of a read, made to happen.
-@Suite("MediaFile, while a read is under way", .timeLimit(.minutes(10)))
+/// Changes that the tests cause in the middle of a read.
+@Suite("MediaFile, changes during a read", .timeLimit(.minutes(10)))
 struct MediaFileRaceTests {
     private let fixture: MediaFixture
     private let file: HookedFile
@@ -18,7 +18,7 @@ struct MediaFileRaceTests {
         media = MediaFile(file: file, sealer: fixture.sealer)
     }
 
-    @Test("A block is evicted before its bytes are read: a hole is told, not its zeros")
+    @Test("If a block is evicted before its bytes are read, the read reports a missing range and returns no zeros")
     func evicted() throws {
         try fixture.land(0..<131072, in: media)
         file.beforeNextRead { [media] in _ = media.evict(0..<65536) }
@@ -26,7 +26,7 @@ struct MediaFileRaceTests {
         #expect(try fixture.read(65536..<131072, from: media) == fixture.bytes(65536..<131072))
     }
 
-    @Test("A block is evicted before, and lands again after its bytes are read: the new bytes come, not the zeros")
+    @Test("If a block is evicted before a read and received again after it, the read returns the new bytes")
     func evictedAndLanded() throws {
         try fixture.land(0..<131072, in: media)
         file.beforeNextRead { [media] in _ = media.evict(0..<65536) }
@@ -34,7 +34,7 @@ struct MediaFileRaceTests {
         #expect(try fixture.read(10..<70_000, from: media) == fixture.bytes(10..<70_000))
     }
 
-    @Test("Two readers find the same bad block: the second does not drop what has landed since")
+    @Test("If two readers find the same bad block, the second one does not discard bytes received meanwhile")
     func foundTwice() throws {
         try fixture.land(0..<131072, in: media)
         let records = media.takeSeals(partial: true)
@@ -48,7 +48,7 @@ struct MediaFileRaceTests {
         #expect(reopened.contains(0..<131072))
     }
 
-    @Test("A block that is being checked is evicted: the check-up does not call it bad")
+    @Test("If a block is evicted during a check, the check does not report it as bad")
     func verifiedAndEvicted() throws {
         try fixture.land(0..<131072, in: media)
         let records = media.takeSeals(partial: true)
@@ -56,7 +56,7 @@ struct MediaFileRaceTests {
         #expect(media.repair(records) == [])
     }
 
-    @Test("A slice is taken while its block is evicted: it holds the block or is refused")
+    @Test("A slice that is taken during an eviction protects its block")
     func sliced() throws {
         try fixture.land(0..<131072, in: media)
         let reopened = MediaFile(file: file, sealer: fixture.sealer, blocks: media.takeSeals(partial: true))
@@ -68,7 +68,7 @@ struct MediaFileRaceTests {
         reopened.endHold(hold)
     }
 
-    @Test("E58: a descriptor counts against the limit until it has been closed, not until that begins")
+    @Test("E58: a descriptor counts against the limit until it is closed, not until its close starts")
     func countedWhileClosing() throws {
         let pool = FilePool(limit: 1)
         let pooled = PooledFile(
@@ -83,7 +83,7 @@ struct MediaFileRaceTests {
     }
 }
 
-/// A file that calls the test back around its next read, and when it closes.
+/// A file that calls a test before and after its next read, and when it closes.
 private final class HookedFile: StoredFile {
     private let base: any StoredFile
     private let hooks = Mutex<(before: (@Sendable () -> Void)?, after: (@Sendable () -> Void)?)>((nil, nil))

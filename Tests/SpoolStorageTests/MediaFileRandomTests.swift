@@ -7,13 +7,13 @@ import Testing
 
 @Suite("MediaFile at random", .timeLimit(.minutes(10)))
 struct MediaFileRandomTests {
-    /// What must be true of a media file, kept in the plainest way.
+    /// A naive model of a media file.
     private struct Model {
-        /// Landed bytes of each block.
+        /// The number of stored bytes of each block.
         var landed: [Int64: Int64] = [:]
-        /// What the catalog holds.
+        /// The records in the catalog.
         var records: [Int64: BlockRecord] = [:]
-        /// Blocks whose bytes on disk were damaged and that have not been found yet.
+        /// Blocks with damaged bytes on disk that were not found yet.
         var damaged: Set<Int64> = []
         /// Blocks that a transfer is filling.
         var filling: Set<Int64> = []
@@ -24,7 +24,7 @@ struct MediaFileRandomTests {
     }
 
     @Test(
-        "Any sequence of landing, reading, dropping, sealing, damage and reopening: never a wrong byte, none lost without cause",
+        "After any sequence of writes, reads, evictions, damage and reopening, only damaged bytes are lost",
         arguments: 0..<40)
     func anySequence(seed: UInt64) throws {
         var random = SeededGenerator(seed)
@@ -41,7 +41,7 @@ struct MediaFileRandomTests {
             case 14: try drop(&model, media, length, &random)
             case 15, 16:
                 for record in media.takeSeals(partial: Bool.random(using: &random)) {
-                    // A lost transaction now and then.
+                    // Some transactions are lost.
                     if Int.random(in: 0..<10, using: &random) > 0 { model.records[record.index] = record }
                 }
             case 17:
@@ -72,7 +72,7 @@ struct MediaFileRandomTests {
             try fixture.land(start..<end, in: media)
         } catch let bad as MissingBytes {
             #expect(Set(bad.indices).isSubset(of: model.damaged))
-            // What came before the bad block has landed; the model takes the file's word, the bytes are checked below.
+            // The bytes before the bad block are stored. The reads below check them.
             #expect(!bad.indices.isEmpty)
             for index in bad.indices { model.damaged.remove(index) }
             for index in bad.indices { model.landed[index] = nil }
@@ -124,7 +124,7 @@ struct MediaFileRandomTests {
         let start = Int64.random(in: 0..<length, using: &random)
         let range = start..<start + Int64.random(in: 0..<300_000, using: &random)
         let dropped = media.evict(range)
-        // A short last block is being filled for the media file that does not know the length.
+        // A media file without a length treats a short last block as incomplete.
         let expected = model.landed.filter { index, count in
             Block.start(of: index) >= range.lowerBound && Block.start(of: index) + count <= range.upperBound
         }
@@ -145,14 +145,14 @@ struct MediaFileRandomTests {
         #expect(media.repair(records).isEmpty)
     }
 
-    /// As after a kill: only what was recorded is claimed; some of it is torn.
+    /// Reopens the file as after a killed process: only recorded blocks are claimed, and some are damaged.
     private func damageAndReopen(
         _ model: inout Model, _ media: inout MediaFile, _ fixture: MediaFixture, _ length: Int64,
         _ random: inout SeededGenerator
     ) throws {
         model.filling = []
         model.landed = model.records.mapValues { Int64($0.length) }
-        // Records of blocks that were dropped or found bad and not landed since: their bytes are not there.
+        // The bytes of recorded blocks that were evicted or found bad, and not received again, do not exist.
         for record in model.records.values where !isIntact(record, fixture) { model.damaged.insert(record.index) }
         for index in model.records.keys where Int.random(in: 0..<12, using: &random) == 0 {
             guard let record = model.records[index] else { continue }
@@ -182,7 +182,7 @@ struct MediaFileRandomTests {
         return count == expected.count && found == expected
     }
 
-    @Test("Readers, transfers and eviction at once: every read is right or tells of a hole")
+    @Test("During concurrent reads, transfers and evictions, each read is correct or reports a missing range")
     func concurrently() async throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()

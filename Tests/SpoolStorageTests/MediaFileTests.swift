@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// A media file over real or faulty files, with the pattern that it should hold.
+/// A media file on real or faulty files, and the pattern that it should contain.
 struct MediaFixture {
     static let secret = SymmetricKey(size: .bits256)
     static let identifier = GenerationIdentifier()
@@ -46,7 +46,7 @@ struct MediaFixture {
         return bytes
     }
 
-    /// What lies in the file.
+    /// Returns the bytes in the file.
     func stored(_ range: Range<Int64>) throws -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: range.count)
         _ = try bytes.withUnsafeMutableBytes {
@@ -55,7 +55,7 @@ struct MediaFixture {
         return bytes
     }
 
-    /// Changes the file behind the media file's back.
+    /// Changes the file without the media file.
     func overwrite(_ range: Range<Int64>, _ change: (inout [UInt8]) -> Void) throws {
         let file = try SystemFileSystem().openFile(path, .readWrite)
         var bytes = [UInt8](repeating: 0, count: range.count)
@@ -71,7 +71,7 @@ struct MediaFixture {
 
 @Suite("MediaFile", .timeLimit(.minutes(10)))
 struct MediaFileTests {
-    @Test("What has left the cache counts no more: its bytes are given back once, whatever lands or goes later")
+    @Test("When the counting of a version ends, its bytes are released once, and later changes are not counted")
     func endOfCounting() throws {
         let given = Mutex<Int64>(0)
         let media = MediaFile(
@@ -90,7 +90,7 @@ struct MediaFileTests {
         #expect(media.endCounting() == 0)
     }
 
-    @Test("What has landed is readable at once, over block edges, and is what was received")
+    @Test("Received bytes are readable immediately, across block boundaries, and unchanged")
     func landAndRead() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
@@ -102,7 +102,7 @@ struct MediaFileTests {
         #expect(try fixture.read(70_000..<70_000, from: media).isEmpty)
     }
 
-    @Test("A read into a hole tells the first one")
+    @Test("A read of a missing range reports the first missing range")
     func holes() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
@@ -115,7 +115,7 @@ struct MediaFileTests {
         }
     }
 
-    @Test("Bytes that have landed are skipped, not rewritten")
+    @Test("Stored bytes are skipped and not written again")
     func noRewrite() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
@@ -131,7 +131,7 @@ struct MediaFileTests {
         #expect(media.takeSeals(partial: true).map(\.index) == [0, 1, 2])
     }
 
-    @Test("Bytes can't land past a gap in their block, beyond the length, or at impossible offsets")
+    @Test("Bytes after a missing part of their block, beyond the length or at invalid offsets are rejected")
     func wrongPlaces() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open(length: 100_000)
@@ -146,7 +146,7 @@ struct MediaFileTests {
         #expect(media.landingOffset(for: 99_000) == 65540)
     }
 
-    @Test("Each seal is handed out once: complete blocks by themselves, started ones when asked for")
+    @Test("Each record is returned once: for complete blocks always, for started blocks on request")
     func takingSeals() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
@@ -161,24 +161,24 @@ struct MediaFileTests {
         media.endLanding(at: 65560)
         #expect(media.takeSeals(partial: false).map(\.length) == [24])
         #expect(media.takeSeals(partial: true).isEmpty)
-        // Resumed in the same process after its buffer was given back.
+        // The block is continued in the same process after its buffer was released.
         try fixture.land(65560..<131072, in: media)
         #expect(media.takeSeals(partial: false).map(\.length) == [65536])
     }
 
-    @Test("A block that is begun anew is sealed over its new bytes alone")
+    @Test("The checksum of a block that is fetched again covers only its new bytes")
     func begunAnew() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
         try fixture.land(0..<65536 + 10, in: media)
-        // A reader has found both blocks bad: they come again, in one piece that reaches into the second.
+        // A reader found both blocks bad. They are received again, in one piece that ends in the second block.
         _ = media.blocks.invalidate(0..<65536 + 10)
         try fixture.land(0..<65536 + 20, in: media)
         media.endLanding(at: 65536 + 20)
         #expect(media.takeSeals(partial: false).map(\.range) == [0..<65536, 65536..<65536 + 20])
     }
 
-    @Test("A short last block is complete when the length says so")
+    @Test("A short last block is complete if it ends at the length")
     func shortLastBlock() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
@@ -195,7 +195,7 @@ struct MediaFileTests {
         #expect(short.length == nil)
     }
 
-    @Test("C33: reopened from its records, every recorded byte is read, and the rest is a hole")
+    @Test("C33: after reopening, every recorded byte is readable, and all other bytes are missing")
     func reopen() throws {
         let fixture = try MediaFixture()
         var media = try fixture.open()
@@ -206,7 +206,7 @@ struct MediaFileTests {
         media = try fixture.open(records.sorted { $0.index < $1.index })
         #expect(media.landed == [0..<100_000, 262_144..<270_000])
         #expect(try fixture.read(0..<100_000, from: media) == fixture.bytes(0..<100_000))
-        // Goes on where the record ends, over what the former process left there.
+        // Writing continues at the end of the record, over the bytes of the previous process.
         try fixture.land(100_000..<150_000, in: media)
         #expect(try fixture.read(65_000..<150_000, from: media) == fixture.bytes(65_000..<150_000))
         #expect(media.takeSeals(partial: false).map(\.length) == [65536])
@@ -215,7 +215,7 @@ struct MediaFileTests {
     enum Damage: CaseIterable { case flipped, zeroed, shortened, swapped, gone }
 
     @Test(
-        "C34: a flipped, zeroed, shortened, swapped or missing block is found at first read, dropped, and can land again",
+        "C34: a flipped, zeroed, shortened, swapped or missing block is found at the first read and discarded",
         arguments: Damage.allCases)
     func damage(_ damage: Damage) throws {
         let fixture = try MediaFixture()
@@ -248,7 +248,7 @@ struct MediaFileTests {
         #expect(try fixture.read(all, from: media) == fixture.bytes(all))
     }
 
-    @Test("C34: a started block that went bad is found before anything is appended to it")
+    @Test("C34: damage in a started block is found before bytes are appended to it")
     func badTail() throws {
         let fixture = try MediaFixture()
         let first = try fixture.open()
@@ -263,13 +263,13 @@ struct MediaFileTests {
         #expect(try fixture.read(0..<2000, from: media) == fixture.bytes(0..<2000))
     }
 
-    @Test("A block is checked once; then reading it costs one read of the file")
+    @Test("A block is verified once, and a later read needs one read of the file")
     func checkedOnce() throws {
         let fixture = try MediaFixture()
         let first = try fixture.open()
         try fixture.land(0..<4 * 65536, in: first)
         let media = try fixture.open(first.takeSeals(partial: true))
-        // Edges are checked from reads of their own.
+        // Partly read blocks at both ends are verified with separate reads.
         _ = try fixture.read(10..<3 * 65536 + 10, from: media)
         let reads = fixture.files.counts[.read] ?? 0
         #expect(reads == 3)
@@ -277,7 +277,7 @@ struct MediaFileTests {
         #expect(fixture.files.counts[.read] == reads + 1)
     }
 
-    @Test("The check-up finds bad blocks, also those that were good before, and drops them")
+    @Test("A check finds bad blocks, including blocks that were verified before, and discards them")
     func verify() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
@@ -291,7 +291,7 @@ struct MediaFileTests {
         #expect(media.landed == [0..<65536, 131072..<196_608])
     }
 
-    @Test("Dropping gives whole blocks back, passes over what is being filled or sent, and leaves no seals behind")
+    @Test("An eviction releases whole blocks and their records, except blocks in progress or being sent")
     func drop() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
@@ -326,7 +326,7 @@ struct MediaFileTests {
         #expect(media.landed == [65536..<131072] && media.endCounting() == 131_072)
     }
 
-    @Test("What an unclean end left behind is given back, and nothing else")
+    @Test("Only unclaimed bytes are released after an unclean shutdown")
     func freeUnclaimed() throws {
         let fixture = try MediaFixture()
         var media = try fixture.open()
@@ -339,7 +339,7 @@ struct MediaFileTests {
         #expect(try fixture.read(65536..<3 * 65536, from: media) == fixture.bytes(65536..<3 * 65536))
     }
 
-    @Test("Recorded blocks that take no disk space are given up; those that a transfer is filling are not")
+    @Test("Recorded blocks without disk space are discarded, except blocks that a transfer is filling")
     func invalidateHoles() throws {
         let fixture = try MediaFixture()
         var media = try fixture.open()
@@ -356,7 +356,7 @@ struct MediaFileTests {
     }
 
     @Test(
-        "C35: a write that fails claims nothing, names path and cause, and the next one may succeed",
+        "C35: a failed write claims no bytes and reports path and cause, and the next write may succeed",
         arguments: [POSIXErrorCode.ENOSPC, .EIO, .EROFS])
     func failedWrite(_ code: POSIXErrorCode) throws {
         let fixture = try MediaFixture()
@@ -374,7 +374,7 @@ struct MediaFileTests {
         #expect(media.repair(media.takeSeals(partial: true)) == [])
     }
 
-    @Test("C35: a read that fails, or ends early, makes holes of what it did not get, and says why")
+    @Test("C35: after a read that fails or ends early, its blocks are missing, and the cause is reported")
     func failedRead() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
@@ -390,7 +390,7 @@ struct MediaFileTests {
         #expect(media.landed == [131072..<196_608])
     }
 
-    @Test("A block that went bad under a transfer is not sealed from what was received before")
+    @Test("The checksum of a block that is damaged during a transfer does not cover its earlier bytes")
     func badWhileFilling() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
@@ -404,7 +404,7 @@ struct MediaFileTests {
         #expect(try fixture.read(0..<500, from: media) == fixture.bytes(0..<500))
     }
 
-    @Test("In memory the same road: land, read, drop, no seals, no descriptor")
+    @Test("A file in memory stores, reads and evicts bytes like a file on disk, without checksums")
     func memory() throws {
         let fixture = try MediaFixture()
         let media = MediaFile(file: MemoryFile(), sealer: nil)
@@ -419,7 +419,7 @@ struct MediaFileTests {
         #expect(try fixture.read(65536..<200_000, from: media) == fixture.bytes(65536..<200_000))
     }
 
-    @Test("Records that make no sense are holes, not crashes")
+    @Test("Invalid records are treated as missing ranges and cause no crash")
     func implausibleRecords() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
