@@ -2,18 +2,18 @@ import Foundation
 import Synchronization
 import Testing
 
-/// Simulated plays; see ``Play`` for what a play is.
+/// Simulated plays (see ``Play``).
 ///
-/// `SPOOL_SEED=n` plays one seed and prints its log; `SPOOL_PLAYS=n` and `SPOOL_FIRST_SEED=n` choose others than the
-/// usual ones.
+/// `SPOOL_SEED=n` runs one seed and prints its log. `SPOOL_PLAYS=n` and `SPOOL_FIRST_SEED=n` set the number of plays
+/// and the first seed.
 @Suite("Simulated plays", .serialized)
 struct SeededPlayTests {
-    /// What is known to go wrong, until it is mended.
+    /// The kinds of known faults that are not fixed yet.
     private static let known: Set<Finding.Kind> = []
 
     private let environment = ProcessInfo.processInfo.environment
 
-    @Test("500 plays find nothing", .timeLimit(.minutes(10)))
+    @Test("500 simulated plays find no fault", .timeLimit(.minutes(10)))
     func gate() async {
         if let seed = environment["SPOOL_SEED"].flatMap(UInt64.init) { return await replay(seed) }
         let first = environment["SPOOL_FIRST_SEED"].flatMap(UInt64.init) ?? 0
@@ -47,14 +47,14 @@ struct SeededPlayTests {
             let watch = PlayWatch(limit: 3, interval: 0.01)
             let world = PlayWorld(seed: 4711, root: "/nowhere", logLimit: 10)
             _ = watch.begin(world)
-            // As a call that never returns.
+            // This call never returns.
             DispatchSemaphore(value: 0).wait()
         }
         let text = String(decoding: try #require(result).standardErrorContent, as: UTF8.self)
         #expect(text.contains("seed 4711 hangs"))
     }
 
-    @Test("Plays leave nothing behind in memory", .timeLimit(.minutes(10)))
+    @Test("Plays leave no objects in memory", .timeLimit(.minutes(10)))
     func leaving() async throws {
         _ = await PlayRunner.run(2_000..<2_020)
         #expect(PlayWorld.count.load(ordering: .relaxed) == 0)

@@ -5,17 +5,17 @@ import Spool
 import SpoolTesting
 import Synchronization
 
-/// An origin in memory that serves patterns, fails now and then by a seeded draw, and counts every byte that it sends.
+/// An origin in memory that serves patterns, fails at random by a seed, and counts the bytes that it sends.
 final class SimulatedOrigin: Upstream {
-    /// What it does wrong, each once in so many times; 0: never.
+    /// The faults of the origin. A value of `n` means once in `n` times on average, and 0 means never.
     struct Faults: Sendable {
         var unreachable = 0
         var busy = 0
-        /// Of its pieces, so many end the body.
+        /// The pieces at which the body is truncated.
         var cut = 0
     }
 
-    /// What was sent of one version of one resource.
+    /// The bytes that were sent of one version of one resource.
     struct Sent: Sendable {
         var bytes: Int64 = 0
         var distinct = ByteRangeSet()
@@ -40,10 +40,10 @@ final class SimulatedOrigin: Upstream {
         state = Mutex(State(random: SplitMix(seed), faults: faults, versions: media))
     }
 
-    /// What it has sent of a version.
+    /// Returns the bytes that were sent of a version.
     func sent(_ pattern: PatternBytes) -> Sent { state.withLock { $0.sent[pattern] ?? Sent() } }
 
-    /// Bodies that were given up, or cut, before their end: each may have brought one piece in vain.
+    /// The number of bodies that were cancelled or truncated. Each may have sent one piece that was not used.
     var unfinished: Int { state.withLock { $0.unfinished } }
 
     var requests: Int { state.withLock { $0.requests } }
@@ -51,7 +51,7 @@ final class SimulatedOrigin: Upstream {
     /// Serves another version from now on.
     func change(_ path: String, to pattern: PatternBytes) { state.withLock { $0.versions[path] = pattern } }
 
-    /// Fails no more.
+    /// Removes all faults.
     func heal() { state.withLock { $0.faults = Faults() } }
 
     func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
@@ -101,7 +101,7 @@ final class SimulatedOrigin: Upstream {
             body: UpstreamBody(pieces))
     }
 
-    /// One body on its way.
+    /// A response body that is being sent.
     private final class Sending: Sendable {
         let origin: SimulatedOrigin
         let pattern: PatternBytes

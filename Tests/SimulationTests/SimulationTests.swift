@@ -7,11 +7,13 @@ import Testing
 
 @testable import Spool
 
-/// Random plays over an origin that fails at random: players that open, seek, cancel, several at once, over several
-/// lives of the cache. What is random follows from the seed; what the threads make of it does not.
+/// Random plays with an origin that fails at random.
+///
+/// Several players open, seek and cancel concurrently, in several sessions of the cache. The seed determines all random
+/// choices, but not the order of the threads.
 @Suite(.timeLimit(.minutes(10)), .serialized)
 struct SimulationTests {
-    @Test("Without a capacity every byte is right and sent once", arguments: seeds(0, 5))
+    @Test("Without a capacity, every byte is correct and sent once", arguments: seeds(0, 5))
     func unlimited(_ seed: UInt64) async throws {
         let play = SimulatedPlay(seed: seed, capacity: nil, faults: .init(), hasRanges: true)
         try await play.run(sessions: 2)
@@ -20,7 +22,7 @@ struct SimulationTests {
     }
 
     @Test(
-        "Over an origin that fails, every byte is right and next to none is sent twice",
+        "With an origin that fails, every byte is correct, and only bytes of truncated bodies are sent twice",
         arguments: seeds(100, 5))
     func failing(_ seed: UInt64) async throws {
         let play = SimulatedPlay(
@@ -30,7 +32,7 @@ struct SimulationTests {
         play.checkSentOnce()
     }
 
-    @Test("Over an origin without ranges every byte is right", arguments: seeds(200, 3))
+    @Test("With an origin without ranges, every byte is correct", arguments: seeds(200, 3))
     func sequential(_ seed: UInt64) async throws {
         let play = SimulatedPlay(seed: seed, capacity: nil, faults: .init(busy: 20), hasRanges: false)
         try await play.run(sessions: 2)
@@ -38,7 +40,7 @@ struct SimulationTests {
     }
 
     @Test(
-        "With a small capacity, or none, every byte is right and the capacity holds at every moment",
+        "With a small capacity or none, every byte is correct, and the capacity is never exceeded",
         arguments: seeds(300, 4))
     func limited(_ seed: UInt64) async throws {
         let capacities: [Int64] = [0, 300_000, 2_000_000, 5_000_000]
@@ -49,7 +51,7 @@ struct SimulationTests {
         try await play.finish()
     }
 
-    @Test("While versions change, nobody gets bytes of two of them", arguments: seeds(400, 5))
+    @Test("While versions change, no reader gets bytes of two versions", arguments: seeds(400, 5))
     func changing(_ seed: UInt64) async throws {
         let play = SimulatedPlay(
             seed: seed, capacity: seed % 2 == 0 ? nil : 3_000_000, faults: .init(cut: 100), hasRanges: true,
@@ -59,18 +61,18 @@ struct SimulationTests {
     }
 }
 
-/// So many seeds from `first` on; `SPOOL_SIMULATIONS=20` in the environment makes it twenty times as many.
+/// Returns `count` seeds from `first`, multiplied by `SPOOL_SIMULATIONS` of the environment.
 private func seeds(_ first: UInt64, _ count: UInt64) -> Range<UInt64> {
     first..<first + count * (ProcessInfo.processInfo.environment["SPOOL_SIMULATIONS"].flatMap(UInt64.init) ?? 1)
 }
 
-/// One seeded play of some players over some media.
+/// A seeded play of several players with two resources.
 final class SimulatedPlay: Sendable {
     private let seed: UInt64
     private let capacity: Int64?
     private let changes: Bool
     private let origin: SimulatedOrigin
-    /// All versions that each resource ever had.
+    /// All versions of each resource.
     private let versions: [String: [PatternBytes]]
     private let current: Mutex<[String: Int]>
     private let directory: URL
@@ -113,7 +115,7 @@ final class SimulatedPlay: Sendable {
 
     private func url(_ path: String) throws -> URL { try #require(URL(string: "http://media.example\(path)")) }
 
-    /// Several lives of the cache, with players in each.
+    /// Runs several sessions of the cache, each with four players.
     func run(sessions: Int) async throws {
         for session in 0..<sessions as Range<Int> {
             let cache = try await open()
@@ -130,13 +132,13 @@ final class SimulatedPlay: Sendable {
 
     private func close(_ cache: MediaCache) async {
         await cache.resources.closeAll()
-        // A version that was replaced counts until its file has gone, in the background.
+        // A replaced version counts until its file is removed in the background.
         await cache.context.opening.openedStore?.waitUntilIdle()
         await checkStored(in: cache)
         await cache.close()
     }
 
-    /// What is counted as kept is what is kept.
+    /// Checks that the counted bytes equal the stored bytes.
     private func checkStored(in cache: MediaCache) async {
         do {
             let kept = try await cache.storedResources().reduce(0) { $0 + $1.storedByteCount }
@@ -161,7 +163,7 @@ final class SimulatedPlay: Sendable {
         }
     }
 
-    /// One reader, from opening to cancelling or its end.
+    /// Reads with one reader until it is cancelled or ends.
     private func read(_ media: MediaResource, in cache: MediaCache, _ random: inout SplitMix) async throws {
         let known = versions[media.source.url.path] ?? []
         let length = known.first?.length ?? 0
@@ -216,7 +218,7 @@ final class SimulatedPlay: Sendable {
         if let next { origin.change(path, to: next) }
     }
 
-    /// A last life over a sound origin: everything plays from end to end.
+    /// Runs a last session with an origin without faults, in which all media plays completely.
     func finish() async throws {
         origin.heal()
         let cache = try await open()
@@ -241,7 +243,7 @@ final class SimulatedPlay: Sendable {
         await close(cache)
     }
 
-    /// Each byte was sent once, but for the piece that each body given up may have had in hand.
+    /// Checks that each byte was sent once, except for one piece of each unfinished body.
     func checkSentOnce() {
         var again: Int64 = 0
         for pattern in versions.values.compactMap(\.first) {

@@ -1,15 +1,15 @@
 import Foundation
 import Testing
 
-/// Plays fresh seeds for as long as wanted; `make soak SECONDS=n` runs it.
+/// Plays of new seeds for a given time. `make soak SECONDS=n` runs them.
 @Suite("Soak", .enabled(if: ProcessInfo.processInfo.environment["SPOOL_SOAK"] != nil))
 struct SoakTests {
-    @Test("Fresh seeds find nothing")
+    @Test("Plays of new seeds find no fault")
     func soak() async throws {
         let environment = ProcessInfo.processInfo.environment
         let seconds = try #require(environment["SPOOL_SOAK"].flatMap(Int.init), "SPOOL_SOAK is a number of seconds")
         let folder = environment["SPOOL_SOAK_FOLDER"]
-        // Small enough to be typed, and never those of the usual plays.
+        // Small enough to be typed, and never the seeds of the other tests.
         let first = UInt64.random(in: 1_000_000..<1_000_000_000_000)
         let deadline = ContinuousClock.now + .seconds(seconds)
         let reports = await PlayRunner.run(first..<first + 1_000_000_000, until: deadline, noting: folder)
@@ -22,7 +22,7 @@ struct SoakTests {
         if let folder { try add(summary, to: "\(folder)/totals") }
     }
 
-    /// Adds the figures to those of former runs, and prints the sums.
+    /// Adds the numbers to the numbers of previous runs, and prints the sums.
     private func add(_ summary: PlaySummary, to path: String) throws {
         let former = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""  // None before the first run.
         var totals = former.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }

@@ -2,25 +2,25 @@ import Foundation
 import GRDBSQLite
 import Synchronization
 
-/// Decides which of SQLite's calls of the disk fail, for the databases in one folder.
+/// Faults in SQLite's disk calls, for the databases in one directory.
 final class CatalogFaults: Sendable {
-    /// A call of the disk.
+    /// A disk call.
     enum Call: String, Sendable {
         case open, read, write, sync
-        /// For the right to write, which another program may have.
+        /// The lock for writing, which another program may hold.
         case lock
     }
 
     private static let folders = Mutex<[String: CatalogFaults]>([:])
     private let folder: String
     private let decide: @Sendable (Call) -> Int32?
-    /// Where the bytes of the write-ahead log end that were written here since it began anew, and those that have reached
-    /// the device for certain.
+    /// The end of the bytes that were written to the write-ahead log since its last restart, and the end of the bytes
+    /// that were synchronized.
     private let journalEnds = Mutex<(written: Int64, synchronized: Int64)>((0, 0))
 
-    /// Faults for databases that are opened in `folder` from now on, until ``end()`` or others take their place.
+    /// Creates faults for databases that are opened in `folder` from now on, until ``end()`` or a replacement.
     ///
-    /// - Parameter decide: Says with which of SQLite's codes a call fails; nil: it does not.
+    /// - Parameter decide: Returns the SQLite code with which a call fails; `nil` if the call does not fail.
     init(_ folder: String, _ decide: @escaping @Sendable (Call) -> Int32?) {
         self.folder = folder
         self.decide = decide
@@ -30,7 +30,7 @@ final class CatalogFaults: Sendable {
 
     func end() { Self.folders.withLock { if $0[folder] === self { $0[folder] = nil } } }
 
-    /// Bytes of the write-ahead log that a loss of power may take; the database relies on those before.
+    /// The bytes of the write-ahead log that a power loss may remove. The database relies on the bytes before them.
     var unsynchronizedJournal: Range<Int64> { journalEnds.withLock { $0.synchronized..<$0.written } }
 
     fileprivate func noteJournal(write: Range<Int64>) {
@@ -49,10 +49,11 @@ final class CatalogFaults: Sendable {
     fileprivate func code(_ call: Call) -> Int32? { decide(call) }
 }
 
-/// SQLite's files (https://www.sqlite.org/vfs.html) with faults before the real calls; the process's default from
-/// ``register()`` on. Databases in folders without faults pass through.
+/// A file layer of SQLite (https://www.sqlite.org/vfs.html) that adds faults to the real calls.
+///
+/// It is the default of the process after ``register()``. Databases in directories without faults are not affected.
 private enum FaultyVFS {
-    /// Stands before the real file in the memory that SQLite allots for one.
+    /// The data before the real file in the memory that SQLite allocates for a file.
     struct Head {
         var file: sqlite3_file
         var faults: Unmanaged<CatalogFaults>?
@@ -66,7 +67,7 @@ private enum FaultyVFS {
     nonisolated(unsafe) static let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
     nonisolated(unsafe) static let vfs = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
     static let headSize = 32
-    /// Threads whose last lock was refused by a fault: SQLite sleeps next, on the same thread, before it tries again.
+    /// Threads whose last lock failed by a fault. SQLite then sleeps on the same thread before it retries.
     static let refusedThreads = Mutex<Set<pthread_t>>([])
 
     static func register() { _ = registration }
@@ -78,7 +79,7 @@ private enum FaultyVFS {
         vfs.pointee.zName = UnsafePointer(strdup("faulty"))
         vfs.pointee.szOsFile += Int32(headSize)
         vfs.pointee.xOpen = { _, name, file, flags, outFlags in FaultyVFS.open(name, file, flags, outFlags) }
-        // Plays wait no real time for a lock that they are refused; the process's other tests wait for theirs.
+        // A play does not wait in real time after a fault of a lock. Other tests of the process wait.
         vfs.pointee.xSleep = { _, microseconds in
             refusedThreads.withLock { $0.remove(pthread_self()) } == nil
                 ? base.pointee.xSleep(base, microseconds) : microseconds
@@ -90,7 +91,7 @@ private enum FaultyVFS {
         _ name: UnsafePointer<CChar>?, _ file: File?, _ flags: Int32, _ outFlags: UnsafeMutablePointer<Int32>?
     ) -> Int32 {
         guard let file else { return SQLITE_MISUSE }
-        // What has no methods is not closed.
+        // SQLite does not close a file without methods.
         file.pointee.pMethods = nil
         let faults = name.flatMap { CatalogFaults.faults(of: String(cString: $0)) }
         if let code = faults?.code(.open) { return code }

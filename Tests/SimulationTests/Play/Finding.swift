@@ -1,38 +1,38 @@
-/// Something that must not happen, and did.
+/// A fault that a play found.
 struct Finding: Sendable, CustomStringConvertible {
-    /// What kind of thing it is.
+    /// The kind of a fault.
     enum Kind: String, Sendable, CaseIterable, Comparable {
-        /// A reader got bytes that no version has there, or bytes of two.
+        /// A reader got bytes of no version, or of two versions.
         case wrongBytes
-        /// A reader went on somewhere else, or ended before its end.
+        /// A reader continued at another offset, or ended too early.
         case wrongPlace
-        /// A reader got an error that nothing that had happened explains.
+        /// A reader got an error without a cause in the play.
         case unexpectedError
-        /// Something waited longer than it may, or for ever.
+        /// A wait exceeded its limit, or never ended.
         case hang
-        /// What is counted as kept is not what is recorded as kept.
+        /// The counted bytes differ from the recorded bytes.
         case ledger
-        /// What is recorded as kept is not what the files hold.
+        /// The recorded bytes differ from the bytes in the files.
         case disk
-        /// More was kept than may be.
+        /// The stored bytes exceeded the capacity.
         case capacity
-        /// More memory was used than may be.
+        /// The used memory exceeded its limit.
         case memory
-        /// Bytes were sent again without need.
+        /// Bytes were sent again without a reason.
         case sentAgain
-        /// An origin was asked again before it had been left alone for long enough.
+        /// A request was repeated too early after a failure.
         case askedTooEarly
-        /// An origin was asked for what nobody waits for while a player waited.
+        /// A preload request was sent while a player waited.
         case preloadedFirst
-        /// A transfer was in flight although nobody wanted anything.
+        /// A transfer was in progress although no reader needed bytes.
         case transferAtRest
-        /// Media files stayed of which nobody knows.
+        /// Unknown media files remained.
         case orphans
-        /// Files were open after everything had been closed.
+        /// Files were open after all caches were closed.
         case openFiles
-        /// Resources were open, or leases held, by nobody.
+        /// Resources were open, or leases existed, without a user.
         case leases
-        /// An operation on the cache failed, or told something untrue.
+        /// An operation on the cache failed, or returned a wrong result.
         case operation
 
         static func < (a: Kind, b: Kind) -> Bool { a.rawValue < b.rawValue }
@@ -43,7 +43,7 @@ struct Finding: Sendable, CustomStringConvertible {
 
     var description: String { "\(kind): \(text)" }
 
-    /// The same for findings that differ in numbers and names only.
+    /// A text that is equal for findings that differ only in numbers and names.
     var signature: String {
         var words = description.split(separator: " ").map {
             $0.contains("/") || $0.contains("Range(") ? "…" : String($0)
@@ -53,14 +53,14 @@ struct Finding: Sendable, CustomStringConvertible {
     }
 }
 
-/// How a play went.
+/// The result of a play.
 struct PlayReport: Sendable {
     var seed: UInt64
     var findings: [Finding]
-    /// Readers opened, chores done, openings and ends of the cache.
+    /// The number of opened readers, housekeeping tasks, and openings and ends of the cache.
     var operations: Int
     var steps: Int
-    /// What it took, in real time.
+    /// The duration in real time.
     var time: Duration
     var digest: UInt64
     var lines: [String]

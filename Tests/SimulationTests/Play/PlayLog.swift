@@ -1,7 +1,7 @@
 import SpoolTesting
 import Synchronization
 
-/// What happened in a play, in order and virtual time: two plays of one seed give the same.
+/// The log of a play, in order and in virtual time. Two plays of one seed have equal logs.
 final class PlayLog: Sendable {
     private struct State {
         var digest: UInt64 = 0xCBF2_9CE4_8422_2325
@@ -10,7 +10,7 @@ final class PlayLog: Sendable {
     }
 
     private let clock: ManualClock
-    /// How many lines are kept, beside the digest of all.
+    /// The number of lines to retain. The digest covers all lines.
     private let limit: Int
     private let state = Mutex(State())
 
@@ -19,7 +19,7 @@ final class PlayLog: Sendable {
         self.limit = limit
     }
 
-    /// Stands for all that was added (FNV-1a).
+    /// The FNV-1a hash of all added lines.
     var digest: UInt64 { state.withLock { $0.digest } }
     var count: Int { state.withLock { $0.count } }
     /// The last lines.

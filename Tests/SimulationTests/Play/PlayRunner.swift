@@ -1,11 +1,12 @@
 import Foundation
 import Synchronization
 
-/// Runs plays on threads of its own, each of which takes the next seed when it is done with one; one that hangs ends the
-/// process with its seed (``PlayWatch``).
+/// A runner of plays on its own threads, each of which takes one seed after another.
+///
+/// A play that hangs ends the process with its seed (``PlayWatch``).
 final class PlayRunner: Sendable {
     private struct State {
-        /// The seeds that are left, from the first on.
+        /// The remaining seeds.
         var seeds: Range<UInt64>
         var reports: [PlayReport] = []
     }
@@ -23,11 +24,11 @@ final class PlayRunner: Sendable {
         self.folder = folder
     }
 
-    /// Plays `seeds`, all of them or until `deadline`, and reports in the order of the seeds.
+    /// Runs the plays of `seeds`, until `deadline`, and returns the reports in the order of the seeds.
     ///
     /// - Parameters:
-    ///   - logLimit: How many lines of the log of a play with findings are kept.
-    ///   - folder: Where the seed that each thread plays stands in a file, for the case that the process dies of it.
+    ///   - logLimit: The number of log lines to retain for a play.
+    ///   - folder: A directory with a file for each thread, which contains its current seed in case of a crash.
     static func run(
         _ seeds: Range<UInt64>, logLimit: Int = 40, until deadline: ContinuousClock.Instant? = nil,
         noting folder: String? = nil
@@ -41,13 +42,13 @@ final class PlayRunner: Sendable {
         return runner.state.withLock { $0.reports.sorted { $0.seed < $1.seed } }
     }
 
-    /// Plays seed after seed on a thread that is none of Swift's own.
+    /// Runs one play after another on a separate thread, which is not a thread of Swift's pool.
     private func work(_ number: Int) async {
         await withCheckedContinuation { continuation in
             let thread = Thread {
                 let note = self.folder.map { "\($0)/playing-\(number)" }
                 while let seed = self.takeSeed() {
-                    // Without the note only the seed of a crash would be unknown.
+                    // If the write fails, only the seed of a crash is unknown.
                     if let note { try? Data("\(seed)\n".utf8).write(to: URL(fileURLWithPath: note)) }
                     let report = Play.run(seed: seed, logLimit: self.logLimit, watch: self.watch)
                     self.state.withLock { $0.reports.append(report) }

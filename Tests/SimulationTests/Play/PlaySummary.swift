@@ -1,26 +1,26 @@
-/// What many plays found, put together: each kind of thing once, with the seeds that show it.
+/// The findings of many plays, in groups with their seeds.
 struct PlaySummary: CustomStringConvertible {
-    /// Findings that differ in numbers and names only.
+    /// Findings that differ only in numbers and names.
     struct Group {
         var signature: String
         var example: Finding
-        /// Of the plays that found it, ascending.
+        /// The seeds of the plays with this finding, in ascending order.
         var seeds: [UInt64]
-        /// How many plays it took to find it first.
+        /// The number of plays up to the first one with this finding.
         var playsUntilFound: Int
     }
 
     var plays = 0
     var operations = 0
     var steps = 0
-    /// Stands for all that happened in all of them.
+    /// A hash of the digests of all plays.
     var digest: UInt64 = 0
-    /// Of the longest play.
+    /// The steps of the longest play.
     var mostSteps = 0
     var longestTime = Duration.zero
-    /// Plays that found something.
+    /// The number of plays with findings.
     var failures = 0
-    /// What was found, the most frequent first.
+    /// The groups of findings, the most frequent first.
     var groups: [Group] = []
 
     init(_ reports: [PlayReport]) {
@@ -44,7 +44,7 @@ struct PlaySummary: CustomStringConvertible {
         groups = found.values.sorted { ($1.seeds.count, $0.signature) < ($0.seeds.count, $1.signature) }
     }
 
-    /// Kinds of findings, with the plays that show each.
+    /// Returns the seeds of the plays with a kind of finding.
     func seeds(of kind: Finding.Kind) -> [UInt64] {
         Set(groups.filter { $0.example.kind == kind }.flatMap(\.seeds)).sorted()
     }

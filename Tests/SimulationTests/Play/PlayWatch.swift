@@ -2,11 +2,11 @@ import Foundation
 import SpoolTesting
 import Synchronization
 
-/// Ends the process when a play takes longer than any play does, having said which: a call that never returns can't be
-/// cancelled, and whoever waits for it would wait in silence.
+/// A watchdog that ends the process if a play hangs, and prints its seed.
 ///
-/// It looks once a second of its own, on a thread that is none of Swift's, and counts looks instead of asking a clock: a
-/// machine that sleeps, or is too busy to look, is not taken for a play that hangs.
+/// A call that never returns cannot be cancelled, and tasks that wait for it would wait silently. The watchdog checks
+/// all plays once per second on a separate thread. It counts checks and reads no clock, so that a machine that sleeps
+/// or is busy does not look like a play that hangs.
 final class PlayWatch: Sendable {
     private struct Watched {
         let world: PlayWorld
@@ -23,8 +23,8 @@ final class PlayWatch: Sendable {
     private let limit: Int
 
     /// - Parameters:
-    ///   - limit: At so many looks at one play the process ends.
-    ///   - interval: Seconds from one look to the next.
+    ///   - limit: The number of checks of one play after which the process ends.
+    ///   - interval: The time between two checks, in seconds.
     init(limit: Int = 90, interval: Double = 1) {
         self.limit = limit
         let thread = Thread { [self] in
@@ -33,7 +33,7 @@ final class PlayWatch: Sendable {
         thread.start()
     }
 
-    /// No play is watched any more, and the thread ends.
+    /// Ends the thread.
     func end() { isOver.signal() }
 
     /// Watches a play until ``end(_:)``.
@@ -45,7 +45,7 @@ final class PlayWatch: Sendable {
         }
     }
 
-    /// The play is over.
+    /// Ends the watch of a play.
     func end(_ number: Int) { state.withLock { _ = $0.plays.removeValue(forKey: number) } }
 
     private func look() {
@@ -54,12 +54,12 @@ final class PlayWatch: Sendable {
             return state.plays.sorted { $0.key < $1.key }.map(\.value).first { $0.looks >= limit }
         }
         guard let late else { return }
-        // The seed first: what more is to be said of the play may hang with it.
+        // The seed is first, because reading more of the play may hang too.
         let seed = late.world.plan.seed
         say("simulated play: seed \(seed) hangs: it is not over after \(limit) looks; SPOOL_SEED=\(seed) shows it")
         say("its executor has run \(late.world.executor.steps) jobs; the last lines of its log:")
         say(late.world.log.lines.suffix(20).joined(separator: "\n"))
-        // Without the end of anything else, which might wait for the thread that hangs.
+        // No orderly exit, because that might wait for the thread that hangs.
         _exit(1)
     }
 

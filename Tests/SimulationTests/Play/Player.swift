@@ -1,7 +1,7 @@
 import Spool
 import SpoolTesting
 
-/// A simulated player: opens, reads, seeks, cancels, lets go, as its seed says.
+/// A simulated player that opens, reads, seeks, cancels and releases resources as its seed determines.
 struct Player {
     let name: String
     let life: PlayLife
@@ -27,7 +27,7 @@ struct Player {
             switch random.below(12) {
             case 0: held.removeAll()
             case 1:
-                // Opened and let go at once.
+                // Opened and released immediately.
                 world.log.add(
                     name, "opens and lets go \(open(random.pick(world.plan.media), viewer).key.hash.prefix(4))")
             case 2: await askInformation()
@@ -72,7 +72,7 @@ struct Player {
         }
     }
 
-    // MARK: - Readings
+    // MARK: - Reads
 
     private mutating func read() async {
         let (media, opened) = open()
@@ -82,11 +82,11 @@ struct Player {
         if random.chance(2) { reading.reader.cancel() }
     }
 
-    /// Takes in what nobody waits for.
+    /// Reads bytes that no player waits for.
     private mutating func preload() async {
         let media = random.pick(world.plan.media)
         var viewer = viewer
-        // Under `http` another field might make another resource of it.
+        // Under `http` freshness, another header field might select another resource.
         viewer.preloads = true
         let source = world.plan.freshness == .http ? self.viewer : viewer
         var reading = Reading(media, open(media, source), range(in: media), viewer, &random)
@@ -94,7 +94,7 @@ struct Player {
         while !life.isOver, await reading.step(name, life, cache) { await pauseShortly() }
     }
 
-    /// Several readers of one medium by turns.
+    /// Reads one resource with several readers, alternately.
     private mutating func readSeveral() async {
         let (media, opened) = open()
         var readings: [Reading] = []
@@ -109,7 +109,7 @@ struct Player {
         }
     }
 
-    /// A pull that is given up while it waits, by its task or its reader.
+    /// Reads, and cancels the task or the reader while it waits.
     private mutating func readCancelled() async {
         let (media, opened) = open()
         var reading = Reading(media, opened, range(in: media), viewer, &random)
@@ -151,19 +151,19 @@ struct Player {
     }
 }
 
-/// One reader at work, and what it has handed out so far.
+/// A reader in use, and the check of its delivered bytes.
 struct Reading: Sendable {
     let reader: MediaReader
     var check: ReadCheck
-    /// Whether somebody cancels it.
+    /// Whether the play cancels the reader.
     var isCancelled = false
-    /// Whether it has come to its end.
+    /// Whether the reader has delivered all bytes.
     private(set) var isComplete = false
     private var chunksLeft: Int
     private let isPlayback: Bool
     private var place: PlaceAtOrigin?
 
-    /// Reads all of it.
+    /// Creates a read of all bytes.
     init(whole media: SimulatedMedia, _ opened: MediaResource, _ viewer: Viewer, _ random: inout SplitMix) {
         self.init(media, opened, .all, viewer, &random)
         chunksLeft = .max
@@ -179,19 +179,19 @@ struct Reading: Sendable {
             isPreload
             ? opened.preloadReader(range, chunkSize: chunkSize) : opened.reader(range, chunkSize: chunkSize)
         check = ReadCheck(media, range, viewer)
-        // Where the last bytes begin is asked by several requests, one after the other.
+        // A suffix needs several consecutive requests.
         isPlayback = !isPreload && !check.isSuffix
         chunksLeft = random.chance(2) ? .max : 1 + random.below(8)
         if chunkSize < 1_000 { chunksLeft = min(chunksLeft, 60) }
     }
 
-    /// From now on, until the last copy of it has gone, its reader may ask.
+    /// Allows requests of the reader until the last copy of this value is released.
     mutating func takePlace(_ origin: PlayOrigin) {
         guard place == nil else { return }
         place = PlaceAtOrigin(check.media, check.viewer, readers: check.isSuffix ? 2 : 1, origin)
     }
 
-    /// Pulls a chunk and checks it; false when the reading is over.
+    /// Reads and checks one chunk, and returns whether the read continues.
     mutating func step(_ name: String, _ life: PlayLife, _ cache: MediaCache) async -> Bool {
         let world = life.world
         guard chunksLeft > 0 else { return false }

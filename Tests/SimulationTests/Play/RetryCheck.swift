@@ -1,10 +1,10 @@
 import SpoolTesting
 import Synchronization
 
-/// Knows for whom an origin sends, and holds when it is asked again after a failure against what it said, and against
-/// what is decent.
+/// A check of the time between a failure and the next request for the same bytes.
 ///
-/// Only where one reader alone could want the bytes, or another may be the one that asks.
+/// The time must be at least the origin's `Retry-After`, or else the first retry delay. The check applies only if a
+/// resource has one reader, because another reader could send the request.
 struct RetryCheck: Sendable {
     private struct Place: Hashable {
         var resource: String
@@ -14,24 +14,24 @@ struct RetryCheck: Sendable {
 
     private struct Rest {
         var until: Duration
-        /// Whether the origin itself asked for it.
+        /// Whether the origin sent `Retry-After`.
         var isWanted: Bool
         var early = 0
         var said: Duration
     }
 
-    /// The first delay of a cache, less its jitter.
+    /// The first retry delay of a cache, without its jitter.
     private static let shortest = Duration.milliseconds(150)
-    /// What is said within this time to a request that is being given up, nobody may hear.
+    /// The time in which a response to a request that is being cancelled may be ignored.
     private static let crossing = Duration.milliseconds(1)
 
     private var rests: [Place: Rest] = [:]
     private var readers: [String: Int] = [:]
     private var idleSince: [String: Duration] = [:]
-    /// The media of which what is kept is being removed.
+    /// The paths of the media whose stored bytes are being removed.
     private var removing: Set<String> = []
 
-    /// Readers begin: they may ask anew.
+    /// Adds readers, which may send requests immediately.
     mutating func begin(_ resource: String, readers count: Int) {
         readers[resource, default: 0] += count
         rests = rests.filter { $0.key.resource != resource }
@@ -42,8 +42,7 @@ struct RetryCheck: Sendable {
         if readers[resource] == 0 { idleSince[resource] = now }
     }
 
-    /// What is kept of the media is removed: who reads on begins anew, and may ask for that at once, unless the origin has
-    /// asked for time.
+    /// Starts a removal of stored bytes. Readers may request them again immediately, except after `Retry-After`.
     mutating func beginRemoval(of paths: [String]) {
         removing.formUnion(paths)
         forgetRemoved()
@@ -60,24 +59,24 @@ struct RetryCheck: Sendable {
 
     private func isRemoving(_ resource: String) -> Bool { removing.contains(Self.path(of: resource)) }
 
-    /// A resource's name begins with its path.
+    /// Returns the path at the start of a resource's name.
     private static func path(of resource: String) -> String { String(resource.prefix { $0 != " " }) }
 
-    /// What was asked for of an older version is given up: what the origin said to it just now was not heard.
+    /// Forgets failures of an older version that were sent shortly before, because its requests were cancelled.
     mutating func noteChange(of path: String, now: Duration) {
         rests = rests.filter { Self.path(of: $0.key.resource) != path || $0.value.said + Self.crossing < now }
     }
 
-    /// For how long the resource has had no reader.
+    /// Returns the time for which the resource has had no reader.
     func idleTime(of resource: String, now: Duration) -> Duration {
         guard readers[resource] == 0, let start = idleSince[resource] else { return .zero }
         return now - start
     }
 
-    /// Whether no reader but one can want anything of it.
+    /// Returns whether the resource has exactly one reader.
     private func isAlone(_ resource: String) -> Bool { readers[resource] == 1 }
 
-    /// What was asked for, or sent, failed at `offset`.
+    /// Records a failure of a request or a body at `offset`.
     mutating func fail(_ resource: String, in life: Int, at offset: Int64, now: Duration, retryAfter: Duration = .zero)
     {
         guard isAlone(resource), retryAfter > .zero || !isRemoving(resource) else { return }
@@ -89,16 +88,16 @@ struct RetryCheck: Sendable {
         rests[place] = rest
     }
 
-    /// Bytes came from there: what follows is no further try, unless the origin has asked for time.
+    /// Records that bytes were sent. The next request is then not a retry, except after `Retry-After`.
     mutating func succeed(_ resource: String, in life: Int, at offset: Int64) {
         let place = Place(resource: resource, life: life, block: offset / 65_536)
         if rests[place]?.isWanted == false { rests[place] = nil }
     }
 
-    /// Bytes from `offset` on are asked for.
+    /// Checks a request for the bytes from `offset`.
     ///
-    /// - Returns: By how much that comes too early; nil if it does not. Nobody may have waited for what failed, so that
-    ///   one request more says nothing, unless the origin has asked for time.
+    /// - Returns: The time by which the request is too early; `nil` if it is not. Without `Retry-After`, one early
+    ///   request is allowed, because possibly no reader waited for the failed request.
     mutating func ask(_ resource: String, in life: Int, at offset: Int64, now: Duration) -> Duration? {
         let place = Place(resource: resource, life: life, block: offset / 65_536)
         guard isAlone(resource), var rest = rests[place], rest.until > now else { return nil }
@@ -108,13 +107,13 @@ struct RetryCheck: Sendable {
     }
 }
 
-/// A reader's, for as long as it lives.
+/// The registration of a reader in the check, until it is released.
 final class PlaceAtOrigin: Sendable {
     private let resource: String
     private let readers: Int
     private let origin: PlayOrigin
 
-    /// - Parameter readers: How many readers of the cache stand behind it: where the last bytes begin is asked by another.
+    /// - Parameter readers: The number of readers in the cache. A suffix has a second reader, which finds the length.
     init(_ media: SimulatedMedia, _ viewer: Viewer, readers: Int, _ origin: PlayOrigin) {
         resource = media.name(for: viewer)
         self.readers = readers

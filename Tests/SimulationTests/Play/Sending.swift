@@ -3,7 +3,7 @@ import Spool
 import SpoolTesting
 import Synchronization
 
-/// One body on its way from a `PlayOrigin`.
+/// A response body that a `PlayOrigin` is sending.
 final class Sending: Sendable {
     private let life: PlayLife
     private var origin: PlayOrigin { life.world.origin }
@@ -13,14 +13,14 @@ final class Sending: Sendable {
     private let mayComeAgain: Bool
     private let rest: Mutex<Range<Int64>>
     private let largest = Mutex<Int64>(0)
-    /// What had been sent when it was asked for.
+    /// The bytes that had been sent before its request.
     private let sentBefore: ByteRangeSet
-    /// Bytes of its last piece that another body, asked for no earlier than it, has sent before.
+    /// The number of bytes of its last piece that other bodies sent after its request.
     private let overtaken = Mutex<Int64>(0)
-    /// Whether whoever takes it has come to its end, and so has had all of it.
+    /// Whether the receiver has received all bytes.
     private let isEnded = Mutex(false)
 
-    /// - Parameter mayComeAgain: Whether all that it sends may be sent once more.
+    /// - Parameter mayComeAgain: Whether all its bytes may be sent once more.
     init(
         _ life: PlayLife, _ media: SimulatedMedia, _ viewer: Viewer, _ pattern: PatternBytes, _ range: Range<Int64>,
         sentBefore: ByteRangeSet, mayComeAgain: Bool = false
@@ -36,7 +36,7 @@ final class Sending: Sendable {
     }
 
     deinit {
-        // The piece that was handed out last may have come to nothing.
+        // The receiver may not have used the last piece.
         let rest = rest.withLock { $0 }
         let inHand =
             mayComeAgain
@@ -93,7 +93,7 @@ final class Sending: Sendable {
         case .sent(let piece):
             let name = media.name(for: viewer)
             let idle = origin.state.withLock { $0.retries.idleTime(of: name, now: now) }
-            // What nobody wants is cancelled after 50 ms, unless it is no more than sockets hold.
+            // A transfer without readers is cancelled after 50 ms, unless its rest fits into the buffers of sockets.
             if idle > .milliseconds(100), rest.upperBound - rest.lowerBound > 256 << 10 {
                 life.world.report(.transferAtRest, "\(media.path) sends \(piece) to nobody since \(idle)", in: life)
             }
@@ -105,11 +105,11 @@ final class Sending: Sendable {
     }
 }
 
-/// A body of a `PlayOrigin` as a sequence, or an empty one.
+/// The pieces of a body of a `PlayOrigin`, or no pieces.
 struct SentPieces: AsyncSequence, Sendable {
     typealias Element = [UInt8]
 
-    /// Gives the body up when it is released.
+    /// An iterator that cancels the body when it is released.
     struct Iterator: AsyncIteratorProtocol {
         let sending: Sending?
 

@@ -1,29 +1,29 @@
 import Foundation
 import SpoolTesting
 
-/// A media file at the simulated origin: its versions, and how the origin serves it.
+/// A resource of the simulated origin, with its versions and the behavior of the origin.
 struct SimulatedMedia: Sendable {
     let path: String
-    /// The versions that it has, one after the other, as nobody in particular gets them.
+    /// The consecutive versions for a request without a user.
     let versions: [PatternBytes]
-    /// Whether the cache is to tell users and variants apart.
+    /// Whether the cache must separate users and variants.
     private var isToldApart = false
-    /// Whether each user, and each language, gets other bytes.
+    /// Whether each user, or each language, gets different bytes.
     var isPersonal = false
     var hasLanguages = false
     var cacheControl: String?
     var hasRanges = true
     var tellsLength = true
-    /// The body is cut at this byte, whoever asks.
+    /// The offset at which every body is truncated; `nil` for none.
     var failingPlace: Int64?
-    /// From the request to the head.
+    /// The time from a request to its response headers.
     var latency: Duration
-    /// Between two pieces.
+    /// The time between two pieces.
     var pace: Duration
-    /// Most bytes in a piece.
+    /// The maximum number of bytes in a piece.
     var largestPiece: Int
 
-    /// The versions as `viewer` gets them.
+    /// Returns the versions for `viewer`.
     func versions(for viewer: Viewer) -> [PatternBytes] { versions.map { variant(of: $0, for: viewer) } }
 
     func variant(of version: PatternBytes, for viewer: Viewer) -> PatternBytes {
@@ -31,12 +31,12 @@ struct SimulatedMedia: Sendable {
         return PatternBytes(seed: version.seed &+ UInt64(number) << 32, length: version.length)
     }
 
-    /// What a cache should take for one resource.
+    /// Returns a name that is equal for requests that a cache should treat as one resource.
     func name(for viewer: Viewer) -> String {
         isToldApart ? "\(path) \(viewer.user) \(viewer.language)" : path
     }
 
-    /// The same, for a cache that is to tell users and variants apart.
+    /// Returns a copy for a cache that must separate users and variants.
     func toldApart(_ random: inout SplitMix) -> SimulatedMedia {
         var media = self
         media.isToldApart = true
@@ -75,11 +75,11 @@ struct SimulatedMedia: Sendable {
     }
 }
 
-/// What the simulated origin does wrong, each once in so many times; 0: never.
+/// The faults of the simulated origin. A value of `n` means once in `n` times on average, and 0 means never.
 struct OriginFaults: Sendable {
     var unreachable = 0
     var busy = 0
-    /// Of the pieces, so many end the body, or stall it.
+    /// The pieces at which the body is truncated (`cut`) or stalls (`stall`).
     var cut = 0
     var stall = 0
 

@@ -2,19 +2,19 @@ import HTTPTypes
 import Spool
 import SpoolTesting
 
-/// Who asks: what of a request tells an origin whose bytes to send, or not to send any.
+/// The parts of a request that determine the bytes that an origin sends, or whether it rejects the request.
 struct Viewer: Sendable, Hashable {
-    /// Nobody in particular, or a user with credentials of his own.
+    /// The number of the user, with its own credentials; 0 for none.
     var user = 0
     var language = 0
-    /// Whether the origin refuses his credentials.
+    /// Whether the origin rejects the credentials.
     var isRefused = false
-    /// Whether the request says that nobody waits for it.
+    /// Whether the request is marked as a preload.
     var preloads = false
 
     init() {}
 
-    /// Draws one who may ask in a play.
+    /// Draws a viewer of a play.
     init(_ plan: PlayPlan, _ random: inout SplitMix) {
         if plan.freshness == .http {
             user = random.below(3)
@@ -25,7 +25,7 @@ struct Viewer: Sendable, Hashable {
         }
     }
 
-    /// Reads back who asks.
+    /// Creates a viewer from the header fields of a request.
     init(_ fields: HTTPFields) {
         user = fields[.authorization].flatMap { Int($0.drop { !$0.isNumber }) } ?? 0
         language = fields[.acceptLanguage].flatMap { Int($0.drop { !$0.isNumber }) } ?? 0
