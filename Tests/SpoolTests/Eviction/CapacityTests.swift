@@ -41,7 +41,7 @@ struct CapacityTests {
         #expect(position == upstream.length)
     }
 
-    @Test("C37: eight readers fetch ten times the capacity; neither the count nor the disk use exceeds it")
+    @Test("C37: eight readers fetch ten times the capacity; only blocks in progress exceed it, on disk")
     func manyReaders() async throws {
         let limit: Int64 = 8 << 20
         let disk = FaultyFileSystem()
