@@ -51,16 +51,18 @@ struct CurrentVersion {
     /// - Parameters:
     ///   - id: The transfer that receives the bytes of the new version.
     ///   - body: The body of that transfer's response.
-    ///   - cacheability: The cacheability of the response that contains the new version, or `nil` if there is no such
-    ///     response. It takes effect at the same time as the version.
+    ///   - cacheability: The cacheability of the response that contains the new version, or `nil` if there is no new
+    ///     version.
     func replace(
         _ former: Generation?, by lease: Lease?, keeping id: TransferID?, _ body: ResponseBody? = nil,
         confirmedBy cacheability: ResponseCacheability? = nil
     ) {
-        let isReplaced = scheduler.replace(former, by: lease, keeping: id, body) {
+        guard scheduler.replace(former, by: lease, keeping: id, body) else { return }
+        if let lease {
             if let cacheability { resource.freshness.confirm(cacheability.freshness) }
+            scheduler.noteFreshness(of: lease.generation)
         }
-        if isReplaced { resource.noteVersionChanged() }
+        resource.noteVersionChanged()
     }
 
     /// Records that the origin has confirmed the stored version.

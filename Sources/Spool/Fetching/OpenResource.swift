@@ -63,14 +63,15 @@ final class OpenResource: Sendable {
             context.configuration.freshness, context.clock,
             sharing: context.keepsAnyResponse ? credentials.source.headerFields : nil)
         self.usage = ResourceUse(key, context)
-        self.serving = ServingRecord(context.instruments)
+        let unserved = UnservedBytes()
+        self.serving = ServingRecord(context.instruments, unserved)
         let configuration = context.configuration
         let origin = Conductor.name(of: credentials.source.url)
         self.scheduler = Scheduler(
             machine: Scheduler.StateMachine(
                 policy: configuration.readAhead, retryPolicy: configuration.retry,
                 window: configuration.readAhead.window),
-            credentials: credentials, clock: context.clock, executor: context.executor)
+            credentials: credentials, unserved: unserved, clock: context.clock, executor: context.executor)
         scheduler.attach(
             Scheduler.Handlers(
                 run: { [weak self] start in
@@ -227,9 +228,7 @@ final class OpenResource: Sendable {
 
     /// Records that bytes have been stored, and that readers may take them.
     func landed(_ range: Range<Int64>, by id: TransferID) {
-        let isCurrent = scheduler.landed(
-            range, by: id, now: context.clock.elapsed(), count: { serving.landed($0) },
-            report: { send(.landed(range)) })
+        let isCurrent = scheduler.landed(range, by: id, now: context.clock.elapsed()) { send(.landed(range)) }
         guard isCurrent else { return }
         state.withLock { state in
             state.lastFailure = nil
@@ -312,10 +311,10 @@ final class OpenResource: Sendable {
     ///
     /// - Parameters:
     ///   - limit: The maximum time for transfers that are nearly done.
-    ///   - isWanted: Returns whether the resource has been opened again meanwhile.
-    func close(within limit: Duration = .seconds(60), unless isWanted: () -> Bool = { false }) async {
+    ///   - closing: The closing, which is overtaken if the resource is opened again.
+    func close(within limit: Duration = .seconds(60), _ closing: Scheduler.Closing = .init()) async {
         let drainTime = min(context.configuration.readAhead.drainTime * 2, limit)
-        await scheduler.close(drainTime: drainTime, unless: isWanted)
+        await scheduler.close(drainTime: drainTime, closing)
     }
 
     /// Reopens a resource that was closing.

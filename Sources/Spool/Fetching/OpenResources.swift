@@ -38,8 +38,8 @@ final class OpenResources: Sendable {
     private struct Entry {
         let resource: OpenResource
         var holders = 1
-        /// Counts closings, so that one that has been overtaken by an opening does not take the resource away.
-        var closing = 0
+        /// The last closing. It is overtaken if the resource is opened again.
+        var closing: Scheduler.Closing?
     }
 
     private struct State {
@@ -74,6 +74,7 @@ final class OpenResources: Sendable {
             }
             if let entry = state.entries[identity] {
                 state.entries[identity]?.holders += 1
+                entry.closing?.overtake()
                 return ((identity, entry.resource), entry.holders == 0)
             }
             let resource = make()
@@ -93,25 +94,25 @@ final class OpenResources: Sendable {
             if entry.holders == 0 {
                 state.closingCount += 1
                 let number = state.closingCount
-                entry.closing = number
+                let closing = Scheduler.Closing()
+                entry.closing = closing
                 let resource = entry.resource
                 state.closings[number] = Task(
                     executorPreference: resource.context.executor.executor(for: .background)
                 ) {
-                    await self.close(identity, resource, number)
+                    await self.close(identity, resource, number, closing)
                 }
             }
             state.entries[identity] = entry
         }
     }
 
-    private func close(_ identity: Identity, _ resource: OpenResource, _ number: Int) async {
-        // Locks nest here: the scheduler's, then this one's.
-        await resource.close(unless: { !isClosing(identity, number) })
+    private func close(
+        _ identity: Identity, _ resource: OpenResource, _ number: Int, _ closing: Scheduler.Closing
+    ) async {
+        await resource.close(closing)
         let isGone = state.withLock { state in
-            guard let entry = state.entries[identity], entry.holders == 0, entry.closing == number else {
-                return false
-            }
+            guard !closing.isOvertaken else { return false }
             state.entries[identity] = nil
             state.identities[identity.key]?.removeAll { $0 == identity }
             if state.identities[identity.key]?.isEmpty ?? false { state.identities[identity.key] = nil }
@@ -120,12 +121,6 @@ final class OpenResources: Sendable {
         }
         if isGone { resource.end() }
         finish(number)
-    }
-
-    private func isClosing(_ identity: Identity, _ number: Int) -> Bool {
-        state.withLock { state in
-            state.entries[identity].map { $0.holders == 0 && $0.closing == number } ?? false
-        }
     }
 
     private func finish(_ number: Int) { state.withLock { $0.closings[number] = nil } }

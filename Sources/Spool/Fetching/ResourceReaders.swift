@@ -28,16 +28,24 @@ struct ResourceReaders {
         resource.usage.noteUse()
         // This comes first, so that nothing is requested while a player of another resource waits.
         if priority == .preload { resource.preloadBegins() }
-        let reader = scheduler.openReader(
-            at: start, end: end, priority: priority, credentials: credentials, mayKeep: !demand.noStore, ahead: ahead,
-            now: resource.context.clock.elapsed()
-        ) { version, isProvided in
-            // The missing bytes could not be combined with the stored ones, so the reader would end between them.
-            if let version, !isProvided, !resource.version.canBeCompleted(version) { return .ask }
-            return fixedUse ?? resource.freshness.use(opening, demand)
+        var part: (version: Generation, canBeCompleted: Bool)?
+        while true {
+            // The revision is read first. If the version or its freshness changes during the decision, the scheduler
+            // does not open the reader, and the decision is made again.
+            let revision = scheduler.revision
+            let use = fixedUse ?? resource.freshness.use(opening, demand)
+            let result = scheduler.openReader(
+                at: start, end: end, priority: priority, credentials: credentials, mayKeep: !demand.noStore,
+                ahead: ahead, now: resource.context.clock.elapsed(),
+                Scheduler.UseDecision(revision: revision, use: use, isFixed: fixedUse != nil, part: part))
+            switch result {
+            case .opened(let id, let position, let use):
+                resource.context.instruments.note(.readerOpened)
+                return (id, position, use)
+            case .overtaken: part = nil
+            case .isPart(let version): part = (version, resource.version.canBeCompleted(version))
+            }
         }
-        resource.context.instruments.note(.readerOpened)
-        return reader
     }
 
     /// Closes a reader. If it waits, it is woken and finds that it has ended.

@@ -5,23 +5,49 @@ import SpoolStorage
 extension Scheduler {
     // MARK: - Opening and closing
 
+    /// How a reader may use the current version, decided before the reader is opened.
+    struct UseDecision: Sendable {
+        /// The ``Scheduler/revision`` before the decision.
+        var revision: Int
+        var use: StoredFreshness.Use
+        /// Whether `use` does not depend on the freshness of the version.
+        var isFixed: Bool
+        /// A version, and whether its stored part can be combined with the bytes of another response. `nil` if this is
+        /// not known for any version.
+        var part: (version: Generation, canBeCompleted: Bool)?
+    }
+
+    /// The result of opening a reader.
+    enum OpenResult: Sendable {
+        /// The reader, its position, and how it uses the current version.
+        case opened(ReaderID, ReaderPosition, StoredFreshness.Use)
+        /// No reader was opened, because the version or its freshness has changed since the decision.
+        case overtaken
+        /// No reader was opened. Bytes of the range are neither stored nor being received, and it is not known whether
+        /// this version can be completed.
+        case isPart(Generation)
+    }
+
     /// Opens a reader of `start ..< end`, or to the end of the resource if `end` is `nil`.
     ///
     /// - Parameters:
     ///   - credentials: The credentials with which its bytes are requested.
     ///   - mayKeep: Whether the bytes that are requested for it may be stored.
     ///   - ahead: The size of the first read-ahead.
-    ///   - decide: Returns how the reader may use the current version. Receives that version, and whether all bytes of
-    ///     the range are stored or being received. It is called under the lock, so that no version becomes current
-    ///     between the decision and the opening. It may take one other lock.
-    /// - Returns: The reader, its position, and how it uses the current version.
+    ///   - decision: How the reader may use the current version.
     func openReader(
         at start: Int64, end: Int64?, priority: Priority, credentials: SourceCredentials, mayKeep: Bool,
-        ahead: ReadAheadStart, now: Duration, use decide: (Generation?, Bool) -> StoredFreshness.Use
-    ) -> (id: ReaderID, position: ReaderPosition, use: StoredFreshness.Use) {
+        ahead: ReadAheadStart, now: Duration, _ decision: UseDecision
+    ) -> OpenResult {
         let position = ReaderPosition(start)
-        let (id, use) = ask { state in
-            let use = decide(state.lease?.generation, state.machine.isProvided(from: start, to: end))
+        return ask { state in
+            guard decision.revision == revision else { return (.overtaken, []) }
+            var use = state.isJustReceived && !decision.isFixed ? .fresh : decision.use
+            if let version = state.lease?.generation, !state.machine.isProvided(from: start, to: end) {
+                guard let part = decision.part, part.version === version else { return (.isPart(version), []) }
+                // The missing bytes could not be combined with the stored ones, so the reader would end between them.
+                if !part.canBeCompleted { use = .ask }
+            }
             let isStale = use == .stale || use == .staleMeanwhile
             var actions: [StateMachine.Action] = []
             if use == .ask, state.lease != nil { actions += state.machine.requireValidation() }
@@ -32,9 +58,8 @@ extension Scheduler {
             let source: OpenedResponse.Source? = isStale ? .stale : (state.machine.needsValidation ? nil : .hit)
             state.versions.open(id, source: state.lease == nil ? nil : source)
             state.credentials = credentials
-            return ((id, use), actions + more)
+            return (.opened(id, position, use), actions + more)
         }
-        return (id, position, use)
     }
 
     /// A reader that was closed.

@@ -67,14 +67,9 @@ extension Scheduler {
 
     /// Records that bytes of the transfer have been stored.
     ///
-    /// - Parameters:
-    ///   - count: Counts the bytes that were not stored before. It is called under the lock, before a reader can take
-    ///     them. It may take one other lock.
-    ///   - report: Reports the bytes before readers are woken. It is called after unlocking.
+    /// - Parameter report: Reports the bytes before readers are woken. It is called after unlocking.
     /// - Returns: `false` if the bytes are of a version that is no longer current.
-    func landed(
-        _ range: Range<Int64>, by id: TransferID, now: Duration, count: (ByteRangeSet) -> Void, report: () -> Void
-    ) -> Bool {
+    func landed(_ range: Range<Int64>, by id: TransferID, now: Duration, report: () -> Void) -> Bool {
         ask { isCurrent in
             if isCurrent { report() }
         } _: { state in

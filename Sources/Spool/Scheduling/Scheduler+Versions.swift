@@ -70,6 +70,7 @@ extension Scheduler {
         let length = lease?.generation.description.length
         feed { state in
             state.lease = lease
+            noteRevision()
             let actions = supportsRanges ? state.machine.rangesSupported() : []
             return actions + state.machine.opened(landed: landed, length: length, needsValidation: false)
         }
@@ -83,21 +84,31 @@ extension Scheduler {
 
     /// Replaces the version `former` with another one, or with none. Readers of `former` continue to read it.
     ///
+    /// Readers that open before ``noteFreshness(of:)`` is called use the new version as fresh, because the origin has
+    /// just sent it.
+    ///
     /// - Parameters:
     ///   - id: The transfer that receives the bytes of the new version.
     ///   - body: The body of that transfer.
-    ///   - confirm: Records until when the new version may be used. It is called under the lock. Otherwise a reader
-    ///     could open in between, and validate a version that has just been received. It may take one other lock.
     /// - Returns: `false`, without a change, if `former` is not the current version.
     func replace(
-        _ former: Generation?, by lease: Lease?, keeping id: TransferID?, _ body: ResponseBody?, confirm: () -> Void
+        _ former: Generation?, by lease: Lease?, keeping id: TransferID?, _ body: ResponseBody?
     ) -> Bool {
         ask { state -> (Bool, [StateMachine.Action]) in
             // An unproven response has removed the previous version already.
             let isRemoved = state.lease == nil && lease != nil
             guard isRemoved || state.lease?.generation === former else { return (false, []) }
-            confirm()
+            noteRevision()
             return (true, state.replaceVersion(by: lease, keeping: id, body))
+        }
+    }
+
+    /// Records that the freshness of a new version is known. From now on, it decides how readers use the version.
+    func noteFreshness(of generation: Generation) {
+        look { state in
+            guard state.lease?.generation === generation else { return }
+            state.isJustReceived = false
+            noteRevision()
         }
     }
 
@@ -112,6 +123,7 @@ extension Scheduler {
         ask { state in
             guard let (left, actions) = state.machine.responseUnproven(id) else {
                 guard let current, state.lease?.generation === current else { return (false, []) }
+                noteRevision()
                 return (false, state.replaceVersion(by: nil, keeping: id, body))
             }
             state.versions.setApart(left)
@@ -123,6 +135,7 @@ extension Scheduler {
     func continued(_ generation: Generation, length: Int64?) {
         feed { state in
             guard state.lease?.generation === generation else { return [] }
+            noteRevision()
             state.versions.noteSource(.miss)
             let actions = length.map { state.machine.lengthLearnt($0).actions } ?? []
             // An origin that sends the stored version in response to a conditional request has confirmed it, too.
@@ -134,6 +147,7 @@ extension Scheduler {
     func validated(_ generation: Generation) {
         feed { state in
             guard state.lease?.generation === generation else { return [] }
+            noteRevision()
             state.versions.noteSource(.revalidated)
             return state.machine.validated()
         }
@@ -222,6 +236,7 @@ extension Scheduler.State {
     ) -> [Scheduler.StateMachine.Action] {
         let previousLease = self.lease
         self.lease = lease
+        isJustReceived = lease != nil
         let length = lease?.generation.description.length
         guard let previousLease else {
             versions.noteSource(.miss)

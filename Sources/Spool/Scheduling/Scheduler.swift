@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// It does not read or write bytes, and does not know the origin. One lock guards all state that has to change
 /// together. It is locked for one step of the machine and for creating the tasks of new transfers. All other actions
-/// are performed after unlocking.
+/// are performed after unlocking. No closure of a caller runs under the lock.
 ///
 /// Its operations for other types are in `Scheduler+Readers`, `Scheduler+Transfers` and `Scheduler+Versions`. Only they
 /// and tests use ``feed(_:)``, ``ask`` and ``look(_:)``.
@@ -45,6 +45,8 @@ final class Scheduler: Sendable {
         var machine: StateMachine
         /// The current version, whose bytes the machine plans.
         var lease: Lease?
+        /// Whether a response has just started the current version, and its freshness is not recorded yet.
+        var isJustReceived = false
         var readers: [ReaderID: ReaderPlace] = [:]
         var versions = ReaderVersions()
         var failures: [FailureID: CacheError] = [:]
@@ -60,14 +62,19 @@ final class Scheduler: Sendable {
     }
 
     private let state: Mutex<State>
+    private let revisions = Atomic(0)
+    private let unserved: UnservedBytes
     private let clock: CacheClock
     private let executor: BlockingExecutor
     private let closed = Atomic(false)
 
+    /// - Parameter unserved: Receives the bytes that have been stored.
     init(
-        machine: consuming StateMachine, credentials: SourceCredentials, clock: CacheClock, executor: BlockingExecutor
+        machine: consuming StateMachine, credentials: SourceCredentials, unserved: UnservedBytes, clock: CacheClock,
+        executor: BlockingExecutor
     ) {
         self.state = Mutex(State(machine: machine, credentials: credentials))
+        self.unserved = unserved
         self.clock = clock
         self.executor = executor
     }
@@ -94,6 +101,16 @@ final class Scheduler: Sendable {
         effects.perform(self)
         return result
     }
+
+    /// The number of changes of the current version and of its freshness, which changes only under the lock. A decision
+    /// on the use of the version is valid if it was made since the last change.
+    var revision: Int { revisions.load(ordering: .acquiring) }
+
+    /// Makes earlier decisions on the use of the current version invalid. Called under the lock.
+    func noteRevision() { revisions.add(1, ordering: .acquiringAndReleasing) }
+
+    /// Counts bytes that readers may take from this step on, and that were not stored before. Called under the lock.
+    func count(_ fresh: ByteRangeSet) { unserved.add(fresh) }
 
     /// Reads the state, or changes a part of it that the plan does not depend on.
     func look<R: Sendable>(_ body: (inout State) -> R) -> R { state.withLock { body(&$0) } }
@@ -275,12 +292,20 @@ final class Scheduler: Sendable {
     /// Ends readers, even in stored bytes. Called once, when the cache closes.
     func endReaders() { closed.store(true, ordering: .relaxed) }
 
+    /// One closing of a resource. It is overtaken if the resource is opened again, and then does not start.
+    final class Closing: Sendable {
+        private let overtaken = Atomic(false)
+
+        var isOvertaken: Bool { overtaken.load(ordering: .acquiring) }
+
+        func overtake() { overtaken.store(true, ordering: .releasing) }
+    }
+
     /// Waits for transfers that are nearly done, for at most `drainTime`, cancels the rest, and waits for all to end.
     ///
-    /// - Parameter isWanted: Returns whether the resource was opened again meanwhile, so that it must not be closed. It
-    ///   is called in the same step under the lock.
-    func close(drainTime: Duration, unless isWanted: () -> Bool = { false }) async {
-        let isOvertaken = ask { state in isWanted() ? (true, []) : (false, state.machine.close()) }
+    /// - Parameter closing: Has no effect if it was overtaken before. If it is overtaken later, ``reopen()`` follows.
+    func close(drainTime: Duration, _ closing: Closing) async {
+        let isOvertaken = ask { closing.isOvertaken ? (true, []) : (false, $0.machine.close()) }
         guard !isOvertaken else { return }
         let deadline = Task(executorPreference: executor.executor(for: .landing)) { [clock] in
             try await clock.sleep(drainTime)

@@ -1,0 +1,51 @@
+import ByteRanges
+import Synchronization
+
+/// The bytes of one resource that have been stored since it was opened, and that no reader has taken yet.
+///
+/// A reader takes stored bytes without the lock of the scheduler. If the bytes were added after that step, a reader could
+/// take them before, and they would count as unserved forever. So the scheduler adds bytes in the step that lets readers
+/// take them, under its lock. The lock of this type is held for a counter's time, and nothing is called under it.
+final class UnservedBytes: Sendable {
+    private struct State {
+        var ranges = ByteRangeSet()
+        var storedCount: Int64 = 0
+    }
+
+    private let state = Mutex(State())
+    /// Whether there may be unserved bytes. Readers of bytes that were stored long ago need no lock.
+    private let mayHaveBytes = Atomic(false)
+
+    /// The number of bytes that have been stored since the resource was opened.
+    var storedCount: Int64 { state.withLock { $0.storedCount } }
+
+    /// Adds bytes that have just been stored, and that were not stored before.
+    func add(_ fresh: ByteRangeSet) {
+        state.withLock { state in
+            state.storedCount += fresh.byteCount
+            for range in fresh { state.ranges.insert(range) }
+            mayHaveBytes.store(!state.ranges.isEmpty, ordering: .releasing)
+        }
+    }
+
+    /// Removes bytes that a reader has taken.
+    ///
+    /// - Returns: The number of them that no reader has taken before.
+    func take(_ range: Range<Int64>) -> Int64 {
+        guard mayHaveBytes.load(ordering: .acquiring) else { return 0 }
+        return state.withLock { state in
+            let count = state.ranges.intersection(range).byteCount
+            if count > 0 { state.ranges.remove(range) }
+            mayHaveBytes.store(!state.ranges.isEmpty, ordering: .releasing)
+            return count
+        }
+    }
+
+    /// Removes all bytes, because another version becomes current.
+    func removeAll() {
+        state.withLock { state in
+            state.ranges = ByteRangeSet()
+            mayHaveBytes.store(false, ordering: .releasing)
+        }
+    }
+}
