@@ -39,6 +39,7 @@ package final class FaultyFileSystem: FileSystem {
         var decide: (@Sendable (Call, String) -> Effect?)?
         var counts: [Call: Int] = [:]
         var freeSpace: Int64?
+        var readNowLimit: Int?
     }
 
     private let base: any FileSystem
@@ -169,6 +170,13 @@ package final class FaultyFileSystem: FileSystem {
 
     /// Sets the free space of the volume in bytes; `nil` uses the real one.
     package func setFreeSpace(_ count: Int64?) { state.withLock { $0.freeSpace = count } }
+
+    /// Sets the number of bytes that `readNow` returns at most, as if the next bytes were not in memory. 0 means none.
+    ///
+    /// Bytes within the limit are in memory, whatever the system's cache contains. By default, the file decides.
+    package func limitReadsNow(to count: Int) { state.withLock { $0.readNowLimit = count } }
+
+    fileprivate var readNowLimit: Int? { state.withLock { $0.readNowLimit } }
 }
 
 /// A file that checks its file system's faults before every call.
@@ -200,7 +208,11 @@ private final class FaultyFile: StoredFile {
 
     /// If reads may fail, each has to be checked.
     func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
-        fileSystem.hasFault(on: .read) ? nil : base.readNow(into: buffer, at: offset)
+        if fileSystem.hasFault(on: .read) { return nil }
+        guard let limit = fileSystem.readNowLimit else { return base.readNow(into: buffer, at: offset) }
+        let part = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(limit))
+        let count = (try? base.read(into: part, at: offset)) ?? 0  // The caller reads again and gets the error.
+        return count > 0 ? count : nil
     }
 
     func setMark(_ mark: FileMark) throws(CacheError) -> Bool {

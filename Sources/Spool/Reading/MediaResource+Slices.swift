@@ -25,6 +25,18 @@ extension MediaResource {
         return (slice, VersionMark(lease.generation))
     }
 
+    /// Reads all of `range` of the open version, if it may be used without a request and all of it is in memory.
+    ///
+    /// - Parameter buffer: A buffer of the length of `range`.
+    /// - Returns: The version; `nil` if ``sliceNow(_:)`` or a reader is needed.
+    package func readNow(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) -> VersionMark? {
+        guard let resource, let lease = leaseOfLanded(range, in: resource),
+            lease.generation.readWholeNow(range, into: buffer)
+        else { return nil }
+        resource.serving.served(range)
+        return VersionMark(lease.generation)
+    }
+
     /// Returns the mark of the open version, if the response is of that version and its first byte is stored.
     package func mark(of response: StoredResponse) -> VersionMark? {
         guard let resource, let lease = leaseOfLanded(0..<1, in: resource),

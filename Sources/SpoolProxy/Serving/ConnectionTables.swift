@@ -90,13 +90,16 @@ final class ConnectionTables: Sendable {
 /// A timer for each connection would cost more than the checks.
 final class ConnectionTable {
     private var connections: [ObjectIdentifier: ProxyConnection] = [:]
+    /// The buffers that these connections share.
+    let buffers = HitBuffers()
 
     func insert(_ connection: ProxyConnection) { connections[ObjectIdentifier(connection)] = connection }
 
     func remove(_ connection: ProxyConnection) { connections[ObjectIdentifier(connection)] = nil }
 
-    /// Closes the connections whose deadlines have passed.
+    /// Closes the connections whose deadlines have passed, and releases unused memory.
     func check(now: NIODeadline) {
+        buffers.releaseUnused()
         for connection in Array(connections.values) { connection.check(now: now) }
     }
 

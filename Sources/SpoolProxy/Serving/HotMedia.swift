@@ -28,6 +28,8 @@ struct HotMedia: Sendable {
 
     /// The maximum number of bytes of a response. A reader sends more, because it does not hold all of them at once.
     private static let limit: Int64 = 1 << 20
+    /// The maximum number of bytes that are read into the buffer of their head. More are sent faster from their file.
+    static let readLimit = 32 << 10
 
     /// Prepares a resource. The result is `nil` if all requests for it must take the normal path.
     ///
@@ -61,25 +63,30 @@ struct HotMedia: Sendable {
         fields = Array(buffer.readableBytesView)
     }
 
-    /// A response: its head, and bytes that are sent from their file.
+    /// A response: its head, and its body.
     struct Hit {
         var status: Int
         /// The offset of the first byte in the resource.
         var offset: Int64
         /// The length of the resource.
         var length: Int64
-        var head: ByteBuffer
-        var slice: MediaSlice
-        var descriptor: Int32
+        /// The number of bytes of the body.
+        var count: Int
+        /// The head, followed by the body if it was read.
+        var buffer: ByteBuffer
+        /// The body, which is sent from its file, or `nil` if the buffer contains it.
+        var slice: SentSlice?
     }
 
     /// The response to a request, or `nil` if it can't be sent at once.
-    func hit(_ request: RequestHead, date: DateText, allocator: ByteBufferAllocator) -> Hit? {
+    ///
+    /// If all bytes of a small body are in memory, they are read into the buffer of the head, and one system call sends
+    /// both. Otherwise the body is sent from its file.
+    func hit(_ request: RequestHead, date: DateText, buffers: HitBuffers) -> Hit? {
         guard request.method == .get, request.keepsAlive, request.body == .none, request.minorVersion == 1,
             request.target == target, request.host == host, Self.isPlain(request, readsOrigin: readsOrigin)
         else { return nil }
-        let now = date.second
-        if usesFreshness, !response.isFresh(at: now) { return nil }
+        if usesFreshness, !response.isFresh(at: date.second) { return nil }
         var range = 0..<length
         let text = request.fields["range"]
         if let text {
@@ -88,13 +95,45 @@ struct HotMedia: Sendable {
             else { return nil }
             range = ranges[0]
         }
-        guard !range.isEmpty, range.upperBound - range.lowerBound <= Self.limit,
-            let (slice, version) = media.sliceNow(range), version == mark, let descriptor = slice.fileDescriptor
+        guard !range.isEmpty, range.upperBound - range.lowerBound <= Self.limit else { return nil }
+        let isPartial = text != nil
+        var hit = Hit(
+            status: isPartial ? 206 : 200, offset: range.lowerBound, length: length,
+            count: Int(range.upperBound - range.lowerBound), buffer: ByteBuffer())
+        if hit.count <= Self.readLimit, var buffer = buffers.take(capacity: headCapacity + hit.count) {
+            encodeHead(of: range, isPartial: isPartial, date, into: &buffer)
+            if read(range, into: &buffer) {
+                hit.buffer = buffer
+                return hit
+            }
+            buffers.putBack(buffer)
+        }
+        guard let (slice, version) = media.sliceNow(range), version == mark, let descriptor = slice.fileDescriptor,
+            // If it can't be sent from its file, a reader responds and ends the response with an error.
+            let sent = try? SentSlice(slice, descriptor)
         else { return nil }
-        var head = allocator.buffer(capacity: fields.count + 224)
-        head.writeStaticString(text == nil ? "HTTP/1.1 200 OK\r\n" : "HTTP/1.1 206 Partial Content\r\n")
+        hit.buffer = buffers.allocator.buffer(capacity: headCapacity)
+        encodeHead(of: range, isPartial: isPartial, date, into: &hit.buffer)
+        hit.slice = sent
+        return hit
+    }
+
+    /// Reads the bytes after the head, if all of them are in memory.
+    private func read(_ range: Range<Int64>, into buffer: inout ByteBuffer) -> Bool {
+        let count = Int(range.upperBound - range.lowerBound)
+        return buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: count) { space in
+            let body = UnsafeMutableRawBufferPointer(rebasing: space[..<count])
+            return media.readNow(range, into: body) == mark ? count : 0
+        } == count
+    }
+
+    /// A capacity for every head.
+    private var headCapacity: Int { fields.count + 224 }
+
+    private func encodeHead(of range: Range<Int64>, isPartial: Bool, _ date: DateText, into head: inout ByteBuffer) {
+        head.writeStaticString(isPartial ? "HTTP/1.1 206 Partial Content\r\n" : "HTTP/1.1 200 OK\r\n")
         head.writeBytes(fields)
-        if text != nil {
+        if isPartial {
             head.writeStaticString("Content-Range: bytes ")
             head.writeString(String(range.lowerBound))
             head.writeStaticString("-")
@@ -104,17 +143,14 @@ struct HotMedia: Sendable {
             head.writeStaticString("\r\n")
         }
         head.writeStaticString("Content-Length: ")
-        head.writeString(String(slice.count))
+        head.writeString(String(range.upperBound - range.lowerBound))
         head.writeStaticString("\r\nAge: ")
-        head.writeString(String(response.age(at: now)))
+        head.writeString(String(response.age(at: date.second)))
         if !hasDate {
             head.writeStaticString("\r\nDate: ")
             head.writeString(date.text)
         }
         head.writeStaticString("\r\n\r\n")
-        return Hit(
-            status: text == nil ? 200 : 206, offset: range.lowerBound, length: length, head: head, slice: slice,
-            descriptor: descriptor)
     }
 
     /// Whether a request differs from others for the same target only in its range.

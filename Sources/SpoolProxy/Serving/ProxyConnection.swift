@@ -145,11 +145,8 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         deadline = nil
         progressSeen = nil
         state = .responding(exchange)
-        if let hot, let context, let hit = service.hit(head, of: hot, allocator: context.channel.allocator),
-            // If it can't be sent from its file, the task responds and ends the response with an error.
-            let sent = try? SentSlice(hit.slice, hit.descriptor)
-        {
-            return send(hit, sent, head, context)
+        if let hot, let context, let hit = service.hit(head, of: hot, buffers: table.buffers) {
+            return send(hit, head, context)
         }
         if head.minorVersion >= 1, head.body != .none, head.fields["expect"]?.lowercased() == "100-continue" {
             context?.writeAndFlush(
@@ -159,28 +156,29 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     /// Sends the response to a hit at once.
-    private func send(
-        _ hit: HotMedia.Hit, _ sent: SentSlice, _ head: RequestHead, _ context: ChannelHandlerContext
-    ) {
+    private func send(_ hit: HotMedia.Hit, _ head: RequestHead, _ context: ChannelHandlerContext) {
         let start = ContinuousClock.now
         service.started()
         setStallDeadline()
-        let cork = Cork(context.channel)
-        context.write(wrapOutboundOut(.byteBuffer(hit.head)), promise: nil)
-        let count = hit.slice.count
         let written = context.eventLoop.makePromise(of: Void.self)
         written.futureResult.assumeIsolated().whenComplete { result in
-            sent.release()
+            if let slice = hit.slice { slice.release() } else { self.table.buffers.sent(hit.buffer) }
             var isSent = false
             if case .success = result {
                 isSent = true
-                self.progress.sent(count)
+                self.progress.sent(hit.count)
             }
             self.service.ended(
-                head, hit, bytes: isSent ? count : 0, since: start, client: self.client)
+                head, hit, bytes: isSent ? hit.count : 0, since: start, client: self.client)
             self.responded(keeps: isSent)
         }
-        context.writeAndFlush(wrapOutboundOut(sent.data), promise: written)
+        guard let slice = hit.slice else {
+            table.buffers.sending(hit.buffer)
+            return context.writeAndFlush(wrapOutboundOut(.byteBuffer(hit.buffer)), promise: written)
+        }
+        let cork = Cork(context.channel)
+        context.write(wrapOutboundOut(.byteBuffer(hit.buffer)), promise: nil)
+        context.writeAndFlush(wrapOutboundOut(slice.data), promise: written)
         cork.release()
     }
 

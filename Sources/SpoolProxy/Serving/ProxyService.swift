@@ -91,9 +91,9 @@ final class ProxyService: Sendable {
     }
 
     /// The response to a request if it can be sent at once, on the event loop of the connection.
-    func hit(_ request: RequestHead, of hot: HotMedia, allocator: ByteBufferAllocator) -> HotMedia.Hit? {
+    func hit(_ request: RequestHead, of hot: HotMedia, buffers: HitBuffers) -> HotMedia.Hit? {
         guard !isStopping else { return nil }
-        return hot.hit(request, date: date, allocator: allocator)
+        return hot.hit(request, date: date, buffers: buffers)
     }
 
     /// Counts a hit that is being sent.

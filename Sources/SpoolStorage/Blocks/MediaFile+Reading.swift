@@ -22,13 +22,27 @@ extension MediaFile {
     ///
     /// - Returns: The ticket for ``endHold(_:)``; `nil` if ``hold(_:)`` and ``prove(_:)`` are needed.
     func holdNow(_ range: Range<Int64>) -> (ticket: UInt64, open: OpenFile)? {
-        guard !range.isEmpty, !isEncrypted, let open = file.openNow else { return nil }
+        guard !range.isEmpty, let open = sendableNow else { return nil }
         guard let ticket = blocks.holdTrusted(range) else { return nil }
         guard isInMemory(range, open) else {
             endHold(ticket)
             return nil
         }
         return (ticket, open)
+    }
+
+    /// Reads all of `range` immediately, under the conditions of ``holdNow(_:)``, if every byte is in memory.
+    ///
+    /// - Parameter buffer: A buffer of the length of `range`.
+    /// - Returns: Whether the buffer contains the bytes.
+    func readWholeNow(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) -> Bool {
+        sendableNow != nil && readNow(range.lowerBound, into: buffer) == buffer.count
+    }
+
+    /// The open file, if it has a descriptor and contains the bytes as they are sent.
+    private var sendableNow: OpenFile? {
+        guard !isEncrypted, let open = file.openNow, open.file.fileDescriptor != nil else { return nil }
+        return open
     }
 
     private func isInMemory(_ range: Range<Int64>, _ open: OpenFile) -> Bool {

@@ -65,6 +65,16 @@ extension Generation {
         return MediaSlice(range, of: disk, ticket: held.ticket, open: held.open, lease: lease)
     }
 
+    /// Reads all of `range` immediately, under the conditions of ``sliceNow(_:holding:)``, if every byte is in memory. An
+    /// event loop may therefore call it.
+    ///
+    /// - Parameter buffer: A buffer of the length of `range`.
+    /// - Returns: Whether the buffer contains the bytes.
+    package func readWholeNow(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) -> Bool {
+        guard handsOutSlices, !isDiskPassedOver.load(ordering: .relaxed), let disk else { return false }
+        return disk.readWholeNow(range, into: buffer)
+    }
+
     private func source(of range: Range<Int64>) throws -> (MediaFile, Range<Int64>) {
         for file in [memory.file, isDiskPassedOver.load(ordering: .acquiring) ? nil : disk] {
             guard let file, let found = file.prefix(at: range.lowerBound) else { continue }

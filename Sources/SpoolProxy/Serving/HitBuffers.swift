@@ -1,0 +1,49 @@
+#if Proxy
+import NIOCore
+
+/// The memory of one event loop for responses whose body is read into the buffer of the head.
+///
+/// A socket mostly accepts such a response at once, and the next response on the event loop then reuses the buffer. If a
+/// client is slow, its response has its own buffer until the socket has accepted all of it. ``unsentLimit`` limits the
+/// memory of all slow clients together.
+final class HitBuffers {
+    let allocator: ByteBufferAllocator
+    private var spare: ByteBuffer?
+    private var isRecent = false
+    /// The bytes of memory that hold responses which no socket has accepted yet.
+    private(set) var unsent = 0
+
+    /// The maximum number of unsent bytes. After more, bodies are sent from their files, which needs no memory.
+    static let unsentLimit = 4 << 20
+
+    init(allocator: ByteBufferAllocator = ByteBufferAllocator()) { self.allocator = allocator }
+
+    /// Returns an empty buffer, or `nil` if too much memory holds unsent responses.
+    func take(capacity: Int) -> ByteBuffer? {
+        guard unsent < Self.unsentLimit else { return nil }
+        isRecent = true
+        guard var buffer = spare.take() else { return allocator.buffer(capacity: capacity) }
+        // If the buffer is still in use elsewhere, this allocates another one.
+        buffer.clear(minimumCapacity: capacity)
+        return buffer
+    }
+
+    /// Keeps a buffer, which is not in use any more, for the next response.
+    func putBack(_ buffer: ByteBuffer) { spare = buffer }
+
+    /// Counts a buffer that is being sent.
+    func sending(_ buffer: ByteBuffer) { unsent += buffer.storageCapacity }
+
+    /// Takes a buffer back after it was sent, or after its connection was closed.
+    func sent(_ buffer: ByteBuffer) {
+        unsent -= buffer.storageCapacity
+        putBack(buffer)
+    }
+
+    /// Releases the spare buffer if it was not used since the previous call.
+    func releaseUnused() {
+        if !isRecent { spare = nil }
+        isRecent = false
+    }
+}
+#endif
