@@ -5,8 +5,9 @@ import Synchronization
 /// The executor of all blocking calls. It has its own threads, so that a slow disk never delays a player's event loop
 /// or Swift's shared threads.
 ///
-/// Jobs wait in ``Lane``s and are taken strictly by lane, first in, first out within each. If there are two threads,
-/// the lowest lane never takes one of them. Jobs run concurrently, so there is no other order. A thread starts when
+/// Jobs wait in ``Lane``s and are taken strictly by lane, first in, first out within each. For each lane above it, a
+/// lane leaves one thread free, so that background work never takes the thread that a player waits for; see
+/// ``LaneLimits``. Jobs run concurrently, so there is no other order. A thread starts when
 /// there is work and no thread is idle, up to the limit. Threads then sleep until ``shutdown()`` or deinitialization.
 /// The thread that fell asleep last is woken first, because its caches and its freed memory are still warm.
 package final class BlockingExecutor: Sendable {
@@ -18,7 +19,7 @@ package final class BlockingExecutor: Sendable {
         case landing
         /// No player waits, for example while the catalog is written, or media is evicted.
         case background
-        /// Long work on all stored media: checks, exports, sweeps. It leaves one thread to the other lanes.
+        /// Long work on all stored media: checks, exports, sweeps.
         case maintenance
     }
 
@@ -111,6 +112,33 @@ private final class LaneExecutor: TaskExecutor {
     }
 }
 
+/// The number of threads that each lane may use, without threads.
+///
+/// A lane and all lanes below it together leave one thread free for each lane above. With eight threads and four lanes,
+/// the lanes from the second on use at most seven threads, from the third on six, and the last one five. A pool with
+/// fewer threads than lanes leaves one thread free of the last lane, if it has two.
+struct LaneLimits: Sendable {
+    /// The maximum number of jobs that run in a lane and in all lanes below it, by lane.
+    let limits: [Int]
+    /// The number of jobs that run in a lane and in all lanes below it, by lane.
+    private(set) var running: [Int]
+
+    init(threadLimit: Int, laneCount: Int) {
+        limits = (0..<laneCount).map { lane in
+            if threadLimit >= laneCount { return threadLimit - lane }
+            return lane == laneCount - 1 ? max(1, threadLimit - 1) : threadLimit
+        }
+        running = Array(repeating: 0, count: laneCount)
+    }
+
+    /// Whether a job of the lane may start.
+    func allows(_ lane: Int) -> Bool { (0...lane).allSatisfy { running[$0] < limits[$0] } }
+
+    mutating func start(_ lane: Int) { for above in 0...lane { running[above] += 1 } }
+
+    mutating func end(_ lane: Int) { for above in 0...lane { running[above] -= 1 } }
+}
+
 /// The waiting jobs by lane, and the threads that take them. It lives until the last thread has ended.
 final class ThreadPool: Sendable {
     private struct Entry {
@@ -147,21 +175,20 @@ final class ThreadPool: Sendable {
         /// The semaphores of sleeping threads. The last thread fell asleep last.
         var idle: [DispatchSemaphore] = []
         var threads = 0
-        /// The number of threads that run a job of the last lane.
-        var inLastLane = 0
+        var limits: LaneLimits
         var isClosed = false
     }
 
     private let state: Mutex<State>
     private let threadLimit: Int
-    /// The maximum number of threads in the last lane.
-    private let lastLaneLimit: Int
     private let name: String
 
     init(threadLimit: Int, name: String, laneCount: Int) {
-        self.state = Mutex(State(lanes: Array(repeating: Queue(), count: laneCount)))
+        self.state = Mutex(
+            State(
+                lanes: Array(repeating: Queue(), count: laneCount),
+                limits: LaneLimits(threadLimit: threadLimit, laneCount: laneCount)))
         self.threadLimit = threadLimit
-        self.lastLaneLimit = max(1, threadLimit - 1)
         self.name = name
     }
 
@@ -176,8 +203,8 @@ final class ThreadPool: Sendable {
     func add(_ job: UnownedJob, executor: UnownedTaskExecutor, lane: Int) {
         let hand = state.withLock { state -> Hand in
             state.lanes[lane].append(Entry(job: job, executor: executor))
-            // The thread that ends a job of the last lane takes the next one.
-            if lane == state.lanes.count - 1, state.inLastLane >= lastLaneLimit { return .none }
+            // The thread that ends a job of a limited lane takes the next one.
+            guard state.limits.allows(lane) else { return .none }
             if let sleeper = state.idle.popLast() { return .wake(sleeper) }
             guard state.threads < threadLimit else { return .none }
             state.threads += 1
@@ -227,7 +254,7 @@ final class ThreadPool: Sendable {
     }
 
     private enum Step {
-        case run(Entry, isLastLane: Bool)
+        case run(Entry, lane: Int)
         case sleep
         case end
     }
@@ -235,17 +262,17 @@ final class ThreadPool: Sendable {
     private func work() {
         // Signaled once each time that it is removed from the idle ones.
         let wake = DispatchSemaphore(value: 0)
-        var wasLastLane = false
+        var last: Int?
         while true {
             let step = state.withLock { state -> Step in
-                if wasLastLane { state.inLastLane -= 1 }
-                wasLastLane = false
+                if let last { state.limits.end(last) }
+                last = nil
+                // If a lane has reached its limit, so have the lanes below it.
                 for lane in state.lanes.indices {
-                    let isLast = lane == state.lanes.count - 1
-                    if isLast, state.inLastLane >= lastLaneLimit { break }
+                    guard state.limits.allows(lane) else { break }
                     guard let entry = state.lanes[lane].takeFirst() else { continue }
-                    if isLast { state.inLastLane += 1 }
-                    return .run(entry, isLastLane: isLast)
+                    state.limits.start(lane)
+                    return .run(entry, lane: lane)
                 }
                 if state.isClosed {
                     state.threads -= 1
@@ -255,8 +282,8 @@ final class ThreadPool: Sendable {
                 return .sleep
             }
             switch step {
-            case .run(let entry, let isLastLane):
-                wasLastLane = isLastLane
+            case .run(let entry, let lane):
+                last = lane
                 entry.job.runSynchronously(on: entry.executor)
             case .sleep: wake.wait()
             case .end: return
