@@ -26,7 +26,7 @@ final class StoredBlocks: Sendable {
     }
 
     let file: PooledFile
-    private let state: Mutex<State>
+    private let state: ClassedMutex<State>
     /// Reads the catalog's records of the blocks with these indices. It blocks the calling thread.
     private let storedSeals: @Sendable (Range<Int64>) throws -> [BlockRecord]
     /// Returns claims to the account: for bytes that are no longer stored, or that the disk has freed. It may be called
@@ -38,7 +38,7 @@ final class StoredBlocks: Sendable {
         giveBack: @escaping @Sendable (Int64) -> Void
     ) {
         self.file = file
-        state = Mutex(State(map: map))
+        state = ClassedMutex(State(map: map), .neverWaits)
         self.storedSeals = storedSeals
         self.giveBack = giveBack
     }

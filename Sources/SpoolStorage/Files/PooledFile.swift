@@ -20,7 +20,7 @@ final class FilePool: Sendable {
         weak var file: PooledFile?
     }
 
-    private let state = Mutex(State())
+    private let state = ClassedMutex(State(), .neverWaits)
     /// The number of descriptors that are open or about to be opened. It is not under the lock, because the clock may
     /// release the last reference to a file.
     private let count = Atomic(0)
@@ -136,7 +136,7 @@ final class PooledFile: Sendable {
         var isInRing = false
     }
 
-    private let state: Mutex<State>
+    private let state: ClassedMutex<State>
     private let pool: FilePool?
     private let openExisting: @Sendable () throws(CacheError) -> (any StoredFile)?
     private let create: @Sendable () throws(CacheError) -> any StoredFile
@@ -153,7 +153,7 @@ final class PooledFile: Sendable {
         self.pool = pool
         self.openExisting = openExisting
         self.create = create
-        self.state = Mutex(State())
+        self.state = ClassedMutex(State(), .neverWaits)
     }
 
     /// Creates a file that stays open, in memory or for a test.
@@ -161,7 +161,7 @@ final class PooledFile: Sendable {
         self.pool = nil
         self.openExisting = { () throws(CacheError) in file }
         self.create = { () throws(CacheError) in file }
-        self.state = Mutex(State(open: OpenFile(file, pool: nil)))
+        self.state = ClassedMutex(State(open: OpenFile(file, pool: nil)), .neverWaits)
     }
 
     /// The open descriptor; `nil` if it would have to be opened.

@@ -1,0 +1,101 @@
+import Foundation
+package import Synchronization
+
+/// The class of a lock: what a thread may wait for while it holds the lock.
+///
+/// A thread takes locks in the order of their classes: while it holds a lock, it may take only locks of a later class,
+/// or another lock of the last class. A lock that all keys share therefore never waits for the file of one key, and no
+/// lock of the engine waits for the app. A lock that may be taken only if it is free (`withLockIfAvailable`) makes no
+/// thread wait, so any class may be tried at any time.
+package enum LockClass: Int, Sendable, CaseIterable {
+    /// The holder may wait for the app, for example for the resolver of a source.
+    case mayWaitForApp
+    /// The holder may wait for the file of one key.
+    case mayWaitForFile
+    /// The holder may wait for the catalog, and for nothing else. The files of one key never delay it.
+    case mayWaitForCatalog
+    /// The holder waits for nothing.
+    case neverWaits
+
+    /// Whether a thread that holds a lock of this class may wait for a lock of another class.
+    package func mayTake(_ other: LockClass) -> Bool {
+        other.rawValue > rawValue || self == .neverWaits && other == .neverWaits
+    }
+}
+
+/// A mutex that knows its class. In debug builds, taking it checks the classes that the thread holds. In release
+/// builds, it is a `Mutex`.
+package struct ClassedMutex<Value: ~Copyable>: ~Copyable, Sendable {
+    @usableFromInline let mutex: Mutex<Value>
+    #if DEBUG
+        @usableFromInline let lockClass: LockClass
+    #endif
+
+    /// Creates a mutex that protects a value.
+    @inlinable package init(_ value: consuming sending Value, _ lockClass: LockClass) {
+        mutex = Mutex(value)
+        #if DEBUG
+            self.lockClass = lockClass
+        #endif
+    }
+
+    /// Waits for the lock, and runs `body`.
+    @inlinable package borrowing func withLock<Result: ~Copyable, Failure: Error>(
+        _ body: (inout sending Value) throws(Failure) -> sending Result
+    ) throws(Failure) -> sending Result {
+        #if DEBUG
+            HeldLocks.check(lockClass)
+            HeldLocks.add(lockClass)
+            defer { HeldLocks.remove(lockClass) }
+        #endif
+        return try mutex.withLock(body)
+    }
+
+    /// Runs `body` if the lock is free; otherwise returns `nil` without waiting.
+    @inlinable package borrowing func withLockIfAvailable<Result: ~Copyable, Failure: Error>(
+        _ body: (inout sending Value) throws(Failure) -> sending Result
+    ) throws(Failure) -> sending Result? {
+        #if DEBUG
+            HeldLocks.add(lockClass)
+            defer { HeldLocks.remove(lockClass) }
+        #endif
+        return try mutex.withLockIfAvailable(body)
+    }
+}
+
+#if DEBUG
+    /// The classes of the locks that the calling thread holds or is taking.
+    package enum HeldLocks {
+        /// A thread's value is the number of its locks of each class, in 8 bits each.
+        private static let key: pthread_key_t = {
+            var key = pthread_key_t()
+            let code = pthread_key_create(&key, nil)
+            assert(code == 0, "the system has no more keys for values of threads")
+            return key
+        }()
+
+        private static var counts: UInt {
+            get { UInt(bitPattern: pthread_getspecific(key)) }
+            set { pthread_setspecific(key, UnsafeRawPointer(bitPattern: newValue)) }
+        }
+
+        private static func unit(_ lockClass: LockClass) -> UInt { 1 << (8 * UInt(lockClass.rawValue)) }
+
+        /// The classes that the calling thread holds.
+        package static var classes: [LockClass] {
+            let counts = counts
+            return LockClass.allCases.filter { counts / unit($0) % 256 > 0 }
+        }
+
+        /// Asserts that the calling thread may wait for a lock of a class.
+        package static func check(_ lockClass: LockClass) {
+            for held in classes where !held.mayTake(lockClass) {
+                assertionFailure("a thread that holds a lock of class \(held) waits for one of class \(lockClass)")
+            }
+        }
+
+        package static func add(_ lockClass: LockClass) { counts += unit(lockClass) }
+
+        package static func remove(_ lockClass: LockClass) { counts -= unit(lockClass) }
+    }
+#endif
