@@ -6,61 +6,105 @@ import Synchronization
 /// Turns of different keys are independent. A task may hold one across slow I/O of its key, and must not wait for the
 /// turn of another key.
 package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
-    /// The tasks that wait, by key. Each key in this dictionary is taken.
-    private let waiting = Mutex<[Key: [CheckedContinuation<Void, Never>]]>([:])
+    private struct Waiter {
+        let number: UInt64
+        /// Resumed with whether the task has the turn.
+        let continuation: CheckedContinuation<Bool, Never>
+    }
+
+    private struct State {
+        /// The tasks that wait, by key. Each key in this dictionary is taken.
+        var waiting: [Key: [Waiter]] = [:]
+        var lastNumber: UInt64 = 0
+    }
+
+    private let state = ClassedMutex(State(), .neverWaits)
 
     /// Creates turns that are all free.
     package init() {}
 
-    /// Waits for the turn, and runs `body`.
+    /// Waits for the turn, even if the task is cancelled, and runs `body`.
+    ///
+    /// It is for work that must be done even if no caller is interested in its result any more.
     package func run<R: ~Copyable, Failure: Error>(
         _ key: Key, _ body: () async throws(Failure) -> R
     ) async throws(Failure) -> R {
-        await take(key)
+        _ = await take(key)
+        defer { end(key) }
+        return try await body()
+    }
+
+    /// Waits for the turn until the task is cancelled, and runs `body`.
+    ///
+    /// - Throws: `CancellationError` if the task was cancelled before its turn came; the errors of `body`.
+    package func runUnlessCancelled<R: ~Copyable>(_ key: Key, _ body: () async throws -> R) async throws -> R {
+        let number = state.withLock { state in
+            state.lastNumber += 1
+            return state.lastNumber
+        }
+        let isTaken = await withTaskCancellationHandler {
+            await take(key, number, isCancellable: true)
+        } onCancel: {
+            leave(key, number)
+        }
+        guard isTaken else { throw CancellationError() }
         defer { end(key) }
         return try await body()
     }
 
     /// Waits for the turn. End it with ``end(_:)``.
-    private func take(_ key: Key) async {
-        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            let isFree = waiting.withLock { waiting in
-                guard waiting[key] != nil else {
-                    waiting[key] = []
+    ///
+    /// - Returns: `false` if the task was cancelled before. The task then has no turn.
+    private func take(_ key: Key, _ number: UInt64 = 0, isCancellable: Bool = false) async -> Bool {
+        await withCheckedContinuation { (continuation: CheckedContinuation<Bool, Never>) in
+            let isTaken = state.withLock { state -> Bool? in
+                guard state.waiting[key] != nil else {
+                    state.waiting[key] = []
                     return true
                 }
-                waiting[key, default: []].append(continuation)
-                return false
+                // A later cancellation finds the waiter in the queue.
+                guard !isCancellable || !Task.isCancelled else { return false }
+                state.waiting[key, default: []].append(Waiter(number: number, continuation: continuation))
+                return nil
             }
-            if isFree { continuation.resume() }
+            if let isTaken { continuation.resume(returning: isTaken) }
         }
+    }
+
+    /// Removes a waiting task from the queue.
+    private func leave(_ key: Key, _ number: UInt64) {
+        let left = state.withLock { state -> Waiter? in
+            guard let place = state.waiting[key]?.firstIndex(where: { $0.number == number }) else { return nil }
+            return state.waiting[key]?.remove(at: place)
+        }
+        left?.continuation.resume(returning: false)
     }
 
     /// Takes the turn if it is free. End it with ``end(_:)``.
     func tryTake(_ key: Key) -> Bool {
-        waiting.withLock { waiting in
-            guard waiting[key] == nil else { return false }
-            waiting[key] = []
+        state.withLock { state in
+            guard state.waiting[key] == nil else { return false }
+            state.waiting[key] = []
             return true
         }
     }
 
     /// The number of tasks that wait for a key's turn.
-    package func waiterCount(_ key: Key) -> Int { waiting.withLock { $0[key]?.count ?? 0 } }
+    package func waiterCount(_ key: Key) -> Int { state.withLock { $0.waiting[key]?.count ?? 0 } }
 
     /// Passes the turn to the next task.
     func end(_ key: Key) {
-        let next = waiting.withLock { waiting -> CheckedContinuation<Void, Never>? in
-            guard var queue = waiting[key] else { return nil }
+        let next = state.withLock { state -> Waiter? in
+            guard var queue = state.waiting[key] else { return nil }
             guard !queue.isEmpty else {
-                waiting[key] = nil
+                state.waiting[key] = nil
                 return nil
             }
             let next = queue.removeFirst()
-            waiting[key] = queue
+            state.waiting[key] = queue
             return next
         }
-        next?.resume()
+        next?.continuation.resume(returning: true)
     }
 }
 
