@@ -72,6 +72,8 @@ package struct EvictionOrder: Sendable {
     private var places: [CacheKey: Place] = [:]
     /// The units of presentations that are not stored themselves.
     private var presentations: [CacheKey: Int] = [:]
+    /// The number of resources that were examined for victims.
+    package private(set) var examinedCount = 0
 
     /// An order in which nothing is.
     ///
@@ -188,7 +190,8 @@ package struct EvictionOrder: Sendable {
                 setHeld(true, found.resource)
                 continue
             }
-            let members = members(of: unit, found.resource, found.part, quota, limit, at: date)
+            let (members, examined) = members(of: unit, found.resource, found.part, quota, limit, at: date)
+            examinedCount += examined
             return Victim(number: found.resource, members: members)
         }
         return nil
@@ -216,9 +219,11 @@ package struct EvictionOrder: Sendable {
 
     private func members(
         of unit: Unit, _ number: Int, _ part: EvictionVictim.Part, _ quota: Int?, _ limit: Int, at date: Date
-    ) -> [Member] {
+    ) -> (members: [Member], examined: Int) {
         var members: [Member] = []
+        var examined = 0
         func add(_ key: CacheKey) {
+            examined += 1
             guard let place = places[key], place.unit == number, quota == nil || place.quota == quota else { return }
             let isMeant = part == .whole || (part == .body ? place.bytes.body > 0 : place.bytes.body == 0)
             if isMeant {
@@ -229,11 +234,17 @@ package struct EvictionOrder: Sendable {
                         stop: place.stop < 0 ? nil : place.stop))
             }
         }
-        // What comes first is played first: it stays longest, but where it is being played now.
-        let parts = isPlaying(unit, at: date) ? unit.parts : unit.parts.reversed()
-        for key in parts where members.count < limit { add(key) }
+        // The first parts are played first, so they are evicted last, unless they are being played now.
+        let isForward = isPlaying(unit, at: date)
+        let count = unit.parts.count
+        var place = 0
+        // A presentation may have 100,000 parts, and is a victim again and again.
+        while place < count, members.count < limit {
+            add(unit.parts[isForward ? place : count - 1 - place])
+            place += 1
+        }
         if members.count < limit { add(unit.key) }
-        return members
+        return (members, examined)
     }
 
     // MARK: - Units

@@ -61,12 +61,35 @@ public struct EvictionQuota: Sendable, Hashable {
         EvictionQuota(subject: .tag(tag), byteCount: byteCount)
     }
 
-    /// Whether the quota limits the media at `url` with this tag.
-    func counts(_ url: String, tag: String?) -> Bool {
-        switch subject {
-        case .host(let host): URL(string: url)?.host()?.lowercased() == host
-        case .tag(let wanted): tag == wanted
+}
+
+/// The quotas of a cache, by host and tag. The URL of a resource is parsed at most once, however many quotas there are.
+struct QuotaIndex: Sendable {
+    private var hosts: [String: Int] = [:]
+    private var tags: [String: Int] = [:]
+    /// Returns the host of a URL in lower case.
+    private let host: @Sendable (String) -> String?
+
+    init(
+        _ quotas: [EvictionQuota],
+        host: @escaping @Sendable (String) -> String? = { URL(string: $0)?.host()?.lowercased() }
+    ) {
+        self.host = host
+        // If two quotas have the same subject, the first one counts.
+        for (number, quota) in quotas.enumerated() {
+            switch quota.subject {
+            case .host(let host): hosts[host] = hosts[host] ?? number
+            case .tag(let tag): tags[tag] = tags[tag] ?? number
+            }
         }
+    }
+
+    /// The number of the first quota that limits the media at `url` with this tag; `nil` if there is none.
+    func quota(of url: String, tag: String?) -> Int? {
+        let byTag = tag.flatMap { tags[$0] }
+        let byHost = hosts.isEmpty ? nil : host(url).flatMap { hosts[$0] }
+        guard let byTag, let byHost else { return byTag ?? byHost }
+        return min(byTag, byHost)
     }
 }
 
