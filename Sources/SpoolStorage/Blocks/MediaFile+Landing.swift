@@ -99,6 +99,8 @@ extension MediaFile {
         let index = Block.index(of: part.lowerBound)
         let isComplete = blocks.withMap { $0.isComplete(index, count: part.upperBound - Block.start(of: index)) }
         if isComplete, part.lowerBound == Block.start(of: index) {
+            // Another transfer may have begun the block, before its bytes were discarded.
+            writer.tails[index] = nil
             return try sealer.seal(bytes, index: index)
         }
         // Appended in place: taken out of the dictionary, the buffer has one owner and is not copied. Earlier bytes of

@@ -19,6 +19,15 @@ final class MediaFile: Sendable {
         /// has no checksums, and in an encrypted file, where ``StoredBlocks`` has them.
         var tails: [Int64: [UInt8]] = [:]
         var reclaimer: BlockReclaimer
+
+        /// Removes the buffers of blocks whose bytes have been discarded. Their transfers may have ended elsewhere.
+        mutating func dropStaleTails(_ blocks: StoredBlocks) {
+            guard !tails.isEmpty else { return }
+            let indices = Array(tails.keys)
+            for index in blocks.withMap({ map in indices.filter { map.landedCount(of: $0) == 0 } }) {
+                tails[index] = nil
+            }
+        }
     }
 
     let file: PooledFile
@@ -28,7 +37,7 @@ final class MediaFile: Sendable {
     let blocks: StoredBlocks
     /// The encryption; `nil` if the file is unencrypted.
     let encrypted: EncryptedBlocks?
-    let writer: Mutex<Writer>
+    let writer: ClassedMutex<Writer>
 
     /// Opens the stored part of a version.
     ///
@@ -57,7 +66,9 @@ final class MediaFile: Sendable {
         let blocks = StoredBlocks(file: file, map: map, storedSeals: storedSeals, giveBack: giveBack)
         self.blocks = blocks
         encrypted = isEncrypted ? sealer.map { EncryptedBlocks(blocks, $0) } : nil
-        writer = Mutex(Writer(reclaimer: BlockReclaimer(blocks)))
+        // Memory makes no thread wait.
+        writer = ClassedMutex(
+            Writer(reclaimer: BlockReclaimer(blocks)), sealer == nil ? .neverWaits : .mayWaitForFile)
     }
 
     // MARK: - Questions
@@ -76,6 +87,9 @@ final class MediaFile: Sendable {
 
     /// The stored bytes that are only in memory, because an encrypted block is not written until it is complete.
     var memoryByteCount: Int64 { encrypted?.memoryByteCount ?? 0 }
+
+    /// Whether blocks of an encrypted file are only in memory, because their transfers have not ended.
+    var hasUnfinishedBlocks: Bool { encrypted != nil && blocks.withFilling { _, filling in !filling.isEmpty } }
 
     /// The whole resource's length; `nil` if it is unknown.
     var length: Int64? { blocks.withMap { $0.length } }
@@ -118,24 +132,31 @@ final class MediaFile: Sendable {
 
     // MARK: - Changes for the catalog
 
-    /// Whether there are changes that the catalog does not have.
+    /// Whether there are changes that the catalog does not have, or the file is being written to. It does not wait for
+    /// the file.
     var hasChanges: Bool {
-        writer.withLock { writer in
-            blocks.withMap { map in
+        let found = writer.withLockIfAvailable { writer in
+            writer.dropStaleTails(blocks)
+            return blocks.withMap { map in
                 map.hasChanges
                     || isEncrypted && !writer.tails.isEmpty
                     || writer.tails.contains { Int(map.seal(of: $0.key)?.length ?? 0) < $0.value.count }
             }
         }
+        return found ?? true
     }
 
     /// Creates checksums of the blocks that transfers are still filling. Encrypted blocks are skipped, because they
-    /// would be encrypted and written again each time.
-    func sealTails() {
-        guard sealer != nil, !isEncrypted else { return }
-        writer.withLock { writer in
+    /// would be encrypted and written again each time. It does not wait for the file.
+    ///
+    /// - Returns: `false` if the file is being written to. Then there are no new checksums.
+    @discardableResult
+    func sealTails() -> Bool {
+        guard sealer != nil, !isEncrypted else { return true }
+        let sealed: Void? = writer.withLockIfAvailable { writer in
             for index in writer.tails.keys.sorted() { sealTail(at: index, writer.tails) }
         }
+        return sealed != nil
     }
 
     /// Returns the changes that the catalog does not have, each one once; `nil` if there are none.
@@ -163,11 +184,19 @@ final class MediaFile: Sendable {
     }
 
     /// Ends all transfers, at whatever offset.
-    func endAllLanding() {
-        writer.withLock { writer in
-            // Lost bytes are missing, which the next reader finds.
-            for index in writer.tails.keys.sorted() { _ = endTail(at: index, &writer) }
-        }
+    ///
+    /// - Returns: Whether there were any.
+    @discardableResult
+    func endAllLanding() -> Bool { writer.withLock { endAllTails(&$0) } }
+
+    /// Ends all transfers, unless the file is being written to.
+    func endAllLandingIfFree() { _ = writer.withLockIfAvailable { endAllTails(&$0) } }
+
+    private func endAllTails(_ writer: inout Writer) -> Bool {
+        let indices = writer.tails.keys.sorted()
+        // Lost bytes are missing, which the next reader finds.
+        for index in indices { _ = endTail(at: index, &writer) }
+        return !indices.isEmpty
     }
 
     private func sealTail(at index: Int64, _ tails: [Int64: [UInt8]]) {
@@ -208,8 +237,14 @@ final class MediaFile: Sendable {
     ///
     /// After the disk has failed once to free space, no more blocks are evicted. Only removing the file frees the
     /// space.
+    ///
+    /// If the file is being written to, no block is evicted. Eviction is for all keys, and must not wait for one file.
     func evict(_ range: Range<Int64>) -> BlockReclaimer.Evicted {
-        writer.withLock { $0.reclaimer.evict(range, keeping: $0.tails.keys) }
+        let evicted = writer.withLockIfAvailable { writer in
+            writer.dropStaleTails(blocks)
+            return writer.reclaimer.evict(range, keeping: writer.tails.keys)
+        }
+        return evicted ?? BlockReclaimer.Evicted()
     }
 
     /// Discards recorded blocks that take no disk space. After an unclean end, these blocks were evicted or did not
