@@ -9,7 +9,9 @@ struct CatalogWriter: Sendable {
     final class State: Sendable {
         fileprivate let flusher: Flusher
         fileprivate let rounds: CatalogRounds
-        fileprivate let uses = Mutex(UseTimes())
+        fileprivate let uses = ClassedMutex(UseTimes(), .neverWaits)
+        /// One task at a time changes the catalog. The others wait without a thread.
+        fileprivate let turns = KeyTurns<Int>()
 
         init(flusher: Flusher, rounds: CatalogRounds) {
             self.flusher = flusher
@@ -33,14 +35,24 @@ struct CatalogWriter: Sendable {
     /// Starts to write when changes are due.
     func start() {
         state.flusher.start { [weak store] in
+            guard let writer = store?.writer else { return }
             // A failure was reported, and its changes wait for the next round.
-            try? store?.writer.writeChanges()
+            try? await writer.inTurn { try writer.writeDueChanges() }
         }
         pullBackUses(to: nextUse())
     }
 
     /// Whether any change waits to be written.
     var isPending: Bool { state.flusher.isPending }
+
+    /// The number of tasks that wait for their turn to change the catalog.
+    var waiterCount: Int { state.turns.waiterCount(0) }
+
+    /// Runs `body`, which changes the catalog, on a thread when the task's turn has come. It waits without a thread, so
+    /// that tasks that wait for the catalog's only writer do not use up the threads.
+    func inTurn<Result: Sendable>(_ body: @Sendable () throws -> Result) async throws -> Result {
+        try await state.turns.run(0) { try await store.executor.run(in: .background) { try body() } }
+    }
 
     /// Runs `body` while no round is written.
     func pausing<Result: Sendable, Failure: Error>(
@@ -80,37 +92,70 @@ struct CatalogWriter: Sendable {
         var outcome = GenerationTable.Outcome()
     }
 
+    /// The result of a round. The caller finishes it without the lock of the rounds, because that needs files.
+    private struct RoundResult {
+        var outcome = GenerationTable.Outcome()
+        var ended = GenerationTable.Ended()
+        /// Versions that were closed.
+        var closed: [Generation] = []
+        var failure: (any Error)?
+    }
+
     /// Writes all pending changes, after a round that is running. This blocks.
+    ///
+    /// The newest bytes of a file that is being written to wait for the next round.
     ///
     /// - Throws: ``CacheError`` if the catalog can't be written. Then the changes wait for the next round.
     func writeChanges() throws {
         try store.work.counting {
-            store.eviction.ages.noteCalendar()
-            // The lock is held while the catalog is written, which other rounds would wait for in any case. A round that
-            // finds no changes therefore knows that all of them are written.
-            let (outcome, ended, failure) = state.rounds.pausing { writeRound() }
-            store.remover.finish(outcome)
-            store.remover.finish(ended)
-            if let failure { throw failure }
+            endLeftLanding()
+            try writeRoundAndFinish()
         }
     }
 
-    private func writeRound() -> (
-        outcome: GenerationTable.Outcome, ended: GenerationTable.Ended, failure: (any Error)?
-    ) {
+    /// Writes changes that are due. This blocks. Unlike ``writeChanges()``, it needs no media file before the changes of
+    /// all keys are recorded.
+    func writeDueChanges() throws {
+        try store.work.counting {
+            try writeRoundAndFinish()
+            endLeftLanding()
+        }
+    }
+
+    /// Encrypts bytes that failed transfers have left in memory, of versions without users. It writes to files, so it
+    /// runs without the lock of the rounds.
+    private func endLeftLanding() {
+        let left = store.table.withLock { table in
+            table.lives.values.filter { $0.leases == 0 && $0.generation.disk?.hasUnfinishedBlocks == true }
+                .sorted { $0.sequence < $1.sequence }
+        }
+        for life in left where life.generation.disk?.endAllLanding() == true {
+            note(life.generation, isComplete: true)
+        }
+    }
+
+    private func writeRoundAndFinish() throws {
+        store.eviction.ages.noteCalendar()
+        // The lock is held while the catalog is written, which other rounds would wait for in any case. A round that
+        // finds no changes therefore knows that all of them are written.
+        let result = state.rounds.pausing { writeRound() }
+        store.remover.finish(result.outcome)
+        store.remover.finish(result.ended)
+        for generation in result.closed { generation.disk?.file.close() }
+        if let failure = result.failure { throw failure }
+    }
+
+    private func writeRound() -> RoundResult {
         let pending = state.flusher.take()
-        guard !pending.isEmpty else { return (GenerationTable.Outcome(), GenerationTable.Ended(), nil) }
+        guard !pending.isEmpty else { return RoundResult() }
         // In order of creation, so that a simulated run can be repeated.
         let lives = store.table.withLock { table in
             pending.generations.keys.compactMap { table.life($0) }.sorted { $0.sequence < $1.sequence }
         }
-        for life in lives {
-            life.generation.disk?.sealTails()
-            // Bytes in memory that a failed transfer has left.
-            if life.leases == 0, life.generation.disk?.isEncrypted == true { life.generation.disk?.endAllLanding() }
-        }
         var round = Round()
-        var ended = GenerationTable.Ended()
+        var result = RoundResult()
+        // A slow file does not delay the changes of the others.
+        let busy = lives.map(\.generation).filter { $0.disk?.sealTails() == false }
         do {
             // In order of their dates, because an encrypted catalog records only the order. Stored resources were used
             // before new ones.
@@ -134,9 +179,9 @@ struct CatalogWriter: Sendable {
                     try transaction.noteUse(of: key.hash, at: stop.date, isEnd: true)
                 }
             } committed: { _ in
-                ended = noteWritten(round)
+                result.ended = noteWritten(round)
                 // Here no other round has taken changes that are not written yet.
-                store.closeUnused()
+                result.closed = store.closeUnused()
             } failed: {
                 for taken in round.taken { restore(taken) }
                 round.outcome.add(noteNotWritten(round))
@@ -145,15 +190,18 @@ struct CatalogWriter: Sendable {
             if state.flusher.noteFailure(pending) {
                 store.reporter.warn("the catalog could not be written, and is tried again: \(error)")
             }
-            return (round.outcome, ended, error)
+            result.outcome = round.outcome
+            result.failure = error
+            return result
         }
+        result.outcome = round.outcome
         // Tags of versions that have started and are not recorded yet.
         let tags = store.table.withLock { table in round.earlyTags.filter { table.newest($0.key) != nil } }
-        state.flusher.noteSuccess(leaving: round.passedOver, tags: tags)
+        state.flusher.noteSuccess(leaving: round.passedOver + busy, tags: tags)
         noteEvictable(round.taken.map(\.generation), pending)
         let hasNewBytes = round.taken.contains { $0.blocks?.sealed.isEmpty == false }
         if hasNewBytes || round.hasNewRows { store.evictor.makeRoomAhead(hasNewBytes: hasNewBytes) }
-        return (round.outcome, ended, nil)
+        return result
     }
 
     private func write(
@@ -230,7 +278,7 @@ struct CatalogWriter: Sendable {
 
     private func noteWritten(_ round: Round) -> GenerationTable.Ended {
         store.table.withLock { table in
-            table.noteRecorded()
+            table.noteRecorded(round.taken.map(\.generation.key))
             return table.noteForgotten(round.replaced)
         }
     }
@@ -239,7 +287,7 @@ struct CatalogWriter: Sendable {
         store.table.withLock { table in
             var outcome = GenerationTable.Outcome()
             for generation in round.begun {
-                if let gone = table.noteForgotten(generation.identifier) { outcome.add(gone) }
+                if let gone = table.noteForgotten(generation.identifier, of: generation.key) { outcome.add(gone) }
             }
             return outcome
         }
@@ -254,11 +302,12 @@ struct CatalogWriter: Sendable {
         store.evictor.holdQuotas()
     }
 
-    /// Encrypts the bytes in memory of blocks that transfers have left, because the process ends.
+    /// Encrypts the bytes in memory of blocks that transfers have left, because the process ends. A file that is still
+    /// being written to loses them, because closing must not wait for it.
     func sealLanding() {
         for life in store.table.withLock({ Array($0.lives.values) }) {
             guard let disk = life.generation.disk, disk.isEncrypted, disk.hasChanges else { continue }
-            disk.endAllLanding()
+            disk.endAllLandingIfFree()
             note(life.generation, isComplete: false)
         }
     }
@@ -292,10 +341,12 @@ struct CatalogWriter: Sendable {
         store.work.start(in: .background) { [weak store] in
             do {
                 // Uses with dates of the wrong clock are written first.
-                try store?.writer.writeChanges()
+                if let store { try await store.writer.inTurn { try store.writer.writeChanges() } }
                 // Uses since then have dates of the right clock, which are not after now.
                 while let store, store.isOpen,
-                    try store.catalog.uses.pullBackUses(to: max(date, store.clock.now())) > 0
+                    try await store.writer.inTurn({
+                        try store.catalog.uses.pullBackUses(to: max(date, store.clock.now()))
+                    }) > 0
                 {}
             } catch {
                 store?.reporter.warn("dates of use could not be corrected: \(error)")
@@ -306,7 +357,7 @@ struct CatalogWriter: Sendable {
 
 /// The lock of the rounds of writing. It is taken before the catalog's writer and the table, never inside.
 final class CatalogRounds: Sendable {
-    private let turn = Mutex(())
+    private let turn = ClassedMutex((), .mayWaitForCatalog)
 
     /// Runs `body` while no round is written.
     func pausing<Result: Sendable, Failure: Error>(

@@ -8,9 +8,10 @@ import Synchronization
 /// to it. It does not decide when or how much is evicted.
 final class EvictionQueue: Sendable {
     /// The order; `nil` until it has been read, and after the catalog could not be read.
-    private let order = Mutex<EvictionOrder?>(nil)
+    private let order = ClassedMutex<EvictionOrder?>(nil, .neverWaits)
     private let policy: EvictionPolicy
     private let quotas: [EvictionQuota]
+    private let quotaIndex: QuotaIndex
     private let catalog: Catalog
     private let rounds: CatalogRounds
     private let clock: CacheClock
@@ -20,6 +21,7 @@ final class EvictionQueue: Sendable {
     ) {
         self.policy = policy
         self.quotas = quotas
+        quotaIndex = QuotaIndex(quotas)
         self.catalog = catalog
         self.rounds = rounds
         self.clock = clock
@@ -40,7 +42,7 @@ final class EvictionQueue: Sendable {
         // No round writes meanwhile. Later changes are reported to the order.
         try rounds.pausing {
             var new = EvictionOrder(policy.makeStrategy, quotaCount: quotas.count)
-            try catalog.uses.forEachEvictable { note($0, in: &new) }
+            try catalog.uses.forEachEvictable { note($0, quota: quota(of: $0), in: &new) }
             order.withLock { if $0 == nil { $0 = new } }
         }
     }
@@ -90,7 +92,11 @@ final class EvictionQueue: Sendable {
     }
 
     /// Adds resources that were to be evicted, but stay. This blocks.
-    func noteAgain(_ keys: [CacheKey]) { rounds.pausing { noteFromCatalog(keys) } }
+    func noteAgain(_ keys: [CacheKey]) {
+        // Most evictions leave nothing, and do not wait for a round.
+        guard !keys.isEmpty else { return }
+        rounds.pausing { noteFromCatalog(keys) }
+    }
 
     /// Adds resources as the catalog describes them. If the catalog can't be read, the whole order is read again when it
     /// is needed next.
@@ -109,9 +115,10 @@ final class EvictionQueue: Sendable {
     func noteEvictable(_ keys: [CacheKey], andParts: Bool = false) throws {
         guard !keys.isEmpty, isRead else { return }
         let found = try keys.flatMap { try catalog.uses.evictables(of: $0.hash, andParts: andParts) }
+            .map { ($0, quota(of: $0)) }
         order.withLock { order in
             guard var changed = order.take() else { return }
-            for evictable in found { note(evictable, in: &changed) }
+            for (evictable, quota) in found { note(evictable, quota: quota, in: &changed) }
             order = changed
         }
     }
@@ -147,10 +154,13 @@ final class EvictionQueue: Sendable {
         noteFromCatalog(unknown)
     }
 
-    private func note(_ evictable: CatalogUses.Evictable, in order: inout EvictionOrder) {
+    private func quota(of evictable: CatalogUses.Evictable) -> Int? {
+        quotaIndex.quota(of: evictable.url, tag: evictable.history.tag)
+    }
+
+    private func note(_ evictable: CatalogUses.Evictable, quota: Int?, in order: inout EvictionOrder) {
         let key = CacheKey(hash: evictable.key)
         let whole = evictable.presentation.map { CacheKey(hash: $0) }
-        let quota = quotas.firstIndex { $0.counts(evictable.url, tag: evictable.history.tag) }
         let isNew = !order.contains(key)
         order.update(key, partOf: whole, evictable.landed, at: evictable.lastUsedAt, quota: .to(quota))
         // The order has the history of a resource that it knows.

@@ -183,7 +183,7 @@ struct Evictor: Sendable {
     func setCapacity(_ capacity: CacheCapacity, isRemembered: Bool) async throws {
         try capacity.validate()
         try store.checkWritable()
-        let limit = try await store.executor.run(in: .background) {
+        let limit = try await store.writer.inTurn {
             let limit = try capacity.limit(in: store.directory)
             if isRemembered { try store.catalog.settings.setCapacity(limit) }
             return limit

@@ -30,18 +30,18 @@ final class Flusher: Sendable {
         var isStopped = false
     }
 
-    private let state = Mutex(State())
+    private let state = ClassedMutex(State(), .neverWaits)
     private let executor: BlockingExecutor
     private let clock: CacheClock
-    private let onDue = Mutex<(@Sendable () -> Void)?>(nil)
+    private let onDue = Mutex<(@Sendable () async -> Void)?>(nil)
 
     init(executor: BlockingExecutor, clock: CacheClock) {
         self.executor = executor
         self.clock = clock
     }
 
-    /// Sets the action that runs on the blocking executor when changes are due.
-    func start(_ action: @escaping @Sendable () -> Void) { onDue.withLock { $0 = action } }
+    /// Sets the action that runs when changes are due.
+    func start(_ action: @escaping @Sendable () async -> Void) { onDue.withLock { $0 = action } }
 
     /// Whether any change waits to be written.
     var isPending: Bool { state.withLock { !$0.pending.isEmpty } }
@@ -84,13 +84,13 @@ final class Flusher: Sendable {
         state.timer = Task(executorPreference: executor.executor(for: .background)) { [weak self, clock] in
             // Cancelled: no change is due any more.
             guard (try? await clock.sleep(interval)) != nil else { return }
-            self?.round()
+            await self?.round()
         }
     }
 
-    private func round() {
+    private func round() async {
         state.withLock { $0.timer = nil }
-        onDue.withLock { $0 }?()
+        await onDue.withLock { $0 }?()
     }
 
     /// Takes all changes that wait.

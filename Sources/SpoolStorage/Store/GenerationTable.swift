@@ -46,9 +46,9 @@ struct GenerationTable: Sendable {
     private(set) var removing: Set<CacheKey> = []
     private(set) var isClosed = false
     private(set) var leaseCount = 0
-    /// The number of changes to the stored version of any key. A caller that read the catalog before a change reads it
-    /// again.
-    private(set) var edition: UInt64 = 0
+    /// The keys whose record a task reads from the catalog, and whether their stored version has changed since. The task
+    /// has the key's turn, so a key has one such task.
+    private var reading: [CacheKey: Bool] = [:]
     private var lastStamp: UInt64 = 0
 
     // MARK: - Questions
@@ -134,6 +134,20 @@ struct GenerationTable: Sendable {
         return .unused(life.generation)
     }
 
+    // MARK: - Reading the catalog
+
+    /// Records that a task, which has the key's turn, reads the key's record from the catalog.
+    mutating func beginReading(_ key: CacheKey) { reading[key] = false }
+
+    /// Ends the reading.
+    ///
+    /// - Returns: Whether the record has been current the whole time. Changes of other keys do not matter.
+    mutating func endReading(_ key: CacheKey) -> Bool { reading.removeValue(forKey: key) == false }
+
+    private mutating func noteChange(of key: CacheKey) {
+        if reading[key] != nil { reading[key] = true }
+    }
+
     // MARK: - Coming
 
     /// Reserves the name of a file that is being created in advance, so that no sweep removes it as an orphan.
@@ -183,7 +197,7 @@ struct GenerationTable: Sendable {
         let key = life.generation.key
         life.phase = .current
         lives[identifier] = life
-        edition += 1
+        noteChange(of: key)
         var outcome = Outcome()
         let all = candidates.removeValue(forKey: key) ?? []
         let place = all.firstIndex(of: identifier) ?? 0
@@ -243,7 +257,7 @@ struct GenerationTable: Sendable {
     mutating func endRemoval(_ key: CacheKey, isDone: Bool, andCandidates: Bool) -> Outcome {
         removing.remove(key)
         guard isDone else { return Outcome() }
-        edition += 1
+        noteChange(of: key)
         var outcome = Outcome()
         if let identifier = current[key], andCandidates || lives[identifier]?.leases == 0 {
             outcome.add(retire(identifier))
@@ -264,15 +278,15 @@ struct GenerationTable: Sendable {
         return true
     }
 
-    /// Records that the generation has been written to the catalog.
-    mutating func noteRecorded() { edition += 1 }
+    /// Records that generations of these keys have been written to the catalog.
+    mutating func noteRecorded(_ keys: some Sequence<CacheKey>) { for key in keys { noteChange(of: key) } }
 
     /// Records that the catalog no longer names this generation.
     ///
     /// - Returns: The generations that are thereby removed. `nil` if the generation is not open, so that the caller has
     ///   to remove its file and return its claim.
-    mutating func noteForgotten(_ identifier: GenerationIdentifier) -> Outcome? {
-        edition += 1
+    mutating func noteForgotten(_ identifier: GenerationIdentifier, of key: CacheKey) -> Outcome? {
+        noteChange(of: key)
         guard lives[identifier] != nil else { return nil }
         lives[identifier]?.isRecorded = false
         var outcome = Outcome()
@@ -292,7 +306,8 @@ struct GenerationTable: Sendable {
     mutating func noteForgotten(_ removed: [RemovedResource]) -> Ended {
         var ended = Ended()
         for resource in removed {
-            if let outcome = resource.generation.flatMap({ noteForgotten($0) }) {
+            let key = CacheKey(hash: resource.key)
+            if let outcome = resource.generation.flatMap({ noteForgotten($0, of: key) }) {
                 ended.outcome.add(outcome)
             } else {
                 ended.stored.append(resource)

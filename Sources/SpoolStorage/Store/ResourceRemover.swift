@@ -12,7 +12,7 @@ struct ResourceRemover: Sendable {
     func remove(_ key: CacheKey) async throws -> Bool {
         try store.checkWritable()
         return try await store.turns.run(key) {
-            try await store.executor.run(in: .background) { try removeNow(key) }
+            try await store.writer.inTurn { try removeNow(key) }
         }
     }
 
@@ -64,7 +64,7 @@ struct ResourceRemover: Sendable {
                 // Other tasks have all of the turns: wait for one of them.
                 _ = try await remove(keys[0])
             } else {
-                try await store.executor.run(in: .background) { _ = try removeUnused(taken, evenPinned: true) }
+                _ = try await store.writer.inTurn { try removeUnused(taken, evenPinned: true).count }
             }
         }
     }
@@ -112,7 +112,7 @@ struct ResourceRemover: Sendable {
     func setPinned(_ isPinned: Bool, _ key: CacheKey) async throws -> Bool {
         try store.checkWritable()
         return try await store.turns.run(key) {
-            try await store.executor.run(in: .background) {
+            try await store.writer.inTurn {
                 // A version that started a moment ago may not be in the catalog yet.
                 try store.writer.writeChanges()
                 return try store.writer.pausing {

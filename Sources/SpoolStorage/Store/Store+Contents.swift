@@ -93,7 +93,7 @@ package struct StoredDownloads: Sendable {
     /// - Throws: ``CacheError`` with code `storage` if the catalog can't be written, or `closed`.
     package func add(_ downloads: [DownloadRecord]) async throws {
         try store.checkWritable()
-        try await store.executor.run(in: .background) {
+        try await store.writer.inTurn {
             // A version that started a moment ago may not be in the catalog yet.
             try store.writer.writeChanges()
             try store.writer.pausing {
@@ -108,7 +108,7 @@ package struct StoredDownloads: Sendable {
     /// - Returns: The keys that no set has any more; `nil` if the set had none of them.
     package func remove(_ key: CacheKey?, from set: String) async throws -> [CacheKey]? {
         try store.checkWritable()
-        return try await store.executor.run(in: .background) {
+        return try await store.writer.inTurn {
             try store.writer.writeChanges()
             return try store.writer.pausing {
                 let free = try store.catalog.downloads.remove(key?.hash, from: set)?.map { CacheKey(hash: $0) }
@@ -122,7 +122,7 @@ package struct StoredDownloads: Sendable {
     /// added again.
     package func forgetSource(of key: CacheKey) async throws {
         try store.checkWritable()
-        try await store.executor.run(in: .background) { try store.catalog.downloads.forgetSource(of: key.hash) }
+        try await store.writer.inTurn { try store.catalog.downloads.forgetSource(of: key.hash) }
     }
 
     /// The members of all sets, or of one, and how much of them is stored. Sets are sorted by name.

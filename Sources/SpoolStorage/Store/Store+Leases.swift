@@ -9,14 +9,14 @@ extension Store: GenerationOwner {
     /// in an unknown format counts as not stored, and is not changed.
     ///
     /// - Throws: ``CacheError`` if it could not be opened this time; no stored bytes are discarded for that. `closed`
-    ///   after ``close()``.
+    ///   after ``close()``. `CancellationError` if the task is cancelled while another one has the key's turn.
     package func lease(_ key: CacheKey, user: (any GenerationUser)? = nil) async throws -> Lease? {
         let open = try table.withLock { table in
             try table.checkOpen()
             return table.leaseCurrent(key, user: user)
         }
         if let open { return makeLease(open, user) }
-        return try await turns.run(key) {
+        return try await turns.runUnlessCancelled(key) {
             try await executor.run(in: .playback) { try self.versions.openStored(key, user) }
         }
     }
@@ -104,7 +104,7 @@ extension Store: GenerationOwner {
             } else if directory.access.isWritable {
                 writer.note(generation, isComplete: false)
             } else {
-                closeUnused()
+                for closed in closeUnused() { closed.disk?.file.close() }
             }
         }
     }
@@ -114,13 +114,18 @@ extension Store: GenerationOwner {
     }
 
     /// Closes stored versions that were not used for long. The last ones stay open, with their checked blocks.
-    func closeUnused() {
+    ///
+    /// - Returns: The closed versions. The caller closes their descriptors, which may take time, without a lock.
+    func closeUnused() -> [Generation] {
+        var closed: [Generation] = []
         for life in table.withLock({ $0.unused(but: 64) }) where !life.generation.hasChanges {
             // Only the open file claims the bytes that the disk has not freed.
             guard life.generation.disk?.holdsUnfreedBytes != true else { continue }
-            let closed = table.withLock { $0.close(life.generation.identifier, since: life.stamp) }
-            closed?.disk?.file.close()
+            if let generation = table.withLock({ $0.close(life.generation.identifier, since: life.stamp) }) {
+                closed.append(generation)
+            }
         }
+        return closed
     }
 
     /// Whether no reader or transfer has the key open, so that it may be evicted.

@@ -18,13 +18,14 @@ import Synchronization
 /// ends when the disk has freed its space, that of a version when its file is removed (``FileRemover``). A file that
 /// can't be removed keeps its claim. ``checkLedger()`` compares all of them.
 ///
-/// **Locks**, outermost first. None is held over another key's I/O, and nothing is called back under any:
-/// 1. a key's turn, or the turn of eviction (asynchronous: no thread is held);
-/// 2. the rounds of writing, then the catalog's one writer (a change of the catalog and of the table happen together);
-/// 3. `table`, for the time of a lookup;
-/// 4. a media file's writer, held while that file stores and evicts (its descriptor is opened inside);
-/// 5. a media file's map; a version's state;
-/// 6. a ``Ledger``, the file pool, the list of the flusher: innermost.
+/// **Locks**, outermost first. None is held over another key's I/O, and nothing is called back under any. ``LockClass``
+/// has the rule, which debug builds check:
+/// 1. a key's turn, or the turn of eviction, then the turn of changes of the catalog (asynchronous: no thread is held);
+/// 2. a media file's writer, held while that file stores and evicts (its descriptor is opened inside). Work for all keys
+///    only tries to take it;
+/// 3. the rounds of writing, then the catalog's one writer (a change of the catalog and of the table happen together);
+/// 4. locks that are held for the time of a lookup: `table`, a media file's map, a version's state, the order of
+///    eviction, the file pool, the list of the flusher, and innermost a ``Ledger``.
 package final class Store: Sendable {
     /// The configuration of a store.
     package struct Configuration: Sendable {
@@ -78,7 +79,7 @@ package final class Store: Sendable {
     /// The account of memory for media that can't be stored.
     let memoryLedger: Ledger
     let clock: CacheClock
-    let table = Mutex(GenerationTable())
+    let table = ClassedMutex(GenerationTable(), .neverWaits)
     let turns = KeyTurns<CacheKey>()
     let work: BackgroundWork
     let reporter: StoreReporter
@@ -177,7 +178,7 @@ package final class Store: Sendable {
     /// - Throws: ``CacheError`` if the catalog can't be written. The write is tried again in the background.
     package func flush() async throws {
         try checkOpen()
-        try await executor.run(in: .background) { try self.writer.writeChanges() }
+        try await writer.inTurn { try self.writer.writeChanges() }
     }
 
     /// Does the work that waits for a timer, and waits for all work in the background.
@@ -195,10 +196,8 @@ package final class Store: Sendable {
         in lane: BlockingExecutor.Lane = .background, _ body: @escaping @Sendable (Catalog) throws -> Value
     ) async throws -> Value {
         try checkOpen()
-        return try await executor.run(in: lane) {
-            if self.directory.access.isWritable { try self.writer.writeChanges() }
-            return try body(self.catalog)
-        }
+        if directory.access.isWritable { try await writer.inTurn { try self.writer.writeChanges() } }
+        return try await executor.run(in: lane) { try body(self.catalog) }
     }
 
     /// Records that the resource is used now.

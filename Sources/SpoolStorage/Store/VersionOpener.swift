@@ -17,10 +17,13 @@ struct VersionOpener: Sendable {
     func openStored(
         _ key: CacheKey, _ user: (any GenerationUser)?, reading read: ((String) throws -> ResourceRecord?)? = nil
     ) throws -> Lease? {
+        // Only a change of this key's version makes it read again, and the key's turn excludes most of them.
+        defer { _ = store.table.withLock { $0.endReading(key) } }
         while true {
-            let (edition, open) = try store.table.withLock { table in
+            let open = try store.table.withLock { table in
                 try table.checkOpen()
-                return (table.edition, table.leaseCurrent(key, user: user))
+                table.beginReading(key)
+                return table.leaseCurrent(key, user: user)
             }
             if let open { return store.makeLease(open, user) }
             let record = try read.map { try $0(key.hash) } ?? store.catalog.resource(key: key.hash)
@@ -34,7 +37,7 @@ struct VersionOpener: Sendable {
                 try table.checkOpen()
                 if let open = table.leaseCurrent(key, user: user) { return open }
                 // Another version may have been stored since the catalog was read.
-                guard table.edition == edition else { return nil }
+                guard table.endReading(key) else { return nil }
                 table.open(generation)
                 store.ledger.correct(by: (generation.disk?.landedByteCount ?? 0) - stored.storedBytes)
                 return table.addLease(generation.identifier, user: user)
@@ -90,7 +93,7 @@ struct VersionOpener: Sendable {
             do {
                 generation.noteInvalidated(try generation.disk?.invalidateHoles() ?? [])
                 try generation.disk?.freeUnclaimed()
-                try store?.catalog.settings.noteTidied(stored.id)
+                if let store { try await store.writer.inTurn { try store.catalog.settings.noteTidied(stored.id) } }
             } catch {
                 // It is tried again when the version is opened next.
                 let text = "\(generation.url) could not be compared with its record: \(error)"
