@@ -29,6 +29,8 @@ final class Catalog: Sendable {
     private let unlocked: CacheSecret?
     /// Whether the catalog was closed. SQLite crashes if a closed connection is used.
     private let isClosed = Atomic(false)
+    /// How long writing waits for another program.
+    private let busyWait: BusyWait
     /// The last number for the order of use in an encrypted cache.
     private let lastOrdinal = Mutex<Int64?>(nil)
 
@@ -71,10 +73,11 @@ final class Catalog: Sendable {
         self.setAside = nil
         self.marks = nil
         self.isNew = false
+        busyWait = BusyWait()
         // SQLite would follow a link, and wait for the other end of a pipe. The file is not opened here, because
         // closing any descriptor of a database releases the locks that this process has on it.
         try SystemFile.refuseOtherThanFile(path)
-        var configuration = Self.configuration
+        var configuration = Self.configuration(busyWait)
         configuration.readonly = true
         do {
             let lock: CatalogLock
@@ -105,9 +108,10 @@ final class Catalog: Sendable {
         self.setAside = nil
         self.marks = nil
         self.isNew = true
+        busyWait = BusyWait()
         (cipher, unlocked) = (.plain, nil)
         self.database = try Self.translating(path) {
-            let queue = try DatabaseQueue(configuration: Self.configuration)
+            let queue = try DatabaseQueue(configuration: Self.configuration(BusyWait()))
             try CatalogSchema.migrator.migrate(queue)
             return queue
         }
@@ -133,9 +137,11 @@ final class Catalog: Sendable {
         self.marks = fileSystem
         // Created first for its mode, 0600, which SQLite also gives to its other files.
         _ = try fileSystem.openFile(path, .create)
+        let busyWait = BusyWait()
+        self.busyWait = busyWait
         let lock: CatalogLock
         (self.database, self.isNew, lock) = try Self.translating(path) {
-            let pool = try DatabasePool(path: path, configuration: Self.configuration)
+            let pool = try DatabasePool(path: path, configuration: Self.configuration(busyWait))
             try pool.writeWithoutTransaction { db in try CatalogSchema.refuseOther(db, path: path) }
             let migrator = CatalogSchema.migrator
             let isNew = try pool.writeWithoutTransaction { db in try migrator.appliedIdentifiers(db).isEmpty }
@@ -153,6 +159,9 @@ final class Catalog: Sendable {
         (cipher, unlocked) = (lock.cipher, lock.secret)
     }
 
+    /// Shortens the waits for the lock of another program, because the catalog is about to be closed.
+    func beginClosing() { busyWait.shorten() }
+
     /// Closes the database, after a checkpoint of its log. Later calls throw, except for this one.
     func close() throws {
         guard !isClosed.exchange(true, ordering: .relaxed) else { return }
@@ -167,10 +176,10 @@ final class Catalog: Sendable {
     }
 
     /// The configuration of every connection.
-    static var configuration: Configuration {
+    static func configuration(_ busyWait: BusyWait = BusyWait()) -> Configuration {
         var configuration = Configuration()
         configuration.label = "spool.catalog"
-        configuration.busyMode = .timeout(5)
+        configuration.busyMode = .callback { busyWait.wait(after: $0) }
         configuration.maximumReaderCount = 3
         configuration.prepareDatabase { db in
             // Keys are random, so the more changes share a page, the less is written. 16 MiB of log, 4 MiB of pages.
@@ -313,6 +322,27 @@ final class Catalog: Sendable {
     /// SQLite's message, without the statement and its arguments.
     private static func cause(_ error: DatabaseError) -> String {
         "\(error.message ?? "no reason given") (SQLite code \(error.extendedResultCode.rawValue))"
+    }
+}
+
+/// The waits for SQLite's lock while another program holds it: up to five seconds, or a fifth of a second once the
+/// catalog is being closed.
+final class BusyWait: Sendable {
+    /// The time between two attempts, in seconds.
+    static let interval = 0.005
+    private let isShort = Atomic(false)
+
+    /// Ends long waits, also those that have started.
+    func shorten() { isShort.store(true, ordering: .relaxed) }
+
+    /// Whether another attempt follows after a number of attempts.
+    func allowsAttempt(after count: Int) -> Bool { count < (isShort.load(ordering: .relaxed) ? 40 : 1000) }
+
+    /// Blocks until the next attempt, and returns `false` if there is none.
+    func wait(after count: Int) -> Bool {
+        guard allowsAttempt(after: count) else { return false }
+        Thread.sleep(forTimeInterval: Self.interval)
+        return true
     }
 }
 

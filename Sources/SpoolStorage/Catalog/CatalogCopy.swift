@@ -35,7 +35,7 @@ final class CatalogCopy: Sendable {
         _ = try fileSystem.openFile(path, .create)
         try previous.readOnce { db in try db.execute(sql: "VACUUM INTO ?", arguments: [path]) }
         database = try Catalog.translating(path) {
-            let database = try DatabaseQueue(path: path, configuration: Catalog.configuration)
+            let database = try DatabaseQueue(path: path, configuration: Catalog.configuration())
             try database.writeWithoutTransaction { db in
                 // An interrupted copy is of no use, so only the complete copy is synchronized to the device.
                 try db.execute(sql: "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
@@ -235,7 +235,7 @@ extension Catalog {
     static func endLog(of path: String) throws {
         do {
             try translating(path) {
-                let database = try DatabaseQueue(path: path, configuration: configuration)
+                let database = try DatabaseQueue(path: path, configuration: configuration())
                 try database.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA journal_mode = DELETE") }
                 try database.close()
             }

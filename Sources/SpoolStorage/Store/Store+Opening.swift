@@ -133,6 +133,7 @@ extension Store {
         guard isFirst else { return }
         writing.stop()
         eviction.stop()
+        catalog.beginClosing()
         await work.waitUntilIdle()
         try await executor.run(in: .background) { try self.closeNow() }
     }
