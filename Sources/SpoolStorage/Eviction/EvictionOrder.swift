@@ -295,8 +295,13 @@ package struct EvictionOrder: Sendable {
         guard units[number] != nil, units[number]?.key != key else { return }
         units[number]?.partCount += change
         if change > 0 { units[number]?.parts.append(key) }
-        // Those that have gone are looked through no longer than it took them to come.
-        guard let unit = units[number], unit.parts.count > 16, unit.parts.count > 2 * unit.partCount else { return }
+        // The last parts are usually evicted first. Parts that were removed are not examined again.
+        while let last = units[number]?.parts.last, places[last]?.unit != number, change < 0 {
+            units[number]?.parts.removeLast()
+        }
+        // The unit itself is not copied, because its list would then be copied, too.
+        guard let (all, present) = units[number].map({ ($0.parts.count, $0.partCount) }), all > 16, all > 2 * present
+        else { return }
         units[number]?.parts.removeAll { places[$0]?.unit != number }
     }
 

@@ -123,6 +123,15 @@ enum ReservationResult: ~Copyable, Sendable {
     case reserved(Reservation)
     /// There is no room for them.
     case full
+    /// There is no space yet, and a reader has waited for long enough.
+    case late
+
+    var isReserved: Bool {
+        switch self {
+        case .reserved: true
+        case .full, .late: false
+        }
+    }
 }
 
 /// Bytes of a ledger, set aside for what is about to land; what has not landed goes back at its end.

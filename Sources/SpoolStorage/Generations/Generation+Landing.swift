@@ -15,6 +15,10 @@ extension Generation {
         case prefixInvalidated(Range<Int64>)
     }
 
+    /// The time for which a reader waits for space on disk. It is short, because the wait delays playback. Another
+    /// program may have locked the catalog, or the disk may be slow.
+    static let spacePatience: Duration = .milliseconds(50)
+
     /// Reserves space for bytes of `range`, and evicts other media if necessary.
     ///
     /// It suspends only if media has to be evicted, and holds no thread while other tasks evict.
@@ -31,9 +35,15 @@ extension Generation {
             noteRowClaim(rowBytes)
             return Room(range, .disk, reservation)
         }
-        if case .reserved(let reservation) = await owner.makeRoom(missing, rowBytes: rowBytes) {
+        let patience = isAwaited ? Self.spacePatience : nil
+        switch await owner.makeRoom(missing, rowBytes: rowBytes, patience: patience) {
+        case .reserved(let reservation):
             noteRowClaim(rowBytes)
             return Room(range, .disk, reservation)
+        case .late:
+            // Only this block is not stored. The next one is, if there is space by then.
+            return makeMemory(for: range, isAwaited)
+        case .full: break
         }
         guard isAwaited else { return Room(range, .none) }
         let limit = ledger.limit ?? 0
@@ -79,6 +89,7 @@ extension Generation {
         let end = min(offset + Int64(bytes.count), room.range.upperBound)
         guard room.range.contains(offset), offset < end else { return .landed(offset..<offset) }
         let part = UnsafeRawBufferPointer(rebasing: bytes[..<Int(end - offset)])
+        noteMove()
         do {
             switch room.place {
             case .none: return .noRoom
@@ -155,6 +166,7 @@ extension Generation {
             noteInvalidated(lost, cause: missing.cause)
         }
         memory.file.endLanding(at: position)
+        noteMove()
         owner?.noteLandingEnded(of: self)
     }
 }

@@ -8,6 +8,7 @@ extension Generation {
     /// - Returns: The number of bytes, at least one and at most the size of `buffer`; `nil` if ``read(_:into:)`` is
     ///   needed.
     package func readNow(_ offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
+        noteMove()
         if memory.isInUse, let count = memory.file.readNow(offset, into: buffer) { return count }
         return isDiskPassedOver.load(ordering: .relaxed) ? nil : disk?.readNow(offset, into: buffer)
     }
@@ -58,6 +59,7 @@ extension Generation {
     /// - Parameter lease: A lease on this version. The slice holds it.
     /// - Returns: `nil` if ``slice(_:)`` is needed.
     package func sliceNow(_ range: Range<Int64>, holding lease: Lease) -> MediaSlice? {
+        noteMove()
         guard handsOutSlices, !isDiskPassedOver.load(ordering: .relaxed), let disk, let held = disk.holdNow(range)
         else {
             return nil
@@ -76,6 +78,7 @@ extension Generation {
     }
 
     private func source(of range: Range<Int64>) throws -> (MediaFile, Range<Int64>) {
+        noteMove()
         for file in [memory.file, isDiskPassedOver.load(ordering: .acquiring) ? nil : disk] {
             guard let file, let found = file.prefix(at: range.lowerBound) else { continue }
             let part = range.lowerBound..<min(range.upperBound, found.upperBound)

@@ -30,6 +30,8 @@ package final class Generation: Sendable {
     /// The bytes on disk; `nil` if nothing may be stored there.
     let disk: MediaFile?
     let memory: GenerationMemory
+    /// Whether users may offer bytes to evict, because a reader or a transfer has moved since they had none.
+    private let hasMoved = Atomic(true)
     /// Whether the bytes on disk are not read, because the file could not be opened several times.
     let isDiskPassedOver = Atomic(false)
     /// The account of space on disk.
@@ -189,6 +191,15 @@ package final class Generation: Sendable {
     }
 
     // MARK: - For the store
+
+    /// Whether its users may have bytes to offer to eviction.
+    var mayOffer: Bool { hasMoved.load(ordering: .relaxed) }
+
+    /// Records that a reader or a transfer moves, so that other bytes may be evicted.
+    func noteMove() { hasMoved.store(true, ordering: .relaxed) }
+
+    /// Records that its users are being asked for bytes to evict.
+    func noteAsked() { hasMoved.store(false, ordering: .relaxed) }
 
     /// Stores new bytes in memory from now on. The bytes on disk stay readable.
     func stopKeeping(_ cause: CacheError) {

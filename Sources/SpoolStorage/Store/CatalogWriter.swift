@@ -299,6 +299,9 @@ struct CatalogWriter: Sendable {
         let stopped = store.table.withLock { table in pending.stops.keys.compactMap { table.currentGeneration(of: $0) }
         }
         store.eviction.queue.noteRound(generations + stopped, pending)
+        if store.table.withLock({ table in generations.contains { table.isUnused($0.key) } }) {
+            store.eviction.searches.noteChange()
+        }
         store.evictor.holdQuotas()
     }
 

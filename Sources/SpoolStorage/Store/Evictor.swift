@@ -19,6 +19,8 @@ struct Evictor: Sendable {
         let freeing = VersionEvictor.State()
         /// One eviction at a time.
         fileprivate let turns = KeyTurns<Int>()
+        /// Searches for media to evict that found nothing.
+        let searches = FruitlessSearches()
         fileprivate let aging = RepeatedWork()
         fileprivate let watching = RepeatedWork()
 
@@ -98,21 +100,45 @@ struct Evictor: Sendable {
     /// - versions that are being replaced
     ///
     /// One eviction runs at a time. Others wait without a thread.
-    func makeRoom(_ count: Int64, rowBytes: Int64) async -> ReservationResult {
+    ///
+    /// - Parameter patience: The time after which the result is `late`, although the eviction continues; `nil` if no
+    ///   reader waits for the bytes.
+    func makeRoom(_ count: Int64, rowBytes: Int64, patience: Duration?) async -> ReservationResult {
         let limit = ledger.limit ?? .max
         guard count <= limit, queue.makesSpace else { return ledger.reserve(count, rowBytes: rowBytes) }
-        return await state.turns.run(0) {
-            while true {
-                if case .reserved(let reservation) = ledger.reserve(count, rowBytes: rowBytes) {
-                    return .reserved(reservation)
-                }
+        let space = AwaitedSpace()
+        // A task of its own, because a slow eviction must not hold the reader.
+        store.work.start(in: .landing) { [weak store] in
+            await store?.evictor.evict(for: space, count, rowBytes: rowBytes)
+            space.end()
+        }
+        let timer = patience.map { patience in
+            Task(executorPreference: store.executor.executor(for: .playback)) { [clock = store.clock] in
+                // Cancelled: the eviction has ended.
+                if (try? await clock.sleep(patience)) != nil { space.end(isLate: true) }
+            }
+        }
+        await space.wait()
+        timer?.cancel()
+        if case .reserved(let reservation) = space.take() { return .reserved(reservation) }
+        if case .reserved(let reservation) = ledger.reserve(count, rowBytes: rowBytes) {
+            return .reserved(reservation)
+        }
+        return space.isLate ? .late : .full
+    }
+
+    /// Evicts until the space can be reserved, nothing more can be evicted, or no task waits for it any more.
+    private func evict(for space: AwaitedSpace, _ count: Int64, rowBytes: Int64) async {
+        await state.turns.run(0) {
+            while !space.isOver, !space.reserve(count, rowBytes: rowBytes, of: ledger) {
+                let limit = ledger.limit ?? .max
                 let isFull = ledger.used > limit - count
                 let freed = await store.executor.run(in: .landing) {
                     isFull
                         ? free(count, upTo: max(count, Self.margin(of: limit)))
                         : freeRows(ledger.shortage(ofRowBytes: rowBytes + count))
                 }
-                guard freed > 0 else { return ledger.reserve(count, rowBytes: rowBytes) }
+                guard freed > 0 else { return }
             }
         }
     }
@@ -157,6 +183,8 @@ struct Evictor: Sendable {
     func evict(to size: Int64) async throws -> Int64 {
         guard size >= 0 else { throw CacheError(.invalidArgument, "\(size) bytes can't be what is left") }
         try store.checkWritable()
+        // A person asks for it, so everything is searched.
+        state.searches.noteChange()
         // Media that was closed or used a moment ago counts in the policy's order.
         try? await store.flush()  // If it can't be written, that was reported, and the recorded order counts.
         return await state.turns.run(0) {
@@ -291,21 +319,29 @@ struct Evictor: Sendable {
         let most = most ?? count
         var freed = store.remover.retryRemovals()
         guard freed < count, !store.remover.isRemovingHopeless else { return freed }
+        let now = store.clock.elapsed()
+        // If the last search found nothing and nothing has changed, only readers may have moved.
+        let search = state.searches.begin(at: now)
         do {
             try queue.read()
-            freed += try freeUnused(count - freed, upTo: most - freed, rowBytes: rowBytes)
-            if freed == 0, store.writer.isPending {
-                // Media that was closed a moment ago is not in the catalog yet. If it can't be written, that was
-                // reported, and there may be other media to evict.
-                if (try? store.writer.writeChanges()) != nil {
-                    freed = try freeUnused(count, upTo: most, rowBytes: rowBytes)
+            if search != nil {
+                freed += try freeUnused(count - freed, upTo: most - freed, rowBytes: rowBytes)
+                if freed == 0, store.writer.isPending {
+                    // Media that was closed a moment ago is not in the catalog yet. If it can't be written, that was
+                    // reported, and there may be other media to evict.
+                    if (try? store.writer.writeChanges()) != nil {
+                        freed = try freeUnused(count, upTo: most, rowBytes: rowBytes)
+                    }
                 }
             }
-            if freed < count { freed += try versions.freeUsed(count - freed) }
             if freed < count {
+                freed += try versions.freeUsed(count - freed, asksAll: state.searches.mustAskAll(at: now))
+            }
+            if freed < count, search != nil {
                 freed += try freeUnused(count - freed, upTo: most - freed, isLastResort: true, rowBytes: rowBytes)
             }
-            if freed < count { freed += try versions.freeReplaced(count - freed) }
+            if freed < count, search != nil { freed += try versions.freeReplaced(count - freed) }
+            if freed == 0, let search { state.searches.noteFailure(of: search, at: now) }
             return freed
         } catch {
             warn(error)
@@ -414,5 +450,120 @@ struct Evictor: Sendable {
         guard store.turns.tryTake(member.key) else { return 0 }
         defer { store.turns.end(member.key) }
         return try versions.evictPart(of: member, count)
+    }
+}
+
+/// Space that a task waits for while another task evicts media.
+///
+/// Whichever comes first ends the wait: the space is reserved, nothing more can be evicted, the patience ends, or the
+/// waiting task is cancelled. Space that was reserved too late is returned when the object is released.
+private final class AwaitedSpace: Sendable {
+    private struct Progress {
+        var isOver = false
+        var isLate = false
+        var waiter: CheckedContinuation<Void, Never>?
+    }
+
+    private let progress = ClassedMutex(Progress(), .neverWaits)
+    private let result = ClassedMutex(ReservationResult.full, .neverWaits)
+
+    var isOver: Bool { progress.withLock { $0.isOver } }
+    var isLate: Bool { progress.withLock { $0.isLate } }
+
+    /// Reserves the space if there is enough.
+    func reserve(_ count: Int64, rowBytes: Int64, of ledger: Ledger) -> Bool {
+        result.withLock { result in
+            result = ledger.reserve(count, rowBytes: rowBytes)
+            return result.isReserved
+        }
+    }
+
+    /// Returns the reservation to the task that has waited for it.
+    func take() -> ReservationResult {
+        result.withLock { result in
+            let taken = result
+            result = .full
+            return taken
+        }
+    }
+
+    /// Ends the wait.
+    func end(isLate: Bool = false) {
+        let waiter = progress.withLock { progress -> CheckedContinuation<Void, Never>? in
+            guard !progress.isOver else { return nil }
+            progress.isOver = true
+            progress.isLate = isLate
+            defer { progress.waiter = nil }
+            return progress.waiter
+        }
+        waiter?.resume()
+    }
+
+    /// Returns when the wait has ended.
+    func wait() async {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+                let isOver = progress.withLock { progress in
+                    if !progress.isOver { progress.waiter = continuation }
+                    return progress.isOver
+                }
+                if isOver { continuation.resume() }
+            }
+        } onCancel: {
+            end()
+        }
+    }
+}
+
+/// The searches for media to evict that found nothing. In a full cache, each received piece needs space, and a search
+/// examines all media.
+///
+/// A search is not repeated until something has changed that may let it find media: a version was released, recorded or
+/// unpinned. It is repeated after a second in any case, because other reasons end without a report, such as a key whose
+/// turn another task had. It does not search.
+final class FruitlessSearches: Sendable {
+    /// The time after which a search is repeated.
+    static let interval: Duration = .seconds(1)
+
+    private struct State {
+        var changes: UInt64 = 0
+        var failure: (changes: UInt64, time: Duration)?
+        /// The time at which all users of open versions were asked.
+        var askedAllAt: Duration?
+        var count = 0
+    }
+
+    private let state = ClassedMutex(State(), .neverWaits)
+
+    /// The number of searches that were started.
+    var count: Int { state.withLock { $0.count } }
+
+    /// Records a change that may let a search find media.
+    func noteChange() { state.withLock { $0.changes += 1 } }
+
+    /// Starts a search.
+    ///
+    /// - Returns: The number of changes until now; `nil` if the search would find nothing.
+    func begin(at now: Duration) -> UInt64? {
+        state.withLock { state in
+            if let failure = state.failure, failure.changes == state.changes, now - failure.time < Self.interval {
+                return nil
+            }
+            state.count += 1
+            return state.changes
+        }
+    }
+
+    /// Records that a search found nothing.
+    func noteFailure(of changes: UInt64, at now: Duration) { state.withLock { $0.failure = (changes, now) } }
+
+    /// Whether the users of all open versions are asked for bytes to evict, and not only those with readers that have
+    /// moved.
+    func mustAskAll(at now: Duration) -> Bool {
+        state.withLock { state in
+            if let last = state.askedAllAt, now - last < Self.interval { return false }
+            state.askedAllAt = now
+            return true
+        }
     }
 }

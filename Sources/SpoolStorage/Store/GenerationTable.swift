@@ -75,8 +75,10 @@ struct GenerationTable: Sendable {
         return (candidates[key]?.last ?? current[key]).flatMap { lives[$0]?.generation }
     }
 
-    /// The generations that are open and in use, least recently leased first.
-    var used: [Life] { lives.values.filter { $0.leases > 0 }.sorted { $0.stamp < $1.stamp } }
+    /// The generations that are open and in use and satisfy `isMeant`, least recently leased first.
+    func used(where isMeant: (Generation) -> Bool = { _ in true }) -> [Life] {
+        lives.values.filter { $0.leases > 0 && isMeant($0.generation) }.sorted { $0.stamp < $1.stamp }
+    }
 
     /// The open generations of the key: the current one, then the candidates, the newest first.
     func open(_ key: CacheKey) -> [Generation] {

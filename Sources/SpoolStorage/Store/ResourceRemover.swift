@@ -121,6 +121,7 @@ struct ResourceRemover: Sendable {
                         try queue.notePinned([key])
                     } else {
                         try queue.noteEvictable([key], andParts: true)
+                        store.eviction.searches.noteChange()
                     }
                     return isStored
                 }

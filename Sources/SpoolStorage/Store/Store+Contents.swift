@@ -113,6 +113,7 @@ package struct StoredDownloads: Sendable {
             return try store.writer.pausing {
                 let free = try store.catalog.downloads.remove(key?.hash, from: set)?.map { CacheKey(hash: $0) }
                 try store.eviction.queue.noteEvictable(free ?? [], andParts: true)
+                store.eviction.searches.noteChange()
                 return free
             }
         }

@@ -93,7 +93,12 @@ extension Store: GenerationOwner {
     }
 
     private func endLease(_ generation: Generation, _ user: (any GenerationUser)?) {
-        switch table.withLock({ $0.endLease(generation.identifier, user: user) }) {
+        // Bytes that this user needed may be evicted now.
+        generation.noteMove()
+        let ending = table.withLock { $0.endLease(generation.identifier, user: user) }
+        if case .none = ending { return }
+        eviction.searches.noteChange()
+        switch ending {
         case .none: break
         case .gone(let generation): work.start(in: .background) { [weak self] in self?.remover.dispose(of: generation) }
         case .unused(let generation):
@@ -152,8 +157,8 @@ extension Store: GenerationOwner {
         versions.prepareFile()
     }
 
-    func makeRoom(_ count: Int64, rowBytes: Int64) async -> ReservationResult {
-        await evictor.makeRoom(count, rowBytes: rowBytes)
+    func makeRoom(_ count: Int64, rowBytes: Int64, patience: Duration?) async -> ReservationResult {
+        await evictor.makeRoom(count, rowBytes: rowBytes, patience: patience)
     }
 
     func makeMemory(_ count: Int64) -> Bool { VersionEvictor(self).makeMemory(count) }

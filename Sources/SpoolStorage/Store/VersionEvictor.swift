@@ -106,11 +106,16 @@ struct VersionEvictor: Sendable {
     // MARK: - Open media
 
     /// Evicts ranges on disk that users of open versions offer. The caller has no turn. This blocks.
-    func freeUsed(_ count: Int64) throws -> Int64 {
+    ///
+    /// - Parameter asksAll: Whether users are asked although none of their readers has moved since they had nothing to
+    ///   offer.
+    func freeUsed(_ count: Int64, asksAll: Bool) throws -> Int64 {
         var freed: Int64 = 0
+        let lives = store.table.withLock { table in table.used { asksAll || $0.mayOffer } }
         // An open version can't be evicted as a whole.
-        for life in store.table.withLock({ $0.used })
-        where freed < count && !state.hasNoHoles.load(ordering: .relaxed) {
+        for life in lives where freed < count && !state.hasNoHoles.load(ordering: .relaxed) {
+            // Readers that move from here on let it be asked again.
+            life.generation.noteAsked()
             guard let disk = life.generation.disk, disk.landedByteCount > 0,
                 try !store.catalog.isPinned(life.generation.key.hash)
             else { continue }
@@ -126,7 +131,7 @@ struct VersionEvictor: Sendable {
     /// - Returns: Whether any memory was freed.
     func makeMemory(_ count: Int64) -> Bool {
         var freed: Int64 = 0
-        for life in store.table.withLock({ $0.used }) where freed < count {
+        for life in store.table.withLock({ $0.used() }) where freed < count {
             let stored = life.generation.landedInMemory
             guard !stored.isEmpty else { continue }
             freed += evictOffered(count - freed, of: stored, life) { ranges in
@@ -153,6 +158,8 @@ struct VersionEvictor: Sendable {
         for user in users where !rest.isEmpty {
             let ranges = user.offerEvictable(count, within: rest, of: life.generation)
             offers.append((user, ranges))
+            // What a slice holds or a transfer fills now may be evicted later.
+            if !ranges.isEmpty { life.generation.noteMove() }
             rest = rest.intersection(ByteRangeSet(ranges.map(StoredBlocks.wholeBlocks)))
         }
         let gone = rest.isEmpty ? ByteRangeSet() : evict(Array(rest))
