@@ -5,9 +5,8 @@ import Synchronization
 /// The executor of all blocking calls. It has its own threads, so that a slow disk never delays a player's event loop
 /// or Swift's shared threads.
 ///
-/// Jobs wait in ``Lane``s and are taken strictly by lane, first in, first out within each. For each lane above it, a
-/// lane leaves one thread free, so that background work never takes the thread that a player waits for; see
-/// ``LaneLimits``. Jobs run concurrently, so there is no other order. A thread starts when
+/// Jobs wait in ``Lane``s and are taken strictly by lane, first in, first out within each. A lane leaves one thread free
+/// for each lane above it (``LaneLimits``). Background work therefore never takes the thread that a player waits for. Jobs run concurrently, so there is no other order. A thread starts when
 /// there is work and no thread is idle, up to the limit. Threads then sleep until ``shutdown()`` or deinitialization.
 /// The thread that fell asleep last is woken first, because its caches and its freed memory are still warm.
 package final class BlockingExecutor: Sendable {
@@ -115,7 +114,7 @@ private final class LaneExecutor: TaskExecutor {
 /// The number of threads that each lane may use, without threads.
 ///
 /// A lane and all lanes below it together leave one thread free for each lane above. With eight threads and four lanes,
-/// the lanes from the second on use at most seven threads, from the third on six, and the last one five. A pool with
+/// all lanes below the first use at most seven threads. Those below the second use six, and the last one uses five. A pool with
 /// fewer threads than lanes leaves one thread free of the last lane, if it has two.
 struct LaneLimits: Sendable {
     /// The maximum number of jobs that run in a lane and in all lanes below it, by lane.

@@ -3,8 +3,8 @@ package import Synchronization
 
 /// The class of a lock: what a thread may wait for while it holds the lock.
 ///
-/// A thread takes locks in the order of their classes: while it holds a lock, it may take only locks of a later class,
-/// or another lock of the last class. A lock that all keys share therefore never waits for the file of one key, and no
+/// A thread takes locks in the order of their classes. While it holds a lock, it may take only locks of a later class, or
+/// another lock of the last class. A lock that all keys share therefore never waits for the file of one key, and no
 /// lock of the engine waits for the app. A lock that may be taken only if it is free (`withLockIfAvailable`) makes no
 /// thread wait, so any class may be tried at any time.
 package enum LockClass: Int, Sendable, CaseIterable {
@@ -28,14 +28,14 @@ package enum LockClass: Int, Sendable, CaseIterable {
 package struct ClassedMutex<Value: ~Copyable>: ~Copyable, Sendable {
     @usableFromInline let mutex: Mutex<Value>
     #if DEBUG
-        @usableFromInline let lockClass: LockClass
+    @usableFromInline let lockClass: LockClass
     #endif
 
     /// Creates a mutex that protects a value.
     @inlinable package init(_ value: consuming sending Value, _ lockClass: LockClass) {
         mutex = Mutex(value)
         #if DEBUG
-            self.lockClass = lockClass
+        self.lockClass = lockClass
         #endif
     }
 
@@ -44,9 +44,9 @@ package struct ClassedMutex<Value: ~Copyable>: ~Copyable, Sendable {
         _ body: (inout sending Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
         #if DEBUG
-            HeldLocks.check(lockClass)
-            HeldLocks.add(lockClass)
-            defer { HeldLocks.remove(lockClass) }
+        HeldLocks.check(lockClass)
+        HeldLocks.add(lockClass)
+        defer { HeldLocks.remove(lockClass) }
         #endif
         return try mutex.withLock(body)
     }
@@ -56,46 +56,46 @@ package struct ClassedMutex<Value: ~Copyable>: ~Copyable, Sendable {
         _ body: (inout sending Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result? {
         #if DEBUG
-            HeldLocks.add(lockClass)
-            defer { HeldLocks.remove(lockClass) }
+        HeldLocks.add(lockClass)
+        defer { HeldLocks.remove(lockClass) }
         #endif
         return try mutex.withLockIfAvailable(body)
     }
 }
 
 #if DEBUG
-    /// The classes of the locks that the calling thread holds or is taking.
-    package enum HeldLocks {
-        /// A thread's value is the number of its locks of each class, in 8 bits each.
-        private static let key: pthread_key_t = {
-            var key = pthread_key_t()
-            let code = pthread_key_create(&key, nil)
-            assert(code == 0, "the system has no more keys for values of threads")
-            return key
-        }()
+/// The classes of the locks that the calling thread holds or is taking.
+package enum HeldLocks {
+    /// A thread's value is the number of its locks of each class, in 8 bits each.
+    private static let key: pthread_key_t = {
+        var key = pthread_key_t()
+        let code = pthread_key_create(&key, nil)
+        assert(code == 0, "the system has no more keys for values of threads")
+        return key
+    }()
 
-        private static var counts: UInt {
-            get { UInt(bitPattern: pthread_getspecific(key)) }
-            set { pthread_setspecific(key, UnsafeRawPointer(bitPattern: newValue)) }
-        }
-
-        private static func unit(_ lockClass: LockClass) -> UInt { 1 << (8 * UInt(lockClass.rawValue)) }
-
-        /// The classes that the calling thread holds.
-        package static var classes: [LockClass] {
-            let counts = counts
-            return LockClass.allCases.filter { counts / unit($0) % 256 > 0 }
-        }
-
-        /// Asserts that the calling thread may wait for a lock of a class.
-        package static func check(_ lockClass: LockClass) {
-            for held in classes where !held.mayTake(lockClass) {
-                assertionFailure("a thread that holds a lock of class \(held) waits for one of class \(lockClass)")
-            }
-        }
-
-        package static func add(_ lockClass: LockClass) { counts += unit(lockClass) }
-
-        package static func remove(_ lockClass: LockClass) { counts -= unit(lockClass) }
+    private static var counts: UInt {
+        get { UInt(bitPattern: pthread_getspecific(key)) }
+        set { pthread_setspecific(key, UnsafeRawPointer(bitPattern: newValue)) }
     }
+
+    private static func unit(_ lockClass: LockClass) -> UInt { 1 << (8 * UInt(lockClass.rawValue)) }
+
+    /// The classes that the calling thread holds.
+    package static var classes: [LockClass] {
+        let counts = counts
+        return LockClass.allCases.filter { counts / unit($0) % 256 > 0 }
+    }
+
+    /// Asserts that the calling thread may wait for a lock of a class.
+    package static func check(_ lockClass: LockClass) {
+        for held in classes where !held.mayTake(lockClass) {
+            assertionFailure("a thread that holds a lock of class \(held) waits for one of class \(lockClass)")
+        }
+    }
+
+    package static func add(_ lockClass: LockClass) { counts += unit(lockClass) }
+
+    package static func remove(_ lockClass: LockClass) { counts -= unit(lockClass) }
+}
 #endif
