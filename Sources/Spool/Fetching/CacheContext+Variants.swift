@@ -1,11 +1,11 @@
 import SpoolStorage
 
-/// What is done with all that is kept of a resource: under ``FreshnessPolicy/http`` with each variant of it, else with
-/// the one thing that there is.
+/// Operations on all stored versions of a resource: on each of its variants under ``FreshnessPolicy/http``, otherwise on
+/// its only version.
 extension CacheContext {
-    /// Keeps what is stored under a key, or as a variant of it, from eviction, or lets it go again.
+    /// Excludes the version that is stored under a key, and its variants, from eviction, or includes them again.
     ///
-    /// - Throws: `CacheError` with code `.notStored` when nothing of it is kept.
+    /// - Throws: `CacheError` with code `.notStored` if none of them is stored.
     func setPinned(_ isPinned: Bool, _ key: CacheKey) async throws {
         let store = try await opening.directory()
         var isStored = false
@@ -15,9 +15,9 @@ extension CacheContext {
         if !isStored { throw CacheError(.notStored, "nothing is kept under the key \(key)", key: key) }
     }
 
-    /// Removes what is kept under a key, as a variant of it, and as a part of its presentation.
+    /// Removes the version that is stored under a key, its variants, and the parts of these.
     ///
-    /// - Returns: Whether anything was.
+    /// - Returns: Whether any of them was stored.
     func remove(_ key: CacheKey) async throws -> Bool {
         let store = try await opening.directory()
         var wasStored = false
@@ -28,19 +28,9 @@ extension CacheContext {
         return wasStored
     }
 
-    /// The key, and those of its variants that are kept or have begun.
+    /// The key, and the keys of its variants that are stored or being received.
     private func variants(of key: CacheKey, in store: Store) async throws -> [CacheKey] {
         guard configuration.freshness == .http else { return [key] }
-        var found = Set(store.openDescriptions().filter { $0.description.isVariant(of: key) }.map(\.key))
-        found.formUnion(
-            try await store.resources().filter { $0.description?.isVariant(of: key) ?? false }.map(\.key))
-        found.remove(key)
-        return [key] + found.sorted { $0.hash < $1.hash }
-    }
-}
-
-extension GenerationDescription {
-    fileprivate func isVariant(of key: CacheKey) -> Bool {
-        StoredFreshness(encoded: fields)?.variantOf?.contains(key.hash) ?? false
+        return [key] + (try await store.variants(of: key).filter { $0 != key })
     }
 }

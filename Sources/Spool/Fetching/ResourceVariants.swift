@@ -84,14 +84,16 @@ struct ResourceVariants {
     ) async throws -> Lease {
         let store = try await context.store
         guard context.configuration.freshness == .http else {
-            return try begin(key, description, isKept: isKept, in: store)
+            return try begin(key, description, of: [], isKept: isKept, in: store)
         }
         // Two variants of a resource that start at the same time must not be mistaken for each other.
         return try await context.variants.run(resource.key) {
             var (key, isKept, description) = (key, isKept, description)
+            var wholes: [CacheKey] = []
             do {
                 let variant = try await variant(for: credentials)
                 key = variant.key
+                wholes = variant.of
                 if !variant.of.isEmpty, var freshness = StoredFreshness(encoded: description.fields) {
                     freshness.variantOf = variant.of.map(\.hash)
                     description.fields = freshness.encoded
@@ -125,7 +127,7 @@ struct ResourceVariants {
             {
                 isKept = false
             }
-            return try begin(key, description, isKept: isKept && resource.apart == nil, in: store)
+            return try begin(key, description, of: wholes, isKept: isKept && resource.apart == nil, in: store)
         }
     }
 
@@ -144,10 +146,10 @@ struct ResourceVariants {
     }
 
     private func begin(
-        _ key: CacheKey, _ description: GenerationDescription, isKept: Bool, in store: Store
+        _ key: CacheKey, _ description: GenerationDescription, of wholes: [CacheKey], isKept: Bool, in store: Store
     ) throws -> Lease {
         try store.begin(
-            key, url: resource.address, description: description, in: resource.usage.presentation, isKept: isKept,
-            user: resource)
+            key, url: resource.address, description: description, in: resource.usage.presentation,
+            variantOf: wholes, isKept: isKept, user: resource)
     }
 }

@@ -314,6 +314,9 @@ struct BlockMap: Sendable {
         return BlockChanges(removed: removed, sealed: fresh, before: before, after: recorded)
     }
 
+    /// Records that the catalog has the blocks, but not their ranges.
+    mutating func noteRangesUnrecorded() { isRecordStale = true }
+
     /// Takes back changes that could not be written; they come before what has changed since.
     mutating func restore(_ changes: BlockChanges) {
         let lost = removed

@@ -99,7 +99,7 @@ extension MediaFile {
         let index = Block.index(of: part.lowerBound)
         let isComplete = blocks.withMap { $0.isComplete(index, count: part.upperBound - Block.start(of: index)) }
         if isComplete, part.lowerBound == Block.start(of: index) {
-            // Another transfer may have begun the block, before its bytes were discarded.
+            // Another transfer may have left a buffer, if its bytes of this block were discarded.
             writer.tails[index] = nil
             return try sealer.seal(bytes, index: index)
         }

@@ -162,6 +162,9 @@ final class MediaFile: Sendable {
     /// Returns the changes that the catalog does not have, each one once; `nil` if there are none.
     func takeChanges() -> BlockChanges? { blocks.withMap { $0.takeChanges() } }
 
+    /// Records that the catalog has the blocks, but not their ranges. The next changes have the ranges.
+    func noteRangesUnrecorded() { blocks.withMap { $0.noteRangesUnrecorded() } }
+
     /// Takes back changes that could not be written, for the next attempt.
     func restore(_ changes: BlockChanges) { blocks.withMap { $0.restore(changes) } }
 

@@ -49,6 +49,21 @@ extension Catalog {
         }
     }
 
+    /// The keys of the stored variants of a resource.
+    func variants(of key: String) throws -> [String] {
+        try readOnce { db in
+            let statement = try db.cachedStatement(sql: Self.variantQuery)
+            return try String.fetchAll(statement, arguments: [cipher.name(of: key)]).map { cipher.key(of: $0) }
+        }
+    }
+
+    /// The statement for the variants of one resource. It uses only indices.
+    static let variantQuery = """
+        SELECT resource.key FROM variant JOIN generation ON generation.id = variant.generation
+            JOIN resource ON resource.id = generation.resource
+        WHERE variant.base = ? AND typeof(resource.key) = 'text'
+        """
+
     /// The next keys after `key`, in the catalog's order.
     func keys(after key: String, limit: Int) throws -> [String] {
         try readOnce { db in

@@ -325,8 +325,8 @@ final class Catalog: Sendable {
     }
 }
 
-/// The waits for SQLite's lock while another program holds it: up to five seconds, or a fifth of a second once the
-/// catalog is being closed.
+/// The waits for SQLite's lock while another program holds it. A wait takes up to five seconds, or a fifth of a second
+/// once the catalog is being closed.
 final class BusyWait: Sendable {
     /// The time between two attempts, in seconds.
     static let interval = 0.005

@@ -113,6 +113,7 @@ final class CatalogCopy: Sendable {
             // These versions can't be read.
             try db.execute(sql: "DELETE FROM generation WHERE format = \(Self.notMoved)")
             try replaceDownloads(downloads, db)
+            try renameVariants(db)
             let update = try db.cachedStatement(
                 sql: """
                     UPDATE resource SET key = ?, url = ?, contentType = ?, createdAt = ?, lastUsedAt = ?,
@@ -200,6 +201,14 @@ final class CatalogCopy: Sendable {
         for name in try String.fetchAll(db, sql: "SELECT key FROM handPin") {
             try db.execute(
                 sql: "UPDATE handPin SET key = ? WHERE key = ?",
+                arguments: [cipher.name(of: previous.cipher.key(of: name)), name])
+        }
+    }
+
+    private func renameVariants(_ db: Database) throws {
+        for name in try String.fetchAll(db, sql: "SELECT DISTINCT base FROM variant WHERE typeof(base) = 'text'") {
+            try db.execute(
+                sql: "UPDATE variant SET base = ? WHERE base = ?",
                 arguments: [cipher.name(of: previous.cipher.key(of: name)), name])
         }
     }

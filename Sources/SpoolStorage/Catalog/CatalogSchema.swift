@@ -6,9 +6,9 @@ import GRDB
 /// Statements and triggers of the transaction that changes blocks also change all byte counts.
 enum CatalogSchema {
     /// The only version of the tables that this version of Spool reads.
-    static let version = "8"
+    static let version = "9"
     /// The versions of earlier catalogs, which were never released.
-    private static let earlierVersions: Set = ["1", "2", "3", "offline", "4", "5", "6", "7"]
+    private static let earlierVersions: Set = ["1", "2", "3", "offline", "4", "5", "6", "7", "8"]
 
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
@@ -47,6 +47,7 @@ enum CatalogSchema {
             SELECT id, resource, identifier, length, version, fields, storedBytes, tidyEpoch, landed, format,
                 rowBytes FROM generation;
             SELECT generation, idx, length, seal FROM block;
+            SELECT base, generation FROM variant;
             SELECT id, collection, key, url, source FROM download;
             SELECT key FROM handPin
             """
@@ -72,6 +73,8 @@ enum CatalogSchema {
     /// - `format`: the layout of a block's bytes in the file. 1 is unencrypted.
     /// - `rowBytes`: the bytes that a generation takes on disk besides its media, as
     ///   `GenerationDescription.rowBytes(url:)`.
+    /// - `variant`: the keys of the resources that a generation is a variant of. A request for all variants of a resource
+    ///   reads only their rows. `base` need not be stored.
     private static let tables = """
         CREATE TABLE setting (
             name TEXT NOT NULL PRIMARY KEY,
@@ -116,6 +119,13 @@ enum CatalogSchema {
             seal BLOB NOT NULL,
             PRIMARY KEY (generation, idx)
         ) WITHOUT ROWID;
+
+        CREATE TABLE variant (
+            base TEXT NOT NULL,
+            generation INTEGER NOT NULL REFERENCES generation (id) ON DELETE CASCADE,
+            PRIMARY KEY (base, generation)
+        ) WITHOUT ROWID;
+        CREATE INDEX variantByGeneration ON variant (generation);
         """
 
     /// The tables of resources to store offline.

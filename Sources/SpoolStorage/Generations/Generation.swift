@@ -26,6 +26,8 @@ package final class Generation: Sendable {
     package let url: String
     /// The presentation that the resource is a part of; `nil` if there is none.
     let presentation: CacheKey?
+    /// The keys of the resources that it is a variant of, if it was started in this process.
+    let variantOf: [CacheKey]
 
     /// The bytes on disk; `nil` if nothing may be stored there.
     let disk: MediaFile?
@@ -47,10 +49,11 @@ package final class Generation: Sendable {
     init(
         key: CacheKey, identifier: GenerationIdentifier, url: String, description: GenerationDescription,
         disk: MediaFile?, row: CatalogRow, isKept: Bool, isProven: Bool, ledger: Ledger, memoryLedger: Ledger,
-        owner: any GenerationOwner, presentation: CacheKey? = nil, rowClaim: Int64? = nil
+        owner: any GenerationOwner, presentation: CacheKey? = nil, variantOf: [CacheKey] = [], rowClaim: Int64? = nil
     ) {
         self.key = key
         self.presentation = presentation
+        self.variantOf = variantOf
         self.identifier = identifier
         self.url = url
         self.disk = disk
@@ -198,7 +201,7 @@ package final class Generation: Sendable {
     /// Records that a reader or a transfer moves, so that other bytes may be evicted.
     func noteMove() { hasMoved.store(true, ordering: .relaxed) }
 
-    /// Records that its users are being asked for bytes to evict.
+    /// Records that a search for bytes to evict asks its users.
     func noteAsked() { hasMoved.store(false, ordering: .relaxed) }
 
     /// Stores new bytes in memory from now on. The bytes on disk stay readable.

@@ -48,7 +48,7 @@ struct CatalogWriter: Sendable {
     /// The number of tasks that wait for their turn to change the catalog.
     var waiterCount: Int { state.turns.waiterCount(0) }
 
-    /// Runs `body`, which changes the catalog, on a thread when the task's turn has come. It waits without a thread, so
+    /// Runs `body`, which changes the catalog, on a thread in the task's turn. Until then the task holds no thread, so
     /// that tasks that wait for the catalog's only writer do not use up the threads.
     func inTurn<Result: Sendable>(_ body: @Sendable () throws -> Result) async throws -> Result {
         try await state.turns.run(0) { try await store.executor.run(in: .background) { try body() } }
@@ -251,6 +251,7 @@ struct CatalogWriter: Sendable {
             taken.isBegun = true
             generation.row.value = begun.id
             if let replaced = begun.replaced { round.replaced.append(replaced) }
+            try transaction.setVariantOf(generation.variantOf.map(\.hash), begun.id)
             if let presentation = generation.presentation {
                 try transaction.setPresentation(presentation.hash, of: generation.key.hash)
             }
@@ -266,7 +267,8 @@ struct CatalogWriter: Sendable {
                 contentType: description.contentType, rowBytes: description.rowBytes(url: generation.url))
         }
         if let blocks = taken.blocks {
-            try transaction.apply(blocks, to: row)
+            let isRecorded = try transaction.apply(blocks, to: row, isLast: earlier.leases == 0)
+            if !isRecorded { generation.disk?.noteRangesUnrecorded() }
         }
     }
 

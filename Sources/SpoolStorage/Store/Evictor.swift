@@ -183,7 +183,7 @@ struct Evictor: Sendable {
     func evict(to size: Int64) async throws -> Int64 {
         guard size >= 0 else { throw CacheError(.invalidArgument, "\(size) bytes can't be what is left") }
         try store.checkWritable()
-        // A person asks for it, so everything is searched.
+        // A person has requested it, so everything is searched.
         state.searches.noteChange()
         // Media that was closed or used a moment ago counts in the policy's order.
         try? await store.flush()  // If it can't be written, that was reported, and the recorded order counts.
@@ -557,8 +557,7 @@ final class FruitlessSearches: Sendable {
     /// Records that a search found nothing.
     func noteFailure(of changes: UInt64, at now: Duration) { state.withLock { $0.failure = (changes, now) } }
 
-    /// Whether the users of all open versions are asked for bytes to evict, and not only those with readers that have
-    /// moved.
+    /// Whether a search asks the users of all open versions, and not only those with readers that have moved.
     func mustAskAll(at now: Duration) -> Bool {
         state.withLock { state in
             if let last = state.askedAllAt, now - last < Self.interval { return false }

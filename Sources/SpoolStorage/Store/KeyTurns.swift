@@ -36,7 +36,7 @@ package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
 
     /// Waits for the turn until the task is cancelled, and runs `body`.
     ///
-    /// - Throws: `CancellationError` if the task was cancelled before its turn came; the errors of `body`.
+    /// - Throws: `CancellationError` if the task was cancelled before its turn; the errors of `body`.
     package func runUnlessCancelled<R: ~Copyable>(_ key: Key, _ body: () async throws -> R) async throws -> R {
         let number = state.withLock { state in
             state.lastNumber += 1

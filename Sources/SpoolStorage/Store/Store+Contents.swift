@@ -29,6 +29,18 @@ extension Store {
         try await readCatalog { try $0.parts(of: presentation.hash).map { CacheKey(hash: $0) } }
     }
 
+    /// The keys of the variants of a resource, stored or being received.
+    ///
+    /// - Complexity: In proportion to the number of variants and of open versions, not of stored resources.
+    package func variants(of key: CacheKey) async throws -> [CacheKey] {
+        let open = table.withLock { table in
+            table.lives.values.filter { $0.phase != .retired && $0.generation.variantOf.contains(key) }
+                .map(\.generation.key)
+        }
+        let stored = try await readCatalog { try $0.variants(of: key.hash).map { CacheKey(hash: $0) } }
+        return Set(open + stored).sorted { $0.hash < $1.hash }
+    }
+
     /// The stored resources of a cache directory, without opening it. Another process may have it open.
     ///
     /// - Parameter key: The key of one resource; `nil` for all.

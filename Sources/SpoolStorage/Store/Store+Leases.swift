@@ -29,13 +29,14 @@ extension Store: GenerationOwner {
     /// - Parameters:
     ///   - url: Scheme, host and path. Other parts are removed when it is recorded.
     ///   - presentation: The presentation that it belongs to, if that is stored; `nil` for that of the previous version.
+    ///   - variantOf: The keys of the resources that it is a variant of.
     ///   - isKept: Whether anything may be on disk.
     /// - Throws: ``CacheError`` with code `closed` after ``close()``.
     package func begin(
         _ key: CacheKey, url: String, description: GenerationDescription, in presentation: CacheKey? = nil,
-        isKept: Bool = true, user: (any GenerationUser)? = nil
+        variantOf: [CacheKey] = [], isKept: Bool = true, user: (any GenerationUser)? = nil
     ) throws -> Lease {
-        try versions.start(key, url: url, description, in: presentation, isKept: isKept, user)
+        try versions.start(key, url: url, description, in: presentation, variantOf: variantOf, isKept: isKept, user)
     }
 
     /// The description of the newest open version of the key, stored or not.

@@ -18,8 +18,8 @@ import Synchronization
 /// ends when the disk has freed its space, that of a version when its file is removed (``FileRemover``). A file that
 /// can't be removed keeps its claim. ``checkLedger()`` compares all of them.
 ///
-/// **Locks**, outermost first. None is held over another key's I/O, and nothing is called back under any. ``LockClass``
-/// has the rule, which debug builds check:
+/// **Locks**, outermost first. None is held over another key's I/O, and nothing is called back under any. Debug builds
+/// check the rule of ``LockClass``.
 /// 1. a key's turn, or the turn of eviction, then the turn of changes of the catalog (asynchronous: no thread is held);
 /// 2. a media file's writer, held while that file stores and evicts (its descriptor is opened inside). Work for all keys
 ///    only tries to take it;

@@ -125,8 +125,8 @@ struct VersionOpener: Sendable {
     /// Starts another version next to the stored one. A player waits for this, so it does not touch the catalog. The file
     /// was created before, or is created when bytes are stored.
     func start(
-        _ key: CacheKey, url: String, _ description: GenerationDescription, in presentation: CacheKey?, isKept: Bool,
-        _ user: (any GenerationUser)?
+        _ key: CacheKey, url: String, _ description: GenerationDescription, in presentation: CacheKey?,
+        variantOf: [CacheKey], isKept: Bool, _ user: (any GenerationUser)?
     ) throws -> Lease {
         let isOnDisk = isKept && store.directory.access.isWritable
         let prepared = isOnDisk ? store.directory.takePrepared() : nil
@@ -140,7 +140,7 @@ struct VersionOpener: Sendable {
         let generation = Generation(
             key: key, identifier: identifier, url: url, description: description, disk: disk, row: row,
             isKept: isOnDisk, isProven: false, ledger: store.ledger, memoryLedger: store.memoryLedger, owner: store,
-            presentation: presentation)
+            presentation: presentation, variantOf: variantOf)
         // If it is open already, or too many files are open, it is opened by its path.
         if let file = prepared?.1, let disk { _ = disk.file.adopt(file) }
         let isStarted = store.table.withLock { table in
