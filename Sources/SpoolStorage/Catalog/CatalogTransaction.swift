@@ -80,19 +80,16 @@ struct CatalogTransaction {
         return try Data.fetchOne(statement, arguments: [cipher.name(of: key)]).flatMap { GenerationIdentifier($0) }
     }
 
-    /// The number of ranges up to which each change of blocks also records the ranges of all blocks. The value then fits
-    /// into a page of the database.
+    /// The number of ranges up to which each change of blocks also records the ranges of all blocks, which then fit into a
+    /// page of the database. Ranges of media with more are recorded when no reader uses it.
     static let rangeLimit = 128
 
     /// Records changes of a version's blocks. A version that was removed is skipped.
     ///
-    /// - Parameter isLast: Whether no more changes are expected soon. While a version with many ranges is received, its
-    ///   ranges are not recorded, because every change would write all of them again. An opening after an unclean end
-    ///   computes them from the blocks.
-    /// - Returns: Whether the ranges are recorded.
-    @discardableResult
-    func apply(_ changes: BlockChanges, to generation: Int64, isLast: Bool = true) throws -> Bool {
-        guard try exists(generation) else { return true }
+    /// - Parameter withRanges: Whether the ranges of all blocks are recorded, too. If not, an opening computes them from the
+    ///   blocks.
+    func apply(_ changes: BlockChanges, to generation: Int64, withRanges: Bool = true) throws {
+        guard try exists(generation) else { return }
         if !changes.removed.isEmpty {
             let delete = try db.cachedStatement(sql: "DELETE FROM block WHERE generation = ? AND idx >= ? AND idx < ?")
             for range in changes.removed {
@@ -109,13 +106,9 @@ struct CatalogTransaction {
                 try insert.execute(arguments: [generation, block.index, block.length, block.seal.data])
             }
         }
-        guard isLast || changes.after.count <= Self.rangeLimit else {
-            let sql = "UPDATE generation SET landed = NULL, storedBytes = ? WHERE id = ?"
-            try db.cachedStatement(sql: sql).execute(arguments: [changes.after.byteCount, generation])
-            return false
-        }
-        try setLanded(changes.after, of: generation)
-        return true
+        guard !withRanges else { return try setLanded(changes.after, of: generation) }
+        let sql = "UPDATE generation SET landed = NULL, storedBytes = ? WHERE id = ?"
+        try db.cachedStatement(sql: sql).execute(arguments: [changes.after.byteCount, generation])
     }
 
     /// Records which resources a version is a variant of.

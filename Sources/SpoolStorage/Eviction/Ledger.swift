@@ -129,7 +129,8 @@ enum ReservationResult: ~Copyable, Sendable {
     var isReserved: Bool {
         switch self {
         case .reserved: true
-        case .full, .late: false
+        case .full: false
+        case .late: false
         }
     }
 }

@@ -267,8 +267,10 @@ struct CatalogWriter: Sendable {
                 contentType: description.contentType, rowBytes: description.rowBytes(url: generation.url))
         }
         if let blocks = taken.blocks {
-            let isRecorded = try transaction.apply(blocks, to: row, isLast: earlier.leases == 0)
-            if !isRecorded { generation.disk?.noteRangesUnrecorded() }
+            // While the version is received, each change would otherwise write thousands of ranges again.
+            let withRanges = earlier.leases == 0 || blocks.after.count <= CatalogTransaction.rangeLimit
+            try transaction.apply(blocks, to: row, withRanges: withRanges)
+            if !withRanges { generation.disk?.noteRangesUnrecorded() }
         }
     }
 
