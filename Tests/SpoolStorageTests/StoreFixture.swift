@@ -167,6 +167,8 @@ final class EventLog: Sendable {
 /// An engine's scheduler, as far as the store knows it: offers what its test says, and notes what it is told.
 final class TestUser: GenerationUser {
     struct State {
+        /// How often it was asked for ranges.
+        var asked = 0
         var offered: [Range<Int64>] = []
         var kept: [Range<Int64>] = []
         var invalidated: [Range<Int64>] = []
@@ -187,7 +189,10 @@ final class TestUser: GenerationUser {
                 sum += Block.size
             }
         }
-        state.withLock { $0.offered += offers }
+        state.withLock { state in
+            state.asked += 1
+            state.offered += offers
+        }
         return offers
     }
 

@@ -151,7 +151,7 @@ struct StoreTurnsTests {
 }
 
 /// Blocks the thread of the first call that comes to it until it is opened; later ones pass.
-private final class Gate: Sendable {
+final class Gate: Sendable {
     private let arrived = AsyncStream.makeStream(of: Void.self)
     private let opened = DispatchSemaphore(value: 0)
     private let isPassed = Mutex(false)

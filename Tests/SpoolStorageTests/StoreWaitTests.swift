@@ -1,0 +1,486 @@
+import ByteRanges
+import Foundation
+import GRDB
+import SpoolTesting
+import Synchronization
+import Testing
+
+@testable import SpoolStorage
+
+/// Slow files, a slow catalog, cancelled tasks, and searches for space that find nothing.
+@Suite("Store: waits", .timeLimit(.minutes(1)))
+struct StoreWaitTests {
+    private let fixture: StoreFixture
+    private let block = Block.size
+
+    init() throws { fixture = try StoreFixture() }
+
+    private func key(_ name: String) -> CacheKey { StoreFixture.key(name) }
+
+    // MARK: - Slow files
+
+    /// Starts to write to the file of a resource. The write waits until the gate is opened.
+    private func holdWrite(
+        _ range: Range<Int64>, of name: String, in generation: Generation
+    ) async -> (gate: Gate, landing: Task<Generation.LandingResult, any Error>) {
+        let gate = Gate()
+        fixture.files.decide { call, path in
+            if call == .write, path.hasSuffix(".media") { gate.pass() }
+            return nil
+        }
+        let landing = Task { [fixture] in try await fixture.land(range, of: name, in: generation) }
+        await gate.arrival()
+        return (gate, landing)
+    }
+
+    @Test("E163: While a write to one file takes long, the changes of other resources are recorded")
+    func recordsBesideSlowFile() async throws {
+        let store = try await fixture.open()
+        let slow = try fixture.begin("slow", length: 8 * block, in: store)
+        try await fixture.land(0..<block, of: "slow", in: slow.generation)
+        let (gate, landing) = await holdWrite(block..<block + 1000, of: "slow", in: slow.generation)
+        defer { gate.open() }
+        try await fixture.store("other", length: block + 1000, in: store)
+        try await store.flush()
+        #expect(try await store.resource(key("other"))?.landed == [0..<block + 1000])
+        #expect(try await store.resource(key("slow"))?.landed == [0..<block])
+        gate.open()
+        #expect(try await landing.value == .landed(block..<block + 1000))
+        slow.end()
+        await store.waitUntilIdle()
+        #expect(try await store.resource(key("slow"))?.landed == [0..<block + 1000])
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("E163: While a write to one file takes long, other resources get space")
+    func evictsBesideSlowFile() async throws {
+        let store = try await fixture.open(capacity: 6 * block)
+        let user = TestUser()
+        let slow = try fixture.begin("slow", length: 8 * block, in: store, user: user)
+        try await fixture.land(0..<4 * block, of: "slow", in: slow.generation)
+        let (gate, landing) = await holdWrite(4 * block..<4 * block + 1000, of: "slow", in: slow.generation)
+        defer { gate.open() }
+        // The slow file offers bytes, which can't be evicted now.
+        let new = try fixture.begin("new", length: 3 * block, in: store)
+        #expect(try await fixture.land(0..<3 * block, of: "new", in: new.generation) == .landed(0..<3 * block))
+        try fixture.expect(0..<3 * block, of: "new", in: new.generation)
+        #expect(user.state.withLock { $0.asked } > 0)
+        #expect(slow.generation.landed.contains(0..<4 * block))
+        gate.open()
+        _ = try await landing.value
+        for lease in [slow, new] { lease.end() }
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    // MARK: - The catalog
+
+    @Test("E164: Tasks that wait for the catalog wait without a thread")
+    func waitsWithoutThreads() async throws {
+        let executor = BlockingExecutor()
+        let store = try await fixture.open(executor: executor)
+        try await fixture.store("a", length: block, in: store)
+        await store.waitUntilIdle()
+        let gate = Gate()
+        defer { gate.open() }
+        let holder = Task { try await store.writer.inTurn { gate.pass() } }
+        await gate.arrival()
+        let pinning = (0..<20).map { number in
+            Task { [self] in try await store.setPinned(true, key("\(number)")) }
+        }
+        while store.writer.waiterCount < 20 { await Task.yield() }
+        #expect(executor.threadCount < 8)
+        let lease = try await store.lease(key("a"))
+        try fixture.expect(0..<block, of: "a", in: #require(lease).generation)
+        lease?.end()
+        gate.open()
+        try await holder.value
+        for task in pinning { #expect(try await task.value == false) }
+        try await store.close()
+    }
+
+    @Test("E164: Each lane leaves one thread free for each lane above it")
+    func laneLimits() {
+        var limits = LaneLimits(threadLimit: 8, laneCount: 4)
+        #expect(limits.limits == [8, 7, 6, 5])
+        for _ in 0..<5 {
+            #expect(limits.allows(3))
+            limits.start(3)
+        }
+        #expect(!limits.allows(3) && limits.allows(2))
+        limits.start(2)
+        #expect(!limits.allows(2) && limits.allows(1))
+        limits.start(1)
+        #expect(!limits.allows(1) && limits.allows(0))
+        limits.start(0)
+        #expect(!limits.allows(0))
+        limits.end(3)
+        #expect(limits.allows(0) && limits.allows(3))
+        // With few threads, only long work leaves one free.
+        #expect(LaneLimits(threadLimit: 2, laneCount: 4).limits == [2, 2, 2, 1])
+        #expect(LaneLimits(threadLimit: 1, laneCount: 4).limits == [1, 1, 1, 1])
+    }
+
+    @Test("E164: However much background work there is, a player's call gets a thread")
+    func backgroundLeavesThreads() async throws {
+        let executor = BlockingExecutor(threadLimit: 8)
+        let gate = DispatchSemaphore(value: 0)
+        let inside = Inside()
+        let work = [BlockingExecutor.Lane.landing, .background, .maintenance].flatMap { lane in
+            (0..<20).map { _ in
+                Task {
+                    await executor.run(in: lane) {
+                        inside.count.add(1, ordering: .relaxed)
+                        gate.wait()
+                    }
+                }
+            }
+        }
+        while inside.count.load(ordering: .relaxed) < 7 { await Task.yield() }
+        #expect(await executor.run { 1 } == 1)
+        #expect(inside.count.load(ordering: .relaxed) == 7)
+        for _ in work { gate.signal() }
+        for task in work { await task.value }
+    }
+
+    @Test("E165: A task that is cancelled while it waits for a key's turn ends, and the next one gets the turn")
+    func cancelledWait() async throws {
+        let turns = KeyTurns<Int>()
+        #expect(turns.tryTake(0))
+        let cancelled = Task { try await turns.runUnlessCancelled(0) { true } }
+        let next = Task { try await turns.runUnlessCancelled(0) { true } }
+        while turns.waiterCount(0) < 2 { await Task.yield() }
+        cancelled.cancel()
+        await #expect(throws: CancellationError.self) { try await cancelled.value }
+        #expect(turns.waiterCount(0) == 1)
+        turns.end(0)
+        #expect(try await next.value)
+        #expect(turns.tryTake(0))
+        let late = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await turns.runUnlessCancelled(0) { true }
+        }
+        await #expect(throws: CancellationError.self) { try await late.value }
+        #expect(turns.waiterCount(0) == 0)
+    }
+
+    @Test("E165: Opening a version ends if its task is cancelled while another task has the key's turn")
+    func cancelledOpening() async throws {
+        var store = try await fixture.open()
+        try await fixture.store("a", length: block, in: store)
+        try await store.close()
+        store = try await fixture.open()
+        #expect(store.turns.tryTake(key("a")))
+        let opening = Task { [self] in try await store.lease(key("a")) != nil }
+        while store.turns.waiterCount(key("a")) == 0 { await Task.yield() }
+        opening.cancel()
+        await #expect(throws: CancellationError.self) { try await opening.value }
+        store.turns.end(key("a"))
+        try await store.close()
+    }
+
+    // MARK: - Deadlines
+
+    @Test("E166: If freeing space takes long, the bytes that a player waits for go through memory")
+    func lateSpace() async throws {
+        let store = try await fixture.open(capacity: 8 * block)
+        try await fixture.store("old", length: 8 * block, in: store)
+        await store.waitUntilIdle()
+        let gate = Gate()
+        defer { gate.open() }
+        let holder = Task { try await store.writer.inTurn { store.writer.pausing { gate.pass() } } }
+        await gate.arrival()
+        let new = try fixture.begin("new", length: block, in: store)
+        let hasLanded = Flag()
+        let landing = Task { [fixture, block] in
+            defer { hasLanded.set() }
+            return try await fixture.land(0..<block, of: "new", in: new.generation, ending: false)
+        }
+        while !hasLanded.isSet {
+            fixture.clock.advance(by: Generation.spacePatience)
+            await Task.yield()
+        }
+        #expect(try await landing.value == .landed(0..<block))
+        #expect(new.generation.landedInMemory == [0..<block])
+        try fixture.expect(0..<block, of: "new", in: new.generation)
+        // The player has not lost its place in the cache.
+        #expect(new.generation.isKept && fixture.events.notKept.isEmpty)
+        gate.open()
+        try await holder.value
+        new.end()
+        await store.waitUntilIdle()
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("E166: A catalog that is being closed waits for another program's lock only briefly")
+    func busyWait() async throws {
+        let wait = BusyWait()
+        #expect(wait.allowsAttempt(after: 999) && !wait.allowsAttempt(after: 1000))
+        wait.shorten()
+        #expect(wait.allowsAttempt(after: 39) && !wait.allowsAttempt(after: 40))
+        #expect(!wait.wait(after: 500))
+    }
+
+    // MARK: - Searches
+
+    @Test("E167: If no media can be evicted, the search is not repeated until a reader moves or a version is released")
+    func fruitlessSearch() async throws {
+        let store = try await fixture.open(capacity: 16 * block)
+        var users: [TestUser] = []
+        var leases: [Lease] = []
+        for number in 0..<8 {
+            let user = TestUser()
+            user.near.withLock { $0 = 0..<Int64.max }
+            users.append(user)
+            leases.append(try fixture.begin("\(number)", length: 2 * block, in: store, user: user))
+            try await fixture.land(0..<2 * block, of: "\(number)", in: leases[number].generation)
+        }
+        await store.waitUntilIdle()
+        func asked() -> [Int] { users.map { user in user.state.withLock { $0.asked } } }
+        let new = try fixture.begin("new", length: 64 * block, in: store)
+        try await fixture.land(0..<block, of: "new", in: new.generation)
+        let (before, searches) = (asked(), store.eviction.searches.count)
+        for index in 1..<20 as Range<Int64> {
+            try await fixture.land(Block.range(of: index), of: "new", in: new.generation)
+        }
+        #expect(asked() == before && store.eviction.searches.count == searches)
+        // A reader moves on.
+        users[3].near.withLock { $0 = block..<Int64.max }
+        try fixture.expect(block..<2 * block, of: "3", in: leases[3].generation)
+        try await fixture.land(20 * block..<21 * block, of: "new", in: new.generation)
+        #expect(zip(asked(), before).map { $0 - $1 } == [0, 0, 0, 1, 0, 0, 0, 0])
+        #expect(leases[3].generation.landed == [block..<2 * block])
+        #expect(!new.generation.landedInMemory.contains(20 * block))
+        // A version is released.
+        leases[5].end()
+        try await fixture.land(21 * block..<22 * block, of: "new", in: new.generation)
+        #expect(store.eviction.searches.count == searches + 1)
+        #expect(!new.generation.landedInMemory.contains(21 * block))
+        for lease in leases + [new] { lease.end() }
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("E168: Changes of other resources do not make the opening of a version read its record again")
+    func otherChanges() async throws {
+        var store = try await fixture.open()
+        try await fixture.store("a", length: 2 * block, in: store)
+        try await store.close()
+        store = try await fixture.open()
+        var reads = 0
+        let lease = try store.versions.openStored(key("a"), nil) { hash in
+            reads += 1
+            // Ends the test if each change lets it read again.
+            guard reads < 5 else { return try store.catalog.resource(key: hash) }
+            let record = try store.catalog.resource(key: hash)
+            store.table.withLock { $0.noteRecorded([key("other")]) }
+            return record
+        }
+        #expect(reads == 1)
+        lease?.end()
+        try await store.close()
+    }
+}
+
+/// The reads and writes of the catalog for one request.
+@Suite("Store: bounded requests", .timeLimit(.minutes(2)))
+struct StoreBoundedRequestTests {
+    private let fixture: StoreFixture
+    private let block = Block.size
+
+    init() throws { fixture = try StoreFixture() }
+
+    private func key(_ name: String) -> CacheKey { StoreFixture.key(name) }
+
+    @Test("E169: While media with many separate ranges is received, a change does not record all ranges again")
+    func scattered() async throws {
+        var store = try await fixture.open()
+        let lease = try fixture.begin("a", length: 1000 * block, in: store)
+        func recorded() throws -> ByteRangeSet? {
+            try store.catalog.resource(key: key("a").hash)?.generation?.landed
+        }
+        var all = ByteRangeSet()
+        func land(_ index: Int64) async throws {
+            try await fixture.land(Block.range(of: index), of: "a", in: lease.generation)
+            all.insert(Block.range(of: index))
+        }
+        for index in 0..<Int64(CatalogTransaction.rangeLimit) { try await land(2 * index) }
+        try await store.flush()
+        #expect(try recorded() == all)
+        try await land(2 * Int64(CatalogTransaction.rangeLimit))
+        try await store.flush()
+        // The blocks have them.
+        #expect(try recorded() == nil)
+        #expect(try await store.resource(key("a"))?.landed == all)
+        #expect(try await store.resource(key("a"))?.landed.byteCount == store.usedBytes)
+        // No reader uses it any more.
+        lease.end()
+        await store.waitUntilIdle()
+        #expect(try recorded() == all)
+        try await store.checkLedger()
+        try await store.close()
+        store = try await fixture.open()
+        #expect(try await store.lease(key("a"))?.generation.landed == all)
+        try await store.close()
+    }
+
+    @Test("E171: The variants of a resource are found by an index, whether they are recorded or not")
+    func variants() async throws {
+        for encryption in [nil, 1] as [Int?] {
+            let fixture = try StoreFixture()
+            fixture.setKey(encryption)
+            var store = try await fixture.open()
+            func begin(_ name: String, of wholes: [String]) throws -> Lease {
+                try store.begin(
+                    key(name), url: StoreFixture.url(name),
+                    description: GenerationDescription(length: block, version: name), variantOf: wholes.map(key))
+            }
+            let first = try begin("a1", of: ["a", "b"])
+            let second = try begin("a2", of: ["a"])
+            #expect(try await Set(store.variants(of: key("a"))) == [key("a1"), key("a2")])
+            for (name, lease) in [("a1", first), ("a2", second)] {
+                try await fixture.land(0..<block, of: name, in: lease.generation)
+                lease.end()
+            }
+            try await store.close()
+            store = try await fixture.open()
+            #expect(try await Set(store.variants(of: key("a"))) == [key("a1"), key("a2")])
+            #expect(try await store.variants(of: key("b")) == [key("a1")])
+            #expect(try await store.variants(of: key("a1")).isEmpty)
+            #expect(try await store.remove(key("a2")))
+            #expect(try await store.variants(of: key("a")) == [key("a1")])
+            try await store.close()
+            try await DatabaseQueue(path: fixture.path + "/catalog.sqlite").read { db in
+                let plan = try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + Catalog.variantQuery, arguments: ["x"])
+                    .compactMap { $0["detail"] as String? }
+                #expect(plan.allSatisfy { !$0.hasPrefix("SCAN") }, "\(plan)")
+            }
+        }
+    }
+}
+
+/// The number of calls that are running.
+private final class Inside: Sendable {
+    let count = Atomic(0)
+}
+
+/// Work that is bounded by the request.
+@Suite("Bounded work", .timeLimit(.minutes(1)))
+struct BoundedWorkTests {
+    @Test("E170: However many quotas there are, the URL of a resource is parsed once")
+    func quotas() {
+        let box = Counted()
+        let quotas = (0..<50).map { EvictionQuota.host("h\($0).example", 1) } + [.tag("b", 1), .host("H7.example", 1)]
+        let index = QuotaIndex(quotas) { url in
+            box.parsed.add(1, ordering: .relaxed)
+            return URL(string: url)?.host()?.lowercased()
+        }
+        #expect(index.quota(of: "https://H7.example/a", tag: nil) == 7)
+        #expect(box.parsed.load(ordering: .relaxed) == 1)
+        #expect(index.quota(of: "https://other.example/a", tag: "b") == 50)
+        #expect(index.quota(of: "https://h49.example/a", tag: "b") == 49)
+        #expect(index.quota(of: "", tag: "c") == nil)
+        #expect(box.parsed.load(ordering: .relaxed) == 4)
+        let tags = QuotaIndex([.tag("a", 1)]) { _ in
+            box.parsed.add(1, ordering: .relaxed)
+            return nil
+        }
+        #expect(tags.quota(of: "https://h1.example/", tag: "a") == 0)
+        #expect(box.parsed.load(ordering: .relaxed) == 4)
+    }
+
+    @Test("E170: Choosing victims among the parts of a long presentation examines only as many as are needed")
+    func members() {
+        var order = EvictionOrder(EvictionPolicy.leastRecentlyUsed.makeStrategy)
+        let now = Date(timeIntervalSince1970: 1_700_000_000)
+        for number in 0..<20_000 {
+            order.update(
+                StoreFixture.key("\(number)"), partOf: StoreFixture.key("whole"), [0..<Block.size], at: now)
+        }
+        let later = now.addingTimeInterval(3600)
+        let victim = order.nextVictim(isLastResort: true, at: later, limit: 128)
+        #expect(victim?.members.count == 128)
+        #expect(victim?.members.first?.key == StoreFixture.key("19999"))
+        #expect(order.examinedCount == 128)
+        // The next ones, after these are gone.
+        for member in victim?.members ?? [] { order.remove(member.key) }
+        _ = order.nextVictim(isLastResort: true, at: later, limit: 128)
+        #expect(order.examinedCount == 2 * 128)
+    }
+
+    @Test("E172: A block that was discarded and then stored by another transfer can be evicted")
+    func tailOfOtherTransfer() throws {
+        let fixture = try MediaFixture()
+        let media = try fixture.open()
+        let block = Block.size
+        try fixture.land(block..<block + 1000, in: media)
+        _ = media.blocks.invalidate(block..<block + 1000)
+        try fixture.land(0..<3 * block, in: media)
+        #expect(media.evict(0..<3 * block).byteCount == 3 * block)
+    }
+
+    @Test("E172: A block that was discarded while a transfer filled it is no change that waits to be recorded")
+    func tailOfDiscardedBlock() throws {
+        for format in [BlockFormat.plain, .encrypted] {
+            let fixture = try MediaFixture(format: format)
+            let media = try fixture.open()
+            try fixture.land(0..<1000, in: media)
+            _ = media.blocks.invalidate(0..<1000)
+            _ = media.takeChanges()
+            #expect(!media.hasChanges)
+        }
+    }
+
+    /// A count that a closure may change.
+    private final class Counted: Sendable {
+        let parsed = Atomic(0)
+    }
+}
+
+/// The order in which a thread may take locks.
+@Suite("Lock classes")
+struct LockClassTests {
+    @Test("A lock of all keys waits neither for the file of one key nor for the app")
+    func order() {
+        #expect(LockClass.mayWaitForApp.mayTake(.mayWaitForFile))
+        #expect(LockClass.mayWaitForFile.mayTake(.mayWaitForCatalog))
+        #expect(LockClass.mayWaitForFile.mayTake(.neverWaits))
+        #expect(!LockClass.mayWaitForFile.mayTake(.mayWaitForFile))
+        #expect(!LockClass.mayWaitForCatalog.mayTake(.mayWaitForFile))
+        #expect(!LockClass.neverWaits.mayTake(.mayWaitForCatalog))
+        #expect(!LockClass.neverWaits.mayTake(.mayWaitForApp))
+        #expect(LockClass.neverWaits.mayTake(.neverWaits))
+    }
+
+    #if DEBUG
+    @Test("A thread knows the classes of the locks that it holds, also after an error")
+    func held() {
+        struct Failure: Error {}
+        let file = ClassedMutex(0, .mayWaitForFile)
+        let table = ClassedMutex(0, .neverWaits)
+        #expect(HeldLocks.classes.isEmpty)
+        file.withLock { _ in
+            #expect(HeldLocks.classes == [.mayWaitForFile])
+            table.withLock { _ in #expect(HeldLocks.classes == [.mayWaitForFile, .neverWaits]) }
+        }
+        #expect(throws: Failure.self) { try file.withLock { _ in throw Failure() } }
+        // A lock that is only tried may be of any class.
+        table.withLock { _ in
+            let classes = file.withLockIfAvailable { _ in HeldLocks.classes }
+            #expect(classes == [.mayWaitForFile, .neverWaits])
+        }
+        #expect(HeldLocks.classes.isEmpty)
+    }
+
+    @Test("A thread that waits for a file while it holds a lock of all keys stops in a debug build")
+    func violation() async {
+        await #expect(processExitsWith: .failure) {
+            let file = ClassedMutex(0, .mayWaitForFile)
+            let table = ClassedMutex(0, .neverWaits)
+            table.withLock { _ in file.withLock { _ in } }
+        }
+    }
+    #endif
+}
