@@ -42,7 +42,7 @@ extension Generation {
             return Room(range, .disk, reservation)
         case .late:
             // Only this block is not stored. The next one is, if there is space by then.
-            return makeMemory(for: range, isAwaited)
+            return isAwaited ? makeMemory(for: range, isAwaited) : Room(range, .none)
         case .full: break
         }
         guard isAwaited else { return Room(range, .none) }

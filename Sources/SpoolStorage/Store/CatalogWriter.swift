@@ -37,7 +37,7 @@ struct CatalogWriter: Sendable {
         state.flusher.start { [weak store] in
             guard let writer = store?.writer else { return }
             // A failure was reported, and its changes wait for the next round.
-            try? await writer.inTurn { try writer.writeDueChanges() }
+            try? await writer.write(isDue: true)
         }
         pullBackUses(to: nextUse())
     }
@@ -93,7 +93,7 @@ struct CatalogWriter: Sendable {
     }
 
     /// The result of a round. The caller finishes it without the lock of the rounds, because that needs files.
-    private struct RoundResult {
+    private struct RoundResult: Sendable {
         var outcome = GenerationTable.Outcome()
         var ended = GenerationTable.Ended()
         /// Versions that were closed.
@@ -101,24 +101,30 @@ struct CatalogWriter: Sendable {
         var failure: (any Error)?
     }
 
-    /// Writes all pending changes, after a round that is running. This blocks.
+    /// Writes all pending changes, after a round that is running. It waits for its turn without a thread.
     ///
-    /// The newest bytes of a file that is being written to wait for the next round.
+    /// The newest bytes of a file that is being written to wait for the next round. Files are removed and written to
+    /// after the turn.
     ///
+    /// - Parameter isDue: Whether the round is by timer. Then it needs no media file before the changes of all keys are
+    ///   recorded.
     /// - Throws: ``CacheError`` if the catalog can't be written. Then the changes wait for the next round.
-    func writeChanges() throws {
-        try store.work.counting {
-            endLeftLanding()
-            try writeRoundAndFinish()
+    func write(isDue: Bool = false) async throws {
+        try await store.work.countingTask { () async throws -> Void in
+            if !isDue { await store.executor.run(in: .background) { endLeftLanding() } }
+            let result = await state.turns.run(0) { await store.executor.run(in: .background) { writeOneRound() } }
+            try await store.executor.run(in: .background) { () throws -> Void in
+                try finish(result)
+                if isDue { endLeftLanding() }
+            }
         }
     }
 
-    /// Writes changes that are due. This blocks. Unlike ``writeChanges()``, it needs no media file before the changes of
-    /// all keys are recorded.
-    func writeDueChanges() throws {
+    /// Writes all pending changes, after a round that is running. This blocks; see ``write(isDue:)``.
+    func writeChanges() throws {
         try store.work.counting {
-            try writeRoundAndFinish()
             endLeftLanding()
+            try finish(writeOneRound())
         }
     }
 
@@ -134,11 +140,14 @@ struct CatalogWriter: Sendable {
         }
     }
 
-    private func writeRoundAndFinish() throws {
+    private func writeOneRound() -> RoundResult {
         store.eviction.ages.noteCalendar()
         // The lock is held while the catalog is written, which other rounds would wait for in any case. A round that
         // finds no changes therefore knows that all of them are written.
-        let result = state.rounds.pausing { writeRound() }
+        return state.rounds.pausing { writeRound() }
+    }
+
+    private func finish(_ result: RoundResult) throws {
         store.remover.finish(result.outcome)
         store.remover.finish(result.ended)
         for generation in result.closed { generation.disk?.file.close() }
@@ -348,7 +357,7 @@ struct CatalogWriter: Sendable {
         store.work.start(in: .background) { [weak store] in
             do {
                 // Uses with dates of the wrong clock are written first.
-                if let store { try await store.writer.inTurn { try store.writer.writeChanges() } }
+                try await store?.writer.write()
                 // Uses since then have dates of the right clock, which are not after now.
                 while let store, store.isOpen,
                     try await store.writer.inTurn({

@@ -510,7 +510,7 @@ private final class AwaitedSpace: Sendable {
                 if isOver { continuation.resume() }
             }
         } onCancel: {
-            end()
+            end(isLate: true)
         }
     }
 }

@@ -137,6 +137,13 @@ final class BackgroundWork: Sendable {
         return try body()
     }
 
+    /// Counts `body`, which may wait, and the work that it starts, as one.
+    func countingTask<Value: Sendable>(_ body: () async throws -> Value) async rethrows -> Value {
+        state.withLock { $0.running += 1 }
+        defer { end() }
+        return try await body()
+    }
+
     private func end() {
         let waiting = state.withLock { state in
             state.running -= 1

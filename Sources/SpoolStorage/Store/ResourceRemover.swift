@@ -12,12 +12,17 @@ struct ResourceRemover: Sendable {
     func remove(_ key: CacheKey) async throws -> Bool {
         try store.checkWritable()
         return try await store.turns.run(key) {
-            try await store.writer.inTurn { try removeNow(key) }
+            let (isRemoved, ended) = try await store.writer.inTurn { try removeNow(key) }
+            // After the turn, because other keys must not wait for this key's file.
+            await store.executor.run(in: .background) { store.remover.finish(ended) }
+            return isRemoved
         }
     }
 
-    /// Removes a key whose turn the caller has. This blocks.
-    private func removeNow(_ key: CacheKey) throws -> Bool {
+    /// Removes a key whose turn the caller has from the catalog. This blocks.
+    ///
+    /// - Returns: Whether anything was stored, and the versions whose files the caller removes.
+    private func removeNow(_ key: CacheKey) throws -> (isRemoved: Bool, ended: GenerationTable.Ended) {
         guard store.table.withLock({ $0.beginRemoval(key, ifUnused: false) }) else {
             throw CacheError(.closed, "the cache has been closed")
         }
@@ -37,8 +42,7 @@ struct ResourceRemover: Sendable {
                 }
             }
             queue.remove([key])
-            store.remover.finish(ended)
-            return isStored || removed != nil
+            return (isStored || removed != nil, ended)
         } catch {
             store.remover.finish(store.table.withLock { $0.endRemoval(key, isDone: false, andCandidates: true) })
             throw error
@@ -64,7 +68,7 @@ struct ResourceRemover: Sendable {
                 // Other tasks have all of the turns: wait for one of them.
                 _ = try await remove(keys[0])
             } else {
-                _ = try await store.writer.inTurn { try removeUnused(taken, evenPinned: true).count }
+                try await store.executor.run(in: .background) { _ = try removeUnused(taken, evenPinned: true) }
             }
         }
     }
@@ -112,10 +116,10 @@ struct ResourceRemover: Sendable {
     func setPinned(_ isPinned: Bool, _ key: CacheKey) async throws -> Bool {
         try store.checkWritable()
         return try await store.turns.run(key) {
-            try await store.writer.inTurn {
-                // A version that started a moment ago may not be in the catalog yet.
-                try store.writer.writeChanges()
-                return try store.writer.pausing {
+            // A version that started a moment ago may not be in the catalog yet.
+            try await store.writer.write()
+            return try await store.writer.inTurn {
+                try store.writer.pausing {
                     let isStored = try store.catalog.downloads.setPinned(isPinned, key: key.hash)
                     if isPinned {
                         try queue.notePinned([key])

@@ -105,9 +105,9 @@ package struct StoredDownloads: Sendable {
     /// - Throws: ``CacheError`` with code `storage` if the catalog can't be written, or `closed`.
     package func add(_ downloads: [DownloadRecord]) async throws {
         try store.checkWritable()
+        // A version that started a moment ago may not be in the catalog yet.
+        try await store.writer.write()
         try await store.writer.inTurn {
-            // A version that started a moment ago may not be in the catalog yet.
-            try store.writer.writeChanges()
             try store.writer.pausing {
                 try store.catalog.downloads.add(downloads, at: store.clock.now())
                 try store.eviction.queue.notePinned(downloads.map { CacheKey(hash: $0.key) })
@@ -120,9 +120,9 @@ package struct StoredDownloads: Sendable {
     /// - Returns: The keys that no set has any more; `nil` if the set had none of them.
     package func remove(_ key: CacheKey?, from set: String) async throws -> [CacheKey]? {
         try store.checkWritable()
+        try await store.writer.write()
         return try await store.writer.inTurn {
-            try store.writer.writeChanges()
-            return try store.writer.pausing {
+            try store.writer.pausing {
                 let free = try store.catalog.downloads.remove(key?.hash, from: set)?.map { CacheKey(hash: $0) }
                 try store.eviction.queue.noteEvictable(free ?? [], andParts: true)
                 store.eviction.searches.noteChange()

@@ -178,7 +178,7 @@ package final class Store: Sendable {
     /// - Throws: ``CacheError`` if the catalog can't be written. The write is tried again in the background.
     package func flush() async throws {
         try checkOpen()
-        try await writer.inTurn { try self.writer.writeChanges() }
+        try await writer.write()
     }
 
     /// Does the work that waits for a timer, and waits for all work in the background.
@@ -196,7 +196,7 @@ package final class Store: Sendable {
         in lane: BlockingExecutor.Lane = .background, _ body: @escaping @Sendable (Catalog) throws -> Value
     ) async throws -> Value {
         try checkOpen()
-        if directory.access.isWritable { try await writer.inTurn { try self.writer.writeChanges() } }
+        if directory.access.isWritable { try await writer.write() }
         return try await executor.run(in: lane) { try body(self.catalog) }
     }
 
