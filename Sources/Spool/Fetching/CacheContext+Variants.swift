@@ -12,7 +12,7 @@ extension CacheContext {
         for key in try await variants(of: key, in: store) where try await store.setPinned(isPinned, key) {
             isStored = true
         }
-        if !isStored { throw CacheError(.notStored, "nothing is kept under the key \(key)", key: key) }
+        if !isStored { throw CacheError(.notStored, "nothing is stored under the key \(key)", key: key) }
     }
 
     /// Removes the version that is stored under a key, its variants, and the parts of these.

@@ -80,8 +80,8 @@ struct CatalogTransaction {
         return try Data.fetchOne(statement, arguments: [cipher.name(of: key)]).flatMap { GenerationIdentifier($0) }
     }
 
-    /// The number of ranges up to which each change of blocks also records the ranges of all blocks, which then fit into a
-    /// page of the database. Ranges of media with more are recorded when no reader uses it.
+    /// The number of ranges up to which each change of blocks also records the ranges of all blocks. They fit into a page
+    /// of the database. The ranges of media with more are recorded when no reader uses it.
     static let rangeLimit = 128
 
     /// Records changes of a version's blocks. A version that was removed is skipped.
@@ -107,7 +107,9 @@ struct CatalogTransaction {
             }
         }
         guard !withRanges else { return try setLanded(changes.after, of: generation) }
-        let sql = "UPDATE generation SET landed = NULL, storedBytes = ? WHERE id = ?"
+        let sql = """
+            UPDATE generation SET landed = NULL, storedBytes = ? WHERE id = ?
+            """
         try db.cachedStatement(sql: sql).execute(arguments: [changes.after.byteCount, generation])
     }
 

@@ -24,8 +24,8 @@ import Synchronization
 /// 2. a media file's writer, held while that file stores and evicts (its descriptor is opened inside). Work for all keys
 ///    only tries to take it;
 /// 3. the rounds of writing, then the catalog's one writer (a change of the catalog and of the table happen together);
-/// 4. locks that are held for the time of a lookup: `table`, a media file's map, a version's state, the order of
-///    eviction, the file pool, the list of the flusher, and innermost a ``Ledger``.
+/// 4. locks that are held for the time of a lookup, such as `table`, a media file's map, the order of eviction and the
+///    file pool. A ``Ledger`` is innermost.
 package final class Store: Sendable {
     /// The configuration of a store.
     package struct Configuration: Sendable {
