@@ -43,11 +43,13 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     private var parser: RequestParser
     private var isReadHeld = false
     private var context: ChannelHandlerContext?
-    private var deadline: NIODeadline?
+    private(set) var deadline: NIODeadline?
     /// The client's progress at the start of the stall time, or `nil` if it has not been measured since.
     private var progressSeen: ClientProgress?
-    private var receivedBodyBytes = 0
+    private(set) var receivedBodyBytes = 0
     private var hasStartedHead = false
+    /// Whether some of the response was written.
+    private var hasStartedResponse = false
     private var hot: HotMedia?
     private var isAdvancing = false
 
@@ -55,6 +57,8 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     private static let inboundLimit = 64 << 10
     /// The maximum number of ignored bytes of a body. After more, the connection is closed.
     private static let unwantedBodyLimit = 256 << 10
+    /// The time limit for the rest of a body after its response was sent.
+    private static let unwantedBodyTime = Duration.seconds(10)
 
     init(service: ProxyService, client: ProxyClient, table: ConnectionTable) {
         self.service = service
@@ -104,6 +108,11 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        hasStartedResponse = true
+        context.write(data, promise: promise)
+    }
+
     // MARK: - Requests
 
     private func advance() {
@@ -144,6 +153,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         if head.body != .none, service.wantsBody(of: head) { exchange.sink = bodyStream() }
         deadline = nil
         progressSeen = nil
+        hasStartedResponse = false
         state = .responding(exchange)
         if let hot, let context, let hit = service.hit(head, of: hot, buffers: table.buffers) {
             return send(hit, head, context)
@@ -233,7 +243,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
             exchange.sink?.fail()
             exchange.task?.cancel()
             // Closing at once would reset the connection and lose responses that the client has not received.
-            end()
+            if hasStartedResponse { end() } else { send(error, to: exchange.request) }
             return false
         }
         state = .responding(exchange)
@@ -248,6 +258,8 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         update {
             $0.isOver = true; $0.keeps = keeps; $0.sink?.fail(); $0.sink = nil
         }
+        // The bytes of a body that is still being received do not extend it.
+        setDeadline(Self.unwantedBodyTime)
         advance()
     }
 
@@ -260,7 +272,6 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
             if exchange.dropped > Self.unwantedBodyLimit {
                 end()
             } else {
-                setDeadline(.seconds(10))
                 releaseRead()
             }
             return false
@@ -290,18 +301,24 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// Responds to bytes that are not a request, and ends the connection.
     private func reject(_ failure: RequestFailure) {
-        guard let context else { return }
-        var response = Response(failure)
-        response.closes = true
+        guard context != nil else { return }
+        service.note(rejected: failure, client: client)
         let request = RequestHead(
             method: .get, target: "*", minorVersion: 1, fields: RequestFields(bytes: [], lines: []), body: .none,
             keepsAlive: false)
-        let (head, _, _) = response.framed(for: request, keepsAlive: false, date: service.date.text)
+        send(failure, to: request)
+    }
+
+    /// Sends a failure as the last response, and ends the connection.
+    private func send(_ failure: RequestFailure, to request: RequestHead) {
+        guard let context else { return }
+        var response = Response(failure)
+        response.closes = true
+        let (head, framing, _) = response.framed(for: request, keepsAlive: false, date: service.date.text)
         var buffer = context.channel.allocator.buffer(capacity: 512)
         head.encode(into: &buffer)
-        if case .bytes(var bytes) = response.body { buffer.writeBuffer(&bytes) }
+        if framing != .none, case .bytes(var bytes) = response.body { buffer.writeBuffer(&bytes) }
         context.writeAndFlush(wrapOutboundOut(.byteBuffer(buffer)), promise: nil)
-        service.note(rejected: failure, client: client)
         end()
     }
 

@@ -141,7 +141,8 @@ struct HostileDraft {
         var request = HostileRequest(bytes: Array(text.utf8) + body)
         request.expected = expected
         request.fate = breaks ? .breaks : !refusals.isEmpty || closes ? .ends : .goesOn
-        if !refusals.isEmpty, breaks { request.expected.statuses.formUnion(refusals) }
+        // Bytes that are no chunk get 400, unless the response has begun.
+        if breaks { request.expected.statuses.formUnion(refusals.union([400])) }
         return request
     }
 

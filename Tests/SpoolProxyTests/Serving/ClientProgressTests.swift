@@ -3,6 +3,7 @@ import HTTPTypes
 import NIOCore
 import NIOPosix
 import Spool
+import SpoolHTTP
 import SpoolOrigin
 import SpoolTesting
 import Testing
@@ -99,6 +100,40 @@ import Testing
                 }
             }
         }
+    }
+
+    @Test("E187: a client can't extend the time for a body that is not used by sending it byte by byte")
+    func unwantedBody() async throws {
+        let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
+        var configuration = ProxyConfiguration()
+        configuration.port = 0
+        configuration.threads = 1
+        let server = try ProxyServer(cache: cache, configuration: configuration)
+        try await connect(to: server) { connection, inbound, outbound in
+            try await outbound.write(
+                ByteBuffer(string: "POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"))
+            let head = try #require(try await inbound.next(isolation: #isolation))
+            #expect(String(buffer: head).hasPrefix("HTTP/1.1 405 "))
+            let (loop, handler) = (connection.server.eventLoop, connection.handler)
+            func deadline(_ isReady: @escaping @Sendable (ProxyConnection) -> Bool) async throws -> NIODeadline {
+                while true {
+                    let deadline = try await loop.submit { isReady(handler.value) ? handler.value.deadline : nil }.get()
+                    if let deadline { return deadline }
+                    await Task.yield()
+                }
+            }
+            // Until the response is sent, the deadline is the stall time of a minute.
+            let first = try await deadline { $0.deadline.map { $0 < .now() + .seconds(30) } ?? false }
+            try await outbound.write(ByteBuffer(string: "0"))
+            #expect(try await deadline { $0.receivedBodyBytes == 1 } == first)
+            let isOpen = try await loop.submit { [server = connection.server] in
+                handler.value.check(now: first)
+                return server.isActive
+            }.get()
+            #expect(!isOpen)
+        }
+        await server.stop()
+        await cache.close()
     }
 
     /// An origin that receives request bodies, reports each piece to the test, and never responds.
