@@ -25,7 +25,7 @@ struct CacheStatus: Sendable, Hashable {
     static let plainHit = "spool; hit"
 
     var outcome: Outcome
-    /// The node's name for the parameter `detail`, or `nil` to omit the parameter.
+    /// The node's name for the parameter `detail`, or `nil` to leave the parameter out.
     var node: String?
 
     /// The text of the field's value.
@@ -44,7 +44,10 @@ struct CacheStatus: Sendable, Hashable {
         return text
     }
 
-    /// Returns a quoted string (RFC 9651 §3.3.3) of the printable ASCII characters in `text`.
+    /// The field's value after the values of the caches between this one and the origin, which stay (RFC 9211 §2).
+    func text(after others: [String]) -> String { (others + [text]).joined(separator: ", ") }
+
+    /// A quoted string (RFC 9651 §3.3.3) of the printable ASCII characters in `text`.
     private static func quoted(_ text: String) -> String {
         var result = "\""
         for byte in text.utf8 where byte >= 0x20 && byte < 0x7F {
@@ -56,8 +59,6 @@ struct CacheStatus: Sendable, Hashable {
 }
 
 extension CacheStatus.Outcome {
-    /// Creates the outcome of a response from the cache.
-    ///
     /// - Parameter now: The current time, in seconds since 1970.
     init(_ opened: OpenedResponse, at now: Int64) {
         switch opened.source {

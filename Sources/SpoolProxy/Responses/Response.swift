@@ -5,17 +5,17 @@ import NIOCore
 import Spool
 import SpoolStorage
 
-/// A response that is ready to be sent: its head, and the source of its body.
+/// One response that is ready to be sent: its head, and the source of its body.
 ///
-/// The values that the log and the counts need are typed. They are never parsed from the encoded fields.
+/// The facts that the log and the counts need are typed values. They are never read back from the printed fields.
 struct Response: Sendable {
     /// The source of a body.
     enum Body: Sendable {
         case none
         case bytes(ByteBuffer)
-        /// The bytes of a reader. There are exactly `count` bytes, or all of them if the length is unknown.
+        /// The bytes of a reader: exactly `count`, or all of them if the length is unknown.
         case media(MediaReader, count: Int64?)
-        /// Alternating text and ranges of a resource, as `multipart/byteranges`.
+        /// Text and ranges of a resource in turn, as `multipart/byteranges`.
         case parts([Part], count: Int64)
         /// The body of an origin's response, which is not cached.
         case upstream(UpstreamBody, count: Int64?)
@@ -42,17 +42,21 @@ struct Response: Sendable {
     var body: Body
     /// The action of the cache, or `nil` if the response is not from the cache.
     private(set) var cacheOutcome: CacheStatus.Outcome?
-    /// The part of the resource in a response with status 206, or `nil` if there are several parts.
+    /// The action of the cache as the `Cache-Status` field reports it, without the actions of other caches.
+    private(set) var cacheStatus: String?
+    /// The values of the `Cache-Status` field of other caches.
+    private var otherCaches: [String] = []
+    /// The part of the resource that a response with status 206 contains, or `nil` if it has several parts.
     var contentRange: ContentRange?
-    /// The length in bytes of the body that the same request with `GET` would receive.
+    /// The length of the body that the same request with `GET` would receive, in bytes.
     ///
-    /// It is for responses to `HEAD`. The default, `nil`, means the length of ``body``, if it has one.
+    /// For responses to `HEAD`. The default, `nil`, means the length of ``body``, if it has one.
     var lengthForHead: Int64?
-    /// Whether the bytes are stored. In this case, the head waits for the first byte.
+    /// Whether the bytes are stored. The head then waits for the first of them.
     var isStored = false
-    /// The resource of the response and its stored head, if the next request may be for another part of the resource.
+    /// The resource of the response and its stored head, if the next request may be for another part of it.
     var origin: (media: MediaResource, response: StoredResponse)?
-    /// Whether the connection ends after the response, even if the client wants to keep it open.
+    /// Whether the connection ends after the response, even if the client wants to keep it.
     var closes = false
     /// Whether the response is one of the server's own pages.
     var isOwn = false
@@ -62,7 +66,7 @@ struct Response: Sendable {
         self.body = body
     }
 
-    /// Creates a response that states in one sentence why the request failed.
+    /// A response that reports in one sentence why the request failed.
     init(_ failure: RequestFailure) {
         var fields: HTTPFields = [.contentType: "text/plain; charset=utf-8", .cacheControl: "no-store"]
         if let allowed = failure.allowed { fields[.allow] = allowed }
@@ -73,14 +77,16 @@ struct Response: Sendable {
             .bytes(ByteBuffer(string: "spool: " + failure.reason + "\n")))
     }
 
-    /// Records the action of the cache, including in the `Cache-Status` field.
+    /// Records the action of the cache, also in the `Cache-Status` field.
     mutating func note(_ outcome: CacheStatus.Outcome, by node: String?) {
+        if cacheOutcome == nil { otherCaches = head.fields[values: .cacheStatus] }
         cacheOutcome = outcome
-        head.fields[.cacheStatus] = CacheStatus(outcome: outcome, node: node).text
+        let status = CacheStatus(outcome: outcome, node: node)
+        cacheStatus = status.text
+        head.fields[.cacheStatus] = status.text(after: otherCaches)
     }
 
-    /// Returns the offset in the resource at which the body starts, and the resource's length, or `nil` if they are
-    /// unknown.
+    /// The offset in the resource at which the body starts, and the resource's length, or `nil` if they are unknown.
     func place(for request: RequestHead) -> (offset: Int64, length: Int64?)? {
         switch head.status {
         case 200: (0, request.method == .head ? declaredLengthForHead : body.count)
@@ -95,7 +101,7 @@ struct Response: Sendable {
 }
 
 extension Response {
-    /// The way in which a client recognizes the end of the body (RFC 9112 §6).
+    /// How a client recognizes the end of the body (RFC 9112 §6).
     enum Framing: Sendable, Hashable {
         /// There is no body.
         case none
@@ -103,15 +109,15 @@ extension Response {
         case length(Int64)
         /// The body ends with the last chunk.
         case chunked
-        /// The body ends with the connection, for clients that do not support chunks.
+        /// The body ends with the connection, for clients that support no chunks.
         case close
     }
 
-    /// Returns the head to send, the framing of the body, and whether the connection stays open.
+    /// The head to send, the framing of the body, and whether the connection stays open.
     ///
     /// - Parameters:
     ///   - request: The request to which this is the response.
-    ///   - keepsAlive: Whether the server would keep the connection open.
+    ///   - keepsAlive: Whether the server would keep the connection.
     ///   - date: The current time, in the format of the `Date` field.
     func framed(for request: RequestHead, keepsAlive: Bool, date: String) -> (head: ResponseHead, Framing, keeps: Bool)
     {
@@ -151,11 +157,11 @@ extension Response {
     }
 }
 
-/// The outcome of sending a response.
+/// How the sending of a response ended.
 enum SendOutcome: Sendable, Hashable {
     /// All bytes were sent.
     case complete
-    /// The body ended early, or the client closed the connection. The connection cannot be used again.
+    /// The body ended early or the client closed the connection, which can't be used again.
     case cut(String)
 }
 #endif

@@ -49,7 +49,8 @@ struct HotMedia: Sendable {
         hasDate = response.fields[.date] != nil
         if !hasDate { constant[.date] = nil }
         constant[.contentType] = response.fields[.contentType]
-        constant[.cacheStatus] = CacheStatus(outcome: .hit, node: node).text
+        constant[.cacheStatus] = CacheStatus(outcome: .hit, node: node)
+            .text(after: response.fields[values: .cacheStatus])
         target = request.target
         host = request.host
         self.media = media

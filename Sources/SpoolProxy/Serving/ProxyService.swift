@@ -68,7 +68,7 @@ final class ProxyService: Sendable {
             client: client.text, method: request.method.name, path: responder.shownPath(of: request),
             status: head.status, offset: place?.offset, length: place?.length,
             bytes: sender.progress.count - sentBefore, duration: ContinuousClock.now - start,
-            cacheOutcome: response.cacheOutcome, cacheStatus: head.fields[.cacheStatus], outcome: outcome)
+            cacheOutcome: response.cacheOutcome, cacheStatus: response.cacheStatus, outcome: outcome)
         record(entry)
         if case .cut(let reason) = outcome {
             configuration.logger.debug("a response was cut: \(reason)")
