@@ -1,6 +1,7 @@
 #if Proxy
 import Dispatch
 import Foundation
+import Synchronization
 
 /// A file with one line of JSON for each request.
 ///
@@ -41,7 +42,11 @@ final class AccessLog: Sendable {
         var cut: String?
     }
 
-    private let queue = DispatchQueue(label: "spool.proxy.log", qos: .utility)
+    /// The number of lines that wait for the disk at most. Further lines are lost.
+    static let waitingLimit = 10_000
+
+    let queue = DispatchQueue(label: "spool.proxy.log", qos: .utility)
+    private let waiting = Atomic<Int>(0)
     private let file: FileHandle
     private let now: @Sendable () -> Date
 
@@ -60,8 +65,13 @@ final class AccessLog: Sendable {
 
     /// Adds an entry. It returns before the entry is written.
     func write(_ entry: Entry) {
+        guard waiting.add(1, ordering: .relaxed).newValue <= Self.waitingLimit else {
+            waiting.subtract(1, ordering: .relaxed)
+            return
+        }
         let time = now()
-        queue.async { [file] in
+        queue.async { [self] in
+            defer { waiting.subtract(1, ordering: .relaxed) }
             var cut: String?
             if case .cut(let reason) = entry.outcome { cut = reason }
             let line = Line(

@@ -1,0 +1,29 @@
+import Foundation
+import SpoolTesting
+import Testing
+
+@testable import SpoolProxy
+
+/// The access log of the server.
+@Suite(.timeLimit(.minutes(1))) struct AccessLogTests {
+    @Test("E189: if the disk blocks, a limited number of lines waits in memory")
+    func blockedDisk() throws {
+        let scratch = try ScratchDirectory()
+        let url = URL(fileURLWithPath: scratch.file("log"))
+        let log = try AccessLog(url)
+        let entry = AccessLog.Entry(
+            client: "-", method: "GET", path: "/", status: 200, bytes: 1, duration: .zero, outcome: .complete)
+        func lineCount() throws -> Int {
+            try Data(contentsOf: url).count { $0 == UInt8(ascii: "\n") }
+        }
+        log.queue.suspend()
+        for _ in 0..<AccessLog.waitingLimit + 10 { log.write(entry) }
+        log.queue.resume()
+        log.flush()
+        #expect(try lineCount() == AccessLog.waitingLimit)
+        // The next lines have space again.
+        log.write(entry)
+        log.flush()
+        #expect(try lineCount() == AccessLog.waitingLimit + 1)
+    }
+}
