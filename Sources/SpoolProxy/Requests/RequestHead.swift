@@ -159,6 +159,13 @@ struct ProxyClient: Sendable, Hashable {
         self.address = address?.ipAddress.flatMap { IPAddress(host: $0) }
     }
 
+    /// The key under which the connections of a client are counted: its IPv4 address, or the first 64 bits of its IPv6
+    /// address. A network with IPv6 has at least that many addresses (RFC 4291 §2.5.1), and clients change theirs.
+    var network: String {
+        guard let address, address.bytes.count == 16, !address.isLoopback else { return text }
+        return address.bytes.prefix(8).map { String($0, radix: 16) }.joined(separator: ".")
+    }
+
     /// Whether the client is a program on this machine.
     var isLoopback: Bool { address?.isLoopback ?? false }
 }

@@ -7,7 +7,8 @@ import Synchronization
 final class ConnectionTables: Sendable {
     private struct Counts {
         var all = 0
-        var clients: [String: Int] = [:]
+        /// See ``ProxyClient/network``.
+        var networks: [String: Int] = [:]
         var waiting: CheckedContinuation<Void, Never>?
     }
 
@@ -30,15 +31,16 @@ final class ConnectionTables: Sendable {
     /// Adds a connection. Call it on the connection's event loop.
     func accept(_ channel: any Channel, for service: ProxyService) throws {
         let client = ProxyClient(channel.remoteAddress)
+        let network = client.network
         let (isAdmitted, isHeard) = counts.withLock { counts in
-            let own = counts.clients[client.text, default: 0]
+            let own = counts.networks[network, default: 0]
             counts.all += 1
-            counts.clients[client.text] = own + 1
+            counts.networks[network] = own + 1
             let isAdmitted =
                 counts.all <= limits.connections && (client.isLoopback || own < limits.connectionsPerClient)
             return (isAdmitted, isAdmitted || counts.all <= limits.connections + Self.rejectedLimit)
         }
-        channel.closeFuture.whenComplete { _ in self.closed(client) }
+        channel.closeFuture.whenComplete { _ in self.closed(network) }
         // A rejected connection needs a descriptor until its client has read the reason.
         guard isHeard else { return channel.close(promise: nil) }
         guard let table = tables[ObjectIdentifier(channel.eventLoop)] else { return }
@@ -47,11 +49,11 @@ final class ConnectionTables: Sendable {
         if !isAdmitted { connection.reject() }
     }
 
-    private func closed(_ client: ProxyClient) {
+    private func closed(_ network: String) {
         let waiting = counts.withLock { counts in
             counts.all -= 1
-            let own = (counts.clients[client.text] ?? 1) - 1
-            counts.clients[client.text] = own > 0 ? own : nil
+            let own = (counts.networks[network] ?? 1) - 1
+            counts.networks[network] = own > 0 ? own : nil
             return counts.all == 0 ? counts.waiting.take() : nil
         }
         waiting?.resume()

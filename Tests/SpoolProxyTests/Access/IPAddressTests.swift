@@ -1,3 +1,4 @@
+import NIOCore
 import SpoolHTTP
 import Testing
 
@@ -34,5 +35,19 @@ import Testing
         #expect(!below.matches("badexample.com", port: 8080))
         #expect(try #require(HostPattern("*")).matches("x", port: 1))
         for text in ["", "*.", "a*", "*.*.a", "http://a", "a/b"] { #expect(HostPattern(text) == nil) }
+    }
+
+    @Test(
+        "E190: clients of one IPv6 network of 64 bits share a connection limit; IPv4 clients have one each",
+        arguments: [
+            ("2001:db8:1:2::1", "2001:db8:1:2:ffff:ffff:ffff:ffff", true),
+            ("2001:db8:1:2::1", "2001:db8:1:3::1", false),
+            ("192.0.2.1", "192.0.2.2", false),
+            ("::ffff:192.0.2.1", "::ffff:192.0.2.2", false),
+            ("::1", "::2", false),
+        ])
+    func networks(one: String, other: String, areOne: Bool) throws {
+        let networks = try [one, other].map { ProxyClient(try SocketAddress(ipAddress: $0, port: 1)).network }
+        #expect((networks[0] == networks[1]) == areOne)
     }
 }
