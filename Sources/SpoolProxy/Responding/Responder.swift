@@ -88,9 +88,7 @@ struct Responder: Sendable {
     private func guardReaders(_ response: inout Response, of request: RequestHead) {
         if origin == nil {
             var fields = response.head.fields
-            for name in ["service-worker-allowed", "clear-site-data", "set-cookie"].compactMap({ HTTPField.Name($0) }) {
-                fields[name] = nil
-            }
+            for name in Self.forOwnPages.compactMap({ HTTPField.Name($0) }) { fields[name] = nil }
             // A proxied page has the address of this server. It must not reach other resources at that address.
             if !response.isOwn { fields[.contentSecurityPolicy] = "sandbox" }
             fields[.xContentTypeOptions] = "nosniff"
@@ -98,6 +96,11 @@ struct Responder: Sendable {
         }
         allowReading(&response, request)
     }
+
+    /// Fields that act on all pages of an origin, or that send a browser to addresses which are not those of this server.
+    private static let forOwnPages = [
+        "service-worker-allowed", "clear-site-data", "set-cookie", "refresh", "link", "timing-allow-origin",
+    ]
 
     private func allowReading(_ response: inout Response, _ request: RequestHead) {
         guard !configuration.corsOrigins.isEmpty else { return }

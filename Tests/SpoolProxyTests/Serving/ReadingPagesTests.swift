@@ -62,4 +62,28 @@ import Testing
             #expect(response.field("vary") == nil)
         }
     }
+
+    @Test("E192: a media response in forward mode has no field that sends a browser elsewhere or lets pages read times")
+    func fieldsForPages() async throws {
+        var media = OriginResource(.pattern(PatternBytes(length: 1000)))
+        media.headerFields[.cacheControl] = "max-age=1000"
+        let names = ["Refresh", "Link", "Timing-Allow-Origin"]
+        for name in names { media.headerFields[try #require(HTTPField.Name(name))] = "0; url=/b" }
+        let resource = media
+        try await OriginServer.run(["/a": resource]) { origin in
+            try await ProxyServer.run { server, _ in
+                for method in ["HEAD", "GET", "GET"] {
+                    let response = try await server.get("/http/127.0.0.1:\(origin.port)/a", method: method)
+                    #expect(response.status == 200)
+                    for name in names { #expect(response.field(name) == nil, "\(name)") }
+                }
+            }
+            var configuration = ProxyConfiguration()
+            configuration.origin = origin.url("/")
+            try await ProxyServer.run(configuration) { server, _ in
+                let response = try await server.get("/a")
+                for name in names { #expect(response.field(name) == "0; url=/b", "\(name)") }
+            }
+        }
+    }
 }
