@@ -138,6 +138,32 @@ struct RequestFailure: Error, Sendable, Hashable {
     var allowed: String?
     /// The number of seconds after which the client may retry, for the `Retry-After` field.
     var retryAfter: Int?
+    /// Whether the sentence may contain the address of the origin, or the error of a connection to it.
+    var namesOrigin = false
+
+    /// The failure without the facts about the origin.
+    var withoutOrigin: RequestFailure {
+        guard namesOrigin else { return self }
+        var failure = self
+        failure.namesOrigin = false
+        failure.reason =
+            switch status {
+            case 416: "the resource has no byte of the requested range"
+            case 503: "the origin does not have the requested media yet"
+            case 504: "the origin can't be reached, or did not respond in time"
+            case 500: "the cache could not create the response"
+            case 400..<500: "the origin refused the request"
+            default: "the response of the origin can't be used"
+            }
+        return failure
+    }
+
+    /// The same failure, whose sentence may contain facts about the origin.
+    func namingOrigin() -> RequestFailure {
+        var failure = self
+        failure.namesOrigin = true
+        return failure
+    }
 
     init(_ status: Int, _ reason: String, allowed: String? = nil, retryAfter: Int? = nil) {
         self.status = status

@@ -180,12 +180,14 @@ struct MediaResponder: Sendable {
             guard hold == nil else {
                 throw RequestFailure(
                     503, "\(call.url.nameForMessages): the origin did not have the requested media within \(limit)",
-                    retryAfter: 1)
+                    retryAfter: 1
+                ).namingOrigin()
             }
             let cause = cache.media(for: opener.source).retryCause.map { "; \($0)" } ?? ""
             throw RequestFailure(
                 504, "\(call.url.nameForMessages): the origin did not start to respond within \(limit)\(cause)",
-                retryAfter: 1)
+                retryAfter: 1
+            ).namingOrigin()
         }
     }
 

@@ -78,7 +78,8 @@ struct PassingResponder: Sendable {
                 // An origin that closes the connection has responded in time, but not correctly.
                 let isLate = error.isTransient && error.code != .connectionLost
                 throw RequestFailure(
-                    isLate ? 504 : 502, "\(error.message)", retryAfter: error.isTransient ? 1 : nil)
+                    isLate ? 504 : 502, "\(error.message)", retryAfter: error.isTransient ? 1 : nil
+                ).namingOrigin()
             }
         }
     }

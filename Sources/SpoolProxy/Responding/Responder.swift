@@ -2,6 +2,7 @@
 import Foundation
 import HTTPRanges
 import HTTPTypes
+import Logging
 import NIOCore
 import Spool
 import SpoolStreams
@@ -34,7 +35,12 @@ struct Responder: Sendable {
         } catch let failure as RequestFailure {
             response = Response(failure)
         } catch {
-            response = Response(RequestFailure(502, "\(error)"))
+            response = Response(RequestFailure(502, "\(error)").namingOrigin())
+        }
+        // In reverse mode, the address of the origin is not for clients.
+        if origin != nil, let failure = response.failure, failure.namesOrigin {
+            configuration.logger.info("a client received \(failure.status): \(failure.reason)")
+            response = Response(failure.withoutOrigin)
         }
         guardReaders(&response, of: request)
         return response

@@ -103,7 +103,7 @@ struct ResponseBuilder: Sendable {
     /// The origin's own error response if there is one, otherwise a response that reports the error.
     func response(to request: RequestHead, _ error: CacheError) -> Response {
         guard let said = error.response, said.isWhole || request.method == .head, Self.maySend(status: said.status)
-        else { return Response(Self.failure(error)) }
+        else { return Response(Self.failure(error).namingOrigin()) }
         var response = Response(ResponseHead(said.status, said.fields), .bytes(ByteBuffer(bytes: said.body)))
         response.lengthForHead = said.fields.contentLength
         response.note(.forwarded(.miss, stored: false, status: said.status), by: node)

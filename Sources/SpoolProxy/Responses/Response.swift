@@ -60,6 +60,8 @@ struct Response: Sendable {
     var closes = false
     /// Whether the response is one of the server's own pages.
     var isOwn = false
+    /// The failure that the response reports, or `nil` if it reports none.
+    private(set) var failure: RequestFailure?
 
     init(_ head: ResponseHead, _ body: Body = .none) {
         self.head = head
@@ -75,6 +77,7 @@ struct Response: Sendable {
         self.init(
             ResponseHead(failure.status, fields),
             .bytes(ByteBuffer(string: "spool: " + failure.reason + "\n")))
+        self.failure = failure
     }
 
     /// Records the action of the cache, also in the `Cache-Status` field.

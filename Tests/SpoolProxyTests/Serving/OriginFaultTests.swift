@@ -236,4 +236,31 @@ import Testing
             #expect(text.contains("refused"), "\(text)")
         }
     }
+
+    @Test(
+        "E191: in reverse mode, an error response does not contain the address of the origin",
+        arguments: ["GET", "POST", "HEAD"])
+    func hiddenOrigin(method: String) async throws {
+        var resource = OriginResource.pattern(10)
+        resource.raw = OriginResource.RawResponse(
+            Array("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n".utf8), closes: true)
+        let broken = resource
+        let port = try await OriginServer.run(["/a": broken]) { origin in
+            try await reverse(origin) { server in
+                let response = try await server.get("/a", method: method)
+                #expect(response.status == 502)
+                #expect(!String(decoding: response.body, as: UTF8.self).contains("127.0.0.1"))
+            }
+            return origin.port
+        }
+        // The origin has stopped.
+        var configuration = ProxyConfiguration()
+        configuration.origin = URL(string: "http://127.0.0.1:\(port)/")
+        try await ProxyServer.run(configuration) { server, _ in
+            let response = try await server.get("/a", method: method)
+            #expect([502, 504].contains(response.status))
+            let text = String(decoding: response.body, as: UTF8.self)
+            #expect(!text.contains("127.0.0.1") && !text.contains("\(port)") && !text.contains("refused"), "\(text)")
+        }
+    }
 }
