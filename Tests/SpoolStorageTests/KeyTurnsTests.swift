@@ -27,4 +27,29 @@ struct KeyTurnsTests {
         #expect(state.withLock { $0.most } == 1)
         #expect(state.withLock { $0.done } == 50)
     }
+
+    @Test("E177: a cancelled task no longer waits for its turn, and the others keep their places")
+    func cancelled() async throws {
+        let turns = KeyTurns<Int>()
+        #expect(turns.tryTake(0))
+        let first = Task { try await turns.runUnlessCancelled(0) { 1 } }
+        while turns.waiterCount(0) < 1 { await Task.yield() }
+        let second = Task { try await turns.runUnlessCancelled(0) { 2 } }
+        while turns.waiterCount(0) < 2 { await Task.yield() }
+        first.cancel()
+        await #expect(throws: CancellationError.self) { try await first.value }
+        #expect(turns.waiterCount(0) == 1)
+        turns.end(0)
+        #expect(try await second.value == 2)
+        #expect(turns.tryTake(0))
+        // A task that is cancelled before it waits does not wait either.
+        let third = Task {
+            while !Task.isCancelled { await Task.yield() }
+            return try await turns.runUnlessCancelled(0) { 3 }
+        }
+        third.cancel()
+        await #expect(throws: CancellationError.self) { try await third.value }
+        turns.end(0)
+        #expect(turns.tryTake(0))
+    }
 }

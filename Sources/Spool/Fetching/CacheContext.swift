@@ -13,7 +13,7 @@ final class CacheContext: Sendable {
     let instruments: CacheInstruments
     let clock: CacheClock
     let executor: BlockingExecutor
-    /// See ``ResourceVariants/begin(_:for:isKept:replacing:)``.
+    /// See ``ResourceVariants/begin(_:for:requestedWith:isKept:replacing:)``.
     let variants = KeyTurns<CacheKey>()
     let recentUse = RecentUse()
 

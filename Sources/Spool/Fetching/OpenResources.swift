@@ -3,13 +3,15 @@ import HTTPTypes
 import SpoolStorage
 import Synchronization
 
-/// The resources that are open now: one for each, however many players read it.
+/// The open resources of a cache. There is one for each identity, which all readers share.
 ///
-/// A resource stays here from its first opening until it has closed for good: one that is wanted again while it closes
-/// goes on as it is.
+/// A resource stays here from its first opening until it has closed completely. If it is opened again while it closes, it
+/// is reopened. Every caller reopens it until one has finished, so that none receives a resource that is still closing.
 final class OpenResources: Sendable {
-    /// What tells open resources apart. Under ``FreshnessPolicy/http`` two sources that send different fields may get
-    /// different bytes under one key (RFC 9111 §4.1), so each has its own.
+    /// The identity of an open resource.
+    ///
+    /// Under ``FreshnessPolicy/http``, two sources with different header fields may receive different bytes under one key
+    /// (RFC 9111 §4.1). Each then has a resource of its own.
     struct Identity: Hashable, Sendable {
         var key: CacheKey
         var fields: [String] = []
@@ -40,6 +42,8 @@ final class OpenResources: Sendable {
         var holders = 1
         /// The last closing. It is overtaken if the resource is opened again.
         var closing: Scheduler.Closing?
+        /// Whether the resource is closing, or was and has not been reopened.
+        var mustReopen = false
     }
 
     private struct State {
@@ -48,24 +52,29 @@ final class OpenResources: Sendable {
         var identities: [CacheKey: [Identity]] = [:]
         var closings: [Int: Task<Void, Never>] = [:]
         var closingCount = 0
-        /// What those counted that have gone.
+        /// The statistics of resources that have closed.
         var statistics = TransferStatistics()
         var isClosed = false
     }
 
     private let state = Mutex(State())
+    /// Called before a resource is reopened, for tests.
+    private let beforeReopening: @Sendable () -> Void
 
-    /// The resource, made if it is not open; to be given back with ``release(_:)``. Nil once all are closed.
+    init(beforeReopening: @escaping @Sendable () -> Void = {}) { self.beforeReopening = beforeReopening }
+
+    /// Returns the resource, which is created if it is not open. The caller returns it with ``release(_:)``. `nil` once all
+    /// are closed.
     func acquire(_ identity: Identity, make: () -> OpenResource) -> OpenResource? {
         acquire(identity, orAnyBut: nil, make: make)?.resource
     }
 
-    /// The same; or, where it is not open, the oldest one of the same key that is and is not among `passed`.
+    /// Returns the resource. If it is not open, returns the oldest open one of the same key that is not in `passed`.
     func acquire(
         _ identity: Identity, orAnyBut passed: Set<Identity>?, make: () -> OpenResource
     ) -> (identity: Identity, resource: OpenResource)? {
-        let (found, isReopened) = state.withLock { state -> ((Identity, OpenResource)?, Bool) in
-            if state.isClosed { return (nil, false) }
+        let (found, closing) = state.withLock { state -> ((Identity, OpenResource)?, Scheduler.Closing?) in
+            if state.isClosed { return (nil, nil) }
             var identity = identity
             if let passed, state.entries[identity] == nil,
                 let other = state.identities[identity.key]?.first(where: { $0.isFound && !passed.contains($0) })
@@ -75,18 +84,26 @@ final class OpenResources: Sendable {
             if let entry = state.entries[identity] {
                 state.entries[identity]?.holders += 1
                 entry.closing?.overtake()
-                return ((identity, entry.resource), entry.holders == 0)
+                return ((identity, entry.resource), entry.mustReopen ? entry.closing : nil)
             }
             let resource = make()
             state.entries[identity] = Entry(resource: resource)
             state.identities[identity.key, default: []].append(identity)
-            return ((identity, resource), false)
+            return ((identity, resource), nil)
         }
-        if isReopened { found?.1.reopen() }
+        if let (identity, resource) = found, let closing {
+            // Not under the lock, because the scheduler takes its own.
+            beforeReopening()
+            resource.reopen()
+            state.withLock { state in
+                if state.entries[identity]?.closing === closing { state.entries[identity]?.mustReopen = false }
+            }
+        }
         return found
     }
 
-    /// One holder less; with the last one the resource lets what is nearly done land, and closes.
+    /// Returns a resource. When the last holder has returned it, it stores the bytes of transfers that are nearly done, and
+    /// closes.
     func release(_ identity: Identity) {
         state.withLock { state in
             guard var entry = state.entries[identity] else { return }
@@ -96,6 +113,7 @@ final class OpenResources: Sendable {
                 let number = state.closingCount
                 let closing = Scheduler.Closing()
                 entry.closing = closing
+                entry.mustReopen = true
                 let resource = entry.resource
                 state.closings[number] = Task(
                     executorPreference: resource.context.executor.executor(for: .background)
@@ -125,20 +143,20 @@ final class OpenResources: Sendable {
 
     private func finish(_ number: Int) { state.withLock { $0.closings[number] = nil } }
 
-    /// What all have counted, those that have gone included.
+    /// The statistics of all resources, including closed ones.
     var statistics: TransferStatistics {
         state.withLock { state in
             state.entries.values.reduce(into: state.statistics) { $0 += $1.resource.serving.statistics }
         }
     }
 
-    /// Those that are open or closing.
+    /// The resources that are open or closing.
     var open: [OpenResource] { state.withLock { $0.entries.values.map(\.resource) } }
 
-    /// How many are open or closing.
+    /// The number of resources that are open or closing.
     var count: Int { state.withLock { $0.entries.count } }
 
-    /// Closes all and waits for it; none is opened any more.
+    /// Closes all resources, and waits until they have closed. No more are opened.
     func closeAll() async {
         let resources = state.withLock { state in
             state.isClosed = true
@@ -154,7 +172,7 @@ final class OpenResources: Sendable {
         for resource in resources { resource.end() }
     }
 
-    /// Waits until those that nobody holds any more have closed.
+    /// Waits until the resources without holders have closed.
     func waitUntilClosed() async {
         while let task = state.withLock({ $0.closings.values.first }) { await task.value }
     }

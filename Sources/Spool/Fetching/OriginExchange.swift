@@ -14,6 +14,8 @@ struct OriginExchange: Sendable {
     /// A request with the source's credentials, and the origin to which it is sent.
     struct Prepared: Sendable {
         var request: UpstreamRequest
+        /// The source's header fields, without those that the engine adds.
+        let fields: HTTPFields
         /// The number of the credentials.
         var number: Int
         let origin: OriginState
@@ -34,14 +36,15 @@ struct OriginExchange: Sendable {
     /// - Throws: `UpstreamError` if the source's resolver failed because of the network; other errors of the resolver.
     func prepare() async throws -> Prepared {
         let resolved = try await credentials.resolved()
-        var request = UpstreamRequest(url: resolved.request.url, headerFields: resolved.request.headerFields)
+        let fields = resolved.request.headerFields
+        var request = UpstreamRequest(url: resolved.request.url, headerFields: fields)
         request.followsRedirects = context.configuration.followsRedirects
         request.headerFields[.acceptEncoding] = "identity"
         if request.url != credentials.source.url {
             context.conductor.needs([request.url], for: credentials.source.url)
         }
-        return Prepared(
-            request: request, number: resolved.number, origin: context.conductor.origin(of: request.url))
+        let origin = context.conductor.origin(of: request.url)
+        return Prepared(request: request, fields: fields, number: resolved.number, origin: origin)
     }
 
     /// Takes one of the origin's connections.

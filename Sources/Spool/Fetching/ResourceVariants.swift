@@ -16,14 +16,15 @@ struct ResourceVariants {
 
     /// The key under which the variant for a request of `credentials` is, or would be, stored.
     func key(for credentials: SourceCredentials) async throws -> CacheKey {
-        try await variant(for: credentials).key
+        guard context.configuration.freshness == .http else { return key }
+        return try await variant(for: credentials, requestedWith: try await headerFields(of: credentials)).key
     }
 
     /// The key of the variant, and the keys of which it is a variant.
-    private func variant(for credentials: SourceCredentials) async throws -> (key: CacheKey, of: [CacheKey]) {
-        guard context.configuration.freshness == .http else { return (key, []) }
+    private func variant(
+        for credentials: SourceCredentials, requestedWith fields: HTTPFields
+    ) async throws -> (key: CacheKey, of: [CacheKey]) {
         let everyone = credentials.source.key(by: context.configuration.keyPolicy)
-        let fields = try await headerFields(of: credentials)
         // A source that resolves its credentials could not have them in its key before.
         let own = credentials.source.resolver == nil ? key : key.with(credentialsIn: fields)
         let store = try await context.store
@@ -78,20 +79,23 @@ struct ResourceVariants {
     }
 
     /// Starts a version under the key of its variant.
+    ///
+    /// - Parameter fields: The source's header fields with which the response was requested. They select the variant,
+    ///   even if the credentials have expired since. The source's resolver is not called, because it may never return.
     func begin(
-        _ description: GenerationDescription, for credentials: SourceCredentials, isKept: Bool,
-        replacing former: Generation?
+        _ description: GenerationDescription, for credentials: SourceCredentials, requestedWith fields: HTTPFields,
+        isKept: Bool, replacing former: Generation?
     ) async throws -> Lease {
         let store = try await context.store
         guard context.configuration.freshness == .http else {
             return try begin(key, description, of: [], isKept: isKept, in: store)
         }
         // Two variants of a resource that start at the same time must not be mistaken for each other.
-        return try await context.variants.run(resource.key) {
+        return try await context.variants.runUnlessCancelled(resource.key) {
             var (key, isKept, description) = (key, isKept, description)
             var wholes: [CacheKey] = []
             do {
-                let variant = try await variant(for: credentials)
+                let variant = try await variant(for: credentials, requestedWith: fields)
                 key = variant.key
                 wholes = variant.of
                 if !variant.of.isEmpty, var freshness = StoredFreshness(encoded: description.fields) {

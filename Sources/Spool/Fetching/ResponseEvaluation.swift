@@ -16,6 +16,8 @@ struct ResponseEvaluation {
     /// Whether the request had `If-Range`.
     let hasIfRange: Bool
     let cacheability: ResponseCacheability
+    /// The source's header fields with which the response was requested.
+    let fields: HTTPFields
 
     /// The consequence of a response for the transfer that requested it.
     enum Verdict {
@@ -40,8 +42,9 @@ struct ResponseEvaluation {
     ///   current. It is also returned if nothing proves that the bytes belong to the version that readers are
     ///   receiving.
     func run() async throws -> Verdict {
-        // Responses are evaluated one at a time. Otherwise two first transfers could both start the resource.
-        try await resource.evaluation.run(resource.key) { try await evaluate() }
+        // Responses are evaluated one at a time. Otherwise two first transfers could both start the resource. Nothing
+        // here may call the app, whose resolver may never return.
+        try await resource.evaluation.runUnlessCancelled(resource.key) { try await evaluate() }
     }
 
     private func evaluate() async throws -> Verdict {
@@ -225,7 +228,7 @@ struct ResponseEvaluation {
             length: version.length, contentType: version.contentType, version: version.encoded,
             fields: cacheability.freshness.encoded)
         let lease = try await resource.variants.begin(
-            description, for: start.credentials, isKept: isKept, replacing: current)
+            description, for: start.credentials, requestedWith: fields, isKept: isKept, replacing: current)
         resource.version.replace(current, by: lease, keeping: start.id, body, confirmedBy: cacheability)
         if !lease.generation.isKept { resource.limitWindow() }
     }

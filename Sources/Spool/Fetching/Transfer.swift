@@ -93,7 +93,8 @@ struct Transfer {
             verdict = try await ResponseEvaluation(
                 resource: resource, head: response.head, start: start,
                 askedFrom: request.headerFields[.range] == nil ? nil : start.lower,
-                hasIfRange: request.headerFields[.ifRange] != nil, cacheability: cacheability
+                hasIfRange: request.headerFields[.ifRange] != nil, cacheability: cacheability,
+                fields: prepared.fields
             ).run()
         } catch let error as CacheError where error.code == .malformedResponse {
             throw error.about(await OriginResponse.reading(response, on: clock))

@@ -3,6 +3,8 @@ import Foundation
 import Synchronization
 
 extension Store: GenerationOwner {
+    var elapsed: Duration { clock.elapsed() }
+
     /// A lease on the version that is stored under the key, which is opened if necessary; `nil` if nothing is stored.
     ///
     /// If nothing is stored, but a version that is being received has bytes, that version becomes the stored one. A version
