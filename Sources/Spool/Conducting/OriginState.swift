@@ -1,17 +1,19 @@
 import SpoolStorage
 import Synchronization
 
-/// What is known of one origin while a cache is open, whichever resources come from it: the line, its connections, and
-/// until when it is to be left alone.
+/// The state of one origin while a cache is open, for all of its resources. It has the measured link, the connections,
+/// and the time before which preloads send no requests.
 ///
-/// Waiting for a connection ends early by cancellation, or when none is given back for too long. Players go before
-/// preloads, and among equals who came first.
+/// A wait for a connection ends when it is cancelled, or if no connection is returned for too long. Players are served
+/// before preloads, and otherwise in the order of their requests.
 ///
-/// A long response without ranges occupies its connection until its reader leaves, and an endless stream never releases
-/// it. Up to ``streamLimit`` such responses therefore do not count toward the connection limit.
+/// A long response without ranges occupies its connection until its reader leaves, and an endless or slow one may never
+/// release it. Up to ``streamLimit`` such responses therefore do not count toward the connection limit.
 final class OriginState: Sendable {
-    /// The maximum number of long responses without ranges that do not count toward the connection limit. Others count.
+    /// The maximum number of long or slow responses that do not count toward the connection limit. Others count.
     static let streamLimit = 64
+    /// The time after which a response counts as slow, if a player waits and no connection is returned meanwhile.
+    static let slowTime = Duration.seconds(2)
 
     private struct Waiter {
         var id: UInt64
@@ -19,17 +21,23 @@ final class OriginState: Sendable {
         var continuation: CheckedContinuation<Void, any Error>
     }
 
+    private struct OpenConnection {
+        weak var connection: OriginConnection?
+    }
+
     private struct State {
         var link = LinkEstimate()
         var active = 0
-        /// The number of active connections that carry a long response without ranges.
+        /// The number of active connections that do not count toward the limit.
         var streams = 0
+        /// The connections that have not ended, in the order in which they were opened.
+        var open: [OpenConnection] = []
         var waiters: [Waiter] = []
         var nextID: UInt64 = 0
         var cancelled: Set<UInt64> = []
-        /// How many connections have been given back.
-        var given: UInt64 = 0
-        /// Elapsed time before which preloads do not ask.
+        /// The number of connections that have been returned.
+        var returned: UInt64 = 0
+        /// The elapsed time before which preloads send no requests.
         var restUntil = Duration.zero
         var loss: (kind: OriginLoss, at: Duration)?
     }
@@ -39,10 +47,10 @@ final class OriginState: Sendable {
 
     init(connectionLimit: Int) { self.connectionLimit = max(1, connectionLimit) }
 
-    /// What has been measured of the line.
+    /// The measured values of the link.
     var link: LinkEstimate { state.withLock { $0.link } }
 
-    /// A request's head came after `seconds`.
+    /// Records that the headers of a response were received `seconds` after the request.
     func note(roundTrip seconds: Double) -> LinkEstimate {
         state.withLock { state in
             state.link.note(roundTrip: seconds)
@@ -50,7 +58,7 @@ final class OriginState: Sendable {
         }
     }
 
-    /// So many bytes came in so many seconds.
+    /// Records that `bytes` bytes were received in `seconds` seconds.
     func note(bytes: Int64, seconds: Double) -> LinkEstimate {
         state.withLock { state in
             state.link.note(bytes: bytes, seconds: seconds)
@@ -58,84 +66,102 @@ final class OriginState: Sendable {
         }
     }
 
-    /// A request failed for want of the line, or of a server that can serve, at an elapsed time.
+    /// Records that a request failed at an elapsed time, because of the network or because the origin could not serve it.
     func lost(_ kind: OriginLoss, at time: Duration) { state.withLock { $0.loss = (kind, time) } }
 
-    /// It has responded.
+    /// Records that the origin has responded.
     func found() { state.withLock { $0.loss = nil } }
 
-    /// What the last request failed for, at an elapsed time: nil two minutes after it, or after the time for which the
-    /// origin asked to be left alone.
+    /// Returns the reason why the last request failed. It is `nil` two minutes after that request, or after the time of
+    /// ``rest(until:)`` if that is later.
     func loss(at now: Duration) -> OriginLoss? {
         state.withLock { state in
             state.loss.flatMap { max($0.at + .seconds(120), state.restUntil) > now ? $0.kind : nil }
         }
     }
 
-    /// The origin said that it is overloaded, or could not be reached: preloads leave it alone until `time`.
+    /// Records that preloads send no requests before `time`, because the origin is overloaded.
     func rest(until time: Duration) {
         state.withLock { $0.restUntil = max($0.restUntil, time) }
     }
 
-    /// Elapsed time before which preloads do not ask.
+    /// The elapsed time before which preloads send no requests.
     var restUntil: Duration { state.withLock { $0.restUntil } }
 
-    /// How long one waits for a connection.
+    /// The time limit of a wait for a connection.
     struct Patience {
-        /// The time in which no connection at all is given back.
+        /// The time in which no connection is returned.
         var limit: Duration
         /// Waits by the network's time.
         let sleep: @Sendable (Duration) async throws -> Void
 
-        /// A player's error should not come later than the one for an origin that fails; a preload is in no hurry, and may
-        /// come after long ones.
+        /// A player's error is not reported later than that of an origin that fails. A preload waits longer, because other
+        /// transfers may be long.
         init(_ priority: Priority, _ policy: RetryPolicy, _ clock: CacheClock) {
             sleep = clock.networkSleep
             limit = max(policy.clamped.longestWait, .seconds(1)) * (priority == .playback ? 1 : 20)
         }
     }
 
-    /// No connection was given back for as long as anybody would wait.
+    /// An error that is thrown if no connection was returned within the limit.
     struct AllConnectionsBusy: Error {
         var limit: Duration
     }
 
-    /// Takes one of the origin's connections, waiting until one is free.
+    /// Takes one of the origin's connections, and waits until one is free.
     ///
-    /// - Throws: ``AllConnectionsBusy``, and `CancellationError` when the task is cancelled while it waits.
+    /// - Throws: ``AllConnectionsBusy``; `CancellationError` if the task is cancelled while it waits.
     func connect(_ priority: Priority, _ patience: Patience) async throws -> OriginConnection {
         if let connection = connectAtOnce(priority) { return connection }
         return try await withThrowingTaskGroup(of: OriginConnection.self) { group in
             group.addTask { try await self.connect(priority) }
-            group.addTask {
-                var given: UInt64?
-                while given != self.state.withLock({ $0.given }) {
-                    given = self.state.withLock { $0.given }
-                    try await patience.sleep(patience.limit)
-                }
-                throw AllConnectionsBusy(limit: patience.limit)
-            }
+            group.addTask { throw try await self.waitInVain(priority, patience) }
             let first = await group.nextResult()
             group.cancelAll()
-            // A connection that came at the last moment is given back as it is let go of.
+            // If another connection was taken at the last moment, it is returned when it is released.
             guard let first else { throw CancellationError() }
             return try first.get()
         }
     }
 
-    /// Takes one if it is free; nil if not.
+    /// Waits until no connection has been returned for as long as `patience` lasts. Meanwhile, lets players pass slow
+    /// responses.
+    private func waitInVain(_ priority: Priority, _ patience: Patience) async throws -> AllConnectionsBusy {
+        let step = priority == .playback ? min(Self.slowTime, patience.limit / 2) : patience.limit
+        var returned = state.withLock { $0.returned }
+        var waited = Duration.zero
+        while true {
+            try await patience.sleep(step)
+            let count = state.withLock { $0.returned }
+            if count != returned {
+                (returned, waited) = (count, .zero)
+                continue
+            }
+            waited += step
+            guard waited < patience.limit else { return AllConnectionsBusy(limit: patience.limit) }
+            if priority == .playback { passSlowResponse() }
+        }
+    }
+
+    /// Stops counting the connection that has been in use for the longest time, so that a waiting transfer can connect.
+    private func passSlowResponse() {
+        let open = state.withLock { $0.streams < Self.streamLimit ? $0.open : [] }
+        for entry in open where entry.connection?.passIfFlowing() == true { return }
+    }
+
+    /// Takes a connection. Returns `nil` if none is free.
     func connectAtOnce(_ priority: Priority) -> OriginConnection? {
         let isFree = state.withLock { state in
             guard hasConnection(for: priority, state) else { return false }
             state.active += 1
             return true
         }
-        return isFree ? OriginConnection(self) : nil
+        return isFree ? makeConnection() : nil
     }
 
-    /// Takes one of the origin's connections, however long that takes.
+    /// Takes one of the origin's connections, and waits without a limit.
     ///
-    /// - Throws: `CancellationError` when the task is cancelled while it waits.
+    /// - Throws: `CancellationError` if the task is cancelled while it waits.
     func connect(_ priority: Priority) async throws -> OriginConnection {
         let id: UInt64? = state.withLock { state in
             if hasConnection(for: priority, state) {
@@ -145,7 +171,7 @@ final class OriginState: Sendable {
             state.nextID += 1
             return state.nextID
         }
-        guard let id else { return OriginConnection(self) }
+        guard let id else { return makeConnection() }
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
                 let result = state.withLock { state -> Result<Void, any Error>? in
@@ -172,34 +198,46 @@ final class OriginState: Sendable {
             waiter?.continuation.resume(throwing: CancellationError())
         }
         state.withLock { _ = $0.cancelled.remove(id) }
-        return OriginConnection(self)
+        return makeConnection()
     }
 
-    /// Preloads leave one connection to players: an origin that keeps silent on all the others must not stop those.
+    /// Creates the object of a connection that has been counted.
+    private func makeConnection() -> OriginConnection {
+        let connection = OriginConnection(self)
+        state.withLock { state in
+            state.open.removeAll { $0.connection == nil }
+            state.open.append(OpenConnection(connection: connection))
+        }
+        return connection
+    }
+
+    /// Whether a connection is free. Preloads leave one connection to players, in case the origin does not respond on any
+    /// other.
     private func hasConnection(for priority: Priority, _ state: State) -> Bool {
         let limit = priority == .preload ? max(1, connectionLimit - 1) : connectionLimit
         return state.active - min(state.streams, Self.streamLimit) < limit
     }
 
-    /// Connections in use, and transfers that wait for one.
+    /// The number of connections in use.
     var activeCount: Int { state.withLock { $0.active } }
+    /// The number of transfers that wait for a connection.
     var waitingCount: Int { state.withLock { $0.waiters.count } }
 
-    /// One connection less is in use; who has waited longest gets it.
+    /// Returns a connection, which the transfer that has waited longest takes.
     fileprivate func disconnect(isStream: Bool) {
         giveToNext { state in
             state.active -= 1
+            state.returned += 1
             if isStream { state.streams -= 1 }
         }
     }
 
-    /// Records that a connection carries a long response without ranges, so that the next waiting transfer can connect.
+    /// Records that a connection carries a long or slow response, so that the next waiting transfer can connect.
     fileprivate func noteStream() { giveToNext { $0.streams += 1 } }
 
     private func giveToNext(_ change: (inout State) -> Void) {
         let next = state.withLock { state -> Waiter? in
             change(&state)
-            state.given += 1
             guard let first = state.waiters.first, hasConnection(for: first.priority, state) else { return nil }
             state.active += 1
             return state.waiters.removeFirst()
@@ -207,7 +245,7 @@ final class OriginState: Sendable {
         next?.continuation.resume()
     }
 
-    /// One that was paused is in use again, whether or not there is room: it can't be put off without being lost.
+    /// Records that a paused connection is in use again, even beyond the limit. If it had to wait, it could be lost.
     fileprivate func reconnect(isStream: Bool) {
         state.withLock { state in
             state.active += 1
@@ -216,15 +254,15 @@ final class OriginState: Sendable {
     }
 }
 
-/// How an origin can't be had, though it may be before long.
+/// A reason why an origin can't serve requests for some time.
 package enum OriginLoss: Sendable {
-    /// Nobody responds.
+    /// The origin does not respond.
     case unreachable
-    /// It responds that it can't serve now.
+    /// The origin responds that it can't serve the request now.
     case refusing
 }
 
-/// A transfer's connection to its origin, counted while bytes flow: one that back-pressure holds makes room for others.
+/// A transfer's connection to its origin. It counts only while bytes are received, not while the transfer is paused.
 final class OriginConnection: Sendable {
     private enum Phase { case flowing, paused, ended }
 
@@ -240,12 +278,12 @@ final class OriginConnection: Sendable {
 
     deinit { end() }
 
-    /// Back-pressure holds the transfer.
+    /// Records that the transfer is paused.
     func pause() {
         change(from: .flowing, to: .paused) { origin.disconnect(isStream: $0) }
     }
 
-    /// The transfer goes on.
+    /// Records that the transfer continues.
     func resume() {
         change(from: .paused, to: .flowing) { origin.reconnect(isStream: $0) }
     }
@@ -260,7 +298,18 @@ final class OriginConnection: Sendable {
         if isFlowing { origin.noteStream() }
     }
 
-    /// The transfer is over.
+    /// Records that the transfer's response is slow. Returns `false` if the connection does not count toward the limit.
+    fileprivate func passIfFlowing() -> Bool {
+        let isCounted = state.withLock { state in
+            guard !state.isStream, state.phase == .flowing else { return false }
+            state.isStream = true
+            return true
+        }
+        if isCounted { origin.noteStream() }
+        return isCounted
+    }
+
+    /// Records that the transfer has ended.
     func end() {
         change(from: .flowing, to: .ended) { origin.disconnect(isStream: $0) }
         state.withLock { $0.phase = .ended }

@@ -27,6 +27,8 @@ final class OpenResource: Sendable {
     let key: CacheKey
     /// Scheme, host and path, for messages.
     let address: String
+    /// The name of the origin; see ``Conductor``.
+    private let origin: String
     let context: CacheContext
     let scheduler: Scheduler
     let serving: ServingRecord
@@ -67,6 +69,7 @@ final class OpenResource: Sendable {
         self.serving = ServingRecord(context.instruments, unserved)
         let configuration = context.configuration
         let origin = Conductor.name(of: credentials.source.url)
+        self.origin = origin
         self.scheduler = Scheduler(
             machine: Scheduler.StateMachine(
                 policy: configuration.readAhead, retryPolicy: configuration.retry,
@@ -265,7 +268,9 @@ final class OpenResource: Sendable {
             state.preloadReaders += 1
             return state.preloadReaders == 1
         }
-        if isFirst { context.conductor.beginPreloading(self) { [weak self] in self?.yieldToPlayers() } }
+        if isFirst {
+            context.conductor.beginPreloading(self, of: origin) { [weak self] in self?.yieldToPlayers() }
+        }
     }
 
     func preloadEnds() {
@@ -279,10 +284,10 @@ final class OpenResource: Sendable {
     /// Pauses transfers for preloads while a player of another resource waits.
     private func yieldToPlayers() {
         while true {
-            let yields = context.conductor.holdsPreloads
+            let yields = context.conductor.holdsPreloads(of: self)
             scheduler.setYielding(yields)
             // Another thread may have set an older value meanwhile.
-            if context.conductor.holdsPreloads == yields { return }
+            if context.conductor.holdsPreloads(of: self) == yields { return }
         }
     }
 

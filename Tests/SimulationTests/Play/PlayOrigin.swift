@@ -142,7 +142,7 @@ final class PlayOrigin: Sendable {
         }
         // Of the last bytes only the head is taken, to learn how long the whole is.
         let isQuestion = request.headerFields[.range]?.hasPrefix("bytes=-") ?? false
-        guard viewer.preloads, !isQuestion, life.world.isCalm else { return }
+        guard viewer.preloads, !isQuestion, life.world.isCalm, !life.world.mayPreloadsContinue(in: life) else { return }
         let waits = life.world.playbackWaits(longerThan: .milliseconds(20), in: life)
         guard !waits.isEmpty else { return }
         // One that is about to take what has come waits no more.

@@ -16,7 +16,15 @@ final class PlayWorld: Sendable {
         var isPlayback: Bool
     }
 
+    /// A time in which players of a life have waited for bytes, without a pause of a second.
+    private struct Streak {
+        var since: Duration
+        var lastEnd: Duration?
+        var running = 0
+    }
+
     private struct State {
+        var streaks: [Int: Streak] = [:]
         var findings: [Finding] = []
         var operations = 0
         var waits: [Int: Wait] = [:]
@@ -120,9 +128,24 @@ final class PlayWorld: Sendable {
         let id = state.withLock { state in
             state.lastWait += 1
             state.waits[state.lastWait] = Wait(label: label, since: now, life: life, isPlayback: isPlayback)
+            if isPlayback, let life {
+                var streak = state.streaks[life.number] ?? Streak(since: now)
+                if streak.running == 0, let end = streak.lastEnd, now - end >= .seconds(1) { streak.since = now }
+                streak.running += 1
+                state.streaks[life.number] = streak
+            }
             return state.lastWait
         }
-        defer { state.withLock { _ = $0.waits.removeValue(forKey: id) } }
+        defer {
+            let end = executor.clock.now.offset
+            state.withLock { state in
+                _ = state.waits.removeValue(forKey: id)
+                if isPlayback, let life {
+                    state.streaks[life.number]?.running -= 1
+                    state.streaks[life.number]?.lastEnd = end
+                }
+            }
+        }
         return try await body()
     }
 
@@ -137,6 +160,14 @@ final class PlayWorld: Sendable {
         let now = executor.clock.now.offset
         return state.withLock { state in
             Set(state.waits.filter { $1.isPlayback && $1.life === life && now - $1.since > duration }.keys)
+        }
+    }
+
+    /// Whether players have waited for so long, without a pause of a second, that preloads may continue.
+    func mayPreloadsContinue(in life: PlayLife) -> Bool {
+        let now = executor.clock.now.offset
+        return state.withLock { state in
+            state.streaks[life.number].map { now - $0.since >= .seconds(10) } ?? false
         }
     }
 

@@ -192,7 +192,7 @@ struct FailingPlaceCases {
     @Test("A preload that begins while a player of another resource waits asks for nothing before that has its bytes")
     func preloadYieldsFromItsStart() async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000)])
-        try await stage.session { cache in
+        try await stage.session(isFlowing: false) { cache in
             let media = cache.media(for: stage.url())
             let resource = try await media.opened()
             resource.context.conductor.playbackWaits(true, at: "http://a.example:80")
@@ -202,7 +202,7 @@ struct FailingPlaceCases {
             // Not before a second has passed in which nobody waits.
             #expect(resource.scheduler.look { $0.machine.plan.transfers.ids.isEmpty })
             try await stage.flowing {
-                while resource.context.conductor.holdsPreloads {
+                while resource.context.conductor.holdsPreloads(of: resource) {
                     try Task.checkCancellation()
                     await Task.yield()
                 }

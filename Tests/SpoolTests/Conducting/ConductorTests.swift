@@ -79,10 +79,12 @@ struct ConductorTests {
     @Test("Who preloads hears when a player begins to wait anywhere, and when none has waited for a second")
     func yielding() async throws {
         let conductor = conductor()
-        let holder = NSObject()
+        let holder = Holder()
         let (stream, heard) = AsyncStream<Bool>.makeStream()
         var changes = stream.makeAsyncIterator()
-        conductor.beginPreloading(holder) { heard.yield(conductor.holdsPreloads) }
+        conductor.beginPreloading(holder, of: "http://a.example:80") {
+            heard.yield(conductor.holdsPreloads(of: holder))
+        }
         #expect(await changes.next() == false)
         conductor.playbackWaits(true, at: "http://a.example:80")
         #expect(await changes.next() == true)
@@ -91,16 +93,16 @@ struct ConductorTests {
         conductor.playbackWaits(false, at: "http://a.example:80")
         try await clock.waitForSleepers(1)
         clock.advance(by: .milliseconds(900))
-        #expect(conductor.holdsPreloads)
+        #expect(conductor.holdsPreloads(of: holder))
         // Another wait, and the second begins anew; no second timer does.
         conductor.playbackWaits(true, at: "http://a.example:80")
         conductor.playbackWaits(false, at: "http://a.example:80")
         clock.advance(by: .milliseconds(100))
         try await clock.waitForSleepers(1)
-        #expect(conductor.holdsPreloads)
+        #expect(conductor.holdsPreloads(of: holder))
         clock.advance(by: .milliseconds(900))
         #expect(await changes.next() == false)
-        #expect(!conductor.holdsPreloads)
+        #expect(!conductor.holdsPreloads(of: holder))
         conductor.playbackWaits(true, at: "http://a.example:80")
         #expect(await changes.next() == true)
         conductor.endPreloading(holder)
@@ -113,20 +115,108 @@ struct ConductorTests {
         let conductor = conductor()
         conductor.playbackWaits(true, at: "http://a.example:80")
         conductor.playbackWaits(false, at: "http://a.example:80")
-        #expect(!conductor.holdsPreloads)
+        let holder = Holder()
+        conductor.beginPreloading(holder, of: "http://a.example:80") {}
+        #expect(!conductor.holdsPreloads(of: holder))
     }
 
     @Test("Those who preload hear in the order in which they began")
     func order() {
         let conductor = conductor()
-        let holders = (0..<20 as Range<Int>).map { _ in NSObject() }
+        let holders = (0..<20 as Range<Int>).map { _ in Holder() }
         let heard = Mutex<[Int]>([])
         for (number, holder) in holders.enumerated() {
-            conductor.beginPreloading(holder) { heard.withLock { $0.append(number) } }
+            conductor.beginPreloading(holder, of: "http://a.example:80") { heard.withLock { $0.append(number) } }
         }
         conductor.endPreloading(holders[3])
         heard.withLock { $0 = [] }
         conductor.playbackWaits(true, at: "http://a.example:80")
         #expect(heard.withLock { $0 } == (0..<20).filter { $0 != 3 })
     }
+
+    @Test("E175: a preload is held for ten seconds for a slow player of an origin that shares no bottleneck with it")
+    func unrelatedPlayer() async throws {
+        let conductor = conductor()
+        let holder = Holder()
+        _ = conductor.origin(of: try url("http://a.example/1")).note(bytes: 1000, seconds: 1)
+        _ = conductor.origin(of: try url("http://b.example/1")).note(bytes: 1_000_000, seconds: 1)
+        let (stream, heard) = AsyncStream<Bool>.makeStream()
+        var changes = stream.makeAsyncIterator()
+        conductor.beginPreloading(holder, of: "http://b.example:80") {
+            heard.yield(conductor.holdsPreloads(of: holder))
+        }
+        #expect(await changes.next() == false)
+        conductor.playbackWaits(true, at: "http://a.example:80")
+        #expect(await changes.next() == true)
+        try await clock.waitForSleepers(1)
+        clock.advance(by: .seconds(10))
+        #expect(await changes.next() == false)
+        // The player goes on as slowly as before, for hours.
+        for _ in 0..<100 as Range<Int> {
+            conductor.playbackWaits(false, at: "http://a.example:80")
+            conductor.playbackWaits(true, at: "http://a.example:80")
+            clock.advance(by: .milliseconds(900))
+            #expect(!conductor.holdsPreloads(of: holder))
+        }
+        // A player of the preload's own origin still goes first.
+        conductor.playbackWaits(true, at: "http://b.example:80")
+        #expect(await changes.next() == true)
+        conductor.endPreloading(holder)
+    }
+
+    @Test("E175: a preload continues for two of twelve seconds while a player with the same bottleneck waits")
+    func sameBottleneck() async throws {
+        let conductor = conductor()
+        let holder = Holder()
+        let (stream, heard) = AsyncStream<Bool>.makeStream()
+        var changes = stream.makeAsyncIterator()
+        conductor.beginPreloading(holder, of: "http://a.example:80") {
+            heard.yield(conductor.holdsPreloads(of: holder))
+        }
+        #expect(await changes.next() == false)
+        conductor.playbackWaits(true, at: "http://a.example:80")
+        #expect(await changes.next() == true)
+        for _ in 0..<5 as Range<Int> {
+            try await clock.waitForSleepers(1)
+            clock.advance(by: .seconds(10))
+            #expect(await changes.next() == false)
+            try await clock.waitForSleepers(1)
+            clock.advance(by: .seconds(2))
+            #expect(await changes.next() == true)
+        }
+        conductor.endPreloading(holder)
+    }
+
+    @Test("E175: a player whose link is saturated shares its bottleneck with preloads of other origins")
+    func saturatedLink() throws {
+        var origins = KnownOrigins()
+        let make = { OriginState(connectionLimit: 8) }
+        _ = origins.origin("a", at: .zero, make: make).note(bytes: 1_000_000, seconds: 1)
+        #expect(origins.sharesBottleneck("a", "b"))
+        _ = origins.origin("b", at: .zero, make: make).note(bytes: 1_900_000, seconds: 1)
+        #expect(origins.sharesBottleneck("a", "b"))
+        _ = origins.origin("c", at: .zero, make: make).note(bytes: 2_100_000, seconds: 1)
+        #expect(!origins.sharesBottleneck("a", "b"))
+        #expect(!origins.sharesBottleneck("unknown", "b"))
+        origins.note("b", needs: ["a"])
+        #expect(origins.sharesBottleneck("a", "b"))
+    }
+
+    @Test("E176: beyond 1024 origins, one that is not in use is forgotten, and the others keep their state")
+    func originLimit() throws {
+        let conductor = conductor()
+        let connection = try #require(conductor.origin(of: try url("http://0.example")).connectAtOnce(.playback))
+        conductor.origin(of: try url("http://1.example")).rest(until: .seconds(60))
+        _ = conductor.origin(of: try url("http://2.example")).note(bytes: 1_000_000, seconds: 1)
+        for number in 3..<2000 as Range<Int> {
+            _ = conductor.origin(of: try url("http://2.example"))
+            _ = conductor.origin(of: try url("http://\(number).example"))
+        }
+        #expect(conductor.origin(of: try url("http://0.example")).activeCount == 1)
+        #expect(conductor.origin(of: try url("http://1.example")).restUntil == .seconds(60))
+        #expect(conductor.origin(of: try url("http://2.example")).link.bytesPerSecond == 1_000_000)
+        connection.end()
+    }
 }
+
+private final class Holder: Sendable {}

@@ -158,6 +158,62 @@ struct OriginStateTests {
         #expect(origin.activeCount == 0)
     }
 
+    @Test("E179: a player that waits for two seconds passes the slowest response, up to a limit")
+    func slowResponses() async throws {
+        let clock = ManualClock()
+        var cacheClock = CacheClock(clock: clock)
+        cacheClock.networkSleep = cacheClock.sleep
+        let patience = OriginState.Patience(.playback, RetryPolicy(), cacheClock)
+        let origin = OriginState(connectionLimit: 2)
+        var slow = [try await origin.connect(.playback), try await origin.connect(.playback)]
+        func wait() async throws -> Task<OriginConnection, any Error> {
+            let waiting = Task { try await origin.connect(.playback, patience) }
+            while origin.waitingCount < 1 { await Task.yield() }
+            try await clock.waitForSleepers(1)
+            return waiting
+        }
+        for _ in 0..<OriginState.streamLimit {
+            let waiting = try await wait()
+            clock.advance(by: OriginState.slowTime)
+            slow.append(try await waiting.value)
+        }
+        #expect(origin.activeCount == OriginState.streamLimit + 2)
+        let rejected = try await wait()
+        for _ in 0..<15 as Range<Int> {
+            try await clock.waitForSleepers(1)
+            clock.advance(by: OriginState.slowTime)
+        }
+        await #expect(throws: OriginState.AllConnectionsBusy.self) { try await rejected.value }
+        for connection in slow { connection.end() }
+        #expect(origin.activeCount == 0)
+        // Two connections count again.
+        let others = [origin.connectAtOnce(.playback), origin.connectAtOnce(.playback)]
+        #expect(others.allSatisfy { $0 != nil } && origin.connectAtOnce(.playback) == nil)
+    }
+
+    @Test("E179: while connections are returned, a player waits for its turn")
+    func responsesThatEnd() async throws {
+        let clock = ManualClock()
+        var cacheClock = CacheClock(clock: clock)
+        cacheClock.networkSleep = cacheClock.sleep
+        let patience = OriginState.Patience(.playback, RetryPolicy(), cacheClock)
+        let origin = OriginState(connectionLimit: 2)
+        let (first, second) = (try await origin.connect(.playback), try await origin.connect(.playback))
+        let earlier = Task { try await origin.connect(.playback) }
+        while origin.waitingCount < 1 { await Task.yield() }
+        let waiting = Task { try await origin.connect(.playback, patience) }
+        while origin.waitingCount < 2 { await Task.yield() }
+        try await clock.waitForSleepers(1)
+        first.end()
+        let connection = try await earlier.value
+        clock.advance(by: OriginState.slowTime)
+        try await clock.waitForSleepers(1)
+        #expect(origin.waitingCount == 1 && origin.activeCount == 2)
+        second.end()
+        try await waiting.value.end()
+        connection.end()
+    }
+
     @Test("Who is cancelled while it waits takes no connection, and leaves the others their places")
     func cancelled() async throws {
         let origin = OriginState(connectionLimit: 1)

@@ -89,7 +89,7 @@ struct FirstBytesTests {
             _ = try await media.contentInformation()
             let scheduler = try #require(media.resource).scheduler
             // They are told before the task that asked lets go of its place, which nobody holds from then on.
-            while scheduler.look({ !$0.readers.isEmpty }) || cache.context.conductor.holdsPreloads {
+            while scheduler.look({ !$0.readers.isEmpty }) || cache.context.conductor.isPlayerWaiting {
                 try Task.checkCancellation()
                 await Task.yield()
             }
