@@ -53,6 +53,91 @@ struct StoreChangedFilesTests {
         try await store.close()
     }
 
+    @Test("E174: bytes of an open file that change after they were stored are found later", arguments: [false, true])
+    func changedWhileOpen(isSlice: Bool) async throws {
+        let store = try await fixture.open()
+        let user = TestUser()
+        let lease = try fixture.begin("a", length: size, in: store, user: user)
+        try await fixture.land(0..<size, of: "a", in: lease.generation)
+        try await store.flush()
+        try fixture.damage(try fixture.filledFile(), at: Block.size + 5)
+        fixture.clock.advance(by: StoredBlocks.trustTime)
+        #expect(lease.generation.dataNow(at: 0, count: 100) == nil)
+        #expect(lease.generation.sliceNow(0..<100, holding: lease) == nil)
+        if isSlice {
+            #expect(throws: MissingBytes.self) { try lease.generation.slice(0..<size) }
+        } else {
+            #expect(throws: MissingBytes.self) { try lease.generation.read(0..<size) }
+        }
+        #expect(user.state.withLock { $0.invalidated } == [Block.range(of: 1)])
+        #expect(lease.generation.landed == [0..<Block.size, 2 * Block.size..<size])
+        // The other blocks were checked, and are read at once again.
+        try fixture.expect(0..<Block.size, of: "a", in: lease.generation)
+        #expect(lease.generation.dataNow(at: 0, count: 100) != nil)
+        lease.end()
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("E174: bytes that change are found when their file is opened again in the same process")
+    func changedWhileClosed() async throws {
+        let store = try await fixture.open(openFileLimit: 8)
+        let lease = try fixture.begin("a", length: size, in: store)
+        try await fixture.land(0..<size, of: "a", in: lease.generation)
+        try await store.flush()
+        try fixture.damage(try fixture.filledFile(), at: 5)
+        // Other files take the descriptors.
+        var others: [Lease] = []
+        for number in 0..<20 as Range<Int> {
+            let other = try fixture.begin("\(number)", length: size, in: store)
+            try await fixture.land(0..<size, of: "\(number)", in: other.generation)
+            others.append(other)
+        }
+        #expect(throws: MissingBytes.self) { try lease.generation.read(0..<size) }
+        #expect(lease.generation.landed == [Block.size..<size])
+        for lease in others + [lease] { lease.end() }
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("E174: blocks that have no record yet, or grow, are read after their file was opened again")
+    func uncheckableAfterReopening() async throws {
+        let store = try await fixture.open(openFileLimit: 8)
+        let lease = try fixture.begin("a", length: size, in: store)
+        let half = Block.size + Block.size / 2
+        // Nothing is written to the catalog, because the clock stands still. The second block has no checksum yet.
+        try await fixture.land(0..<half, of: "a", in: lease.generation, ending: false)
+        for _ in 0..<3 as Range<Int> {
+            fixture.clock.advance(by: StoredBlocks.trustTime)
+            try fixture.expect(0..<half, of: "a", in: lease.generation)
+        }
+        try await fixture.land(half..<half + 100, of: "a", in: lease.generation, ending: false)
+        try fixture.expect(0..<half + 100, of: "a", in: lease.generation)
+        try await fixture.land(half + 100..<size, of: "a", in: lease.generation)
+        fixture.clock.advance(by: StoredBlocks.trustTime)
+        try fixture.expect(0..<size, of: "a", in: lease.generation)
+        #expect(fixture.events.invalidated.isEmpty)
+        lease.end()
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("E173: a file that can't be opened for a moment is read again later")
+    func passedOver() async throws {
+        let store = try await fixture.open()
+        let lease = try fixture.begin("a", length: size, in: store)
+        try await fixture.land(0..<size, of: "a", in: lease.generation)
+        lease.generation.passOverDisk(CacheError(.storage, "too many open files"))
+        #expect(lease.generation.landed.isEmpty && !lease.generation.isKept)
+        #expect(lease.generation.landedPrefix(at: 0) == nil && lease.generation.dataNow(at: 0, count: 100) == nil)
+        fixture.clock.advance(by: Generation.retryTime)
+        #expect(lease.generation.isKept && lease.generation.landed == [0..<size])
+        try fixture.expect(0..<size, of: "a", in: lease.generation)
+        lease.end()
+        try await store.checkLedger()
+        try await store.close()
+    }
+
     @Test("A device or a pipe in a media file's place is refused, without waiting for its other end")
     func noFile() async throws {
         let store = try await fixture.open()

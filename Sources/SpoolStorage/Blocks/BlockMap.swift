@@ -16,6 +16,8 @@ struct BlockMap: Sendable {
     private(set) var landed: ByteRangeSet
     /// Bytes that may be served.
     private(set) var trusted = ByteRangeSet()
+    /// Bytes that were trusted, and have to be checked again.
+    private var expired = ByteRangeSet()
     /// Counts the times that bytes went away; what was read while it changed may be zeros of a punched hole.
     private(set) var removals: UInt64 = 0
 
@@ -148,12 +150,16 @@ struct BlockMap: Sendable {
         landed.contains(record.range) ? Reading(removals: removals, unverified: [record.range]) : nil
     }
 
-    /// Takes the outcome of a read: checked blocks become trusted, bad ones are holes.
+    /// Records the result of a read. Checked blocks become trusted, and damaged ones are missing.
     ///
-    /// - Returns: False if bytes went away meanwhile, and the read has to begin again.
-    mutating func finish(_ reading: Reading, good: [BlockRecord], bad: [Range<Int64>]) -> Bool {
+    /// - Parameter unrecorded: Blocks that were trusted and have no record to check them with. They are trusted again.
+    /// - Returns: `false` if bytes were removed meanwhile, so that the read has to be repeated.
+    mutating func finish(
+        _ reading: Reading, good: [BlockRecord], unrecorded: [Range<Int64>] = [], bad: [Range<Int64>]
+    ) -> Bool {
         guard removals == reading.removals else { return false }
         for record in good { trust(record) }
+        for range in unrecorded { trusted.formUnion(landed.intersection(range)) }
         for range in bad { invalidate(range) }
         checkInvariants()
         return true
@@ -168,6 +174,19 @@ struct BlockMap: Sendable {
         if !isComplete(record.index, count: count) { prefixSeals[record.index] = record }
     }
 
+    /// Ends the trust in all bytes, so that they are checked again. Current reads are repeated.
+    mutating func expireTrust() {
+        guard !trusted.isEmpty else { return }
+        expired.formUnion(trusted)
+        trusted = ByteRangeSet()
+        removals &+= 1
+    }
+
+    /// Whether all of `range` is trusted, or was until its trust expired.
+    func wasTrusted(_ range: Range<Int64>) -> Bool {
+        trusted.holes(in: range).allSatisfy { expired.contains($0) }
+    }
+
     /// Notes that the bytes on disk are not what was received, but leaves them landed: whoever reads them finds out.
     ///
     /// - Returns: False if bytes went away since the reading was planned.
@@ -175,6 +194,7 @@ struct BlockMap: Sendable {
         guard removals == reading.removals else { return false }
         for index in Block.indices(touching: range) { prefixSeals[index] = nil }
         trusted.remove(Self.blocks(of: range))
+        expired.remove(Self.blocks(of: range))
         // Who is reading them now has to look again.
         removals &+= 1
         return true
@@ -253,6 +273,7 @@ struct BlockMap: Sendable {
         let indices = Block.indices(touching: blocks)
         landed.remove(blocks)
         trusted.remove(blocks)
+        expired.remove(blocks)
         if !prefixSeals.isEmpty { prefixSeals = prefixSeals.filter { !indices.contains($0.key) } }
         if !made.isEmpty { made = made.filter { !indices.contains($0.key) } }
         if !stored.isEmpty { stored = stored.filter { !indices.contains($0.key) } }

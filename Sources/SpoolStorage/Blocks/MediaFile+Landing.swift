@@ -44,11 +44,16 @@ extension MediaFile {
     /// Returns the file to write to, and creates it if there is none. If the file no longer exists, discards all
     /// blocks.
     private func openForLanding(_ range: Range<Int64>, _ writer: inout Writer) throws -> OpenFile {
-        if let open = try file.opened() { return open }
+        if let open = try file.opened() {
+            blocks.noteOpened(open)
+            return open
+        }
         writer.tails = [:]
         let lost = blocks.invalidateAll()
         guard lost.isEmpty else { throw MissingBytes(invalidated: lost, range: range) }
-        return try file.openedOrCreated()
+        let open = try file.openedOrCreated()
+        blocks.noteOpened(open)
+        return open
     }
 
     /// Writes a range of which nothing is stored.

@@ -9,7 +9,7 @@ extension MediaFile {
     func readNow(_ offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
         guard !buffer.isEmpty, let open = file.openNow else { return nil }
         if let encrypted { return encrypted.readNow(offset, into: buffer, open) }
-        guard let (trusted, removals) = blocks.trusted(at: offset) else { return nil }
+        guard let (trusted, removals) = blocks.trusted(at: offset, in: open) else { return nil }
         let available = min(trusted.upperBound - offset, Int64(buffer.count))
         let part = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(available)))
         guard let count = open.file.readNow(into: part, at: offset) else { return nil }
@@ -23,7 +23,7 @@ extension MediaFile {
     /// - Returns: The ticket for ``endHold(_:)``; `nil` if ``hold(_:)`` and ``prove(_:)`` are needed.
     func holdNow(_ range: Range<Int64>) -> (ticket: UInt64, open: OpenFile)? {
         guard !range.isEmpty, let open = sendableNow else { return nil }
-        guard let ticket = blocks.holdTrusted(range) else { return nil }
+        guard let ticket = blocks.holdTrusted(range, in: open) else { return nil }
         guard isInMemory(range, open) else {
             endHold(ticket)
             return nil
@@ -59,8 +59,8 @@ extension MediaFile {
 
     /// Reads stored bytes.
     ///
-    /// Blocks that an earlier process has stored are checked against their checksums the first time. Afterwards a read
-    /// costs a `pread` and some tens of nanoseconds.
+    /// Blocks that an earlier process has stored are checked against their checksums the first time. All blocks are checked
+    /// again after the file was closed, and after a day. Other reads cost a `pread` and some tens of nanoseconds.
     ///
     /// - Parameters:
     ///   - range: The bytes. All of them must be stored.
@@ -125,6 +125,7 @@ extension MediaFile {
     func prove(_ range: Range<Int64>) throws {
         guard Block.isAddressable(range) else { throw MissingBytes(range: range) }
         if let encrypted { return try encrypted.prove(range) }
+        _ = try blocks.openFile(for: range)
         while true {
             let reading = try blocks.withMap { map in try map.planReading(range) }
             if reading.unverified.isEmpty { return }
@@ -187,10 +188,12 @@ extension MediaFile {
         // After the end of the file, everything is missing.
         let cut = bytes == nil || readEnd == range.upperBound ? range.upperBound : Block.roundDown(readEnd)
         var good: [BlockRecord] = []
+        var unrecorded: [Range<Int64>] = []
         var bad: [Range<Int64>] = cut < range.upperBound ? [cut..<range.upperBound] : []
         for block in reading.unverified where block.lowerBound < cut {
             guard let record = try blocks.seal(of: block), let sealer else {
-                bad.append(block)
+                // A block that this process has just stored may have no record yet.
+                if blocks.withMap({ $0.wasTrusted(block) }) { unrecorded.append(block) } else { bad.append(block) }
                 continue
             }
             let isGood: Bool
@@ -204,7 +207,7 @@ extension MediaFile {
             if isGood { good.append(record) } else { bad.append(block) }
         }
         bad.sort { $0.lowerBound < $1.lowerBound }
-        guard blocks.withMap({ $0.finish(reading, good: good, bad: bad) }) else { return false }
+        guard blocks.withMap({ $0.finish(reading, good: good, unrecorded: unrecorded, bad: bad) }) else { return false }
         guard bad.isEmpty else { throw MissingBytes(invalidated: bad.map(StoredBlocks.wholeBlocks), range: range) }
         return true
     }

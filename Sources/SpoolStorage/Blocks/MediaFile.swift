@@ -48,11 +48,12 @@ final class MediaFile: Sendable {
     ///   - isRecordStale: Whether the catalog has the blocks, but not their ranges.
     ///   - length: The whole resource's length; `nil` if it is unknown.
     ///   - isShared: Whether another process may change the file meanwhile. Then it is only read.
+    ///   - elapsed: Returns the monotonic time, by which blocks are checked again.
     ///   - storedSeals: Reads the catalog's records of blocks.
     ///   - giveBack: Called with the number of bytes that are no longer stored. It must neither block nor call back.
     init(
         file: PooledFile, sealer: BlockSealer?, landed: ByteRangeSet = ByteRangeSet(), isRecordStale: Bool = false,
-        length: Int64? = nil, isShared: Bool = false,
+        length: Int64? = nil, isShared: Bool = false, elapsed: @escaping @Sendable () -> Duration = { .zero },
         storedSeals: @escaping @Sendable (Range<Int64>) throws -> [BlockRecord] = { _ in [] },
         giveBack: @escaping @Sendable (Int64) -> Void = { _ in }
     ) {
@@ -63,7 +64,9 @@ final class MediaFile: Sendable {
         var map = BlockMap(landed: landed, isRecordStale: isRecordStale, keepsSeals: isEncrypted)
         // A length that contradicts the records is from a damaged catalog. Reads then find the blocks damaged.
         if let length { _ = map.setLength(length) }
-        let blocks = StoredBlocks(file: file, map: map, storedSeals: storedSeals, giveBack: giveBack)
+        let blocks = StoredBlocks(
+            file: file, map: map, trustEnds: sealer != nil && !isEncrypted, elapsed: elapsed, storedSeals: storedSeals,
+            giveBack: giveBack)
         self.blocks = blocks
         encrypted = isEncrypted ? sealer.map { EncryptedBlocks(blocks, $0) } : nil
         // Memory makes no thread wait.

@@ -18,6 +18,10 @@ final class StoredBlocks: Sendable {
         var unfreed: Int64 = 0
         /// The blocks of an encrypted file that transfers are filling. Their bytes are only in memory.
         var filling: [Int64: FillingBlock] = [:]
+        /// The opening of the file in which blocks were checked.
+        var checkedIn: UInt64 = 0
+        /// The elapsed time after which blocks are checked again.
+        var checkAgainAt = Duration.zero
 
         /// Removes the buffers of blocks that have been removed.
         mutating func removeUnstored() {
@@ -25,8 +29,14 @@ final class StoredBlocks: Sendable {
         }
     }
 
+    /// The time after which blocks are checked again, although the file has been open since.
+    static let trustTime = Duration.seconds(86_400)
+
     let file: PooledFile
     private let state: ClassedMutex<State>
+    /// Whether blocks have to be checked again. Those in memory can't change, and encrypted ones are checked at each read.
+    private let trustEnds: Bool
+    private let elapsed: @Sendable () -> Duration
     /// Reads the catalog's records of the blocks with these indices. It blocks the calling thread.
     private let storedSeals: @Sendable (Range<Int64>) throws -> [BlockRecord]
     /// Returns claims to the account: for bytes that are no longer stored, or that the disk has freed. It may be called
@@ -34,10 +44,13 @@ final class StoredBlocks: Sendable {
     private let giveBack: @Sendable (Int64) -> Void
 
     init(
-        file: PooledFile, map: BlockMap, storedSeals: @escaping @Sendable (Range<Int64>) throws -> [BlockRecord],
+        file: PooledFile, map: BlockMap, trustEnds: Bool, elapsed: @escaping @Sendable () -> Duration,
+        storedSeals: @escaping @Sendable (Range<Int64>) throws -> [BlockRecord],
         giveBack: @escaping @Sendable (Int64) -> Void
     ) {
         self.file = file
+        self.trustEnds = trustEnds
+        self.elapsed = elapsed
         state = ClassedMutex(State(map: map), .neverWaits)
         self.storedSeals = storedSeals
         self.giveBack = giveBack
@@ -106,15 +119,42 @@ final class StoredBlocks: Sendable {
         state.withLock { state in state.map.trustedPrefix(at: offset).map { ($0, state.map.removals) } }
     }
 
+    /// Returns the same if the bytes were checked in this opening of the file, and not more than ``trustTime`` ago.
+    func trusted(at offset: Int64, in open: OpenFile) -> (range: Range<Int64>, removals: UInt64)? {
+        let now = trustEnds ? elapsed() : .zero
+        return state.withLock { state in
+            guard isTrusted(state, open, now) else { return nil }
+            return state.map.trustedPrefix(at: offset).map { ($0, state.map.removals) }
+        }
+    }
+
+    private func isTrusted(_ state: borrowing State, _ open: OpenFile, _ now: Duration) -> Bool {
+        !trustEnds || state.checkedIn == open.number && now < state.checkAgainAt
+    }
+
+    /// Ends the trust in the blocks if they were checked in an earlier opening of the file, or too long ago.
+    ///
+    /// The system may lose written bytes without an error, or report it only when the file is closed. The disk, or another
+    /// program, may change bytes later.
+    func noteOpened(_ open: OpenFile) {
+        let now = trustEnds ? elapsed() : .zero
+        state.withLock { state in
+            guard !isTrusted(state, open, now) else { return }
+            (state.checkedIn, state.checkAgainAt) = (open.number, now + Self.trustTime)
+            state.map.expireTrust()
+        }
+    }
+
     /// Whether no bytes have been removed since this number of removals.
     func isUnchanged(since removals: UInt64) -> Bool { state.withLock { $0.map.removals == removals } }
 
     /// Protects `range` from eviction if all of it has been checked.
     ///
     /// - Returns: The ticket for ``BlockMap/endHold(_:)``.
-    func holdTrusted(_ range: Range<Int64>) -> UInt64? {
-        state.withLock { state in
-            guard let trusted = state.map.trustedPrefix(at: range.lowerBound),
+    func holdTrusted(_ range: Range<Int64>, in open: OpenFile) -> UInt64? {
+        let now = trustEnds ? elapsed() : .zero
+        return state.withLock { state in
+            guard isTrusted(state, open, now), let trusted = state.map.trustedPrefix(at: range.lowerBound),
                 trusted.upperBound >= range.upperBound
             else { return nil }
             return state.map.hold(range)
@@ -168,8 +208,9 @@ final class StoredBlocks: Sendable {
 
     /// Returns the open file, for reading `range`. If the file no longer exists, discards all blocks.
     func openFile(for range: Range<Int64>) throws -> OpenFile {
-        if let open = try file.opened() { return open }
-        throw MissingBytes(invalidated: invalidateAll(), range: range)
+        guard let open = try file.opened() else { throw MissingBytes(invalidated: invalidateAll(), range: range) }
+        noteOpened(open)
+        return open
     }
 
     /// Returns the open file if it still reaches the end of `range`. Otherwise discards its missing end, because a

@@ -105,14 +105,19 @@ final class FilePool: Sendable {
 
 /// An open descriptor, which its pool counts until its last user releases it.
 final class OpenFile: Sendable {
+    private static let count = Atomic<UInt64>(0)
+
     /// The file.
     let file: any StoredFile
+    /// The number of this opening, which no other one in the process has.
+    let number: UInt64
     // After the file, because properties are released in the order of declaration, and a descriptor counts until it is
     // closed. The pool's test depends on it.
     private let place: Place?
 
     init(_ file: any StoredFile, pool: FilePool?) {
         self.file = file
+        self.number = Self.count.wrappingAdd(1, ordering: .relaxed).newValue
         self.place = pool.map { Place(pool: $0) }
     }
 

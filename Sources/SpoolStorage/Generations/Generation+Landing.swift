@@ -58,7 +58,7 @@ extension Generation {
     /// Whether bytes at `offset` have to be stored in memory, because all bytes do, or because the preceding bytes of
     /// their block are in memory.
     private func mustLandInMemory(at offset: Int64) -> Bool {
-        guard state.withLock({ $0.isKept }) else { return true }
+        guard storesOnDisk else { return true }
         let start = Block.roundDown(offset)
         return offset > start && memory.isInUse && memory.file.contains(start..<offset)
     }
@@ -138,7 +138,7 @@ extension Generation {
         let start = Block.roundDown(offset)
         var prefix: [UInt8] = []
         let isBegun = start == offset || memory.file.contains(start..<offset)
-        if !isBegun, isDiskPassedOver.load(ordering: .acquiring) {
+        if !isBegun, isDiskPassedOver {
             return .prefixInvalidated(start..<offset)
         }
         if !isBegun, let disk, disk.contains(start..<offset) {

@@ -10,7 +10,7 @@ extension Generation {
     package func readNow(_ offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
         noteMove()
         if memory.isInUse, let count = memory.file.readNow(offset, into: buffer) { return count }
-        return isDiskPassedOver.load(ordering: .relaxed) ? nil : disk?.readNow(offset, into: buffer)
+        return isDiskPassedOver ? nil : disk?.readNow(offset, into: buffer)
     }
 
     /// Reads up to `range.count` stored bytes from `range.lowerBound` on, up to the end of the stored bytes, or to the
@@ -44,8 +44,11 @@ extension Generation {
         let ticket = file.hold(part)
         do {
             let open = try reporting(file, part) {
-                try file.prove(part)
-                return try file.blocks.openFile(holding: part)
+                // The file stays open from before the check, because the trust in checked blocks ends with its closing.
+                try withExtendedLifetime(try file.blocks.openFile(for: part)) {
+                    try file.prove(part)
+                    return try file.blocks.openFile(holding: part)
+                }
             }
             return MediaSlice(part, of: file, ticket: ticket, open: open, lease: lease)
         } catch {
@@ -60,7 +63,7 @@ extension Generation {
     /// - Returns: `nil` if ``slice(_:)`` is needed.
     package func sliceNow(_ range: Range<Int64>, holding lease: Lease) -> MediaSlice? {
         noteMove()
-        guard handsOutSlices, !isDiskPassedOver.load(ordering: .relaxed), let disk, let held = disk.holdNow(range)
+        guard handsOutSlices, !isDiskPassedOver, let disk, let held = disk.holdNow(range)
         else {
             return nil
         }
@@ -73,13 +76,13 @@ extension Generation {
     /// - Parameter buffer: A buffer of the length of `range`.
     /// - Returns: Whether the buffer contains the bytes.
     package func readWholeNow(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) -> Bool {
-        guard handsOutSlices, !isDiskPassedOver.load(ordering: .relaxed), let disk else { return false }
+        guard handsOutSlices, !isDiskPassedOver, let disk else { return false }
         return disk.readWholeNow(range, into: buffer)
     }
 
     private func source(of range: Range<Int64>) throws -> (MediaFile, Range<Int64>) {
         noteMove()
-        for file in [memory.file, isDiskPassedOver.load(ordering: .acquiring) ? nil : disk] {
+        for file in [memory.file, isDiskPassedOver ? nil : disk] {
             guard let file, let found = file.prefix(at: range.lowerBound) else { continue }
             let part = range.lowerBound..<min(range.upperBound, found.upperBound)
             if !part.isEmpty { return (file, part) }

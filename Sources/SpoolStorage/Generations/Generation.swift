@@ -11,7 +11,10 @@ package final class Generation: Sendable {
     struct State {
         var description: GenerationDescription
         var isDescriptionNew = false
-        var isKept: Bool
+        /// Whether bytes may be stored on disk.
+        let mayStoreOnDisk: Bool
+        /// The elapsed time at which the disk is used again, after it has failed. `nil` if it has not.
+        var retryAt: Duration?
         /// The bytes that are claimed for the row; `nil` until there is something to record.
         var rowClaim: Int64?
         /// Whether it was reported that bytes go to memory.
@@ -34,8 +37,9 @@ package final class Generation: Sendable {
     let memory: GenerationMemory
     /// Whether users may offer bytes to evict, because a reader or a transfer has moved since they had none.
     private let hasMoved = Atomic(true)
-    /// Whether the bytes on disk are not read, because the file could not be opened several times.
-    let isDiskPassedOver = Atomic(false)
+    /// Whether the bytes on disk are not read, because the file could not be opened several times. It ends with the
+    /// pause of ``stopKeeping(_:)``.
+    private let passesOverDisk = Atomic(false)
     /// The account of space on disk.
     let ledger: Ledger
     let row: CatalogRow
@@ -60,7 +64,7 @@ package final class Generation: Sendable {
         self.memory = GenerationMemory(length: description.length, ledger: memoryLedger)
         self.ledger = ledger
         self.row = row
-        self.state = Mutex(State(description: description, isKept: isKept, rowClaim: rowClaim))
+        self.state = Mutex(State(description: description, mayStoreOnDisk: isKept, rowClaim: rowClaim))
         self.isProven = Atomic(isProven)
         self.owner = owner
     }
@@ -102,7 +106,14 @@ package final class Generation: Sendable {
     }
 
     /// Whether new bytes go to disk.
-    package var isKept: Bool { state.withLock { $0.isKept } && !isRetired.load(ordering: .relaxed) }
+    package var isKept: Bool { storesOnDisk && !isRetired.load(ordering: .relaxed) }
+
+    /// Whether new bytes may be stored on disk, and the disk has not failed within ``retryTime``.
+    var storesOnDisk: Bool {
+        let (mayStore, retryAt) = state.withLock { ($0.mayStoreOnDisk, $0.retryAt) }
+        guard mayStore, let retryAt else { return mayStore }
+        return owner.map { $0.elapsed >= retryAt } ?? false
+    }
 
     /// Whether another process may change the file meanwhile. Then there are no slices of it.
     package var isShared: Bool { disk?.isShared ?? false }
@@ -112,14 +123,14 @@ package final class Generation: Sendable {
 
     /// All bytes that can be read, on disk and in memory.
     package var landed: ByteRangeSet {
-        guard !isDiskPassedOver.load(ordering: .acquiring), var landed = disk?.landed else { return memory.file.landed }
+        guard !isDiskPassedOver, var landed = disk?.landed else { return memory.file.landed }
         if memory.isInUse { landed.formUnion(memory.file.landed) }
         return landed
     }
 
     /// The stored bytes from `offset` on; `nil` if the byte at `offset` is not stored.
     package func landedPrefix(at offset: Int64) -> Range<Int64>? {
-        if isDiskPassedOver.load(ordering: .acquiring) { return memory.file.prefix(at: offset) }
+        if isDiskPassedOver { return memory.file.prefix(at: offset) }
         guard memory.isInUse else { return disk?.prefix(at: offset) }
         var end = offset
         while let next = memory.file.prefix(at: end) ?? disk?.prefix(at: end), next.upperBound > end {
@@ -134,11 +145,19 @@ package final class Generation: Sendable {
     /// Evicts ranges in memory that no reader is near.
     package func evictFromMemory(_ ranges: [Range<Int64>]) { memory.evict(ranges) }
 
-    /// Stores bytes only in memory from now on, because the file can't be opened, for example because too many are
-    /// open. The bytes on disk stay, and the next opening finds them.
+    /// Whether the bytes on disk are not read now.
+    var isDiskPassedOver: Bool {
+        guard passesOverDisk.load(ordering: .acquiring) else { return false }
+        guard storesOnDisk else { return true }
+        passesOverDisk.store(false, ordering: .releasing)
+        return false
+    }
+
+    /// Stores and reads bytes only in memory for ``retryTime``, because the file can't be opened, for example because too
+    /// many are open. The bytes on disk stay. Later openings of the resource find them.
     package func passOverDisk(_ cause: CacheError) {
-        guard !isDiskPassedOver.exchange(true, ordering: .acquiringAndReleasing) else { return }
         stopKeeping(cause)
+        guard !passesOverDisk.exchange(true, ordering: .acquiringAndReleasing) else { return }
         guard let owner, let disk else { return }
         let ranges = Array(disk.landed)
         for user in owner.users(of: self) where !ranges.isEmpty { user.invalidated(ranges, of: self) }
@@ -204,9 +223,15 @@ package final class Generation: Sendable {
     /// Records that a search for bytes to evict asks its users.
     func noteAsked() { hasMoved.store(false, ordering: .relaxed) }
 
-    /// Stores new bytes in memory from now on. The bytes on disk stay readable.
+    /// The time for which bytes are stored in memory after the disk has failed. One attempt in this time costs little.
+    package static let retryTime = Duration.seconds(2)
+
+    /// Stores new bytes in memory for ``retryTime``, because the disk has failed. The bytes on disk stay readable.
     func stopKeeping(_ cause: CacheError) {
-        state.withLock { $0.isKept = false }
+        if let owner {
+            let retryAt = owner.elapsed + Self.retryTime
+            state.withLock { $0.retryAt = retryAt }
+        }
         reportLoss(cause)
     }
 

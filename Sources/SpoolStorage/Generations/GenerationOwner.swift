@@ -6,6 +6,9 @@ import Synchronization
 ///
 /// No method is called under a lock of the version.
 protocol GenerationOwner: AnyObject, Sendable {
+    /// The monotonic time, since the store's clock was created.
+    var elapsed: Duration { get }
+
     /// Records a change of the version in the catalog soon.
     func noteChange(of generation: Generation)
 
@@ -69,7 +72,7 @@ package enum StoreEvent: Sendable {
     case evicted(CacheKey, url: String, bytes: Int64)
     /// Stored bytes did not match their checksums, or could not be read, and were discarded.
     case blocksInvalidated(CacheKey, url: String, Range<Int64>)
-    /// Bytes of the resource are stored in memory from now on, because of the error. Reported once for each version.
+    /// Bytes of the resource are stored in memory for some time, because of the error. Reported once for each version.
     case notKept(CacheKey, url: String, CacheError)
     /// A warning about work in the background, such as a catalog that could not be written.
     case warning(String)

@@ -72,6 +72,7 @@ struct VersionOpener: Sendable {
         MediaFile(
             file: store.directory.pooledFile(identifier, in: store.pool), sealer: sealer,
             landed: landed, isRecordStale: isRecordStale, length: length, isShared: store.directory.access.isShared,
+            elapsed: store.clock.elapsed,
             storedSeals: { [weak store] indices in
                 guard let store else { throw CacheError(.closed, "the cache has been closed") }
                 try store.checkOpen()

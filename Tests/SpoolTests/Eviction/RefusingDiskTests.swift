@@ -79,4 +79,23 @@ struct RefusingDiskTests {
         try await play(in: second)
         await second.close()
     }
+
+    @Test("E173: a resource whose bytes the disk rejected for a moment is cached when it is read later")
+    func fullForAMoment() async throws {
+        let disk = FaultyFileSystem()
+        let film = PatternBytes(seed: 1, length: 3_000_000)
+        let stage = try MemoryStage(["/a": .pattern(film.length)], disk: disk)
+        try await stage.session(isFlowing: false) { cache in
+            let media = cache.media(for: stage.url())
+            try await media.check(.bytes(0..<100), film)
+            disk.fail([.write], with: .error(.ENOSPC))
+            try await media.check(.all, film, covers: 0..<film.length)
+            disk.heal()
+            stage.clock.advance(by: .seconds(2))
+            try await media.check(.all, film, covers: 0..<film.length)
+            let count = stage.origin.log.exchanges.count
+            try await media.check(.all, film, covers: 0..<film.length)
+            #expect(stage.origin.log.exchanges.count == count)
+        }
+    }
 }
