@@ -193,4 +193,81 @@ struct StoreCatalogCellTests {
             try FileManager.default.removeItem(atPath: fixture.path)
         }
     }
+
+    // MARK: - Other types
+
+    /// A value of each type that SQLite has. An integer or a number in a text column becomes a text.
+    private static let types: [DatabaseValue] = [
+        7.databaseValue, (1.5).databaseValue, "text".databaseValue, Data([0xFF, 0]).databaseValue,
+        Data().databaseValue, .null,
+    ]
+
+    /// Uses the other resources, after a repair if `isRepairedFirst`. Every call has to succeed.
+    private func useOthers(_ cell: String, isRepairedFirst: Bool) async throws {
+        var store = try await fixture.open(capacity: 100 * block)
+        #expect(store.notices.isEmpty, "\(cell)")
+        if isRepairedFirst { _ = try await store.verify(repairing: true) }
+        _ = try await store.resources()
+        _ = try await store.recentResources(limit: 10)
+        let members = try await store.downloads.members()
+        if !cell.hasPrefix("download.") { #expect(members.count == 2, "\(cell)") }
+        // The seals of a cache without its key match nothing.
+        if !cell.hasPrefix("setting.sealKey") {
+            for name in ["b", "c"] {
+                let lease = try #require(try await store.lease(StoreFixture.key(name)), "\(cell): \(name)")
+                try fixture.expect(0..<3 * block, of: name, in: lease.generation)
+                store.noteUse(of: StoreFixture.key(name))
+                lease.end()
+            }
+        }
+        _ = try await store.lease(StoreFixture.key("a")).map { $0.end() }
+        try await fixture.store("d", length: block, in: store)
+        try await store.flush()
+        _ = try await store.verify(repairing: true)
+        _ = try await store.evict(to: 2 * block)
+        await store.waitUntilIdle()
+        try await store.checkLedger()
+        // What counted as missing is stored again.
+        try await fixture.store("a", length: 3 * block, in: store)
+        try await store.close()
+        store = try await fixture.open(capacity: 100 * block)
+        let lease = try #require(try await store.lease(StoreFixture.key("a")), "\(cell)")
+        try fixture.expect(0..<3 * block, of: "a", in: lease.generation)
+        lease.end()
+        await store.waitUntilIdle()
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test(
+        "E153: a cell of another type costs at most its row: everything else is read, evicted and repaired",
+        arguments: (cells + ["setting.sealKey", "setting.rowBytes", "generation.rowBytes"]).sorted(), [nil, 1])
+    func type(_ cell: String, key: Int?) async throws {
+        fixture.setKey(key)
+        try await makeCache()
+        let base = fixture.scratch.file("base")
+        try FileManager.default.copyItem(atPath: fixture.path, toPath: base)
+        // Some values are used before the repair, and the others after it.
+        var generator = SeededGenerator(cell.utf8.reduce(UInt64(key ?? 0)) { $0 &* 31 &+ UInt64($1) })
+        for value in Self.types.shuffled(using: &generator).prefix(key == nil ? Self.count : Self.count / 2) {
+            try FileManager.default.removeItem(atPath: fixture.path)
+            try FileManager.default.copyItem(atPath: base, toPath: fixture.path)
+            do {
+                try change(cell, to: value)
+            } catch let error as DatabaseError
+                where [.SQLITE_CONSTRAINT, .SQLITE_MISMATCH].contains(error.resultCode)
+            {
+                continue  // SQLite keeps such a value out of this column.
+            }
+            try await useOthers("\(cell) = \(value)", isRepairedFirst: generator.next() % 2 == 0)
+        }
+    }
+
+    @Test(
+        "E153: a catalog without one of its settings still records versions", arguments: ["tidyEpoch", "storedBytes"])
+    func missingSetting(_ name: String) async throws {
+        try await makeCache()
+        try edit { db in try db.execute(sql: "DELETE FROM setting WHERE name = ?", arguments: [name]) }
+        try await useOthers("no setting.\(name)", isRepairedFirst: false)
+    }
 }

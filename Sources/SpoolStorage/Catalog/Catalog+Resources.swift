@@ -7,15 +7,15 @@ extension Catalog {
     func resource(key: String) throws -> ResourceRecord? {
         try readOnce { db in
             let statement = try db.cachedStatement(sql: Self.resourceQuery + " WHERE resource.key = ?")
-            return try Row.fetchOne(statement, arguments: [cipher.name(of: key)]).map { try resource($0) }
+            return try Row.fetchOne(statement, arguments: [cipher.name(of: key)]).flatMap { resource($0) }
         }
     }
 
     /// All resources, sorted by URL and key.
     func resources() throws -> [ResourceRecord] {
         let resources = try read { db in
-            try Row.fetchAll(db, sql: Self.resourceQuery + " ORDER BY resource.url, resource.key").map {
-                try resource($0)
+            try Row.fetchAll(db, sql: Self.resourceQuery + " ORDER BY resource.url, resource.key").compactMap {
+                resource($0)
             }
         }
         // Encrypted values have no order.
@@ -32,7 +32,7 @@ extension Catalog {
                     sql: Self.resourceQuery
                         + " WHERE pinned = \(pinned) ORDER BY lastUsedAt DESC, resource.id DESC LIMIT ?",
                     arguments: [limit]
-                ).map { try resource($0) }
+                ).compactMap { resource($0) }
             }
             let count = try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM resource") ?? 0
             return (Array(recent.sorted { $0.lastUsedAt > $1.lastUsedAt }.prefix(limit)), count)
@@ -111,8 +111,7 @@ extension Catalog {
             var blocks: [BlockRecord] = []
             while let row = try rows.next() {
                 let seal = try row.withUnsafeData(atIndex: 2) { data in data.flatMap { BlockSeal($0) } }
-                guard let seal, let index = Self.integer(row, 0), let wide = Self.integer(row, 1),
-                    let length = Int32(exactly: wide)
+                guard let seal, let index = row.number(0), let wide = row.number(1), let length = Int32(exactly: wide)
                 else { continue }
                 let block = BlockRecord(index: index, length: length, seal: seal)
                 if block.isPlausible { blocks.append(block) }
@@ -131,7 +130,7 @@ extension Catalog {
             // Adjacent blocks are joined first, so that each run of blocks needs one insertion.
             var run: Range<Int64>?
             while let row = try rows.next() {
-                guard let index = Self.integer(row, 0), let length = Self.integer(row, 1),
+                guard let index = row.number(0), let length = row.number(1),
                     (0..<Block.offsetLimit / Block.size).contains(index), (1...Block.size).contains(length)
                 else { continue }
                 let range = Block.start(of: index)..<Block.start(of: index) + length
@@ -158,16 +157,12 @@ extension Catalog {
                     WHERE typeof(length) = 'integer' AND length BETWEEN 1 AND \(Block.size) GROUP BY generation
                     """)
             while let row = try rows.next() {
-                result.blocks += try row.decode(atIndex: 1)
-                result.bytes[try row.decode(atIndex: 0)] = try row.decode(atIndex: 2)
+                guard let generation = row.number(0) else { continue }
+                result.blocks += Int(row.byteCount(1))
+                result.bytes[generation] = row.byteCount(2)
             }
             return result
         }
-    }
-
-    /// The integer in a column; `nil` if it holds another type, which SQLite allows.
-    private static func integer(_ row: Row, _ column: Int) -> Int64? {
-        if case .int64(let value) = (row[column] as DatabaseValue).storage { value } else { nil }
     }
 
     /// The number of recorded blocks.
@@ -186,33 +181,31 @@ extension Catalog {
         FROM resource LEFT JOIN generation ON generation.resource = resource.id
         """
 
-    /// - Throws: `RowDecodingError` if a column holds another type than its own. A subscript would crash.
-    private func resource(_ row: Row) throws -> ResourceRecord {
-        let name: String = try row.decode(atIndex: 0)
-        do {
-            return try resource(row, named: name)
-        } catch is CatalogCipher.UnreadableValue {
-            var record = ResourceRecord(
-                key: cipher.key(of: name), url: Self.unreadable, isPinned: try row.decode(atIndex: 3),
-                createdAt: .distantPast, lastUsedAt: .distantPast)
-            record.isUnreadable = true
-            return record
-        }
+    /// The record in a row; `nil` if its key is no text, so that no query finds it. ``repairRows()`` removes such a row.
+    private func resource(_ row: Row) -> ResourceRecord? {
+        guard let name = try? row.text(0) else { return nil }  // No key.
+        // A row that can't be read counts as missing.
+        if let record = try? resource(row, named: name) { return record }
+        var record = ResourceRecord(
+            key: cipher.key(of: name), url: Self.unreadable, isPinned: row.isSet(3), createdAt: .distantPast,
+            lastUsedAt: .distantPast)
+        record.isUnreadable = true
+        return record
     }
 
     private func resource(_ row: Row, named name: String) throws -> ResourceRecord {
-        let presentation: String? = try row.decode(atIndex: 15)
+        let presentation = (try? row.text(15)) ?? nil  // The row of the presentation is damaged, not this one.
         var record = ResourceRecord(
             key: cipher.key(of: name), url: try cipher.open(row, 1, .url, of: name) ?? Self.unreadable,
-            contentType: try cipher.open(row, 2, .contentType, of: name), isPinned: try row.decode(atIndex: 3),
+            contentType: try cipher.open(row, 2, .contentType, of: name), isPinned: row.isSet(3),
             createdAt: try cipher.open(row, 16, number: 4, .createdAt, of: name),
             lastUsedAt: try cipher.open(row, 17, number: 5, .lastUsedAt, of: name),
             presentation: presentation.map { cipher.key(of: $0) })
-        guard let id: Int64 = try row.decode(atIndex: 6), let data: Data = try row.decode(atIndex: 7),
-            let identifier = GenerationIdentifier(data)
-        else { return record }
-        let landed = Self.landed(try row.decode(atIndex: 14))
-        let length: Int64? = try row.decode(atIndex: 8)
+        guard let id = try row.integer(6) else { return record }
+        guard let identifier = try row.data(7).flatMap({ GenerationIdentifier($0) }), let format = try row.integer(13)
+        else { throw CatalogCipher.UnreadableValue() }
+        let landed = row.landed(14)
+        let length = try row.integer(8)
         let place = CatalogCipher.place(of: identifier, length: length, in: name)
         let end = max(0, landed?.bounds?.upperBound ?? 0)
         record.generation = GenerationRecord(
@@ -221,9 +214,8 @@ extension Catalog {
             length: length.flatMap { $0 >= end && $0 <= Block.offsetLimit ? $0 : nil },
             version: try cipher.open(row, 9, .version, of: place) ?? "",
             fields: try cipher.open(row, 10, .fields, of: place) ?? "",
-            storedBytes: Self.byteCount(try row.decode(atIndex: 11)),
-            rowBytes: Self.byteCount(try row.decode(atIndex: 18)), needsTidying: try row.decode(atIndex: 12),
-            format: try row.decode(atIndex: 13), landed: landed)
+            storedBytes: row.byteCount(11), rowBytes: row.byteCount(18), needsTidying: row.isSet(12),
+            format: format, landed: landed)
         return record
     }
 
@@ -239,14 +231,6 @@ extension Catalog {
         }
     }
 
-    /// The stored ranges; `nil` if the value is impossible. Then they are computed from the blocks, as if it were absent.
-    static func landed(_ encoded: Data?) -> ByteRangeSet? {
-        guard let landed = encoded.flatMap({ try? ByteRangeSet(decoding: Array($0)) }),  // It can't be decoded.
-            landed.bounds?.upperBound ?? 0 <= Block.offsetLimit
-        else { return nil }
-        return landed
-    }
-
     /// A recorded number of bytes, between 0 and ``Block/offsetLimit``.
     static func byteCount(_ recorded: Int64?) -> Int64 { min(max(recorded ?? 0, 0), Block.offsetLimit) }
 
@@ -258,5 +242,58 @@ extension Catalog {
             if let at = authority.lastIndex(of: "@") { text.removeSubrange(slashes.upperBound...at) }
         }
         return String(text)
+    }
+}
+
+/// Cells whose damage costs less than the row.
+extension Row {
+    /// The integer in a cell; `nil` if it holds anything else.
+    func number(_ index: Int) -> Int64? { (try? integer(index)) ?? nil }  // Of another type.
+
+    /// The number of bytes in a cell; 0 if it holds anything else.
+    func byteCount(_ index: Int) -> Int64 { Catalog.byteCount(number(index)) }
+
+    /// The stored ranges in a cell; `nil` if the value is impossible. Then they are computed from the blocks.
+    func landed(_ index: Int) -> ByteRangeSet? {
+        guard let encoded = try? data(index),  // Of another type.
+            let landed = try? ByteRangeSet(decoding: Array(encoded)),  // It can't be decoded.
+            landed.bounds?.upperBound ?? 0 <= Block.offsetLimit
+        else { return nil }
+        return landed
+    }
+}
+
+// MARK: - Repair
+
+extension Catalog {
+    /// The rows that ``repairRows()`` has removed, and the bytes that they claimed.
+    struct RemovedRows: Hashable, Sendable {
+        var count = 0
+        var storedBytes: Int64 = 0
+        var rowBytes: Int64 = 0
+    }
+
+    /// Removes rows that no key leads to, because their key or their owner is damaged. The files of such versions belong
+    /// to no record from then on, so they are searched for.
+    func repairRows() throws -> RemovedRows {
+        try write { db in
+            let before = (Self.byteCount(try db.number("storedBytes")), Self.byteCount(try db.number("rowBytes")))
+            var removed = RemovedRows()
+            for statement in [
+                "DELETE FROM resource WHERE typeof(key) <> 'text'",
+                "DELETE FROM generation WHERE resource NOT IN (SELECT id FROM resource)",
+                "DELETE FROM block WHERE typeof(idx) <> 'integer' OR generation NOT IN (SELECT id FROM generation)",
+                "DELETE FROM handPin WHERE typeof(key) <> 'text'",
+            ] {
+                try db.execute(sql: statement)
+                removed.count += db.changesCount
+            }
+            removed.count += try downloads.removeUnreadable(db)
+            try db.execute(sql: "UPDATE resource SET pinned = 1 WHERE pinned IS NOT 0 AND pinned IS NOT 1")
+            if removed.count > 0 { try db.set("sweepPending", to: true.databaseValue) }
+            removed.storedBytes = before.0 - Self.byteCount(try db.number("storedBytes"))
+            removed.rowBytes = before.1 - Self.byteCount(try db.number("rowBytes"))
+            return removed
+        }
     }
 }

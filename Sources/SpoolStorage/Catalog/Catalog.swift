@@ -205,7 +205,12 @@ final class Catalog: Sendable {
             let highest =
                 try last
                 ?? [0, 1].map {
-                    try Int64.fetchOne(db, sql: "SELECT MAX(lastUsedAt) FROM resource WHERE pinned = \($0)") ?? 0
+                    try Int64.fetchOne(
+                        db,
+                        sql: """
+                            SELECT MAX(lastUsedAt) FROM resource
+                            WHERE pinned = \($0) AND typeof(lastUsedAt) = 'integer'
+                            """) ?? 0
                 }.max() ?? 0
             let next = highest.addingReportingOverflow(4)
             last = next.overflow ? highest : next.partialValue
@@ -307,8 +312,8 @@ final class Catalog: Sendable {
         do {
             return try body()
         } catch is RowDecodingError {
-            // Its own message would show the row.
-            throw CacheError(.catalogDamaged, "“\(path)” is damaged: a value has another type than its column")
+            // Its own message would show the row. One value does not condemn the other rows.
+            throw CacheError(.storage, "“\(path)” contains a value of another type than its column")
         } catch let error as DatabaseError {
             switch error.resultCode {
             case .SQLITE_CORRUPT, .SQLITE_NOTADB:

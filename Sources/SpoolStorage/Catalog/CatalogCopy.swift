@@ -39,7 +39,9 @@ final class CatalogCopy: Sendable {
             try database.writeWithoutTransaction { db in
                 // An interrupted copy is of no use, so only the complete copy is synchronized to the device.
                 try db.execute(sql: "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
-                // Versions without a resource were left by another program, and can't be read.
+                // Rows without a key, and versions without a resource, were changed by another program and can't be
+                // read.
+                try db.execute(sql: "DELETE FROM resource WHERE typeof(key) <> 'text'")
                 try db.execute(sql: "DELETE FROM generation WHERE resource NOT IN (SELECT id FROM resource)")
                 try db.execute(sql: "DELETE FROM block; UPDATE generation SET format = \(Self.notMoved)")
             }
@@ -158,7 +160,7 @@ final class CatalogCopy: Sendable {
     }
 
     private func sealedResource(_ row: Row, after last: inout Int64) throws -> StatementArguments {
-        let (name, id): (String, Int64) = (try row.decode(atIndex: 0), try row.decode(atIndex: 3))
+        guard let name = try row.text(0), let id = try row.integer(3) else { throw CatalogCipher.UnreadableValue() }
         let old = previous.cipher
         let newName = cipher.name(of: old.key(of: name))
         let url = try old.open(row, 1, .url, of: name)
@@ -181,12 +183,12 @@ final class CatalogCopy: Sendable {
                 db, sql: "SELECT collection, key, url, source, id FROM download ORDER BY id")
             var values: [StatementArguments] = []
             while let row = try rows.next() {
-                guard let download = try previous.downloads.record(row) else { continue }
+                guard let download = previous.downloads.record(row), let id = row.number(4) else { continue }
                 let name = cipher.name(of: download.key)
                 values.append([
                     try cipher.sealForSearch(download.set, .collection), name,
                     try cipher.seal(download.url, .url, of: name), try cipher.seal(download.source, .source, of: name),
-                    try row.decode(atIndex: 4) as Int64,
+                    id,
                 ])
             }
             return values

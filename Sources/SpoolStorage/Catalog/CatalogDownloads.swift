@@ -101,11 +101,10 @@ struct CatalogDownloads {
                 arguments: [try set.map { try cipher.sealForSearch($0, .collection) }])
             var records: [DownloadRecord] = []
             while let row = try rows.next() {
-                guard var record = try record(row) else { continue }
+                guard var record = record(row) else { continue }
                 // An impossible length is unknown.
-                let length: Int64? = try row.decode(atIndex: 4)
-                record.length = length.flatMap { (0...Block.offsetLimit).contains($0) ? $0 : nil }
-                record.storedBytes = Catalog.byteCount(try row.decode(atIndex: 5))
+                record.length = row.number(4).flatMap { (0...Block.offsetLimit).contains($0) ? $0 : nil }
+                record.storedBytes = row.byteCount(5)
                 records.append(record)
             }
             guard !cipher.isPlain else { return records }
@@ -116,17 +115,27 @@ struct CatalogDownloads {
     }
 
     /// The record in a row; `nil` if another program has changed it.
-    func record(_ row: Row) throws -> DownloadRecord? {
+    func record(_ row: Row) -> DownloadRecord? {
+        guard let name = try? row.text(1),  // Of another type.
+            let set = try? cipher.open(row, 0, .collection, of: ""),  // As above, or changed.
+            let url = try? cipher.open(row, 2, .url, of: name)  // As above.
+        else { return nil }
         do {
-            let name: String = try row.decode(atIndex: 1)
-            guard let set = try cipher.open(row, 0, .collection, of: ""),
-                let url = try cipher.open(row, 2, .url, of: name)
-            else { return nil }
             return DownloadRecord(
                 set: set, key: cipher.key(of: name), url: url, source: try cipher.open(row, 3, .source, of: name))
-        } catch is CatalogCipher.UnreadableValue {
+        } catch {
             return nil
         }
+    }
+
+    /// Removes the members that can't be read.
+    ///
+    /// - Returns: The number of members.
+    func removeUnreadable(_ db: Database) throws -> Int {
+        let rows = try Row.fetchAll(db, sql: "SELECT collection, key, url, source, id FROM download")
+        let unreadable = rows.filter { record($0) == nil }.compactMap { $0.number(4) }
+        for id in unreadable { try db.execute(sql: "DELETE FROM download WHERE id = ?", arguments: [id]) }
+        return unreadable.count
     }
 
     /// The bytes of all pinned resources except one.

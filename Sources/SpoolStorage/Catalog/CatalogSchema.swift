@@ -11,7 +11,8 @@ enum CatalogSchema {
     private static let earlierVersions: Set = ["1", "2", "3", "offline", "4", "5", "6", "7", "8"]
 
     static var migrator: DatabaseMigrator {
-        var migrator = DatabaseMigrator()
+        // A row that refers to a missing one counts as missing, and does not keep the catalog from being opened.
+        var migrator = DatabaseMigrator().disablingDeferredForeignKeyChecks()
         migrator.registerMigration(version) { db in
             try db.execute(sql: tables)
             try db.execute(sql: downloadTables)
@@ -36,9 +37,9 @@ enum CatalogSchema {
         }
     }
 
-    /// Checks that all tables and columns exist, and the few values without which nothing can be opened.
+    /// Checks that all tables and columns exist.
     ///
-    /// - Throws: `DatabaseError` with `SQLITE_ERROR` if one is missing; `RowDecodingError` if a value has another type.
+    /// - Throws: `DatabaseError` with `SQLITE_ERROR` if one is missing.
     static func check(_ db: Database) throws {
         let statements = """
             SELECT name, value FROM setting;
@@ -52,7 +53,6 @@ enum CatalogSchema {
             SELECT key FROM handPin
             """
         for statement in statements.split(separator: ";") { _ = try db.makeStatement(sql: String(statement)) }
-        for name in ["sealKey", "encryption"] { _ = try db.setting(name) as Data? }
     }
 
     /// The tables of media.
@@ -182,7 +182,10 @@ struct CatalogLock {
     var secret: CacheSecret?
 
     init(_ db: Database, _ key: EncryptionKey?, path: String, isWritable: Bool) throws {
-        let mark: Data? = try db.setting("encryption")
+        // A mark of another type opens with no key, but the catalog is still encrypted.
+        let mark = try db.setting("encryption").map { value in
+            if case .blob(let data) = value.storage { data } else { Data() }
+        }
         switch (mark, key) {
         case (nil, nil): return
         case (_?, nil):
@@ -191,7 +194,7 @@ struct CatalogLock {
             secret = try EncryptionMark(mark).secret(key, path: path)
         case (nil, let key?):
             // A catalog that was never used has no secret.
-            guard try db.setting("sealKey") as Data? == nil,
+            guard try db.setting("sealKey") == nil,
                 try Int.fetchOne(db, sql: "SELECT 1 FROM resource LIMIT 1") == nil
             else {
                 throw CacheError(

@@ -47,9 +47,9 @@ struct CatalogSettings {
     }
 
     private static func count(_ column: String, _ db: Database) throws -> Int64 {
-        let counts = try Int64.fetchCursor(db, sql: "SELECT \(column) FROM generation")
+        let rows = try Row.fetchCursor(db, sql: "SELECT \(column) FROM generation")
         var counted: Int64 = 0
-        while let count = try counts.next() { counted = Catalog.byteCount(counted + Catalog.byteCount(count)) }
+        while let row = try rows.next() { counted = Catalog.byteCount(counted + row.byteCount(0)) }
         return counted
     }
 
@@ -77,17 +77,27 @@ struct CatalogSettings {
     }
 
     private static func sealKey(_ db: Database) throws -> SymmetricKey? {
-        let stored: Data? = try db.setting("sealKey")
-        return stored.flatMap { $0.count == 32 ? SymmetricKey(data: $0) : nil }
+        // With a key of another type, no checksum is valid, and the media is fetched again.
+        guard case .blob(let data) = try db.setting("sealKey")?.storage, data.count == 32 else { return nil }
+        return SymmetricKey(data: data)
     }
 
     /// Whether there may be files without a record, because a process ended uncleanly or a removal failed.
-    func isSweepPending() throws -> Bool { try catalog.read { db in try db.setting("sweepPending") ?? false } }
+    func isSweepPending() throws -> Bool {
+        try catalog.read { db in
+            guard let value = try db.setting("sweepPending") else { return false }
+            // A value of another type may have been 1.
+            return if case .int64(0) = value.storage { false } else { true }
+        }
+    }
 
     /// Records whether there may be such files.
     func setSweepPending(_ isPending: Bool) throws {
         try catalog.write { db in try db.set("sweepPending", to: isPending ? true.databaseValue : nil) }
     }
+
+    /// Whether the number of unclean ends can't be read, so that no version can be recorded.
+    func isTidyEpochLost() throws -> Bool { try catalog.read { db in try db.number("tidyEpoch") == nil } }
 
     /// Records an unclean end: there may be files without a record, and each file may hold bytes that no block claims.
     func advanceTidyEpoch() throws {
@@ -119,8 +129,7 @@ struct CatalogSettings {
         try catalog.read { db in
             // A damaged value counts as absent, because the dates of use are compared as well.
             func date(_ name: String) throws -> Date? {
-                guard let value: DatabaseValue = try db.setting(name), case .int64(let number) = value.storage
-                else { return nil }
+                guard case .int64(let number) = try db.setting(name)?.storage else { return nil }
                 return Date(microseconds: number)
             }
             return AgeStart.Record(start: try date("ageStart"), seen: try date("lastSeen"))
@@ -140,16 +149,13 @@ extension Database {
     /// A setting that is a number from 0 to ``Block/offsetLimit``. `nil` if it is absent, or if another program has
     /// stored anything else.
     func number(_ name: String) throws -> Int64? {
-        guard let value: DatabaseValue = try setting(name), case .int64(let number) = value.storage else {
-            return nil
-        }
+        guard case .int64(let number) = try setting(name)?.storage else { return nil }
         return (0...Block.offsetLimit).contains(number) ? number : nil
     }
 
-    /// A setting; `nil` if it is absent.
-    func setting<Value: DatabaseValueConvertible>(_ name: String) throws -> Value? {
-        try Value.fetchOne(
-            self, sql: "SELECT value FROM setting WHERE name = ?", arguments: [name])
+    /// A setting of any type; `nil` if it is absent.
+    func setting(_ name: String) throws -> DatabaseValue? {
+        try DatabaseValue.fetchOne(self, sql: "SELECT value FROM setting WHERE name = ?", arguments: [name])
     }
 
     /// Changes a setting, or removes it if the value is `nil`.

@@ -30,23 +30,25 @@ struct CatalogTransaction {
         try Self.checkKey(key)
         let replaced = try stored(key)
         let key = cipher.name(of: key)
+        let keepsDate = try replaced == nil || hasCreationDate(key)
         let ordinal = try catalog.ordinal(at: date, db)
         // Prepared once, because there may be many in a second.
         try db.cachedStatement(
             sql: """
                 INSERT INTO resource (key, url, contentType, createdAt, lastUsedAt, createdSealed, usedSealed)
-                VALUES (?, ?, ?, ?, ?, ?, ?)
+                VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6)
                 ON CONFLICT (key) DO UPDATE SET
                     url = excluded.url, contentType = excluded.contentType,
-                    createdAt = CASE
-                        WHEN createdAt BETWEEN -\(Date.microsecondLimit) AND \(Date.microsecondLimit) THEN createdAt
-                        ELSE excluded.createdAt END,
-                    lastUsedAt = MAX(lastUsedAt, excluded.lastUsedAt), usedSealed = excluded.usedSealed
+                    createdAt = CASE WHEN ?7 THEN createdAt ELSE excluded.createdAt END,
+                    createdSealed = CASE WHEN ?7 THEN createdSealed ELSE excluded.createdSealed END,
+                    lastUsedAt = CASE typeof(lastUsedAt)
+                        WHEN 'integer' THEN MAX(lastUsedAt, excluded.lastUsedAt) ELSE excluded.lastUsedAt END,
+                    usedSealed = excluded.usedSealed
                 """
         ).execute(arguments: [
             key, try cipher.seal(Catalog.withoutSecrets(url), .url, of: key),
-            try cipher.seal(contentType, .contentType, of: key), ordinal, ordinal,
-            try cipher.seal(date, .createdAt, of: key), try cipher.seal(date, .lastUsedAt, of: key),
+            try cipher.seal(contentType, .contentType, of: key), ordinal,
+            try cipher.seal(date, .createdAt, of: key), try cipher.seal(date, .lastUsedAt, of: key), keepsDate,
         ])
         if replaced != nil {
             try db.cachedStatement(
@@ -68,6 +70,13 @@ struct CatalogTransaction {
         let id = db.lastInsertedRowID
         try pinDownload(key, isLengthKnown: length != nil)
         return (id, replaced)
+    }
+
+    /// Whether the date at which a resource was first stored can be read. Otherwise its row would count as missing again.
+    private func hasCreationDate(_ name: String) throws -> Bool {
+        let statement = try db.cachedStatement(sql: "SELECT createdSealed, createdAt FROM resource WHERE key = ?")
+        guard let row = try Row.fetchOne(statement, arguments: [name]) else { return true }
+        return (try? cipher.open(row, 0, number: 1, .createdAt, of: name)) != nil  // Changed by another program.
     }
 
     /// The version that is stored under the key.
@@ -137,9 +146,10 @@ struct CatalogTransaction {
                 SELECT resource.key, identifier FROM generation JOIN resource ON resource.id = generation.resource
                 WHERE generation.id = ?
                 """)
-        guard let row = try Row.fetchOne(statement, arguments: [generation]) else { return }
-        let (name, data): (String, Data) = (try row.decode(atIndex: 0), try row.decode(atIndex: 1))
-        guard let identifier = GenerationIdentifier(data) else { return }
+        // A row that can't be read counts as missing.
+        guard let row = try Row.fetchOne(statement, arguments: [generation]), let name = try? row.text(0),
+            let data = try? row.data(1), let identifier = GenerationIdentifier(data)  // As above.
+        else { return }
         let place = CatalogCipher.place(of: identifier, length: length, in: name)
         try db.cachedStatement(
             sql: "UPDATE generation SET length = ?, version = ?, fields = ?, rowBytes = ? WHERE id = ?"
@@ -301,13 +311,11 @@ struct CatalogTransaction {
                 """)
         let name = cipher.name(of: key)
         return try Row.fetchOne(statement, arguments: [name]).map { row in
-            let identifier: Data? = try row.decode(atIndex: 2)
+            let identifier = (try? row.data(2)) ?? nil  // Of another type: the file has lost its name.
             return RemovedResource(
                 key: key, url: try Catalog.url(row, 0, cipher, of: name) ?? Catalog.unreadable,
-                isPinned: try row.decode(atIndex: 1),
-                generation: identifier.flatMap { GenerationIdentifier($0) },
-                storedBytes: Catalog.byteCount(try row.decode(atIndex: 3)),
-                rowBytes: Catalog.byteCount(try row.decode(atIndex: 4)))
+                isPinned: row.isSet(1), generation: identifier.flatMap { GenerationIdentifier($0) },
+                storedBytes: row.byteCount(3), rowBytes: row.byteCount(4))
         }
     }
 

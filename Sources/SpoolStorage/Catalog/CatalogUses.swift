@@ -31,7 +31,9 @@ struct CatalogUses {
                      WHERE resource.pinned = 0
                     ORDER BY MAX(resource.lastUsedAt, COALESCE(whole.lastUsedAt, resource.lastUsedAt)), resource.id
                     """)
-            while let row = try rows.next() { body(try evictable(row)) }
+            while let row = try rows.next() {
+                if let evictable = evictable(row) { body(evictable) }
+            }
         }
     }
 
@@ -52,7 +54,7 @@ struct CatalogUses {
                         """)
                 found += try Row.fetchAll(parts, arguments: [name])
             }
-            return try found.map { try evictable($0) }
+            return found.compactMap { evictable($0) }
         }
     }
 
@@ -65,14 +67,15 @@ struct CatalogUses {
         """
     }
 
-    private func evictable(_ row: Row) throws -> Evictable {
-        let name: String = try row.decode(atIndex: 0)
-        let whole: String? = try row.decode(atIndex: 1)
-        let landed = Catalog.landed(try row.decode(atIndex: 2))
+    /// The resource in a row; `nil` if its key is no text, so that no query finds it.
+    private func evictable(_ row: Row) -> Evictable? {
+        guard let name = try? row.text(0) else { return nil }  // No key.
+        let whole = (try? row.text(1)) ?? nil  // The row of the presentation is damaged, not this one.
+        let landed = row.landed(2)
         // If another program has changed the date, it is unknown.
         let date = try? cipher.open(row, 5, number: 4, .lastUsedAt, of: name)
         let url = try? Catalog.url(row, 7, cipher, of: name)  // Of another type: no host.
-        let count = Catalog.byteCount(try row.decode(atIndex: 3))
+        let count = row.byteCount(3)
         return Evictable(
             key: cipher.key(of: name), presentation: whole.map { cipher.key(of: $0) },
             landed: landed ?? (count > 0 ? [0..<count] : []),
@@ -119,15 +122,19 @@ struct CatalogUses {
             var candidates: [EvictionCandidate] = []
             var late: [(id: Int64, lastUsedAt: Int64)] = []
             while let row = try rows.next() {
-                let lastUsedAt: Int64 = try row.decode(atIndex: 2)
-                let id: Int64 = try row.decode(atIndex: 3)
-                if let date: Int64 = try row.decode(atIndex: 4), date > lastUsedAt { late.append((id, date)) }
-                let name: String = try row.decode(atIndex: 0)
+                // Without a key, the row can't be evicted, only repaired.
+                guard let id = row.number(3), let name = try? row.text(0) else { continue }
+                guard let lastUsedAt = row.number(2) else {
+                    // A date that is no number has no place in the order. It becomes the oldest one.
+                    late.append((id, 0))
+                    continue
+                }
+                if let date = row.number(4), date > lastUsedAt { late.append((id, date)) }
                 // A date that can't be read was changed by another program, and is unknown.
                 let date = try? cipher.open(row, 5, number: 2, .lastUsedAt, of: name)
                 candidates.append(
                     EvictionCandidate(
-                        key: cipher.key(of: name), storedBytes: Catalog.byteCount(try row.decode(atIndex: 1)),
+                        key: cipher.key(of: name), storedBytes: row.byteCount(1),
                         lastUsedAt: date ?? .distantPast,
                         position: EvictionPosition(lastUsedAt: lastUsedAt, resource: id)))
             }
@@ -143,12 +150,13 @@ struct CatalogUses {
                 let row = try Row.fetchOne(
                     db,
                     sql: """
-                        SELECT key, usedSealed, lastUsedAt FROM resource WHERE pinned = \(pinned)
+                        SELECT key, usedSealed, lastUsedAt FROM resource
+                        WHERE pinned = \(pinned) AND typeof(lastUsedAt) = 'integer'
                         ORDER BY lastUsedAt DESC LIMIT 1
                         """)
-                guard let row else { return nil }
                 // A date that another program has changed is ignored.
-                return try? cipher.open(row, 1, number: 2, .lastUsedAt, of: try row.decode(atIndex: 0))
+                guard let row, let name = try? row.text(0) else { return nil }
+                return try? cipher.open(row, 1, number: 2, .lastUsedAt, of: name)  // As above.
             }
             return dates.max()
         }

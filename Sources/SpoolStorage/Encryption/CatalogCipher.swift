@@ -4,15 +4,15 @@ import GRDB
 
 /// The encryption of the catalog's values; none in an unencrypted cache.
 ///
-/// An encrypted value belongs to one column and row. A value that was moved to another cell counts as changed. A value
-/// that can't be decrypted counts as absent.
+/// An encrypted value belongs to one column and row. A value that was moved to another cell counts as changed. A row
+/// with a value that can't be read counts as missing.
 struct CatalogCipher: Sendable {
     /// A column that is encrypted.
     enum Column: String {
         case url, contentType, createdAt, lastUsedAt, version, fields, collection, source, history
     }
 
-    /// A value that was changed, moved, or made with another key.
+    /// A value of another type than its column, or one that was changed, moved, or made with another key.
     struct UnreadableValue: Error {}
 
     private struct Keys {
@@ -74,10 +74,10 @@ struct CatalogCipher: Sendable {
 
     /// Reads a cell.
     ///
-    /// - Throws: `RowDecodingError` if it holds another type, or ``UnreadableValue``.
+    /// - Throws: ``UnreadableValue``.
     func open(_ row: Row, _ index: Int, _ column: Column, of name: String) throws -> String? {
-        guard let keys else { return try row.decode(atIndex: index) }
-        guard let data: Data = try row.decode(atIndex: index) else { return nil }
+        guard let keys else { return try row.text(index) }
+        guard let data = try row.data(index) else { return nil }
         return String(decoding: try Self.open(data, Self.place(column, name), keys), as: UTF8.self)
     }
 
@@ -88,12 +88,12 @@ struct CatalogCipher: Sendable {
 
     /// The date in such a cell, or if it has none, the date that the number represents.
     ///
-    /// - Throws: The errors of ``open(_:_:_:of:)``, and ``UnreadableValue`` if the date is more than 10,000 years from
-    ///   1970.
+    /// - Throws: ``UnreadableValue``, also if the date is more than 10,000 years from 1970.
     func open(_ row: Row, _ index: Int, number: Int, _ column: Column, of name: String) throws -> Date {
         let text = isPlain ? nil : try open(row, index, column, of: name)
-        let microseconds: Int64 = try text.flatMap { Int64($0) } ?? row.decode(atIndex: number)
-        guard let date = Date(microseconds: microseconds) else { throw UnreadableValue() }
+        guard let microseconds = try text.flatMap({ Int64($0) }) ?? row.integer(number),
+            let date = Date(microseconds: microseconds)
+        else { throw UnreadableValue() }
         return date
     }
 
@@ -123,6 +123,46 @@ struct CatalogCipher: Sendable {
                 authenticating: place)
         } catch {
             throw UnreadableValue()
+        }
+    }
+}
+
+/// The cells of a row. SQLite stores a value of any type in any column, so each cell is read by its own type.
+///
+/// Each method throws ``CatalogCipher/UnreadableValue`` if the cell holds another type, and returns `nil` for null.
+extension Row {
+    /// The integer in a cell.
+    func integer(_ index: Int) throws(CatalogCipher.UnreadableValue) -> Int64? {
+        switch (self[index] as DatabaseValue).storage {
+        case .null: return nil
+        case .int64(let value): return value
+        default: throw CatalogCipher.UnreadableValue()
+        }
+    }
+
+    /// The text in a cell.
+    func text(_ index: Int) throws(CatalogCipher.UnreadableValue) -> String? {
+        switch (self[index] as DatabaseValue).storage {
+        case .null: return nil
+        case .string(let value): return value
+        default: throw CatalogCipher.UnreadableValue()
+        }
+    }
+
+    /// The bytes in a cell.
+    func data(_ index: Int) throws(CatalogCipher.UnreadableValue) -> Data? {
+        switch (self[index] as DatabaseValue).storage {
+        case .null: return nil
+        case .blob(let value): return value
+        default: throw CatalogCipher.UnreadableValue()
+        }
+    }
+
+    /// Whether a cell holds anything but 0 and null, so that a pin of another type still protects its resource.
+    func isSet(_ index: Int) -> Bool {
+        switch (self[index] as DatabaseValue).storage {
+        case .null, .int64(0): false
+        default: true
         }
     }
 }

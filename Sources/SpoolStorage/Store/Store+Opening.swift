@@ -113,10 +113,12 @@ extension Store {
 
     /// Removes files without a record in the background, which an unclean end has left.
     private func sweep() {
-        work.start(in: .maintenance) { [weak self] in
-            guard let self else { return }
-            remover.sweep { identifier in table.withLock { $0.isClosed ? nil : $0.isLive(identifier) } }
-        }
+        work.start(in: .maintenance) { [weak self] in self?.sweepNow() }
+    }
+
+    /// Removes files without a record, if there may be any. This blocks.
+    func sweepNow() {
+        remover.sweep { identifier in table.withLock { $0.isClosed ? nil : $0.isLive(identifier) } }
     }
 
     /// Writes all changes to the catalog, releases all versions and closes the directory.

@@ -19,8 +19,9 @@ struct Verifier: Sendable {
     func run(_ progress: @escaping @Sendable (Int, Int) -> Void) async throws -> VerificationReport {
         if isRepairing { try store.checkWritable() }
         try store.checkOpen()
-        let total = try await store.readCatalog(in: .maintenance) { try $0.blockCount() }
         var result = VerificationReport()
+        if isRepairing { try await repairRows(&result) }
+        let total = try await store.readCatalog(in: .maintenance) { try $0.blockCount() }
         var key = ""
         while true {
             let last = key
@@ -102,6 +103,20 @@ struct Verifier: Sendable {
             progress(result.blocks)
             index = next
         }
+    }
+
+    /// Removes rows that no key leads to, with their files. Each counts as one bad block.
+    private func repairRows(_ result: inout VerificationReport) async throws {
+        let removed = try await store.executor.run(in: .maintenance) {
+            try store.writer.pausing { try store.catalog.repairRows() }
+        }
+        guard removed.count > 0 else { return }
+        store.ledger.correct(by: -removed.storedBytes)
+        store.ledger.correctRows(by: -removed.rowBytes)
+        result.blocks += removed.count
+        result.bad += removed.count
+        result.dropped += removed.count
+        await store.executor.run(in: .maintenance) { store.sweepNow() }
     }
 
     private func correctSums() async throws {
