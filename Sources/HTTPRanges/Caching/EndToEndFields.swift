@@ -11,11 +11,12 @@ package enum EndToEndFields {
 
     /// Returns the fields of a response that may be stored with its bytes.
     ///
-    /// Removed are the framing, `Age`, secrets of one user, and fields that `private` or `no-cache` names, even if
-    /// other directives permit them.
+    /// Removed are the framing, `Age`, secrets of one user, and addresses, whose paths and queries may be secret. Fields
+    /// that `private` or `no-cache` names are also removed, even if other directives permit them.
     ///
     /// - Parameter isOfSite: Whether the cache stores responses for the site that it serves, as the origin sends them.
     ///   Cookies are then stored if a shared cache may use the response for some time without asking the origin.
+    ///   Addresses are always stored, because the site publishes them.
     package static func storable(_ fields: HTTPFields, isOfSite: Bool = false) -> HTTPFields {
         let control = CacheControl.governing(fields).control
         let storesCookies = isOfSite && allowsCookies(control)
@@ -23,6 +24,7 @@ package enum EndToEndFields {
             if control.namedFields.contains(name.canonicalName) { return true }
             if isCookie(name), storesCookies { return false }
             if isOfSite, name == .contentRange { return false }
+            if !isOfSite, addresses.contains(name.canonicalName) { return true }
             return unstorable.contains(name.canonicalName)
         }
     }
@@ -97,6 +99,10 @@ package enum EndToEndFields {
     private static let unstorable: Set<String> = [
         "age", "content-length", "content-range", "set-cookie", "set-cookie2", "authorization", "cookie",
         "www-authenticate", "authentication-info", "authentication-control",
+    ]
+    /// Fields whose values are addresses, for example signed ones.
+    private static let addresses: Set<String> = [
+        "content-location", "link", "location", "refresh", "sourcemap", "x-sourcemap",
     ]
     private static let needed: Set<String> = [
         "cache-control", "cdn-cache-control", "content-disposition", "content-encoding", "content-language",

@@ -34,8 +34,9 @@ struct FreshnessUpdate {
                     return
                 }
                 var cacheability = ResponseCacheability(
-                    policy: .http, request: asked, response: head, from: url, requestDate: requestDate,
-                    responseDate: context.clock.now(), isOfSite: context.configuration.storesEveryStatus)
+                    policy: .http, request: asked, response: head, from: url, of: resource.address,
+                    requestDate: requestDate, responseDate: context.clock.now(),
+                    isOfSite: context.configuration.storesEveryStatus)
                 cacheability.freshness.asker = resource.freshness.asker
                 resource.version.validated(generation, head.headerFields, cacheability)
                 resource.noteDescribed()

@@ -85,7 +85,7 @@ struct Transfer {
         if !isHeld { scheduler.note(origin.note(roundTrip: (clock.elapsed() - asked) / .seconds(1))) }
         var cacheability = ResponseCacheability(
             policy: context.configuration.freshness, request: request.headerFields, response: response.head,
-            from: response.url, requestDate: requestDate, responseDate: clock.now(),
+            from: response.url, of: resource.address, requestDate: requestDate, responseDate: clock.now(),
             isOfSite: context.configuration.storesEveryStatus)
         cacheability.freshness.asker = resource.freshness.asker
         let verdict: ResponseEvaluation.Verdict

@@ -13,8 +13,8 @@ struct ResponseCacheability: Sendable {
     private let saysVary: Bool
 
     init(
-        policy: FreshnessPolicy, request: HTTPFields, response: HTTPResponse, from url: URL? = nil, requestDate: Date,
-        responseDate: Date, isOfSite: Bool = false
+        policy: FreshnessPolicy, request: HTTPFields, response: HTTPResponse, from url: URL? = nil,
+        of address: String? = nil, requestDate: Date, responseDate: Date, isOfSite: Bool = false
     ) {
         let fields = response.headerFields
         let control = CacheControl.governing(fields).control
@@ -43,7 +43,7 @@ struct ResponseCacheability: Sendable {
             lifetime: control.noCache ? 0 : freshness.lifetime,
             isLifetimeControlled: control.noCache || control.sharedMaxAge != nil || control.maxAge != nil,
             receivedAt: responseTime, initialAge: freshness.initialAge,
-            head: StoredHead(response, from: url, isOfSite: isOfSite),
+            head: StoredHead(response, from: url, of: address, isOfSite: isOfSite),
             staleWhileRevalidate: control.staleWhileRevalidate, staleIfError: control.staleIfError)
         self.saysControl = fields.contains(.cacheControl)
         self.saysExpires = fields.contains(.expires)

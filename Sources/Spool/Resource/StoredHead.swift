@@ -21,19 +21,35 @@ struct StoredHead: Codable, Sendable, Hashable {
     private var lines: [[String]]
     /// Whether it had cookies that are not among them; nil: no.
     private(set) var dropsCookies: Bool?
-    /// Where it came from after redirects, without user, query and fragment, which may be secret.
+    /// The address after redirects, without user, query and fragment; `nil` if it is not stored, see
+    /// ``storableAddress(_:_:of:)``.
     var url: String?
 
-    /// - Parameter isOfSite: See ``EndToEndFields/storable(_:isOfSite:)``.
-    init(_ head: HTTPResponse, from url: URL?, isOfSite: Bool = false) {
+    /// - Parameters:
+    ///   - url: The address after redirects.
+    ///   - address: The address of the resource, as the catalog stores it.
+    ///   - isOfSite: See ``EndToEndFields/storable(_:isOfSite:)``.
+    init(_ head: HTTPResponse, from url: URL?, of address: String? = nil, isOfSite: Bool = false) {
         status = head.status == .partialContent ? 200 : head.status.code
         lines = []
-        self.url = url.map { MediaSource.displayAddress(of: $0) }
+        self.url = url.flatMap { Self.storableAddress($0, head.headerFields, of: address) }
         var fields = head.headerFields
         if status != head.status.code { fields[.contentRange] = nil }
         fields = EndToEndFields.storable(fields, isOfSite: isOfSite)
         self.fields = fields
         if EndToEndFields.hasCookies(head.headerFields), !EndToEndFields.hasCookies(fields) { dropsCookies = true }
+    }
+
+    /// The address to store with a response: that of the resource, which the catalog has in any case, or that of a
+    /// playlist, to which its references are relative. `nil` for others, because the path to which a redirect or a
+    /// resolver leads may be secret.
+    private static func storableAddress(_ url: URL, _ fields: HTTPFields, of address: String?) -> String? {
+        let type = fields[.contentType]?.lowercased() ?? ""
+        let isManifest =
+            ["mpegurl", "dash+xml", "text/", "xml"].contains { type.contains($0) }
+            || ["m3u8", "m3u", "mpd"].contains(url.pathExtension.lowercased())
+        let stored = MediaSource.displayAddress(of: url)
+        return isManifest || stored == address ? stored : nil
     }
 
     /// Its fields, bounded.

@@ -12,7 +12,8 @@ package struct StoredResponse: Sendable, Hashable {
     package var fields: HTTPFields
     /// The length of the whole in bytes, if it is known.
     package var length: Int64?
-    /// Where it came from, after redirects, without user, query and fragment; nil if an earlier build did not note it.
+    /// The address after redirects, without user, query and fragment. `nil` if it is not stored: if it is neither the
+    /// resource's own address nor that of a playlist.
     package var url: URL?
     /// Tells the version from others.
     package var validator: Validator
