@@ -36,6 +36,8 @@ extension CacheDirectory {
         lock: inout (any StoredFile)?
     ) throws {
         try fileSystem.createDirectory(path)
+        // Another account may have created it since the first check.
+        try Self.refuseForeign(path, fileSystem)
         let held = try Self.takeLock(path, fileSystem)
         lock = held
         try Catalog.checkKey(key, path: path + "/catalog.sqlite", fileSystem: fileSystem)
@@ -46,6 +48,7 @@ extension CacheDirectory {
         // it.
         let failures = fileSystem.protectDirectory(path).map(\.message)
         try fileSystem.createDirectory(path + "/media")
+        try Self.refuseForeign(path + "/media", fileSystem)
         let catalog = try Catalog(path: path + "/catalog.sqlite", key: key, fileSystem: fileSystem, now: now)
         // A catalog that is begun anew, since the former one was damaged or is gone, names none of the media there.
         let isForgotten = try catalog.isNew && (!fileSystem.list(path + "/media").isEmpty || bytes?.hasNames == true)
@@ -84,6 +87,7 @@ extension CacheDirectory {
     ) throws {
         let catalog = try Self.catalog(inspecting: path, key: key, fileSystem: fileSystem)
         try Self.refuseForeign(path, fileSystem)
+        try Self.refuseForeign(path + "/media", fileSystem)
         try self.init(
             path: path, catalog: catalog, access: .beside(cause), notices: [], fileSystem: fileSystem, bytes: bytes,
             lock: nil, signature: "")
