@@ -156,6 +156,11 @@ package final class FaultyFileSystem: FileSystem {
         try base.rename(path, to: newPath)
     }
 
+    package func synchronizeDirectory(_ path: String) throws(CacheError) {
+        try check(.synchronize, path)
+        try base.synchronizeDirectory(path)
+    }
+
     package func list(_ path: String) throws(CacheError) -> [String] {
         try check(.list, path)
         return try base.list(path)

@@ -52,4 +52,79 @@ struct StoreRecoveryTests {
         #expect(chmod(fixture.path + "/media", 0o700) == 0)
         try await fixture.open().close()
     }
+
+    // MARK: - Loss of power
+
+    @Test("E157: after a change of the key, previous files are removed only when the new catalog is on the device")
+    func rekeyOrder() async throws {
+        let store = try await fixture.open()
+        try await fixture.store("a", length: 2 * block, in: store)
+        try await store.close()
+        let calls = Mutex<[String]>([])
+        let path = fixture.path
+        fixture.files.decide { call, called in
+            switch call {
+            case .rename where called.hasSuffix("catalog-rekeyed.sqlite"): calls.withLock { $0.append("rename") }
+            case .synchronize where called.hasSuffix(".media"): calls.withLock { $0.append("media") }
+            case .synchronize where called.hasSuffix("catalog-rekeyed.sqlite"): calls.withLock { $0.append("catalog") }
+            case .synchronize where called == path: calls.withLock { $0.append("name") }
+            case .remove where called.hasSuffix(".media"): calls.withLock { $0.append("remove") }
+            default: break
+            }
+            return nil
+        }
+        try await Store.rekey(
+            path: path, from: nil, to: StoreFixture.key(number: 1), fileSystem: fixture.files,
+            clock: CacheClock(clock: fixture.clock))
+        #expect(calls.withLock { $0 } == ["media", "catalog", "rename", "name", "remove"])
+    }
+
+    @Test("E157: if the new catalog can't be synchronized to the device, the next opening removes the previous files")
+    func rekeyUnsynchronized() async throws {
+        var store = try await fixture.open()
+        try await fixture.store("a", length: 2 * block, in: store)
+        try await store.close()
+        let path = fixture.path
+        fixture.files.decide { call, called in call == .synchronize && called == path ? .error(.EIO) : nil }
+        try await Store.rekey(
+            path: path, from: nil, to: StoreFixture.key(number: 1), fileSystem: fixture.files,
+            clock: CacheClock(clock: fixture.clock))
+        #expect(fixture.mediaFiles.count == 2)
+        fixture.setKey(1)
+        store = try await fixture.open()
+        await store.waitUntilIdle()
+        let lease = try #require(try await store.lease(StoreFixture.key("a")))
+        try fixture.expect(0..<2 * block, of: "a", in: lease.generation)
+        lease.end()
+        try await store.close()
+        #expect(fixture.mediaFiles.count == 1)
+    }
+
+    @Test("E158: an exported file is on the device before it gets its name, and a failure keeps the previous file")
+    func exportOrder() throws {
+        let path = fixture.scratch.file("film.mp4")
+        try "before".write(toFile: path, atomically: false, encoding: .utf8)
+        let failing = try ExportFile(replacing: path)
+        try failing.append(Data("after".utf8))
+        let error = #expect(throws: CacheError.self) {
+            try failing.finish { _ in
+                errno = EIO
+                return -1
+            }
+        }
+        #expect(error?.posixCode == .EIO)
+        failing.discard()
+        #expect(try String(contentsOfFile: path, encoding: .utf8) == "before")
+        #expect(fixture.scratch.names == ["film.mp4"])
+
+        let file = try ExportFile(replacing: path)
+        try file.append(Data("after".utf8))
+        var seen: [String] = []
+        try file.finish { descriptor in
+            seen.append((try? String(contentsOfFile: path, encoding: .utf8)) ?? "")
+            return fsync(descriptor)
+        }
+        // First the file, then the name in its folder.
+        #expect(seen == ["before", "after"])
+    }
 }

@@ -50,11 +50,19 @@ package protocol FileSystem: Sendable {
     /// Renames a file, and replaces a file with the new name.
     func rename(_ path: String, to newPath: String) throws(CacheError)
 
+    /// Waits until the names in a directory have reached the device. A rename survives a loss of power only then.
+    func synchronizeDirectory(_ path: String) throws(CacheError)
+
     /// The names in a directory, without `.` and `..`, in any order. There are none if the directory is missing.
     func list(_ path: String) throws(CacheError) -> [String]
 
     /// The space on the volume of `path`.
     func volumeSpace(at path: String) throws(CacheError) -> VolumeSpace
+}
+
+extension FileSystem {
+    /// Does nothing, because names are not on a device.
+    package func synchronizeDirectory(_ path: String) throws(CacheError) {}
 }
 
 /// The use of an open file.
@@ -147,6 +155,20 @@ package struct SystemFileSystem: FileSystem {
         try checkPath(newPath)
         guard renameFile(path, newPath) == 0 else {
             throw .system("could not be renamed to “\(newPath)”", path: path, errno: errno)
+        }
+    }
+
+    package func synchronizeDirectory(_ path: String) throws(CacheError) {
+        try checkPath(path)
+        let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw .system("could not be opened", path: path, errno: errno) }
+        defer { close(descriptor) }
+        while fsync(descriptor) != 0 {
+            // Some network file systems have no such operation: the server has the name already.
+            if errno == EINVAL || errno == ENOTSUP { return }
+            guard errno == EINTR else {
+                throw .system("could not be synchronized to the device", path: path, errno: errno)
+            }
         }
     }
 

@@ -144,11 +144,24 @@ final class ExportFile: Sendable {
         }
     }
 
-    /// Replaces the other file.
-    func finish() throws {
+    /// Replaces the other file. After a loss of power, the name leads to one of the two files, and that file is complete.
+    ///
+    /// - Parameter synchronize: The system call that synchronizes a file to the device. Tests replace it.
+    func finish(synchronizing synchronize: (Int32) -> Int32 = fsync) throws {
+        while synchronize(descriptor) != 0 {
+            guard errno == EINTR else {
+                throw CacheError.system("could not be synchronized to the device", path: path, errno: errno)
+            }
+        }
         guard rename(partial, path) == 0 else {
             throw CacheError.system("could not be put in its place", path: path, errno: errno)
         }
+        let folder = (path as NSString).deletingLastPathComponent
+        let directory = open(folder.isEmpty ? "." : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard directory >= 0 else { return }
+        defer { close(directory) }
+        // A failure does not matter: the new name reaches the device later.
+        _ = synchronize(directory)
     }
 
     /// Removes the file.

@@ -49,17 +49,20 @@ extension Store {
             }
         }
         let plan: RekeyingPlan
+        let isDurable: Bool
         do {
             plan = try await executor.run { try rekeyer.plan() }
             willCopy(plan)
             try rekeyer.checkSpace(plan)
             try await rekeyer.copyVersions(executor)
-            try await executor.run { try rekeyer.finish() }
+            isDurable = try await executor.run { try rekeyer.finish() }
         } catch {
             await executor.run { rekeyer.discard() }
             throw error
         }
         await executor.run {
+            // Otherwise the previous catalog could return after a loss of power, and its media files would be missing.
+            guard isDurable else { return }
             // Removes the previous media files. If that fails, the next opening removes them.
             _ = try? CacheDirectory(opening: path, key: key, fileSystem: fileSystem, bytes: byteStore, now: clock.now())
                 .sweep().close()
@@ -235,13 +238,18 @@ private struct Rekeyer: Sendable {
 
     // MARK: - The end
 
-    /// Replaces the catalog with the copy.
-    func finish() throws {
+    /// Replaces the catalog with the copy, which is on the device, as the copied media files are.
+    ///
+    /// - Returns: Whether the replacement is on the device, so that the previous media files may be removed.
+    func finish() throws -> Bool {
         let fileSystem = directory.fileSystem
         try copy.finish(fileSystem)
         try catalog.close()
         try fileSystem.rename(copy.path, to: catalog.path)
+        // If that fails, the next opening removes the previous media files.
+        let isDurable = (try? fileSystem.synchronizeDirectory(directory.path)) != nil
         try? directory.close()  // The next opening then checks the files, as after an unclean end.
+        return isDurable
     }
 
     /// Removes the copy.
