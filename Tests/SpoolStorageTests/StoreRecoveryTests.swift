@@ -127,4 +127,32 @@ struct StoreRecoveryTests {
         // First the file, then the name in its folder.
         #expect(seen == ["before", "after"])
     }
+
+    // MARK: - Failed removals and the log
+
+    @Test("E159: however many files can't be removed, the catalog records it once, and again after a sweep")
+    func failedRemovals() async throws {
+        let store = try await fixture.open(capacity: 100 * block)
+        for number in 0..<20 { try await fixture.store("\(number)", length: block, in: store) }
+        try await store.flush()
+        await store.waitUntilIdle()
+        fixture.files.fail([.remove], with: .error(.EIO))
+        let settings = store.catalog.settings
+        #expect(try !settings.isSweepPending())
+        _ = try await store.remove(StoreFixture.key("0"))
+        #expect(try settings.isSweepPending())
+        // A later failure does not record it again.
+        try settings.setSweepPending(false)
+        for number in 1..<10 { _ = try await store.remove(StoreFixture.key("\(number)")) }
+        #expect(try !settings.isSweepPending())
+        fixture.files.heal()
+        try settings.setSweepPending(true)
+        store.sweepNow()
+        #expect(try !settings.isSweepPending())
+        fixture.files.fail([.remove], with: .error(.EIO))
+        _ = try await store.remove(StoreFixture.key("10"))
+        #expect(try settings.isSweepPending())
+        fixture.files.heal()
+        try await store.close()
+    }
 }

@@ -48,6 +48,8 @@ final class CacheDirectory: Sendable {
     private let prepared = Mutex(Prepared.none)
     /// Whether a file could not be removed, and the catalog could not record that.
     private let isSweepUnnoted = Atomic(false)
+    /// Whether the catalog has recorded since the last sweep that a file could not be removed.
+    private let isSweepNoted = Atomic(false)
     /// The number of files that could not be removed.
     private let failedRemovals = Atomic(0)
 
@@ -196,7 +198,14 @@ final class CacheDirectory: Sendable {
         } catch {
             // The order matters; see ``noteSwept(since:)``.
             failedRemovals.add(1, ordering: .sequentiallyConsistent)
-            do { try catalog.settings.setSweepPending(true) } catch { isSweepUnnoted.store(true, ordering: .relaxed) }
+            // Recorded once, however many files can't be removed.
+            guard !isSweepNoted.exchange(true, ordering: .sequentiallyConsistent) else { return error }
+            do {
+                try catalog.settings.setSweepPending(true)
+            } catch {
+                isSweepNoted.store(false, ordering: .sequentiallyConsistent)
+                isSweepUnnoted.store(true, ordering: .relaxed)
+            }
             return error
         }
     }
@@ -208,10 +217,14 @@ final class CacheDirectory: Sendable {
     /// not be removed since.
     func noteSwept(since failed: Int) throws {
         guard removalsFailed == failed else { return }
+        isSweepNoted.store(false, ordering: .sequentiallyConsistent)
         try catalog.settings.setSweepPending(false)
         // A removal that failed between these lines was recorded before or after. If it was before, it is recorded
         // again.
-        if removalsFailed != failed { try catalog.settings.setSweepPending(true) }
+        if removalsFailed != failed {
+            try catalog.settings.setSweepPending(true)
+            isSweepNoted.store(true, ordering: .sequentiallyConsistent)
+        }
     }
 
     /// Calls `body` with the names of all media files until it returns `false`.
