@@ -53,6 +53,55 @@ struct StoreRecoveryTests {
         try await fixture.open().close()
     }
 
+    // MARK: - Catalogs that were set aside
+
+    /// The catalogs that were set aside, and the size of their files, with their logs.
+    private var setAside: (names: [String], byteCount: Int64) {
+        get throws {
+            let files = try FileManager.default.contentsOfDirectory(atPath: fixture.path)
+                .filter { $0.contains("-damaged-") }
+            let size = try files.reduce(0) { sum, name in
+                let attributes = try FileManager.default.attributesOfItem(atPath: fixture.path + "/" + name)
+                return sum + (attributes[.size] as? Int ?? 0)
+            }
+            return (files.filter { $0.hasSuffix(".sqlite") }, Int64(size))
+        }
+    }
+
+    private func damageCatalog() throws {
+        try Data(repeating: 0x5A, count: 8192).write(to: URL(fileURLWithPath: fixture.path + "/catalog.sqlite"))
+    }
+
+    @Test("E156: one damaged catalog stays for 30 days, and its size counts")
+    func setAsideCatalogs() async throws {
+        for _ in 0..<3 {
+            try await fixture.open(capacity: 100 * block).close()
+            try damageCatalog()
+            fixture.calendar.withLock { $0 += 60 }
+        }
+        var store = try await fixture.open(capacity: 100 * block)
+        #expect(store.notices.count == 1)
+        #expect(try setAside.names.count == 1)
+        #expect(try store.ledger.setAsideByteCount == setAside.byteCount)
+        try await store.close()
+        fixture.calendar.withLock { $0 += 29 * 86400 }
+        try await fixture.open(capacity: 100 * block).close()
+        #expect(try setAside.names.count == 1)
+        fixture.calendar.withLock { $0 += 2 * 86400 }
+        store = try await fixture.open(capacity: 100 * block)
+        #expect(try setAside.byteCount == 0)
+        #expect(store.ledger.setAsideByteCount == 0)
+        try await store.close()
+    }
+
+    @Test("E156: a damaged catalog that exceeds the space for rows is removed")
+    func largeSetAsideCatalog() async throws {
+        try await fixture.open(capacity: block).close()
+        try Data(repeating: 0x5A, count: 1 << 20).write(to: URL(fileURLWithPath: fixture.path + "/catalog.sqlite"))
+        try await fixture.open(capacity: block).close()
+        #expect(try setAside.byteCount == 0)
+    }
+
     // MARK: - Loss of power
 
     @Test("E157: after a change of the key, previous files are removed only when the new catalog is on the device")
@@ -153,6 +202,22 @@ struct StoreRecoveryTests {
         _ = try await store.remove(StoreFixture.key("10"))
         #expect(try settings.isSweepPending())
         fixture.files.heal()
+        try await store.close()
+    }
+
+    @Test("E160: the catalog's log takes at most 1 MiB in a small cache")
+    func log() async throws {
+        let store = try await fixture.open(capacity: 12_000_000)
+        for number in 0..<600 {
+            try await fixture.store("\(number)", length: 2000, in: store)
+            if number % 5 == 0 { try await store.flush() }
+        }
+        try await store.flush()
+        await store.waitUntilIdle()
+        let attributes = try FileManager.default.attributesOfItem(atPath: fixture.path + "/catalog.sqlite-wal")
+        let size = try #require(attributes[.size] as? Int)
+        // One transaction may exceed the limit.
+        #expect(size <= 1 << 20 + 1 << 18)
         try await store.close()
     }
 }

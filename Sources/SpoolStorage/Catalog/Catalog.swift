@@ -188,6 +188,21 @@ final class Catalog: Sendable {
         return configuration
     }
 
+    /// Limits the size of the log to a 64th of the capacity, at least 1 MiB and at most 16 MiB.
+    ///
+    /// The log exceeds the limit only while a large transaction is written, or while a reader in another process needs
+    /// its first part.
+    ///
+    /// - Parameter capacity: The capacity in bytes; `nil` if there is none.
+    func limitLog(toPartOf capacity: Int64?) throws {
+        guard isWritable else { return }
+        let bytes = min(max((capacity ?? .max) / 64, 1 << 20), 16 << 20)
+        try writeAlone { db in
+            try db.execute(
+                sql: "PRAGMA wal_autocheckpoint = \(bytes / 4096); PRAGMA journal_size_limit = \(bytes)")
+        }
+    }
+
     // MARK: - The secret
 
     /// The cache's secret.
@@ -294,7 +309,7 @@ final class Catalog: Sendable {
 
     /// Renames a damaged catalog and its other files.
     private static func setAside(_ path: String, fileSystem: any FileSystem, now: Date) throws -> String {
-        let stem = path.hasSuffix(".sqlite") ? String(path.dropLast(".sqlite".count)) : path
+        let stem = stem(of: path)
         let stamp = Int64((now.timeIntervalSince1970 * 1000).rounded())
         let target = "\(stem)-damaged-\(stamp).sqlite"
         for suffix in ["", "-wal", "-shm", "-journal"] {
@@ -307,7 +322,46 @@ final class Catalog: Sendable {
         return target
     }
 
+    /// Removes catalogs that were set aside, except for the newest one if it is at most 30 days old and small enough.
+    ///
+    /// - Parameter limit: The maximum size of the one that stays, in bytes.
+    /// - Returns: The size of the one that stays, in bytes; 0 if there is none.
+    static func removeSetAside(
+        of path: String, limit: Int64, fileSystem: any FileSystem, now: Date
+    ) throws(CacheError) -> Int64 {
+        let folder = (path as NSString).deletingLastPathComponent
+        let prefix = stem(of: (path as NSString).lastPathComponent) + "-damaged-"
+        var copies: [Int64: [String]] = [:]
+        for name in try fileSystem.list(folder) where name.hasPrefix(prefix) {
+            let digits = name.dropFirst(prefix.count).prefix { $0.isASCII && $0.isNumber }
+            // Spool has made no other names.
+            guard let stamp = Int64(digits), name.dropFirst(prefix.count + digits.count).hasPrefix(".sqlite") else {
+                continue
+            }
+            copies[stamp, default: []].append("\(folder)/\(name)")
+        }
+        guard let newest = copies.keys.max() else { return 0 }
+        let age = now.timeIntervalSince1970 - Double(newest) / 1000
+        var kept: Int64 = 0
+        for (stamp, paths) in copies {
+            var size: Int64 = 0
+            for path in paths { size += try fileSystem.openFile(path, .read).size() }
+            if stamp == newest, abs(age) <= 30 * 86400, size <= limit {
+                kept = size
+            } else {
+                for path in paths { try fileSystem.remove(path) }
+            }
+        }
+        return kept
+    }
+
+    private static func stem(of path: String) -> String {
+        path.hasSuffix(".sqlite") ? String(path.dropLast(".sqlite".count)) : path
+    }
+
     /// Runs a database operation, and throws its errors as ``CacheError``.
+    ///
+    /// Only SQLite itself reports the file as damaged. A row that can't be read counts as missing instead.
     static func translating<R>(_ path: String, _ body: () throws -> R) throws -> R {
         do {
             return try body()

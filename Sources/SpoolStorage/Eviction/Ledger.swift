@@ -18,12 +18,14 @@ final class Ledger: Sendable {
         /// Part of `used` that has not landed.
         var reserved: Int64 = 0
         var rowBytes: Int64 = 0
+        /// The size of a damaged catalog that was set aside.
+        var setAsideByteCount: Int64 = 0
 
         /// The limit of media and rows together.
         var sumLimit: Int64 {
             guard let limit else { return .max }
             let (sum, overflow) = limit.addingReportingOverflow(Ledger.allowance(of: limit))
-            return overflow ? .max : sum
+            return (overflow ? .max : sum) - setAsideByteCount
         }
     }
 
@@ -41,6 +43,12 @@ final class Ledger: Sendable {
     var limit: Int64? {
         get { state.withLock { $0.limit } }
         set { state.withLock { $0.limit = newValue } }
+    }
+
+    /// The size of a damaged catalog that was set aside, in bytes. It takes the place of rows, or of media.
+    var setAsideByteCount: Int64 {
+        get { state.withLock { $0.setAsideByteCount } }
+        set { state.withLock { $0.setAsideByteCount = newValue } }
     }
 
     /// Bytes claimed or reserved.

@@ -210,6 +210,16 @@ final class CacheDirectory: Sendable {
         }
     }
 
+    /// Removes catalogs that were set aside, except for one that is recent and small.
+    ///
+    /// - Parameter limit: The maximum size of the one that stays, in bytes.
+    /// - Returns: The size of the one that stays, in bytes.
+    func removeSetAside(limit: Int64, now: Date) -> Int64 {
+        guard access.isWritable, !signature.isEmpty else { return 0 }
+        // What can't be removed is tried again at the next opening.
+        return (try? Catalog.removeSetAside(of: catalog.path, limit: limit, fileSystem: fileSystem, now: now)) ?? 0
+    }
+
     /// The value that a sweep passes to ``noteSwept(since:)`` at its end.
     var removalsFailed: Int { failedRemovals.load(ordering: .sequentiallyConsistent) }
 

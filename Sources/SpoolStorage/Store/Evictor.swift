@@ -214,6 +214,7 @@ struct Evictor: Sendable {
         let limit = try await store.writer.inTurn {
             let limit = try capacity.limit(in: store.directory)
             if isRemembered { try store.catalog.settings.setCapacity(limit) }
+            try store.catalog.limitLog(toPartOf: limit)
             return limit
         }
         state.limit.setCapacity(limit)

@@ -42,10 +42,15 @@ extension Store {
                 }
             let capacity = try configuration.capacity.limit(in: directory)
             try configuration.checkFreeSpace(in: directory)
+            try directory.catalog.limitLog(toPartOf: capacity)
+            let setAside = directory.removeSetAside(
+                limit: capacity.map(Ledger.allowance(of:)) ?? .max, now: clock.now())
             let store = Store(
                 directory: directory, configuration: configuration, capacity: capacity,
                 used: try directory.catalog.settings.storedBytes(), rowBytes: try directory.catalog.settings.rowBytes(),
                 executor: executor, clock: clock, report: report)
+            // It takes space until a later opening removes it.
+            store.ledger.setAsideByteCount = setAside
             if directory.access.isWritable { try store.eviction.ages.readStart() }
             return store
         }
