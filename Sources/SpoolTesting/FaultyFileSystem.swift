@@ -25,6 +25,8 @@ package final class FaultyFileSystem: FileSystem {
         case flippedBit
         /// The read finds the end of the file.
         case endOfFile
+        /// The file system has no sparse files. Files can be shortened.
+        case notSparse
     }
 
     private struct Fault {
@@ -40,6 +42,7 @@ package final class FaultyFileSystem: FileSystem {
         var counts: [Call: Int] = [:]
         var freeSpace: Int64?
         var readNowLimit: Int?
+        var blockSize: Int64?
     }
 
     private let base: any FileSystem
@@ -116,7 +119,7 @@ package final class FaultyFileSystem: FileSystem {
         switch effect(on: call, path) {
         case .error(let code), .shortWrite(_, let code):
             throw .system("failed on purpose (\(call.rawValue))", path: path, errno: code.rawValue)
-        case .flippedBit, .endOfFile, nil: break
+        case .flippedBit, .endOfFile, .notSparse, nil: break
         }
     }
 
@@ -169,7 +172,9 @@ package final class FaultyFileSystem: FileSystem {
     package func volumeSpace(at path: String) throws(CacheError) -> VolumeSpace {
         try check(.volumeSpace, path)
         var space = try base.volumeSpace(at: path)
-        if let free = state.withLock({ $0.freeSpace }) { space.free = free }
+        let (free, blockSize) = state.withLock { ($0.freeSpace, $0.blockSize) }
+        if let free { space.free = free }
+        if let blockSize { space.blockSize = blockSize }
         return space
     }
 
@@ -182,6 +187,9 @@ package final class FaultyFileSystem: FileSystem {
     package func limitReadsNow(to count: Int) { state.withLock { $0.readNowLimit = count } }
 
     fileprivate var readNowLimit: Int? { state.withLock { $0.readNowLimit } }
+
+    /// Sets the unit in bytes in which the volume gives space to files; `nil` uses the real one.
+    package func setBlockSize(_ count: Int64?) { state.withLock { $0.blockSize = count } }
 }
 
 /// A file that checks its file system's faults before every call.
@@ -207,7 +215,7 @@ private final class FaultyFile: StoredFile {
             let count = try base.read(into: buffer, at: offset)
             if count > 0 { buffer[0] ^= 1 }
             return count
-        case nil: return try base.read(into: buffer, at: offset)
+        case .notSparse, nil: return try base.read(into: buffer, at: offset)
         }
     }
 
@@ -231,13 +239,21 @@ private final class FaultyFile: StoredFile {
         case .shortWrite(let count, let code):
             try base.write(UnsafeRawBufferPointer(rebasing: bytes.prefix(count)), at: offset)
             throw .system("could be written in part only, on purpose", path: path, errno: code.rawValue)
-        case .flippedBit, .endOfFile, nil: try base.write(bytes, at: offset)
+        case .flippedBit, .endOfFile, .notSparse, nil: try base.write(bytes, at: offset)
         }
     }
 
     func punchHole(_ range: Range<Int64>) throws(CacheError) {
-        try fileSystem.check(.punchHole, path)
-        try base.punchHole(range)
+        switch fileSystem.effect(on: .punchHole, path) {
+        case .error(let code), .shortWrite(_, let code):
+            throw .system("could not be freed on purpose", path: path, errno: code.rawValue)
+        case .notSparse:
+            guard range.upperBound >= (try base.size()) else {
+                throw .system("can't be sparse", path: path, errno: EOPNOTSUPP)
+            }
+            try base.punchHole(range)
+        case .flippedBit, .endOfFile, nil: try base.punchHole(range)
+        }
     }
 
     func nextData(from offset: Int64) throws(CacheError) -> Range<Int64>? {

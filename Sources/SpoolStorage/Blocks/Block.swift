@@ -39,6 +39,17 @@ package enum Block {
     }
 }
 
+extension ByteRangeSet {
+    /// The space at the ends of stored ranges that no bytes use, because a volume gives space in whole blocks.
+    ///
+    /// Stored ranges start at a block's start, so that only their ends are inside of a block of the volume.
+    ///
+    /// - Parameter blockSize: The unit of the volume in bytes, of which ``Block/size`` is a multiple.
+    func padding(to blockSize: Int64) -> Int64 {
+        reduce(0) { sum, range in sum + (blockSize - range.upperBound % blockSize) % blockSize }
+    }
+}
+
 /// The catalog's record of a block: the number of its stored bytes, and their checksum.
 struct BlockRecord: Hashable, Sendable {
     // In this order, a record takes 40 bytes. Long media has tens of thousands of records in memory.

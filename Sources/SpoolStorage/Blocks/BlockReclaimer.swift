@@ -48,8 +48,12 @@ struct BlockReclaimer: Sendable {
         defer { clearMark(of: open) }
         let (runs, claim) = blocks.evict(range, keeping: filling)
         do throws(CacheError) {
+            let end = blocks.withMap { $0.landed.bounds?.upperBound ?? 0 }
             for run in runs {
-                try open.file.punchHole(run.lowerBound..<Block.roundUp(run.upperBound))
+                let upper = Block.roundUp(run.upperBound)
+                // If no stored bytes follow, the file is shortened, which every file system can.
+                let limit = upper >= end ? max(upper, try open.file.size()) : upper
+                try open.file.punchHole(run.lowerBound..<limit)
                 evicted.ranges.append(run)
             }
         } catch {
@@ -60,6 +64,22 @@ struct BlockReclaimer: Sendable {
         // space.
         blocks.noteFreed(min(claim, evicted.byteCount), of: claim)
         return evicted
+    }
+
+    /// Frees the space of bytes that were not stored, although the disk may have taken a part of them.
+    ///
+    /// - Returns: The number of bytes that are claimed from now on, because their space could not be freed.
+    func freeRefused(_ range: Range<Int64>, _ open: OpenFile) -> Int64 {
+        do throws(CacheError) {
+            if try open.file.setMark(.exclusive) {
+                defer { clearMark(of: open) }
+                try open.file.punchHole(range)
+                return 0
+            }
+        } catch {
+            // Counted below.
+        }
+        return blocks.noteUnfreed(range.upperBound - range.lowerBound)
     }
 
     /// Discards recorded blocks that take no disk space; see ``MediaFile/invalidateHoles()``.

@@ -35,7 +35,13 @@ extension MediaFile {
             guard stretches.reduce(0, { $0 + $1.upperBound - $1.lowerBound }) <= room else { return false }
             for stretch in stretches {
                 let part = bytes[Int(stretch.lowerBound - offset)..<Int(stretch.upperBound - offset)]
-                try land(UnsafeRawBufferPointer(rebasing: part), stretch, open, &writer, &room)
+                do {
+                    try land(UnsafeRawBufferPointer(rebasing: part), stretch, open, &writer, &room)
+                } catch let error as CacheError {
+                    // The disk may have taken a part of the bytes.
+                    room -= writer.reclaimer.freeRefused(stretch, open)
+                    throw error
+                }
             }
             return true
         }

@@ -193,6 +193,18 @@ final class StoredBlocks: Sendable {
         }
     }
 
+    /// Claims bytes that the disk may have taken although they are not stored.
+    ///
+    /// - Returns: The number of bytes that are claimed.
+    func noteUnfreed(_ count: Int64) -> Int64 {
+        state.withLock { state in
+            // A file that has left the cache has no claims.
+            guard state.isCounted else { return 0 }
+            state.unfreed += count
+            return count
+        }
+    }
+
     /// Returns the part of a claim that the disk has freed. The rest stays claimed.
     func noteFreed(_ freed: Int64, of claim: Int64) {
         let gone = state.withLock { state in

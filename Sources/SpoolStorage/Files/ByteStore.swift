@@ -53,6 +53,8 @@ public struct VolumeSpace: Hashable, Sendable {
     public var size: Int64
     /// The space that this process may still use.
     public var free: Int64
+    /// The unit in which the volume gives space to files.
+    package var blockSize: Int64 = 4096
 
     /// Creates a value.
     public init(size: Int64, free: Int64) { (self.size, self.free) = (size, free) }

@@ -206,7 +206,9 @@ package struct SystemFileSystem: FileSystem {
             let (bytes, overflow) = blocks.multipliedReportingOverflow(by: Int64(clamping: status.f_frsize))
             return overflow ? .max : bytes
         }
-        return VolumeSpace(size: bytes(count), free: bytes(free))
+        var space = VolumeSpace(size: bytes(count), free: bytes(free))
+        space.blockSize = min(max(Int64(clamping: status.f_frsize), 512), Block.size)
+        return space
     }
 
     private func isDirectory(_ path: String) -> Bool {

@@ -17,6 +17,8 @@ package final class Generation: Sendable {
         var retryAt: Duration?
         /// The bytes that are claimed for the row; `nil` until there is something to record.
         var rowClaim: Int64?
+        /// The unused space at the ends of stored ranges that exceeds the part of ``GenerationDescription/leastRowBytes``.
+        var padding: Int64 = 0
         /// Whether it was reported that bytes go to memory.
         var isLossReported = false
     }
@@ -53,7 +55,8 @@ package final class Generation: Sendable {
     init(
         key: CacheKey, identifier: GenerationIdentifier, url: String, description: GenerationDescription,
         disk: MediaFile?, row: CatalogRow, isKept: Bool, isProven: Bool, ledger: Ledger, memoryLedger: Ledger,
-        owner: any GenerationOwner, presentation: CacheKey? = nil, variantOf: [CacheKey] = [], rowClaim: Int64? = nil
+        owner: any GenerationOwner, presentation: CacheKey? = nil, variantOf: [CacheKey] = [], rowClaim: Int64? = nil,
+        padding: Int64 = 0
     ) {
         self.key = key
         self.presentation = presentation
@@ -64,7 +67,10 @@ package final class Generation: Sendable {
         self.memory = GenerationMemory(length: description.length, ledger: memoryLedger)
         self.ledger = ledger
         self.row = row
-        self.state = Mutex(State(description: description, mayStoreOnDisk: isKept, rowClaim: rowClaim))
+        self.state = Mutex(
+            State(
+                description: description, mayStoreOnDisk: isKept, rowClaim: rowClaim,
+                padding: Self.countedPadding(padding)))
         self.isProven = Atomic(isProven)
         self.owner = owner
     }
@@ -92,7 +98,7 @@ package final class Generation: Sendable {
             state.description = description
             state.isDescriptionNew = true
             if let former = state.rowClaim {
-                let claim = description.rowBytes(url: url)
+                let claim = description.rowBytes(url: url) + state.padding
                 state.rowClaim = claim
                 ledger.correctRows(by: claim - former)
             }
@@ -170,7 +176,33 @@ package final class Generation: Sendable {
 
     /// The bytes that still have to be claimed for the row.
     var missingRowBytes: Int64 {
-        state.withLock { $0.rowClaim == nil ? $0.description.rowBytes(url: url) : 0 }
+        state.withLock { $0.rowClaim == nil ? $0.description.rowBytes(url: url) + $0.padding : 0 }
+    }
+
+    /// The bytes that a row with this description claims.
+    func rowBytes(_ description: GenerationDescription) -> Int64 {
+        description.rowBytes(url: url) + state.withLock { $0.padding }
+    }
+
+    /// Corrects the claim of the row by the unused space at the ends of stored ranges.
+    ///
+    /// - Parameter padding: The unused space in bytes; see ``ByteRanges/ByteRangeSet/padding(to:)``.
+    /// - Returns: Whether the claim has changed, so that it has to be recorded.
+    func setPadding(_ padding: Int64) -> Bool {
+        let difference = state.withLock { state in
+            let difference = Self.countedPadding(padding) - state.padding
+            state.padding += difference
+            guard let claim = state.rowClaim else { return (isNew: difference != 0, claimed: Int64(0)) }
+            state.rowClaim = claim + difference
+            return (isNew: difference != 0, claimed: difference)
+        }
+        ledger.correctRows(by: difference.claimed)
+        return difference.isNew
+    }
+
+    /// The part of the unused space that is counted separately. Every row counts the end of one block of 4 KiB.
+    private static func countedPadding(_ padding: Int64) -> Int64 {
+        max(0, padding - GenerationDescription.leastRowBytes)
     }
 
     /// Records the bytes that have been claimed for the row.
@@ -179,7 +211,7 @@ package final class Generation: Sendable {
         let excess = state.withLock { state -> Int64 in
             // Another transfer may have been first, and the description may have changed.
             guard state.rowClaim == nil else { return rowBytes }
-            let claim = state.description.rowBytes(url: url)
+            let claim = state.description.rowBytes(url: url) + state.padding
             state.rowClaim = claim
             return rowBytes - claim
         }

@@ -39,6 +39,8 @@ final class CacheDirectory: Sendable {
     let fileSystem: any FileSystem
     /// The store of the media files.
     let bytes: any ByteStore
+    /// The unit in bytes in which the volume gives space to media files; 1 if it is unknown.
+    let blockSize: Int64
     private let secret: CacheSecret
     private let lock: Mutex<(any StoredFile)?>
     /// The content of the lock file. If the file has other content, the folder no longer belongs to this process. Empty
@@ -62,7 +64,10 @@ final class CacheDirectory: Sendable {
         self.access = access
         self.notices = notices
         self.fileSystem = fileSystem
-        self.bytes = bytes ?? FileByteStore(folder: path + "/media", fileSystem: fileSystem)
+        let store = bytes ?? FileByteStore(folder: path + "/media", fileSystem: fileSystem)
+        self.bytes = store
+        // If the volume can't be examined now, its unit counts as 1 until the next opening.
+        blockSize = access.isWritable ? ((try? store.space()) ?? nil)?.blockSize ?? 1 : 1
         self.lock = Mutex(lock)
         self.signature = signature
         self.secret = try catalog.secret()

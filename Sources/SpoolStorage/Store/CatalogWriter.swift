@@ -255,7 +255,7 @@ struct CatalogWriter: Sendable {
             let begun = try transaction.begin(
                 identifier, key: generation.key.hash, url: generation.url, version: description.version,
                 length: description.length, contentType: description.contentType, fields: description.fields,
-                rowBytes: description.rowBytes(url: generation.url), at: nextUse())
+                rowBytes: generation.rowBytes(description), at: nextUse())
             taken.description = description
             taken.isBegun = true
             generation.row.value = begun.id
@@ -268,12 +268,17 @@ struct CatalogWriter: Sendable {
             taken.description = generation.takeDescription()
         }
         taken.blocks = generation.disk?.takeChanges()
+        // The space that the ends of stored ranges waste is recorded with the description.
+        let hasNewPadding = taken.blocks.map {
+            generation.setPadding($0.after.padding(to: store.directory.blockSize))
+        }
+        if hasNewPadding == true { taken.description = taken.description ?? generation.description }
         round.taken.append(taken)
         guard let row = generation.row.value else { return }
-        if let description = taken.description, !taken.isBegun {
+        if let description = taken.description, !taken.isBegun || hasNewPadding == true {
             try transaction.describe(
                 row, length: description.length, version: description.version, fields: description.fields,
-                contentType: description.contentType, rowBytes: description.rowBytes(url: generation.url))
+                contentType: description.contentType, rowBytes: generation.rowBytes(description))
         }
         if let blocks = taken.blocks {
             // While the version is received, each change would otherwise write thousands of ranges again.

@@ -81,7 +81,7 @@ struct VersionEvictor: Sendable {
     /// its first block, which needs space. The caller has no turn. This blocks.
     func freeReplaced(_ count: Int64) throws -> Int64 {
         var freed: Int64 = 0
-        guard !state.hasNoHoles.load(ordering: .relaxed) else { return 0 }
+        // The ends of files can be evicted even if the file system has no sparse files.
         for life in store.table.withLock({ $0.outdated }) where freed < count {
             guard try !store.catalog.isPinned(life.generation.key.hash), let lease = store.extend(life.generation)
             else { continue }

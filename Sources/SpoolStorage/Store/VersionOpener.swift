@@ -62,7 +62,8 @@ struct VersionOpener: Sendable {
                 stored.identifier, sealer, landed: landed, isRecordStale: stored.landed == nil, length: stored.length,
                 row: row),
             row: row, isKept: store.directory.access.isWritable, isProven: true, ledger: store.ledger,
-            memoryLedger: store.memoryLedger, owner: store, rowClaim: stored.rowBytes)
+            memoryLedger: store.memoryLedger, owner: store, rowClaim: stored.rowBytes,
+            padding: landed.padding(to: store.directory.blockSize))
     }
 
     private func mediaFile(

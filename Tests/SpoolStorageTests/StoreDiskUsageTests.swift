@@ -1,0 +1,164 @@
+import ByteRanges
+import Foundation
+import SpoolTesting
+import Testing
+
+@testable import SpoolStorage
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// The space that files take on the disk, compared with the capacity.
+@Suite("Store: the space on the disk", .timeLimit(.minutes(10)))
+struct StoreDiskUsageTests {
+    private let fixture: StoreFixture
+    private let block = Block.size
+    private static let capacity: Int64 = 6_000_000
+    /// The catalog without rows, its index of the log, and small files.
+    private static let fixedByteCount: Int64 = 256 << 10
+    /// The largest size of the log for this capacity, with one transaction.
+    private static let logByteCount: Int64 = 1 << 20 + 1 << 18
+
+    init() throws { fixture = try StoreFixture() }
+
+    /// The space that the files of the cache take, which `du` reports.
+    private func diskUsage(_ isIncluded: (String) -> Bool = { _ in true }) -> Int64 {
+        FolderTree.paths(under: fixture.path).filter(isIncluded).reduce(0) { sum, path in
+            var status = stat()
+            guard lstat(fixture.path + "/" + path, &status) == 0 else { return sum }
+            return sum + Int64(status.st_blocks) * 512
+        }
+    }
+
+    /// Stores ranges of resources, more than the capacity. Errors are allowed.
+    private func fill(_ store: Store, _ generator: inout SeededGenerator) async {
+        for number in 0..<16 {
+            let length = Int64.random(in: 1...1_500_000, using: &generator)
+            guard let lease = try? fixture.begin("\(number)", length: length, in: store) else { continue }
+            let start = Block.roundDown(Int64.random(in: 0..<length, using: &generator) / 2)
+            let end = min(length, start + Int64.random(in: 1...1_000_000, using: &generator))
+            // As much as the disk takes.
+            _ = try? await fixture.land(start..<end, of: "\(number)", in: lease.generation)
+            lease.end()
+        }
+        // The failing catalog is tried again later.
+        try? await store.flush()
+        await store.waitUntilIdle()
+    }
+
+    private static let failures: [(FaultyFileSystem.Call, FaultyFileSystem.Effect)] = [
+        (.write, .error(.ENOSPC)), (.write, .shortWrite(50_000, .ENOSPC)), (.write, .error(.EIO)),
+        (.punchHole, .error(.EIO)), (.punchHole, .error(.EOPNOTSUPP)), (.punchHole, .notSparse),
+        (.remove, .error(.EIO)), (.open, .error(.EMFILE)), (.mark, .error(.EIO)), (.size, .error(.EIO)),
+        (.nextData, .error(.EIO)), (.synchronize, .error(.EIO)), (.createDirectory, .error(.ENOSPC)),
+        (.attributes, .error(.EIO)), (.list, .error(.EIO)), (.read, .error(.EIO)),
+    ]
+
+    @Test(
+        "E161: while any call of the file system fails, the disk holds at most the capacity, the rows and the log",
+        arguments: failures.indices)
+    func failingCall(_ index: Int) async throws {
+        fixture.setKey(index % 2 == 0 ? nil : 1)
+        let (call, effect) = Self.failures[index]
+        var generator = SeededGenerator(UInt64(index))
+        let limit =
+            Self.capacity + Ledger.allowance(of: Self.capacity) + Self.fixedByteCount + Self.logByteCount + 2 * block
+        var store = try await fixture.open(capacity: Self.capacity)
+        for skipped in [0, 20] {
+            fixture.files.fail([call], with: effect, after: skipped, times: skipped == 0 ? .max : 25)
+            await fill(store, &generator)
+            #expect(diskUsage() <= limit, "\(call.rawValue) after \(skipped)")
+            fixture.files.heal()
+            await fill(store, &generator)
+            #expect(diskUsage() <= limit, "\(call.rawValue) after \(skipped), healed")
+        }
+        try await store.checkLedger()
+        try await store.close()
+        store = try await fixture.open(capacity: Self.capacity)
+        await store.waitUntilIdle()
+        try await store.checkLedger()
+        #expect(diskUsage() <= limit)
+        try await store.close()
+    }
+
+    @Test("E161: a write that the disk refuses halfway leaves no uncounted bytes", arguments: [true, false], [nil, 1])
+    func refusedHalfway(canFree: Bool, key: Int?) async throws {
+        fixture.setKey(key)
+        let store = try await fixture.open(capacity: 100 * block)
+        await store.waitUntilIdle()
+        let lease = try fixture.begin("a", length: 40 * block, in: store)
+        fixture.files.fail([.write], with: .shortWrite(60_000, .ENOSPC), after: 2, times: 1)
+        if !canFree { fixture.files.fail([.punchHole], with: .error(.EIO)) }
+        _ = try await fixture.land(0..<10 * block, of: "a", in: lease.generation)
+        let disk = try #require(lease.generation.disk)
+        let media = diskUsage { $0.hasSuffix(".media") }
+        #expect(media <= disk.claimedByteCount + 8192)
+        #expect(store.ledger.used == disk.claimedByteCount)
+        #expect((disk.claimedByteCount > disk.landedByteCount) == !canFree)
+        lease.end()
+        fixture.files.heal()
+        await store.waitUntilIdle()
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test(
+        "E161: ranges that fill blocks of the volume in part count with whole blocks",
+        arguments: [4096, Block.size], [nil, 1])
+    func blockSizes(_ blockSize: Int64, key: Int?) async throws {
+        fixture.setKey(key)
+        fixture.files.setBlockSize(blockSize)
+        let limit = Self.capacity + Ledger.allowance(of: Self.capacity)
+        var store = try await fixture.open(capacity: Self.capacity)
+        /// The space of all stored ranges in blocks of the volume.
+        func cost() async throws -> Int64 {
+            try await store.resources().reduce(0) { $0 + $1.landed.byteCount + $1.landed.padding(to: blockSize) }
+        }
+        for number in 0..<6 {
+            let lease = try fixture.begin("\(number)", length: 400 * block, in: store)
+            for part in 0..<40 {
+                let start = Int64(part) * 3 * block
+                try await fixture.land(start..<start + 1000, of: "\(number)", in: lease.generation)
+                try await store.flush()
+            }
+            lease.end()
+            await store.waitUntilIdle()
+            // Each transfer may exceed the limit by the block that it fills.
+            #expect(try await cost() <= limit + 2 * blockSize)
+        }
+        #expect(try await cost() > limit / (blockSize == 4096 ? 10 : 2))
+        try await store.checkLedger()
+        let rows = store.ledger.rowBytes
+        try await store.close()
+        store = try await fixture.open(capacity: Self.capacity)
+        await store.waitUntilIdle()
+        try await store.checkLedger()
+        #expect(store.ledger.rowBytes == rows)
+        for number in 0..<6 { try await store.lease(StoreFixture.key("\(number)")).map { $0.end() } }
+        await store.waitUntilIdle()
+        try await store.checkLedger()
+        #expect(store.ledger.rowBytes == rows)
+        try await store.close()
+    }
+
+    @Test("E162: on a file system without sparse files, the end of a version is evicted for the one that replaces it")
+    func replacedWithoutSparseFiles() async throws {
+        fixture.files.fail([.punchHole], with: .notSparse)
+        let store = try await fixture.open(capacity: 10 * block)
+        try await fixture.store("a", length: 10 * block, in: store)
+        try await store.flush()
+        await store.waitUntilIdle()
+        let lease = try fixture.begin("a", as: "b", length: 4 * block, in: store)
+        #expect(try await fixture.land(0..<4 * block, of: "b", in: lease.generation) == .landed(0..<4 * block))
+        #expect(lease.generation.landedInMemory.isEmpty)
+        #expect(diskUsage { $0.hasSuffix(".media") } <= 10 * block + 8192)
+        lease.end()
+        await store.waitUntilIdle()
+        #expect(try await store.resource(StoreFixture.key("a"))?.landed == [0..<4 * block])
+        try await store.checkLedger()
+        try await store.close()
+    }
+}
