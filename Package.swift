@@ -103,11 +103,13 @@ let package = Package(
             exclude: privacyManifest.exclude,
             resources: privacyManifest.resources
         ),
+        .target(name: "SpoolScheduling", dependencies: ["ByteRanges"]),
         .target(
             name: "Spool",
             dependencies: [
                 "ByteRanges",
                 "HTTPRanges",
+                "SpoolScheduling",
                 "SpoolStorage",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
@@ -174,6 +176,7 @@ let package = Package(
         .target(
             name: "SpoolTesting",
             dependencies: [
+                "ByteRanges",
                 "Spool",
                 "SpoolOrigin",
                 "SpoolStorage",
@@ -229,7 +232,7 @@ let package = Package(
         .testTarget(
             name: "SpoolTests",
             dependencies: [
-                "ByteRanges", "HTTPRanges", "Spool", "SpoolHTTP", "SpoolTesting",
+                "ByteRanges", "HTTPRanges", "Spool", "SpoolHTTP", "SpoolScheduling", "SpoolTesting",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),

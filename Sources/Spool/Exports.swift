@@ -2,4 +2,5 @@
 // HTTPTypes and Logging are not exported, because their names are common. OSLog also has a `Logger`, for example, and
 // the name would be ambiguous in a file that imports both.
 @_exported public import ByteRanges
+@_exported public import SpoolScheduling
 @_exported public import SpoolStorage

@@ -1,4 +1,5 @@
 import HTTPRanges
+import SpoolScheduling
 import SpoolStorage
 import Synchronization
 

@@ -1,6 +1,7 @@
 public import Foundation
 import HTTPTypes
 import Logging
+import SpoolScheduling
 package import SpoolStorage
 import Synchronization
 

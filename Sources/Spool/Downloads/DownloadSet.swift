@@ -1,3 +1,4 @@
+import ByteRanges
 public import Foundation
 public import SpoolStorage
 

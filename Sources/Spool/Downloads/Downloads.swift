@@ -1,5 +1,6 @@
 package import Foundation
 import HTTPTypes
+import SpoolScheduling
 public import SpoolStorage
 import Synchronization
 
@@ -16,7 +17,7 @@ import Synchronization
 /// and resolved requests never. A source that needs them waits after a restart until it is added again.
 ///
 /// Nothing is downloaded while iOS suspends the app: the requests belong to the app, and end as with a lost network.
-/// They resume automatically in the same process, within the limits of ``RetryPolicy``. After that, and in a new
+/// They resume automatically in the same process, within the limits of `RetryPolicy`. After that, and in a new
 /// process, call ``resume(_:)``.
 ///
 /// A playlist is downloaded as a single file, as by a ``Preloader``. Any task may call the methods.

@@ -1,6 +1,7 @@
 import ByteRanges
 import HTTPRanges
 import HTTPTypes
+import SpoolScheduling
 import SpoolStorage
 
 /// The version of a resource that the origin currently sends. It provides the preconditions of requests, and applies

@@ -1,5 +1,7 @@
+import ByteRanges
 import HTTPRanges
 import HTTPTypes
+import SpoolScheduling
 import SpoolStorage
 
 /// A request for the last bytes of a resource, to find its length. It is for origins that do not send the total length.

@@ -1,5 +1,6 @@
 import ByteRanges
 public import Logging
+public import SpoolScheduling
 public import SpoolStorage
 
 /// How a cache works: how much it keeps, what it takes for the same media, how it asks origins.
@@ -31,7 +32,7 @@ public struct MediaCacheConfiguration: Sendable {
     /// The number of concurrent requests to one origin. The default is 8.
     ///
     /// Requests that back-pressure pauses do not count, and neither do up to 64 long responses without ranges. Such a
-    /// response has no known end, or more bytes than ``ReadAheadPolicy/largestRequest``, and its origin does not
+    /// response has no known end, or more bytes than `ReadAheadPolicy.largestRequest`, and its origin does not
     /// support range requests. An endless stream would otherwise keep its connection from other readers.
     public var connectionsPerOrigin = 8
     /// Bytes that the whole cache may hold in memory where the disk can't take them; at least 1 MiB.

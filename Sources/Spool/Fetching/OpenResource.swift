@@ -1,6 +1,7 @@
 import ByteRanges
 import Foundation
 import HTTPRanges
+import SpoolScheduling
 import SpoolStorage
 import Synchronization
 
@@ -71,7 +72,7 @@ final class OpenResource: Sendable {
         let origin = Conductor.name(of: credentials.source.url)
         self.origin = origin
         self.scheduler = Scheduler(
-            machine: Scheduler.StateMachine(
+            machine: Planner(
                 policy: configuration.readAhead, retryPolicy: configuration.retry,
                 window: configuration.readAhead.window),
             credentials: credentials, unserved: unserved, clock: context.clock, executor: context.executor)

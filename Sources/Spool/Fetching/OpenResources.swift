@@ -1,5 +1,6 @@
 import Foundation
 import HTTPTypes
+import SpoolScheduling
 import SpoolStorage
 import Synchronization
 

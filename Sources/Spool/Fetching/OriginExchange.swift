@@ -1,5 +1,6 @@
 import HTTPRanges
 import HTTPTypes
+import SpoolScheduling
 import SpoolStorage
 
 /// The sender of one source's requests to its origin: the requests of transfers, for a length, and before an import. It

@@ -1,5 +1,6 @@
 import ByteRanges
 import HTTPRanges
+import SpoolScheduling
 import SpoolStorage
 
 /// The readers of one resource. It opens and closes them, and returns the bytes that they may take next.

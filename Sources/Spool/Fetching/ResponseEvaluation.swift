@@ -2,6 +2,7 @@ import ByteRanges
 import Foundation
 import HTTPRanges
 import HTTPTypes
+import SpoolScheduling
 import SpoolStorage
 
 /// The evaluation of one response against the stored version. It adopts the version that the response contains.

@@ -1,3 +1,4 @@
+import ByteRanges
 import HTTPRanges
 
 extension Transfer {

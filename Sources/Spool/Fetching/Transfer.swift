@@ -2,6 +2,7 @@ import ByteRanges
 import Foundation
 import HTTPRanges
 import HTTPTypes
+import SpoolScheduling
 import SpoolStorage
 
 /// One request to the origin, from its first header field to its last stored byte.
@@ -395,7 +396,7 @@ struct Transfer {
         if usesStale { resource.headers.wakeReaders() }
     }
 
-    private func report(_ outcome: Scheduler.StateMachine.Outcome, _ error: CacheError) {
+    private func report(_ outcome: Planner.Outcome, _ error: CacheError) {
         switch outcome {
         case .none: break
         case .retries(let delay): resource.send(.retrying(after: delay, cause: error))

@@ -1,6 +1,7 @@
 import Foundation
 import HTTPRanges
 import HTTPTypes
+import SpoolScheduling
 import SpoolStorage
 
 /// The header fields and the length of a resource, without its bytes.

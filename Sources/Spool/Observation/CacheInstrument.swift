@@ -1,3 +1,5 @@
+import SpoolScheduling
+
 /// Receives a cache's events as they happen, for monitoring or profiling.
 ///
 /// `metrics` counts them for swift-metrics, with the package trait `Metrics`. `signposts` shows them in Xcode's

@@ -1,6 +1,7 @@
 #if canImport(Network)
 import Foundation
 import Network
+import SpoolScheduling
 import Synchronization
 
 /// The conditions under which a preloader pauses, to respect the user's data plan and battery. For Apple platforms.

@@ -1,3 +1,5 @@
+import SpoolScheduling
+
 /// Fetches media into a cache before playback: several files at a time, the highest priority first.
 ///
 /// ```swift

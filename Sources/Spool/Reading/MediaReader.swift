@@ -1,6 +1,7 @@
 import ByteRanges
 import Foundation
 import HTTPRanges
+import SpoolScheduling
 import SpoolStorage
 import Synchronization
 

@@ -1,6 +1,7 @@
 package import Foundation
 package import HTTPRanges
 package import HTTPTypes
+package import SpoolScheduling
 import SpoolStorage
 import Synchronization
 

@@ -1,6 +1,7 @@
 public import ByteRanges
 public import Foundation
 import HTTPRanges
+import SpoolScheduling
 public import SpoolStorage
 import Synchronization
 

@@ -1,4 +1,6 @@
+import ByteRanges
 import HTTPRanges
+import SpoolScheduling
 import SpoolStorage
 
 /// The request of a ``MediaReader``: its media, its range, and its conditions. It opens the reader in its resource.

@@ -1,3 +1,4 @@
+import SpoolScheduling
 import SpoolStorage
 import Synchronization
 

@@ -1,5 +1,6 @@
 public import Foundation
 public import HTTPTypes
+import SpoolScheduling
 public import SpoolStorage
 
 /// The source of a resource: a URL, or one whose address and credentials are resolved when needed.
@@ -84,7 +85,7 @@ public struct MediaSource: Sendable {
     ///   - url: Any URL. Requests are sent to the result of `resolve`.
     ///   - key: The cache key instead of the one that the cache's key policy derives from `url`.
     ///   - resolve: Called before the first request, after a rejection, and after the expiration, from any task. If it
-    ///     throws a `URLError` or an ``UpstreamError`` about the network, it is called again as ``RetryPolicy``
+    ///     throws a `URLError` or an ``UpstreamError`` about the network, it is called again as `RetryPolicy`
     ///     specifies. Any other error ends playback.
     public init(
         url: URL, key: CacheKey? = nil, resolve: @escaping @Sendable (Reason) async throws -> ResolvedRequest

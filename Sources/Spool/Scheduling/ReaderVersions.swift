@@ -1,3 +1,4 @@
+import SpoolScheduling
 import SpoolStorage
 
 /// The version that each reader of one resource reads, and the reason why the reader may use it.

@@ -1,4 +1,5 @@
 import ByteRanges
+import SpoolScheduling
 import SpoolStorage
 
 /// The operations for readers. Each is one step under the lock of the scheduler.
@@ -49,7 +50,7 @@ extension Scheduler {
                 if !part.canBeCompleted { use = .ask }
             }
             let isStale = use == .stale || use == .staleMeanwhile
-            var actions: [StateMachine.Action] = []
+            var actions: [Planner.Action] = []
             if use == .ask, state.lease != nil { actions += state.machine.requireValidation() }
             let (id, more) = state.machine.openReader(
                 at: start, end: end, priority: priority, usesStored: isStale, ahead: ahead, now: now)
@@ -209,26 +210,13 @@ extension Scheduler {
 
     // MARK: - Activity
 
-    /// A transfer that is in progress.
-    struct RunningTransfer: Sendable {
-        var start: Int64
-        var position: Int64
-        /// Exclusive. `nil` if it is not known.
-        var end: Int64?
-    }
-
     /// The number of readers, and the transfers that are in progress.
-    var activity: (readers: Int, transfers: [RunningTransfer]) {
-        look { state in
-            let transfers = state.machine.plan.transfers.states.map {
-                RunningTransfer(start: $0.start, position: $0.position, end: $0.end ?? $0.askedEnd)
-            }
-            return (state.readers.count, transfers)
-        }
+    var activity: (readers: Int, transfers: [Planner.RunningTransfer]) {
+        look { ($0.readers.count, $0.machine.running) }
     }
 
     /// Whether a transfer that was not cancelled is in progress.
-    var isFetching: Bool { look { $0.machine.plan.transfers.liveCount > 0 } }
+    var isFetching: Bool { look { $0.machine.isFetching } }
 
     /// The credentials of the last reader that was opened.
     var lastCredentials: SourceCredentials { look { $0.credentials } }

@@ -1,4 +1,5 @@
 import ByteRanges
+import SpoolScheduling
 import SpoolStorage
 
 /// The queries and reports of a transfer. Each is one step under the lock of the scheduler.
@@ -80,7 +81,7 @@ extension Scheduler {
     }
 
     /// Records that there was no space for the transfer's next bytes. Returns what the transfer may do.
-    func lacksSpace(_ id: TransferID) -> StateMachine.Permission { ask { $0.machine.transferLacksSpace(id) } }
+    func lacksSpace(_ id: TransferID) -> Planner.Permission { ask { $0.machine.transferLacksSpace(id) } }
 
     /// How a transfer ended.
     enum Ending: Sendable {
@@ -99,10 +100,10 @@ extension Scheduler {
     ///   - report: Receives the consequence before readers do.
     func ended(
         _ id: TransferID, _ ending: Ending, error: CacheError, usesStale: Bool, now: Duration,
-        report: (StateMachine.Outcome) -> Void
+        report: (Planner.Outcome) -> Void
     ) {
         ended(id, error: error, telling: report) { state in
-            var (outcome, actions): (StateMachine.Outcome, [StateMachine.Action])
+            var (outcome, actions): (Planner.Outcome, [Planner.Action])
             switch ending {
             case .ended: (outcome, actions) = state.machine.transferEnded(id, now: now)
             case .restart: (outcome, actions) = state.machine.transferRestarts(id, now: now)
@@ -121,7 +122,7 @@ extension Scheduler {
 
 extension Scheduler.State {
     /// Allows the use of the stored version, although the origin can't validate it (RFC 9111 §4.2.4).
-    fileprivate mutating func useStale() -> [Scheduler.StateMachine.Action] {
+    fileprivate mutating func useStale() -> [Planner.Action] {
         guard lease != nil, machine.needsValidation else { return [] }
         versions.noteSource(.stale)
         return machine.validated()

@@ -1,4 +1,5 @@
 import ByteRanges
+import SpoolScheduling
 import SpoolStorage
 
 /// The operations for the current version and its stored bytes. Each is one step under the lock of the scheduler.
@@ -94,7 +95,7 @@ extension Scheduler {
     func replace(
         _ former: Generation?, by lease: Lease?, keeping id: TransferID?, _ body: ResponseBody?
     ) -> Bool {
-        ask { state -> (Bool, [StateMachine.Action]) in
+        ask { state -> (Bool, [Planner.Action]) in
             // An unproven response has removed the previous version already.
             let isRemoved = state.lease == nil && lease != nil
             guard isRemoved || state.lease?.generation === former else { return (false, []) }
@@ -233,7 +234,7 @@ extension Scheduler.State {
     /// Replaces the current version, if there is one. Readers that have received bytes of it keep it.
     fileprivate mutating func replaceVersion(
         by lease: Lease?, keeping id: TransferID?, _ body: ResponseBody?
-    ) -> [Scheduler.StateMachine.Action] {
+    ) -> [Planner.Action] {
         let previousLease = self.lease
         self.lease = lease
         isJustReceived = lease != nil
@@ -248,7 +249,7 @@ extension Scheduler.State {
         return left.map { .wake($0) } + actions
     }
 
-    fileprivate mutating func invalidated(_ ranges: [Range<Int64>]) -> [Scheduler.StateMachine.Action] {
+    fileprivate mutating func invalidated(_ ranges: [Range<Int64>]) -> [Planner.Action] {
         // Adjacent ranges are joined, so that one request is planned for them.
         var missing = ByteRangeSet()
         for range in ranges { missing.insert(range) }

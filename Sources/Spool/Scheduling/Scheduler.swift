@@ -1,10 +1,11 @@
 import ByteRanges
 import Foundation
+import SpoolScheduling
 import SpoolStorage
 import Synchronization
 
 /// The scheduler of one open resource. It starts and cancels transfers, wakes readers, and sets timers, as its
-/// ``StateMachine`` decides.
+/// ``Planner`` decides.
 ///
 /// It does not read or write bytes, and does not know the origin. One lock guards all state that has to change
 /// together. It is locked for one step of the machine and for creating the tasks of new transfers. All other actions
@@ -42,7 +43,7 @@ final class Scheduler: Sendable {
     }
 
     struct State: ~Copyable {
-        var machine: StateMachine
+        var machine: Planner
         /// The current version, whose bytes the machine plans.
         var lease: Lease?
         /// Whether a response has just started the current version, and its freshness is not recorded yet.
@@ -70,7 +71,7 @@ final class Scheduler: Sendable {
 
     /// - Parameter unserved: Receives the bytes that have been stored.
     init(
-        machine: consuming StateMachine, credentials: SourceCredentials, unserved: UnservedBytes, clock: CacheClock,
+        machine: consuming Planner, credentials: SourceCredentials, unserved: UnservedBytes, clock: CacheClock,
         executor: BlockingExecutor
     ) {
         self.state = Mutex(State(machine: machine, credentials: credentials))
@@ -83,7 +84,7 @@ final class Scheduler: Sendable {
     func attach(_ handlers: Handlers) { state.withLock { $0.handlers = handlers } }
 
     /// Feeds the machine under the lock and performs its actions afterwards.
-    func feed(_ input: (inout State) -> [StateMachine.Action]) {
+    func feed(_ input: (inout State) -> [Planner.Action]) {
         ask { ((), input(&$0)) }
     }
 
@@ -91,7 +92,7 @@ final class Scheduler: Sendable {
     ///
     /// - Parameter tell: Reports the result. It is called after unlocking, before readers are woken.
     func ask<R: Sendable>(
-        telling tell: (R) -> Void = { _ in }, _ input: (inout State) -> (R, [StateMachine.Action])
+        telling tell: (R) -> Void = { _ in }, _ input: (inout State) -> (R, [Planner.Action])
     ) -> R {
         let (result, effects) = state.withLock { state -> (R, Effects) in
             let (result, actions) = input(&state)
@@ -125,7 +126,7 @@ final class Scheduler: Sendable {
         var playbackWaits: Bool?
         var handlers: Handlers?
 
-        init(_ actions: [StateMachine.Action], _ state: inout State, _ scheduler: Scheduler) {
+        init(_ actions: [Planner.Action], _ state: inout State, _ scheduler: Scheduler) {
             for action in actions {
                 switch action {
                 case .start(let id, let lower, let upper, let reader):
@@ -212,7 +213,7 @@ final class Scheduler: Sendable {
 
     /// Permission to take the next bytes of a transfer, and the version that stores them.
     struct Piece: Sendable {
-        var permission: StateMachine.Permission
+        var permission: Planner.Permission
         /// `nil` if no more bytes of the transfer may be stored.
         var lease: Lease?
         /// Whether a reader waits for bytes of the transfer.
@@ -263,8 +264,8 @@ final class Scheduler: Sendable {
     ///   - tell: Reports the consequence before readers receive it.
     ///   - input: Feeds the end to the machine.
     func ended(
-        _ id: TransferID, error: CacheError?, telling tell: (StateMachine.Outcome) -> Void,
-        _ input: (inout State) -> (StateMachine.Outcome, [StateMachine.Action])
+        _ id: TransferID, error: CacheError?, telling tell: (Planner.Outcome) -> Void,
+        _ input: (inout State) -> (Planner.Outcome, [Planner.Action])
     ) {
         _ = ask(telling: tell) { state in
             state.transfers[id] = nil

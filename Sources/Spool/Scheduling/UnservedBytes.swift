@@ -1,4 +1,5 @@
 import ByteRanges
+import SpoolScheduling
 import Synchronization
 
 /// The bytes of one resource that have been stored since it was opened, and that no reader has taken yet.

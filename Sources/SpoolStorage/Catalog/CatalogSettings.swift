@@ -1,3 +1,4 @@
+import ByteRanges
 import Crypto
 import Foundation
 import GRDB

@@ -1,3 +1,4 @@
+import ByteRanges
 import Foundation
 package import SpoolStorage
 import Synchronization

@@ -1,3 +1,4 @@
+import ByteRanges
 import Spool
 
 /// The bytes of one file in memory, in pages of 64 KiB that exist or are unwritten. Copying it costs nothing.

@@ -4,6 +4,7 @@ import SpoolTesting
 import Testing
 
 @testable import Spool
+@testable import SpoolScheduling
 
 /// CASES E, 66 and 67: when an origin is asked again, and whom its failures concern.
 @Suite(.timeLimit(.minutes(10)))

@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import Spool
+@testable import SpoolScheduling
 
 @Suite("The conductor")
 struct ConductorTests {

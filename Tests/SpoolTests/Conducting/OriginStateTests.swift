@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import Spool
+@testable import SpoolScheduling
 
 @Suite("An origin's connections", .timeLimit(.minutes(10)))
 struct OriginStateTests {

@@ -4,6 +4,7 @@ import SpoolTesting
 import Testing
 
 @testable import Spool
+@testable import SpoolScheduling
 
 /// Readers that open while the origin's first response is being evaluated.
 @Suite(.timeLimit(.minutes(5))) struct OpeningAtResponseTests {

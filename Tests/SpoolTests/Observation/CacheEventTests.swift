@@ -3,6 +3,7 @@ import SpoolTesting
 import Testing
 
 @testable import Spool
+@testable import SpoolScheduling
 
 /// What an app hears of a resource: every kind of event, in its order, with what it says.
 @Suite("Events", .timeLimit(.minutes(10)))

@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import Spool
+@testable import SpoolScheduling
 
 @Suite("Caches in memory, and over stores of one's own", .timeLimit(.minutes(10)))
 struct InMemoryTests {

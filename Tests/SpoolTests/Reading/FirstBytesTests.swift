@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 
 @testable import Spool
+@testable import SpoolScheduling
 
 /// What a player meets before its first bytes.
 @Suite("First bytes", .timeLimit(.minutes(10)))

@@ -2,6 +2,7 @@ import ByteRanges
 import Testing
 
 @testable import Spool
+@testable import SpoolScheduling
 
 /// Readers that may leave when they have enough: what is asked for beyond what they have taken.
 @Suite(.timeLimit(.minutes(1)))

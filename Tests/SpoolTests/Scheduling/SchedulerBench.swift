@@ -1,18 +1,19 @@
 import ByteRanges
 
 @testable import Spool
+@testable import SpoolScheduling
 
 let kib: Int64 = 1 << 10
 let mib: Int64 = 1 << 20
 
 /// Plays the shell for a scheduler's state machine, one input at a time, and remembers what it was told to do.
 final class SchedulerBench {
-    typealias Action = Scheduler.StateMachine.Action
-    typealias Outcome = Scheduler.StateMachine.Outcome
-    typealias Permission = Scheduler.StateMachine.Permission
-    typealias ReadDecision = Scheduler.StateMachine.ReadDecision
+    typealias Action = Planner.Action
+    typealias Outcome = Planner.Outcome
+    typealias Permission = Planner.Permission
+    typealias ReadDecision = Planner.ReadDecision
 
-    var machine: Scheduler.StateMachine
+    var machine: Planner
     /// The time that inputs are given.
     var now = Duration.zero
     /// What has been asked of the origin and is not over, also if it was cancelled.
@@ -35,7 +36,7 @@ final class SchedulerBench {
     ) {
         var retryPolicy = RetryPolicy()
         retryPolicy.retries = retries
-        machine = Scheduler.StateMachine(policy: policy, retryPolicy: retryPolicy, window: window)
+        machine = Planner(policy: policy, retryPolicy: retryPolicy, window: window)
         perform(machine.opened(landed: landed, length: length, needsValidation: needsValidation))
     }
 
@@ -252,11 +253,11 @@ extension ByteRangeSet {
     }
 }
 
-extension Scheduler.StateMachine {
+extension Planner {
     mutating func responseStarted(
         _ id: TransferID, at offset: Int64, end: Int64?, isWhole: Bool, isSequential: Bool
     ) -> [Action] {
-        let support: Plan.RangeSupport? = isSequential ? .unsupported : nil
+        let support: RangeSupport? = isSequential ? .unsupported : nil
         return responseStarted(id, ResponseBody(offset: offset, end: end, isWhole: isWhole, support: support))
     }
 }

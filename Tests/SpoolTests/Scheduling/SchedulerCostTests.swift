@@ -2,6 +2,7 @@ import ByteRanges
 import Testing
 
 @testable import Spool
+@testable import SpoolScheduling
 
 /// Whom an input concerns: what a landed chunk or a reader's step costs does not grow with the number of readers that
 /// it does not concern.

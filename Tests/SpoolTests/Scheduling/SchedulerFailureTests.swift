@@ -2,6 +2,7 @@ import ByteRanges
 import Testing
 
 @testable import Spool
+@testable import SpoolScheduling
 
 /// How the scheduler goes on after failures, and whom they concern.
 @Suite(.timeLimit(.minutes(10)))

@@ -2,6 +2,7 @@ import ByteRanges
 import Testing
 
 @testable import Spool
+@testable import SpoolScheduling
 
 /// Who gets a transfer when there are more readers than transfers, and who has to yield.
 @Suite(.timeLimit(.minutes(10)))

@@ -3,6 +3,7 @@ import SpoolTesting
 import Testing
 
 @testable import Spool
+@testable import SpoolScheduling
 
 /// Values that no sane shell, origin or person gives: nothing traps, nothing hangs.
 @Suite(.timeLimit(.minutes(10)))
@@ -91,7 +92,7 @@ struct SchedulerHostileTests {
         retry.longestDelay = .seconds(number)
         retry.longestWait = .seconds(number)
         for isSequential in [false, true] {
-            var machine = Scheduler.StateMachine(policy: policy, retryPolicy: retry, window: number)
+            var machine = Planner(policy: policy, retryPolicy: retry, window: number)
             machine.link.note(bytes: number, seconds: 1)
             let (reader, actions) = machine.openReader(at: 0, end: nil, priority: .playback, now: .zero)
             guard case .start(let id, _, _, _) = actions.first else {
@@ -133,12 +134,12 @@ struct SchedulerHostileTests {
 
 /// Inputs with values from the whole of their types, near each other often enough to meet.
 private final class HostileInputs {
-    private var machine: Scheduler.StateMachine
+    private var machine: Planner
     private var random: SplitMix
 
     init(seed: UInt64) {
         random = SplitMix(seed)
-        machine = Scheduler.StateMachine(policy: ReadAheadPolicy(), retryPolicy: RetryPolicy(), window: 4 << 20)
+        machine = Planner(policy: ReadAheadPolicy(), retryPolicy: RetryPolicy(), window: 4 << 20)
     }
 
     func step() {

@@ -1,6 +1,7 @@
 import ByteRanges
 
 @testable import Spool
+@testable import SpoolScheduling
 
 /// A planner that looks at everything each time, to hold the incremental one against.
 ///

@@ -2,6 +2,7 @@ import ByteRanges
 import Testing
 
 @testable import Spool
+@testable import SpoolScheduling
 
 /// How far ahead of a player is read: by what it takes, not by what the line could bring.
 @Suite(.timeLimit(.minutes(10)))

@@ -3,6 +3,7 @@ import SpoolTesting
 import Testing
 
 @testable import Spool
+@testable import SpoolScheduling
 
 /// Arbitrary inputs in arbitrary order, as a shell may give them, against what must hold after each.
 @Suite(.timeLimit(.minutes(10)))

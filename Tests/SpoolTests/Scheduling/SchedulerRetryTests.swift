@@ -2,6 +2,7 @@ import ByteRanges
 import Testing
 
 @testable import Spool
+@testable import SpoolScheduling
 
 /// When a place that failed is tried again, and when that ends.
 @Suite(.timeLimit(.minutes(10)))

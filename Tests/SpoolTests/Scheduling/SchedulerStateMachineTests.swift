@@ -2,6 +2,7 @@ import ByteRanges
 import Testing
 
 @testable import Spool
+@testable import SpoolScheduling
 
 /// What is asked of the origin, and when, decided without clock, disk or socket.
 @Suite(.timeLimit(.minutes(10)))

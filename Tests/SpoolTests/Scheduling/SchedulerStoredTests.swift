@@ -2,6 +2,7 @@ import ByteRanges
 import Testing
 
 @testable import Spool
+@testable import SpoolScheduling
 
 /// How the scheduler goes on after other versions, validations, evictions and closing.
 @Suite(.timeLimit(.minutes(10)))

@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 
 @testable import Spool
+@testable import SpoolScheduling
 
 @Suite("A resolver that fails", .timeLimit(.minutes(10)))
 struct ResolverRetryTests {

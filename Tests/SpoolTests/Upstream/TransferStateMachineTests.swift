@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Spool
+@testable import SpoolScheduling
 
 /// Where a response's bytes land, piece by piece.
 struct TransferStateMachineTests {

@@ -1,3 +1,5 @@
+import ByteRanges
+
 /// Finds the bytes that a player needs of WAVE (RIFF; EBU Tech 3306 for RF64) and AIFF.
 ///
 /// They are every chunk except the samples, including those behind them, and the first seconds.

@@ -1,3 +1,5 @@
+import ByteRanges
+
 /// Detects the container by its first bytes, and uses its parser to find the bytes that a player needs.
 enum ContainerParser {
     /// Adds the needed bytes to `plan`.

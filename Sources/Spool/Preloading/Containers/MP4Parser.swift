@@ -1,3 +1,5 @@
+import ByteRanges
+
 /// Finds the bytes that a player needs of MPEG-4 and QuickTime files (ISO/IEC 14496-12).
 ///
 /// They are `ftyp`, the `moov` box at any position, the headers of all other boxes, and the first samples of each

@@ -1,3 +1,5 @@
+import ByteRanges
+
 /// The tables of one MPEG-4 track that contain the positions of its samples (ISO/IEC 14496-12 §8.6.1, §8.7).
 struct MP4SampleTables {
     let bytes: ContainerBytes

@@ -1,3 +1,5 @@
+import ByteRanges
+
 /// A tag before audio, with the title and often an image: ID3v2 (id3.org, “ID3 tag version 2.4.0”, §3.1).
 enum ID3Tag {
     /// Returns the offset of the audio after all such tags, or 0 if there are none. A player reads the tags first.

@@ -1,3 +1,5 @@
+import ByteRanges
+
 /// A parser that finds the bytes of Matroska and WebM that a player needs (RFC 9559).
 ///
 /// These are all bytes before the first cluster, the first seconds, and later elements that the seek head lists, such

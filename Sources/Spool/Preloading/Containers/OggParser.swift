@@ -1,3 +1,5 @@
+import ByteRanges
+
 /// Finds the bytes that a player needs of an Ogg file (RFC 3533).
 ///
 /// They are the pages with the codecs' headers, the first seconds, and the last pages, whose position gives the

@@ -1,5 +1,4 @@
 import ByteRanges
-import SpoolStorage
 
 /// The stored bytes of the current version, its length, and the ranges that are being evicted.
 ///

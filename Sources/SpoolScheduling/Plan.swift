@@ -1,5 +1,4 @@
 import ByteRanges
-import SpoolStorage
 
 /// Finds requests for the readers of one resource, and decides which transfers pause and which are cancelled.
 ///
@@ -7,12 +6,9 @@ import SpoolStorage
 /// ``settle(_:)`` reviews transfers and finds requests for those readers, until nothing changes. A planner that examined
 /// everything after each change would decide the same. Tests compare the two.
 struct Plan: ~Copyable {
-    typealias Action = Scheduler.StateMachine.Action
-    typealias Outcome = Scheduler.StateMachine.Outcome
-    typealias ReadDecision = Scheduler.StateMachine.ReadDecision
-
-    /// Whether the origin supports range requests.
-    enum RangeSupport: Equatable { case unknown, supported, unsupported }
+    typealias Action = Planner.Action
+    typealias Outcome = Planner.Outcome
+    typealias ReadDecision = Planner.ReadDecision
 
     var stored = StoredRanges()
     var readers = ReaderTable()

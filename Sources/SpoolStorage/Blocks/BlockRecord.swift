@@ -1,44 +1,6 @@
 import ByteRanges
 package import Foundation
 
-/// The unit in which media is checked, evicted and recorded: 64 KiB, aligned to its size.
-///
-/// Block `i` covers the bytes `i * 65536 ..< (i + 1) * 65536`. The last block of a resource may be short. The stored
-/// bytes of a block are always a prefix of it. A transfer starts at a block's start, or at the end of its stored bytes.
-package enum Block {
-    /// The number of bytes in a block, except the last one.
-    package static let size: Int64 = 65536
-
-    /// The largest offset, ``ByteRanges/NumberLimits/byteOffset``. No byte is stored at or after it.
-    package static let offsetLimit = NumberLimits.byteOffset
-
-    /// Returns the index of the block that contains the byte at `offset`. The offset must not be negative.
-    package static func index(of offset: Int64) -> Int64 { offset / size }
-
-    /// The offset of the first byte of a block.
-    package static func start(of index: Int64) -> Int64 { index * size }
-
-    /// The bytes of a complete block.
-    package static func range(of index: Int64) -> Range<Int64> { index * size..<(index + 1) * size }
-
-    /// The indices of all blocks that `range` touches.
-    package static func indices(touching range: Range<Int64>) -> Range<Int64> {
-        guard !range.isEmpty else { return 0..<0 }
-        return index(of: range.lowerBound)..<index(of: range.upperBound - 1) + 1
-    }
-
-    /// The smallest block start at or after `offset`, which must be at most ``offsetLimit``.
-    package static func roundUp(_ offset: Int64) -> Int64 { (offset + (size - 1)) / size * size }
-
-    /// The greatest block start at or before `offset`.
-    package static func roundDown(_ offset: Int64) -> Int64 { offset / size * size }
-
-    /// Whether the range is possible: not negative, and within ``offsetLimit``.
-    package static func isAddressable(_ range: Range<Int64>) -> Bool {
-        range.lowerBound >= 0 && range.upperBound <= offsetLimit
-    }
-}
-
 extension ByteRangeSet {
     /// The space at the ends of stored ranges that no bytes use, because a volume gives space in whole blocks.
     ///

@@ -1,4 +1,4 @@
-import SpoolStorage
+import ByteRanges
 
 // MARK: - Failures
 

@@ -1,121 +1,121 @@
-import ByteRanges
-import SpoolStorage
+package import ByteRanges
 
-extension Scheduler {
-    /// Decides which bytes of one resource are requested, when, and when a request is cancelled.
-    ///
-    /// It has no clock, no I/O and no lock. Each input is a mutating function that returns actions for the shell, in
-    /// order, and the shell performs them. An input records what has happened in the ``Plan``, and lets the plan settle.
-    ///
-    /// All inputs are in this file, because nothing else may change the plan: its setter is private to the file.
-    struct StateMachine: ~Copyable {
-        /// A task for the shell.
-        enum Action: Equatable {
-            /// Request this range from the origin, with the credentials of the reader's source. An upper bound of `nil`
-            /// is the end. The request is conditional if ``isValidation(_:)`` is true.
-            case start(TransferID, lower: Int64, upper: Int64?, for: ReaderID)
-            /// Cancel the transfer. Bytes that have been received may still be stored.
-            case cancel(TransferID)
-            /// A paused transfer may request permission again.
-            case resume(TransferID)
-            /// Let the reader read again.
-            case wake(ReaderID)
-            /// Call ``timerFired(_:now:)`` after this time.
-            case setTimer(TimerID, after: Duration)
-            /// No reader receives this failure any more.
-            case discard(FailureID)
-        }
+/// Whether the origin supports range requests.
+package enum RangeSupport: Equatable, Sendable { case unknown, supported, unsupported }
 
-        /// The result of a read at the reader's position.
-        enum ReadDecision: Equatable {
-            /// These bytes are stored, from the reader's position on.
-            ///
-            /// The reader may take stored bytes up to `freeUntil` without reporting its position, because nothing in
-            /// the plan changes before. There, or at a missing range after an eviction, it pulls again.
-            case landed(Range<Int64>, freeUntil: Int64)
-            /// No bytes yet. The reader is woken later.
-            case wait
-            /// The reader is at the end of its range or of the resource.
-            case end
-            /// The range starts past the end, which is at this offset.
-            case unsatisfiable(length: Int64)
-            /// The bytes at its position cannot be fetched. The shell stores the reason.
-            case failed(FailureID)
-            /// The resource is being closed, and these bytes will not be fetched.
-            case closed
-        }
+/// Decides which bytes of one resource are requested, when, and when a request is cancelled.
+///
+/// It has no clock, no I/O and no lock, and does not know what stores or sends the bytes. Each input is a mutating function that returns actions for the shell, in
+/// order, and the shell performs them. An input records what has happened in the ``Plan``, and lets the plan settle.
+///
+/// All inputs are in this file, because nothing else may change the plan: its setter is private to the file.
+package struct Planner: ~Copyable {
+    /// A task for the shell.
+    package enum Action: Equatable {
+        /// Request this range from the origin, with the credentials of the reader's source. An upper bound of `nil`
+        /// is the end. The request is conditional if ``isValidation(_:)`` is true.
+        case start(TransferID, lower: Int64, upper: Int64?, for: ReaderID)
+        /// Cancel the transfer. Bytes that have been received may still be stored.
+        case cancel(TransferID)
+        /// A paused transfer may request permission again.
+        case resume(TransferID)
+        /// Let the reader read again.
+        case wake(ReaderID)
+        /// Call ``timerFired(_:now:)`` after this time.
+        case setTimer(TimerID, after: Duration)
+        /// No reader receives this failure any more.
+        case discard(FailureID)
+    }
 
-        /// The result for a reader that needs the response headers of its version.
-        enum HeadDecision: Equatable {
-            /// There is a version, or only the end of the resource is known.
-            case described
-            /// Not yet. The reader is woken when a response has been evaluated.
-            case wait
-            /// The headers cannot be fetched. The shell stores the reason.
-            case failed(FailureID)
-            /// The resource is being closed.
-            case closed
-            /// The reader is closed.
-            case gone
-        }
+    /// The result of a read at the reader's position.
+    package enum ReadDecision: Equatable {
+        /// These bytes are stored, from the reader's position on.
+        ///
+        /// The reader may take stored bytes up to `freeUntil` without reporting its position, because nothing in
+        /// the plan changes before. There, or at a missing range after an eviction, it pulls again.
+        case landed(Range<Int64>, freeUntil: Int64)
+        /// No bytes yet. The reader is woken later.
+        case wait
+        /// The reader is at the end of its range or of the resource.
+        case end
+        /// The range starts past the end, which is at this offset.
+        case unsatisfiable(length: Int64)
+        /// The bytes at its position cannot be fetched. The shell stores the reason.
+        case failed(FailureID)
+        /// The resource is being closed, and these bytes will not be fetched.
+        case closed
+    }
 
-        /// The next step of a transfer.
-        enum Permission: Equatable {
-            /// Store bytes up to this offset at most.
-            case proceed(upTo: Int64)
-            /// Take no bytes before it is resumed or cancelled.
-            case hold
-            case stop
-        }
+    /// The result for a reader that needs the response headers of its version.
+    package enum HeadDecision: Equatable {
+        /// There is a version, or only the end of the resource is known.
+        case described
+        /// Not yet. The reader is woken when a response has been evaluated.
+        case wait
+        /// The headers cannot be fetched. The shell stores the reason.
+        case failed(FailureID)
+        /// The resource is being closed.
+        case closed
+        /// The reader is closed.
+        case gone
+    }
 
-        /// The consequence of a transfer that did not receive the bytes that it requested.
-        enum Outcome: Equatable {
-            /// Nothing to report, because the transfer was cancelled, or the request is sent again immediately.
-            case none
-            /// The bytes are requested again after this time.
-            case retries(after: Duration)
-            /// Readers of the bytes receive this failure.
-            case failed(FailureID)
-        }
+    /// The next step of a transfer.
+    package enum Permission: Equatable {
+        /// Store bytes up to this offset at most.
+        case proceed(upTo: Int64)
+        /// Take no bytes before it is resumed or cancelled.
+        case hold
+        case stop
+    }
 
-        private(set) var plan: Plan
+    /// The consequence of a transfer that did not receive the bytes that it requested.
+    package enum Outcome: Equatable {
+        /// Nothing to report, because the transfer was cancelled, or the request is sent again immediately.
+        case none
+        /// The bytes are requested again after this time.
+        case retries(after: Duration)
+        /// Readers of the bytes receive this failure.
+        case failed(FailureID)
+    }
 
-        /// - Parameter window: The size of the largest window, in bytes, if space is scarcer than the policy assumes.
-        init(policy: ReadAheadPolicy, retryPolicy: RetryPolicy, window: Int64) {
-            plan = Plan(policy: policy, retryPolicy: retryPolicy, window: window)
-        }
+    private(set) var plan: Plan
+
+    /// - Parameter window: The size of the largest window, in bytes, if space is scarcer than the policy assumes.
+    package init(policy: ReadAheadPolicy, retryPolicy: RetryPolicy, window: Int64) {
+        plan = Plan(policy: policy, retryPolicy: retryPolicy, window: window)
     }
 }
 
-extension Scheduler.StateMachine {
+extension Planner {
     /// All stored bytes.
-    var landed: ByteRangeSet { plan.stored.ranges }
+    package var landed: ByteRangeSet { plan.stored.ranges }
 
     /// The length of the resource. `nil` if it is not known.
-    var length: Int64? { plan.stored.length }
+    package var length: Int64? { plan.stored.length }
 
-    var rangeSupport: Plan.RangeSupport { plan.rangeSupport }
+    package var rangeSupport: RangeSupport { plan.rangeSupport }
 
     /// Whether readers that open from now on wait until the origin has validated the stored bytes.
-    var needsValidation: Bool { plan.needsValidation }
+    package var needsValidation: Bool { plan.needsValidation }
 
     /// Whether a playback reader waits for bytes that may be received now, rather than after a retry.
-    var isPlaybackWaiting: Bool { plan.isPlaybackWaiting }
+    package var isPlaybackWaiting: Bool { plan.isPlaybackWaiting }
 
     /// An estimate of the connection to the origin.
-    var link: LinkEstimate {
+    package var link: LinkEstimate {
         get { plan.link }
         set { plan.link = newValue }
     }
 
     /// A playback reader of another resource waits, or no longer waits. Until then, transfers for preloads pause.
-    mutating func setYielding(_ yields: Bool) -> [Action] {
+    package mutating func setYielding(_ yields: Bool) -> [Action] {
         plan.isYielding = yields
         return plan.settle()
     }
 
     /// There is less space than the policy's window. The window is never enlarged again.
-    mutating func limitWindow(to bytes: Int64) -> [Action] {
+    package mutating func limitWindow(to bytes: Int64) -> [Action] {
         plan.limitWindow(to: bytes)
         plan.readers.renewDemands(plan.readAhead)
         return plan.settle()
@@ -124,13 +124,13 @@ extension Scheduler.StateMachine {
 
 // MARK: - Readers
 
-extension Scheduler.StateMachine {
+extension Planner {
     /// Opens a reader of `start ..< end`, or to the end of the resource if `end` is `nil`.
     ///
     /// - Parameters:
     ///   - usesStored: Whether it may use stored bytes although other readers wait for a validation.
     ///   - ahead: The size of the first read-ahead.
-    mutating func openReader(
+    package mutating func openReader(
         at start: Int64, end: Int64?, priority: Priority, usesStored: Bool = false, ahead: ReadAheadStart = .full,
         now: Duration
     ) -> (ReaderID, [Action]) {
@@ -149,7 +149,7 @@ extension Scheduler.StateMachine {
     /// Returns what a reader that has taken all bytes before `position` may take next, at most `limit` bytes.
     ///
     /// A reader that has to wait is woken later.
-    mutating func pull(
+    package mutating func pull(
         _ id: ReaderID, from position: Int64, limit: Int64, now: Duration
     ) -> (ReadDecision, [Action]) {
         let actions = advance(id, to: position, now: now)
@@ -159,7 +159,7 @@ extension Scheduler.StateMachine {
 
     /// Whether all bytes of `start ..< end`, or to the end of the resource if `end` is `nil`, are stored or being
     /// received by one transfer.
-    func isProvided(from start: Int64, to end: Int64?) -> Bool {
+    package func isProvided(from start: Int64, to end: Int64?) -> Bool {
         let end = min(end ?? .max, length ?? .max)
         guard start < end, let missing = plan.stored.firstMissingRange(in: max(start, 0)..<end) else { return true }
         return plan.transfers.states.contains { transfer in
@@ -169,7 +169,7 @@ extension Scheduler.StateMachine {
     }
 
     /// Whether the reader has to wait and has not been woken yet.
-    func isWaiting(_ id: ReaderID) -> Bool { plan.readers[id]?.isWaiting ?? false }
+    package func isWaiting(_ id: ReaderID) -> Bool { plan.readers[id]?.isWaiting ?? false }
 
     mutating func advance(_ id: ReaderID, to position: Int64, now: Duration) -> [Action] {
         guard let reader = plan.readers[id], position > reader.position else { return [] }
@@ -207,7 +207,7 @@ extension Scheduler.StateMachine {
     /// Returns whether the version of the reader is known. From then on, the reader stays in that version.
     ///
     /// - Parameter isDescribed: Whether there is a version.
-    mutating func describe(_ id: ReaderID, isDescribed: Bool, now: Duration) -> (HeadDecision, [Action]) {
+    package mutating func describe(_ id: ReaderID, isDescribed: Bool, now: Duration) -> (HeadDecision, [Action]) {
         guard let reader = plan.readers[id] else { return (.gone, []) }
         let isEmpty = !isDescribed && reader.mayUseStored && plan.find(for: reader, limit: 1) != nil
         if isDescribed && reader.mayUseStored || isEmpty {
@@ -223,7 +223,7 @@ extension Scheduler.StateMachine {
         }
     }
 
-    mutating func closeReader(_ id: ReaderID) -> [Action] {
+    package mutating func closeReader(_ id: ReaderID) -> [Action] {
         guard plan.readers[id] != nil else { return [] }
         plan.readers.remove(id)
         plan.noteMovement()
@@ -233,12 +233,12 @@ extension Scheduler.StateMachine {
 
 // MARK: - Transfers
 
-extension Scheduler.StateMachine {
+extension Planner {
     /// The transfer has a connection. Returns whether it may still send its request.
     ///
     /// While it waited, the origin may have sent `Retry-After`, or a player may have started to wait while only
     /// preloads want its bytes. It is cancelled then, and planned again when it may be sent.
-    mutating func mayAsk(_ id: TransferID) -> (Bool, [Action]) {
+    package mutating func mayAsk(_ id: TransferID) -> (Bool, [Action]) {
         guard let transfer = plan.transfers[id], transfer.isLive else { return (false, []) }
         guard plan.isLeftAlone(transfer) || yields(transfer) else { return (true, []) }
         var actions: [Action] = []
@@ -254,7 +254,7 @@ extension Scheduler.StateMachine {
     }
 
     /// The headers of a response have been received, and its bytes follow.
-    mutating func responseStarted(_ id: TransferID, _ body: ResponseBody) -> [Action] {
+    package mutating func responseStarted(_ id: TransferID, _ body: ResponseBody) -> [Action] {
         let isNews = note(body.support)
         let actions = start(id, body)
         return actions + (isNews ? plan.reconsider() : plan.settle())
@@ -287,7 +287,7 @@ extension Scheduler.StateMachine {
     }
 
     /// Returns what the transfer may do before it takes its next chunk.
-    mutating func permission(_ id: TransferID) -> Permission {
+    package mutating func permission(_ id: TransferID) -> Permission {
         guard let transfer = plan.transfers[id], !transfer.isStale else { return .stop }
         let limit = plan.transfers.limit(of: id, transfer, in: plan.stored)
         if transfer.position >= limit { return .stop }
@@ -302,7 +302,7 @@ extension Scheduler.StateMachine {
     }
 
     /// Bytes of the transfer have been stored.
-    mutating func landed(_ range: Range<Int64>, by id: TransferID, now: Duration) -> [Action] {
+    package mutating func landed(_ range: Range<Int64>, by id: TransferID, now: Duration) -> [Action] {
         let range = plan.stored.bounded(range)
         guard !range.isEmpty, !(plan.transfers[id]?.isStale ?? false) else { return [] }
         let fresh = plan.stored.insert(range)
@@ -324,7 +324,7 @@ extension Scheduler.StateMachine {
 
     /// There was no space for the transfer's next bytes. It pauses until a reader moves on, unless a reader waits for
     /// them.
-    mutating func transferLacksSpace(_ id: TransferID) -> (Permission, [Action]) {
+    package mutating func transferLacksSpace(_ id: TransferID) -> (Permission, [Action]) {
         guard mayLandMore(id), let transfer = plan.transfers[id] else { return (.stop, []) }
         guard !isAwaited(id) else {
             return (.proceed(upTo: plan.transfers.limit(of: id, transfer, in: plan.stored)), [])
@@ -340,7 +340,7 @@ extension Scheduler.StateMachine {
     }
 
     /// The time of an ``Action/setTimer(_:after:)`` is over. A timer that is no longer needed has no effect.
-    mutating func timerFired(_ timer: TimerID, now: Duration) -> [Action] {
+    package mutating func timerFired(_ timer: TimerID, now: Duration) -> [Action] {
         var actions: [Action] = []
         for id in plan.transfers.ids where plan.transfers[id]?.interest == .unwanted(timer) {
             plan.cancel(id, &actions)
@@ -351,44 +351,64 @@ extension Scheduler.StateMachine {
 
     // MARK: - Questions
 
+    /// A transfer that is in progress.
+    package struct RunningTransfer: Sendable {
+        package var start: Int64
+        package var position: Int64
+        /// Exclusive. `nil` if it is not known.
+        package var end: Int64?
+    }
+
+    /// The transfers that are in progress, in no particular order.
+    package var running: [RunningTransfer] {
+        plan.transfers.states.map {
+            RunningTransfer(start: $0.start, position: $0.position, end: $0.end ?? $0.askedEnd)
+        }
+    }
+
+    /// Whether a transfer that was not cancelled is in progress.
+    package var isFetching: Bool { plan.transfers.liveCount > 0 }
+
     /// The offset of the transfer's next byte. `nil` if it has ended.
-    func position(of id: TransferID) -> Int64? { plan.transfers[id]?.position }
+    package func position(of id: TransferID) -> Int64? { plan.transfers[id]?.position }
 
     /// Whether no more bytes of the transfer may be stored.
-    func isStale(_ id: TransferID) -> Bool { plan.transfers[id]?.isStale ?? true }
+    package func isStale(_ id: TransferID) -> Bool { plan.transfers[id]?.isStale ?? true }
 
     /// Whether the transfer was cancelled or has ended.
     func isCancelled(_ id: TransferID) -> Bool { !(plan.transfers[id]?.isLive ?? false) }
 
     /// Whether it was not cancelled, and no other transfer precedes it.
-    func mayLandMore(_ id: TransferID) -> Bool {
+    package func mayLandMore(_ id: TransferID) -> Bool {
         guard let transfer = plan.transfers[id], transfer.isLive else { return false }
         return transfer.position < plan.transfers.limit(of: id, transfer, in: plan.stored)
     }
 
     /// Whether the transfer was paused and has not been resumed since.
-    func isHeld(_ id: TransferID) -> Bool { plan.transfers[id]?.isHeld ?? false }
+    package func isHeld(_ id: TransferID) -> Bool { plan.transfers[id]?.isHeld ?? false }
 
     /// Whether the transfer validates the stored bytes.
-    func isValidation(_ id: TransferID) -> Bool { plan.transfers[id]?.isValidation ?? false }
+    package func isValidation(_ id: TransferID) -> Bool { plan.transfers[id]?.isValidation ?? false }
 
     /// Whether the transfer can't be fetched in parts, and ends later than any range request or at an unknown offset.
-    func isStream(_ id: TransferID) -> Bool {
+    package func isStream(_ id: TransferID) -> Bool {
         guard let transfer = plan.transfers[id], transfer.isStreaming, transfer.isSequential else { return false }
         guard let end = transfer.end ?? length else { return true }
         return end - transfer.position > plan.policy.largestRequest
     }
 
     /// Whether a reader waits for bytes that the transfer receives.
-    func isAwaited(_ id: TransferID) -> Bool { plan.transfers[id].map { plan.isAwaited($0, by: .preload) } ?? false }
+    package func isAwaited(_ id: TransferID) -> Bool {
+        plan.transfers[id].map { plan.isAwaited($0, by: .preload) } ?? false
+    }
 
     /// Whether a player does. Also true if the transfer has ended.
-    func isAwaitedByPlayer(_ id: TransferID) -> Bool {
+    package func isAwaitedByPlayer(_ id: TransferID) -> Bool {
         plan.transfers[id].map { plan.isAwaited($0, by: .playback) } ?? true
     }
 
     /// Whether the stored bytes, or the bytes that a reader has taken or that the origin is sending, end at `offset`.
-    func reaches(_ offset: Int64) -> Bool {
+    package func reaches(_ offset: Int64) -> Bool {
         if offset > 0, plan.readers.states.contains(where: { $0.hasRead && $0.position == offset }) { return true }
         let coming = plan.transfers.states.filter { $0.isStreaming }.compactMap(\.end).max() ?? 0
         return offset > 0 && max(coming, plan.stored.end) == offset
@@ -397,11 +417,11 @@ extension Scheduler.StateMachine {
 
 // MARK: - Ends of transfers
 
-extension Scheduler.StateMachine {
+extension Planner {
     /// The transfer has ended: its last byte was stored, or it was cancelled.
     ///
     /// If it received too little, it counts as a failure. Otherwise the same request might follow it forever.
-    mutating func transferEnded(_ id: TransferID, now: Duration) -> (Outcome, [Action]) {
+    package mutating func transferEnded(_ id: TransferID, now: Duration) -> (Outcome, [Action]) {
         guard let transfer = plan.transfers[id] else { return (.none, []) }
         if plan.transfers.isBarren(id, transfer, in: plan.stored) { return transferRestarts(id, now: now) }
         var actions: [Action] = []
@@ -410,7 +430,7 @@ extension Scheduler.StateMachine {
     }
 
     /// The transfer's response could not be used, but the same bytes may be requested again immediately.
-    mutating func transferRestarts(_ id: TransferID, now: Duration) -> (Outcome, [Action]) {
+    package mutating func transferRestarts(_ id: TransferID, now: Duration) -> (Outcome, [Action]) {
         plan.transferFailed(id, .restart, now: now)
     }
 
@@ -419,7 +439,7 @@ extension Scheduler.StateMachine {
     /// - Parameters:
     ///   - retryAfter: The delay that the origin requests (RFC 9110 §10.2.3). No reader requests the place before.
     ///   - jitter: From 0 to 1.
-    mutating func transferInterrupted(
+    package mutating func transferInterrupted(
         _ id: TransferID, retryAfter: Duration?, jitter: Double, now: Duration
     ) -> (Outcome, [Action]) {
         plan.transferFailed(id, .interruption(retryAfter: retryAfter, jitter: jitter), now: now)
@@ -428,13 +448,13 @@ extension Scheduler.StateMachine {
     /// The transfer failed, and a retry would fail too.
     ///
     /// - Parameter isPersonal: Whether the credentials were refused. Other readers try with their own.
-    mutating func transferRefused(_ id: TransferID, isPersonal: Bool, now: Duration) -> (Outcome, [Action]) {
+    package mutating func transferRefused(_ id: TransferID, isPersonal: Bool, now: Duration) -> (Outcome, [Action]) {
         plan.transferFailed(id, .refusal(isPersonal: isPersonal), now: now)
     }
 
     /// Whether a transfer that is interrupted now would be retried, as far as this is known in advance. Also true if no
     /// reader would receive the failure.
-    func mayRetry(_ id: TransferID, retryAfter: Duration?, now: Duration) -> Bool {
+    package func mayRetry(_ id: TransferID, retryAfter: Duration?, now: Duration) -> Bool {
         guard let transfer = plan.transfers[id], transfer.isLive else { return true }
         let place = transfer.place.flatMap { plan.failures[$0] }
         let tries = (place?.tries ?? 0) + 1
@@ -445,9 +465,9 @@ extension Scheduler.StateMachine {
 
 // MARK: - Stored bytes and versions
 
-extension Scheduler.StateMachine {
+extension Planner {
     /// The stored version has been opened.
-    mutating func opened(landed: ByteRangeSet, length: Int64?, needsValidation: Bool) -> [Action] {
+    package mutating func opened(landed: ByteRangeSet, length: Int64?, needsValidation: Bool) -> [Action] {
         plan.stored = StoredRanges(landed, length: length)
         plan.needsValidation = needsValidation
         plan.letUseStored(!needsValidation)
@@ -455,13 +475,13 @@ extension Scheduler.StateMachine {
     }
 
     /// Readers that open from now on wait for a validation. Open readers continue.
-    mutating func requireValidation() -> [Action] {
+    package mutating func requireValidation() -> [Action] {
         plan.needsValidation = true
         return []
     }
 
     /// The stored version is current, or may be used as if it were.
-    mutating func validated() -> [Action] {
+    package mutating func validated() -> [Action] {
         var actions: [Action] = []
         plan.endValidation(&actions)
         return actions + plan.reconsider()
@@ -471,20 +491,20 @@ extension Scheduler.StateMachine {
     ///
     /// - Returns: `false`, without a change, if bytes are stored beyond the length, because it then belongs to another
     ///   version.
-    mutating func lengthLearnt(_ length: Int64) -> (isPlausible: Bool, actions: [Action]) {
+    package mutating func lengthLearnt(_ length: Int64) -> (isPlausible: Bool, actions: [Action]) {
         if self.length == length { return (true, []) }
         guard plan.stored.learn(length: length) else { return (false, []) }
         return (true, plan.reconsider())
     }
 
     /// The origin supports range requests.
-    mutating func rangesSupported() -> [Action] { note(.supported) ? plan.reconsider() : [] }
+    package mutating func rangesSupported() -> [Action] { note(.supported) ? plan.reconsider() : [] }
 
     /// The origin ignores range requests, or parts of its responses can't be combined.
-    mutating func rangesUnsupported() -> [Action] { note(.unsupported) ? plan.reconsider() : [] }
+    package mutating func rangesUnsupported() -> [Action] { note(.unsupported) ? plan.reconsider() : [] }
 
     /// Returns whether this is new.
-    private mutating func note(_ support: Plan.RangeSupport?) -> Bool {
+    private mutating func note(_ support: RangeSupport?) -> Bool {
         guard let support, plan.rangeSupport != support else { return false }
         plan.rangeSupport = support
         return true
@@ -496,7 +516,7 @@ extension Scheduler.StateMachine {
     ///   - kept: The transfer that receives its bytes, or `nil` if there is none.
     ///   - body: The body that this transfer receives. Without it, the planner would request some of its bytes again.
     /// - Returns: The readers of the previous version, which are removed here, and the actions to perform.
-    mutating func generationChanged(
+    package mutating func generationChanged(
         length: Int64?, keeping kept: TransferID?, body: ResponseBody? = nil
     ) -> (left: [ReaderID], actions: [Action]) {
         plan.stored = StoredRanges(length: length)
@@ -517,13 +537,13 @@ extension Scheduler.StateMachine {
     }
 
     /// Whether a reader of the current version needs bytes from a transfer other than `other`.
-    func isFeeding(besides other: TransferID? = nil) -> Bool {
+    package func isFeeding(besides other: TransferID? = nil) -> Bool {
         plan.transfers.contains(besides: other) { $0.isLive && !$0.isValidation }
             && plan.readers.states.contains { $0.hasRead && plan.lacksBytes($0) }
     }
 
     /// Whether a reader of the current version needs bytes from any transfer, even if it has not read yet.
-    var isFilling: Bool {
+    package var isFilling: Bool {
         plan.transfers.contains(besides: nil) { $0.isLive && !$0.isValidation }
             && plan.readers.states.contains { $0.mayUseStored && plan.lacksBytes($0) }
     }
@@ -534,7 +554,7 @@ extension Scheduler.StateMachine {
     ///
     /// - Returns: The readers that only this response could serve, which are removed here, and the actions to perform.
     ///   `nil` if no reader needs another transfer, so that the response may start another version.
-    mutating func responseUnproven(_ id: TransferID) -> (left: [ReaderID], actions: [Action])? {
+    package mutating func responseUnproven(_ id: TransferID) -> (left: [ReaderID], actions: [Action])? {
         guard let transfer = plan.transfers[id] else { return nil }
         // No reader needs the response of a cancelled transfer.
         guard transfer.isLive else { return ([], []) }
@@ -558,7 +578,7 @@ extension Scheduler.StateMachine {
     }
 
     /// Stored bytes were damaged and have been discarded.
-    mutating func invalidated(_ range: Range<Int64>) -> [Action] {
+    package mutating func invalidated(_ range: Range<Int64>) -> [Action] {
         let range = range.addressable
         guard !range.isEmpty else { return [] }
         plan.stored.remove(range)
@@ -577,7 +597,7 @@ extension Scheduler.StateMachine {
     ///   - count: The number of bytes, which is rounded up to whole blocks.
     ///   - place: The bytes to choose from, or `nil` for all stored bytes.
     ///   - positions: The positions of readers that have moved on without reporting it.
-    mutating func offerEvictable(
+    package mutating func offerEvictable(
         _ count: Int64, within place: ByteRangeSet? = nil, positions: [ReaderID: Int64] = [:]
     ) -> [Range<Int64>] {
         var protected: [Range<Int64>] = []
@@ -603,7 +623,7 @@ extension Scheduler.StateMachine {
 
     /// The store has evicted the ranges that ``offerEvictable(_:within:positions:)`` returned, except for
     /// `kept`, which was still in use.
-    mutating func evicted(_ ranges: [Range<Int64>], kept: ByteRangeSet) -> [Action] {
+    package mutating func evicted(_ ranges: [Range<Int64>], kept: ByteRangeSet) -> [Action] {
         var actions: [Action] = []
         for range in ranges.map(\.addressable) where !range.isEmpty {
             for remaining in plan.stored.endEviction(of: range, except: kept) { plan.wake(in: remaining, &actions) }
@@ -617,7 +637,7 @@ extension Scheduler.StateMachine {
     // MARK: - Closing
 
     /// The shell is closing. No transfer starts, and transfers are cancelled unless they are nearly done.
-    mutating func close() -> [Action] {
+    package mutating func close() -> [Action] {
         plan.isClosing = true
         var actions: [Action] = []
         plan.wakeConcerned(&actions)
@@ -635,7 +655,7 @@ extension Scheduler.StateMachine {
     }
 
     /// The transfers that were nearly done at closing took too long.
-    mutating func cancelAll() -> [Action] {
+    package mutating func cancelAll() -> [Action] {
         guard plan.isClosing else { return [] }
         var actions: [Action] = []
         for id in plan.transfers.ids { plan.cancel(id, &actions) }
@@ -643,7 +663,7 @@ extension Scheduler.StateMachine {
     }
 
     /// A resource that is closing is opened again.
-    mutating func reopen() -> [Action] {
+    package mutating func reopen() -> [Action] {
         guard plan.isClosing else { return [] }
         plan.isClosing = false
         for id in plan.readers.ids { plan.readers.enqueue(id) }

@@ -1,4 +1,4 @@
-import SpoolStorage
+import ByteRanges
 
 /// The ranges of a resource for which a request failed: whether they are requested again, and when.
 ///

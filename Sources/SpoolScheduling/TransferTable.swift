@@ -1,4 +1,4 @@
-import SpoolStorage
+import ByteRanges
 
 /// The requests of one open resource that are in progress, and where earlier ones ended.
 ///
@@ -198,15 +198,22 @@ struct TransferTable {
 }
 
 /// The properties of a body that the headers of its response report.
-struct ResponseBody: Equatable {
+package struct ResponseBody: Equatable, Sendable {
     /// The offset at which its first byte is stored.
-    var offset: Int64
+    package var offset: Int64
     /// The exclusive end of its bytes, or `nil` if it is not known.
-    var end: Int64?
+    package var end: Int64?
     /// Whether the response has the whole body instead of the requested range.
-    var isWhole: Bool
+    package var isWhole: Bool
     /// The origin's support of range requests, if the response shows it.
-    var support: Plan.RangeSupport?
+    package var support: RangeSupport?
+
+    package init(offset: Int64, end: Int64? = nil, isWhole: Bool, support: RangeSupport? = nil) {
+        self.offset = offset
+        self.end = end
+        self.isWhole = isWhole
+        self.support = support
+    }
 }
 
 /// One request that is in progress, as the planner knows it.

@@ -1,20 +1,22 @@
-/// What one reader may want of the origin now, and how much it insists.
+import ByteRanges
+
+/// The bytes that one reader may need from the origin now, from the start of its block.
 ///
-/// All bounds are exclusive ends, and all begin at the reader's block: the first is the least that it wants.
+/// All bounds are exclusive ends. Each bound is at least as large as the one before.
 struct Demand: Equatable {
-    /// Where the reader's block begins.
+    /// The start of the reader's block.
     var lower: Int64
-    /// A hole that begins before this is asked for: none behind the reader's range, which only would fill its last block,
-    /// and reading ahead waits for a good piece, half a window.
+    /// A missing range that starts before this is requested. Bytes after the reader's range are not requested, because
+    /// they would only complete its last block. Read-ahead waits until half a window is missing.
     var asks: Int64
-    /// Bytes before this may land.
+    /// Bytes before this may be stored.
     var takes: Int64
-    /// A transfer that has come beyond what may land is held before this, and given up behind it.
+    /// A transfer that is beyond `takes` pauses before this offset, and is cancelled after it.
     var keeps: Int64
-    /// The same for a body that can't be had again from where it is.
+    /// The same for a body that can't be requested again from its position.
     var keepsBody: Int64
 
-    /// One of the bounds, to search by.
+    /// One of the bounds, for a search.
     enum Bound { case asks, takes, keeps, keepsBody }
 
     subscript(bound: Bound) -> Int64 {
@@ -26,7 +28,7 @@ struct Demand: Equatable {
         }
     }
 
-    /// Whether it is the window that ends what the reader may want, not the end of its range.
+    /// Whether the window ends before the reader's range does.
     var isWindowed: Bool { keeps > takes }
 
     fileprivate mutating func formMaximum(_ other: Demand) {
@@ -96,10 +98,10 @@ struct ReadAhead {
     }
 }
 
-/// The demands of many readers, ordered by where they begin, to be found by the bytes that they reach.
+/// The demands of many readers, ordered by their starts. They are found by the bytes that they contain.
 ///
-/// A sorted list cut into leaves, each with the furthest of its bounds: a search looks at the bounds of the leaves
-/// before a place, and into one or two of them.
+/// It is a sorted list of leaves, each with the largest of its bounds. A search compares the bounds of the leaves before
+/// an offset, and examines the readers of one or two of them.
 struct DemandIndex {
     struct Entry {
         var demand: Demand
@@ -121,7 +123,7 @@ struct DemandIndex {
 
     private static let capacity = 32
     private var leaves: [Leaf] = []
-    /// How many readers all searches have looked at, so that a test can hold it against the number of readers.
+    /// The number of readers that all searches have examined. Tests compare it with the number of readers.
     private(set) var examined = 0
 
     mutating func insert(_ demand: Demand, for id: ReaderID) {
@@ -154,7 +156,7 @@ struct DemandIndex {
         if entries.isEmpty { leaves.remove(at: leaf) } else { leaves[leaf] = Leaf(entries) }
     }
 
-    /// The reader that reaches furthest, of those that begin before `limit` and reach beyond `offset`.
+    /// The reader that reaches furthest, of those that start before `limit` and reach beyond `offset`.
     mutating func furthest(_ bound: Demand.Bound, startingBefore limit: Int64, beyond offset: Int64) -> Entry? {
         var best: Entry?
         search(bound, startingBefore: limit, beyond: offset) { entry in
@@ -164,7 +166,7 @@ struct DemandIndex {
         return best
     }
 
-    /// Whether a reader, other than `excluded`, begins before `limit` and reaches beyond `offset`.
+    /// Whether a reader, other than `excluded`, starts before `limit` and reaches beyond `offset`.
     mutating func reaches(
         _ bound: Demand.Bound, startingBefore limit: Int64, beyond offset: Int64, besides excluded: ReaderID? = nil
     ) -> Bool {
@@ -177,7 +179,7 @@ struct DemandIndex {
         return isFound
     }
 
-    /// All readers that want something of `range`.
+    /// All readers that want bytes of `range`.
     mutating func readers(wanting range: Range<Int64>) -> [ReaderID] {
         var found: [ReaderID] = []
         search(.takes, startingBefore: range.upperBound, beyond: range.lowerBound) { entry in
@@ -187,8 +189,8 @@ struct DemandIndex {
         return found
     }
 
-    /// Calls `body` with each reader that begins before `limit` and reaches beyond `offset`, or beyond what the last
-    /// call returned if that is not nil.
+    /// Calls `body` with each reader that starts before `limit` and reaches beyond `offset`. If a call returns an offset,
+    /// the search continues with the readers that reach beyond it.
     private mutating func search(
         _ bound: Demand.Bound, startingBefore limit: Int64, beyond offset: Int64, _ body: (Entry) -> Int64?
     ) {
@@ -215,7 +217,7 @@ struct DemandIndex {
     }
 }
 
-/// How many of the first `count` indices match, where all that match stand before all that don't.
+/// Returns the number of the first `count` indices that match. All that match have to precede all that do not.
 func partitionPoint(_ count: Int, _ matches: (Int) -> Bool) -> Int {
     var low = 0
     var high = count

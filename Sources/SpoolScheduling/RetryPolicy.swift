@@ -1,0 +1,48 @@
+/// The rules by which a failed request is retried, and by which a player receives the error instead.
+///
+/// Attempts are counted for each range of a resource. The count starts again after a block of new bytes.
+public struct RetryPolicy: Sendable, Hashable {
+    /// The number of attempts after the first one, without a block of progress. The default is 5.
+    public var retries: Int = 5
+    /// The first delay. Each following delay is twice as long. The default is 200 ms.
+    public var firstDelay: Duration = .milliseconds(200)
+    /// The longest delay between attempts, unless the origin requests a longer one. The default is 8 seconds.
+    public var longestDelay: Duration = .seconds(8)
+    /// The longest time for which a player waits for the bytes at its position, from the first failure on. The default
+    /// is 30 seconds.
+    ///
+    /// If the next attempt would come later, as with a longer `Retry-After` (RFC 9110 §10.2.3), the player receives the
+    /// error immediately.
+    public var longestWait: Duration = .seconds(30)
+
+    /// Creates the default policy.
+    public init() {}
+
+    /// Returns the delay before an attempt. It doubles with each attempt, and `jitter` reduces it by up to a quarter.
+    ///
+    /// The delay is at least as long as the origin requests, and is not zero even if the origin requests that.
+    ///
+    /// - Parameters:
+    ///   - attempt: The number of the attempt, from 1.
+    ///   - jitter: From 0 to 1.
+    func delay(attempt: Int, retryAfter: Duration?, jitter: Double) -> Duration {
+        let jitter = jitter.isFinite ? min(max(jitter, 0), 1) : 0
+        let doubled = firstDelay * (1 << min(max(attempt - 1, 0), 16))
+        let backOff = min(doubled, longestDelay) * (1 - jitter / 4)
+        guard let retryAfter else { return backOff }
+        return max(Self.bounded(retryAfter) + firstDelay * jitter, backOff)
+    }
+
+    /// The nearest policy with possible numbers.
+    package var clamped: RetryPolicy {
+        var policy = self
+        policy.retries = min(max(retries, 0), 1000)
+        policy.firstDelay = min(max(firstDelay, .milliseconds(1)), .seconds(86_400))
+        policy.longestDelay = min(max(longestDelay, policy.firstDelay), .seconds(86_400))
+        policy.longestWait = min(max(longestWait, .zero), .seconds(86_400))
+        return policy
+    }
+
+    /// Returns the delay that an origin requests, limited to a day. Otherwise a process could never use the origin again.
+    package static func bounded(_ retryAfter: Duration) -> Duration { min(max(retryAfter, .zero), .seconds(86_400)) }
+}
