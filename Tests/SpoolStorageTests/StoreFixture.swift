@@ -85,13 +85,13 @@ final class StoreFixture: Sendable {
     @discardableResult
     func land(
         _ range: Range<Int64>, of name: String, in generation: Generation, isAwaited: Bool = true,
-        ending: Bool = true
+        isUrgent: Bool = true, ending: Bool = true
     ) async throws -> Generation.LandingResult {
         var position = range.lowerBound
         defer { if ending { generation.endLanding(at: position) } }
         while position < range.upperBound {
             let part = position..<min(range.upperBound, position + 100_000)
-            var room = await generation.makeRoom(for: part, isAwaited: isAwaited)
+            var room = await generation.makeRoom(for: part, isAwaited: isAwaited, isUrgent: { isAwaited && isUrgent })
             let result = try Self.bytes(part, of: name).withUnsafeBytes {
                 try generation.land($0, at: position, in: &room)
             }

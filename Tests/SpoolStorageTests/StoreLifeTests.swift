@@ -165,7 +165,7 @@ struct StoreLifeTests {
         #expect(user.state.withLock { $0.retired } == 1)
         #expect(try await store.lease(key) == nil)
         try fixture.expect(0..<3 * block, of: "a", in: lease.generation)
-        var room = await lease.generation.makeRoom(for: 3 * block..<4 * block, isAwaited: true)
+        var room = await lease.generation.makeRoom(for: 3 * block..<4 * block, isAwaited: true, isUrgent: { true })
         #expect(try [1, 2].withUnsafeBytes { try lease.generation.land($0, at: 3 * block, in: &room) } == .retired)
         #expect(store.usedBytes == 3 * block)
         try await store.checkLedger()

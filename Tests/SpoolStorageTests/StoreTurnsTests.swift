@@ -94,7 +94,7 @@ struct StoreTurnsTests {
         try await store.close()
         store = try await fixture.open()
         let new = try fixture.begin("a", as: "new", length: 2 * block, in: store)
-        var room = await new.generation.makeRoom(for: 0..<2 * block, isAwaited: true)
+        var room = await new.generation.makeRoom(for: 0..<2 * block, isAwaited: true, isUrgent: { true })
         var reads = 0
         let opened = try store.versions.openStored(key, nil) { hash in
             let record = try store.catalog.resource(key: hash)

@@ -107,6 +107,36 @@ struct StoreWaitTests {
         try await store.close()
     }
 
+    @Test("E164: While a round by timer waits for its turn, no other one is started")
+    func oneRoundByTimer() async throws {
+        let store = try await fixture.open()
+        let lease = try fixture.begin("a", length: 64 * block, in: store)
+        await store.waitUntilIdle()
+        let gate = Gate()
+        defer { gate.open() }
+        let holder = Task { try await store.writer.inTurn { gate.pass() } }
+        await gate.arrival()
+        try await fixture.land(0..<block, of: "a", in: lease.generation)
+        while store.writer.waiterCount == 0 {
+            fixture.clock.advance(by: .milliseconds(100))
+            await Task.yield()
+        }
+        for index in 1..<40 as Range<Int64> {
+            try await fixture.land(Block.range(of: index), of: "a", in: lease.generation)
+            for _ in 0..<20 {
+                fixture.clock.advance(by: .milliseconds(100))
+                await Task.yield()
+            }
+        }
+        #expect(store.writer.waiterCount == 1)
+        gate.open()
+        try await holder.value
+        await store.waitUntilIdle()
+        #expect(try await store.resource(key("a"))?.landed == [0..<40 * block])
+        lease.end()
+        try await store.close()
+    }
+
     @Test("E164: Each lane leaves one thread free for each lane above it")
     func laneLimits() {
         var limits = LaneLimits(threadLimit: 8, laneCount: 4)
@@ -189,34 +219,68 @@ struct StoreWaitTests {
 
     // MARK: - Deadlines
 
-    @Test("E166: If freeing space takes long, the bytes that a player waits for go through memory")
-    func lateSpace() async throws {
-        let store = try await fixture.open(capacity: 8 * block)
-        try await fixture.store("old", length: 8 * block, in: store)
-        await store.waitUntilIdle()
-        // The disk takes long to free the first block.
+    /// Lets the disk take long to free the first block.
+    private func holdFreeing() -> Gate {
         let gate = Gate()
-        defer { gate.open() }
         fixture.files.decide { call, _ in
             if call == .punchHole { gate.pass() }
             return nil
         }
-        let new = try fixture.begin("new", length: block, in: store)
+        return gate
+    }
+
+    @Test("E166: If freeing space takes long, the bytes that a player waits for go through memory, after one wait")
+    func lateSpace() async throws {
+        let store = try await fixture.open(capacity: 8 * block)
+        try await fixture.store("old", length: 8 * block, in: store)
+        await store.waitUntilIdle()
+        let gate = holdFreeing()
+        defer { gate.open() }
+        let new = try fixture.begin("new", length: 4 * block, in: store)
         let hasLanded = Flag()
         let landing = Task { [fixture, block] in
             defer { hasLanded.set() }
             return try await fixture.land(0..<block, of: "new", in: new.generation, ending: false)
         }
         while !hasLanded.isSet {
-            fixture.clock.advance(by: Generation.spacePatience)
+            fixture.clock.advance(by: Evictor.patience)
             await Task.yield()
         }
         #expect(try await landing.value == .landed(0..<block))
-        #expect(new.generation.landedInMemory == [0..<block])
-        try fixture.expect(0..<block, of: "new", in: new.generation)
+        // The eviction is known to be slow, so the next blocks do not wait for it.
+        #expect(
+            try await fixture.land(block..<4 * block, of: "new", in: new.generation, ending: false)
+                == .landed(block..<4 * block))
+        #expect(new.generation.landedInMemory == [0..<4 * block])
+        try fixture.expect(0..<4 * block, of: "new", in: new.generation)
         // The player has not lost its place in the cache.
         #expect(new.generation.isKept && fixture.events.notKept.isEmpty)
         gate.open()
+        new.end()
+        await store.waitUntilIdle()
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("E166: If freeing space takes long, a preload waits until its bytes can be stored")
+    func patientPreload() async throws {
+        let store = try await fixture.open(capacity: 8 * block)
+        try await fixture.store("old", length: 8 * block, in: store)
+        await store.waitUntilIdle()
+        let gate = holdFreeing()
+        defer { gate.open() }
+        let new = try fixture.begin("new", length: block, in: store)
+        let landing = Task { [fixture, block] in
+            try await fixture.land(0..<block, of: "new", in: new.generation, isUrgent: false)
+        }
+        await gate.arrival()
+        for _ in 0..<100 {
+            fixture.clock.advance(by: Evictor.patience)
+            await Task.yield()
+        }
+        gate.open()
+        #expect(try await landing.value == .landed(0..<block))
+        #expect(new.generation.landedInMemory.isEmpty)
         new.end()
         await store.waitUntilIdle()
         try await store.checkLedger()

@@ -322,7 +322,9 @@ struct Transfer {
         var position = offset
         var isAwaited = piece.isAwaited
         while position < end {
-            var room = await lease.generation.makeRoom(for: position..<end, isAwaited: isAwaited)
+            var room = await lease.generation.makeRoom(
+                for: position..<end, isAwaited: isAwaited,
+                isUrgent: { [scheduler, id = start.id] in scheduler.isAwaitedByPlayer(id) })
             let first = skip + Int(position - offset)
             let result = try chunk.withUnsafeBytes { bytes in
                 let part = UnsafeRawBufferPointer(rebasing: bytes[first..<skip + count])

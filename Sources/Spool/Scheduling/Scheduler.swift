@@ -220,6 +220,9 @@ final class Scheduler: Sendable {
         var isAwaited: Bool
     }
 
+    /// Whether a player waits for bytes of the transfer, or the transfer has ended.
+    func isAwaitedByPlayer(_ id: TransferID) -> Bool { state.withLock { $0.machine.isAwaitedByPlayer(id) } }
+
     /// Returns what a transfer may do with its next bytes.
     func piece(_ id: TransferID) -> Piece {
         state.withLock { state in

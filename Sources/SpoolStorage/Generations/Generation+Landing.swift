@@ -15,18 +15,19 @@ extension Generation {
         case prefixInvalidated(Range<Int64>)
     }
 
-    /// The time for which a reader waits for space on disk. It is short, because the wait delays playback. Another
-    /// program may have locked the catalog, or the disk may be slow.
-    static let spacePatience: Duration = .milliseconds(50)
-
     /// Reserves space for bytes of `range`, and evicts other media if necessary.
     ///
     /// It suspends only if media has to be evicted, and holds no thread while other tasks evict.
     ///
-    /// - Parameter isAwaited: Whether a reader waits for the bytes. If the disk has no space, memory takes the first
-    ///   block. It evicts bytes that other readers have passed, and if necessary exceeds its limit by that block, so
-    ///   that nothing hangs.
-    package func makeRoom(for range: Range<Int64>, isAwaited: Bool) async -> Room {
+    /// - Parameters:
+    ///   - isAwaited: Whether a reader waits for the bytes. If the disk has no space, memory takes the first block. It
+    ///     evicts bytes that other readers have passed, and if necessary exceeds its limit by that block, so that nothing
+    ///     hangs.
+    ///   - isUrgent: Whether a player waits for the bytes, at the time of the call. If freeing space then takes long, the
+    ///     first block goes through memory. A preload waits, because all of its bytes are to be stored.
+    package func makeRoom(
+        for range: Range<Int64>, isAwaited: Bool, isUrgent: @escaping @Sendable () -> Bool
+    ) async -> Room {
         guard !isRetired.load(ordering: .acquiring), let owner else { return Room(range, .retired) }
         guard let disk, !mustLandInMemory(at: range.lowerBound) else { return makeMemory(for: range, isAwaited) }
         let missing = disk.missingByteCount(in: range)
@@ -35,13 +36,13 @@ extension Generation {
             noteRowClaim(rowBytes)
             return Room(range, .disk, reservation)
         }
-        let patience = isAwaited ? Self.spacePatience : nil
-        switch await owner.makeRoom(missing, rowBytes: rowBytes, patience: patience) {
+        switch await owner.makeRoom(missing, rowBytes: rowBytes, isUrgent: isUrgent) {
         case .reserved(let reservation):
             noteRowClaim(rowBytes)
             return Room(range, .disk, reservation)
         case .late:
             // Only this block is not stored. The next one is, if there is space by then.
+            let isAwaited = isAwaited || isUrgent()
             return isAwaited ? makeMemory(for: range, isAwaited) : Room(range, .none)
         case .full: break
         }

@@ -24,10 +24,12 @@ protocol GenerationOwner: AnyObject, Sendable {
     /// Reserves capacity, claims it for a row, and evicts media if necessary. No thread is held while it waits for its
     /// turn.
     ///
-    /// - Parameter patience: The time after which the result is `late` if space is still being freed; `nil` if no
-    ///   reader waits for the bytes.
-    /// - Returns: `full` if there is no space although all media that may be evicted has been evicted.
-    func makeRoom(_ count: Int64, rowBytes: Int64, patience: Duration?) async -> ReservationResult
+    /// - Parameter isUrgent: Whether a player waits for the bytes, at the time of the call.
+    /// - Returns: `full` if there is no space although all media that may be evicted has been evicted. `late` if a player
+    ///   waits, and freeing space takes long.
+    func makeRoom(
+        _ count: Int64, rowBytes: Int64, isUrgent: @escaping @Sendable () -> Bool
+    ) async -> ReservationResult
 
     /// Evicts bytes in memory, of any version, that no reader is near.
     ///

@@ -19,6 +19,10 @@ struct Evictor: Sendable {
         let freeing = VersionEvictor.State()
         /// One eviction at a time.
         fileprivate let turns = KeyTurns<Int>()
+        /// The number of evictions for new bytes that run, or wait for their turn.
+        fileprivate let running = Atomic(0)
+        /// Whether a player has waited too long for one of them.
+        fileprivate let isSlow = Atomic(false)
         /// Searches for media to evict that found nothing.
         let searches = FruitlessSearches()
         fileprivate let aging = RepeatedWork()
@@ -92,6 +96,10 @@ struct Evictor: Sendable {
 
     // MARK: - Space for new bytes
 
+    /// The time for which a player waits for space on disk. It is short, because the wait delays playback. Another
+    /// program may have locked the catalog, or the disk may be slow.
+    static let patience = Duration.milliseconds(50)
+
     /// Reserves capacity, and evicts as much as is needed, in this order:
     ///
     /// - unused media, by policy
@@ -101,25 +109,40 @@ struct Evictor: Sendable {
     ///
     /// One eviction runs at a time. Others wait without a thread.
     ///
-    /// - Parameter patience: The time after which the result is `late`, although the eviction continues; `nil` if no
-    ///   reader waits for the bytes.
-    func makeRoom(_ count: Int64, rowBytes: Int64, patience: Duration?) async -> ReservationResult {
+    /// - Parameter isUrgent: Whether a player waits for the bytes now. Then the result is `late` after ``patience``,
+    ///   although the eviction continues. Other bytes wait for its end.
+    func makeRoom(
+        _ count: Int64, rowBytes: Int64, isUrgent: @escaping @Sendable () -> Bool
+    ) async -> ReservationResult {
         let limit = ledger.limit ?? .max
         guard count <= limit, queue.makesSpace else { return ledger.reserve(count, rowBytes: rowBytes) }
+        // Each block would otherwise wait for the same slow eviction.
+        let isKnownToBeLate =
+            state.isSlow.load(ordering: .relaxed) && state.running.load(ordering: .relaxed) > 0 && isUrgent()
+        if isKnownToBeLate {
+            if case .reserved(let reservation) = ledger.reserve(count, rowBytes: rowBytes) {
+                return .reserved(reservation)
+            }
+            return .late
+        }
         let space = AwaitedSpace()
+        state.running.add(1, ordering: .relaxed)
         // A task of its own, because a slow eviction must not hold the reader.
-        store.work.start(in: .landing) { [weak store] in
+        store.work.start(in: .landing) { [weak store, state] in
             await store?.evictor.evict(for: space, count, rowBytes: rowBytes)
+            state.running.subtract(1, ordering: .relaxed)
             space.end()
         }
-        let timer = patience.map { patience in
-            Task(executorPreference: store.executor.executor(for: .playback)) { [clock = store.clock] in
-                // Cancelled: the eviction has ended.
-                if (try? await clock.sleep(patience)) != nil { space.end(isLate: true) }
+        let timer = Task(executorPreference: store.executor.executor(for: .playback)) { [state, clock = store.clock] in
+            // The sleep fails if the eviction has ended.
+            while (try? await clock.sleep(Self.patience)) != nil {
+                guard space.isCancelled || isUrgent() else { continue }
+                state.isSlow.store(true, ordering: .relaxed)
+                return space.end(isLate: true)
             }
         }
         await space.wait()
-        timer?.cancel()
+        timer.cancel()
         if case .reserved(let reservation) = space.take() { return .reserved(reservation) }
         if case .reserved(let reservation) = ledger.reserve(count, rowBytes: rowBytes) {
             return .reserved(reservation)
@@ -130,6 +153,7 @@ struct Evictor: Sendable {
     /// Evicts until the space can be reserved, nothing more can be evicted, or no task waits for it any more.
     private func evict(for space: AwaitedSpace, _ count: Int64, rowBytes: Int64) async {
         await state.turns.run(0) {
+            defer { state.isSlow.store(false, ordering: .relaxed) }
             while !space.isOver, !space.reserve(count, rowBytes: rowBytes, of: ledger) {
                 let limit = ledger.limit ?? .max
                 let isFull = ledger.used > limit - count
@@ -456,46 +480,51 @@ struct Evictor: Sendable {
 
 /// Space that a task waits for while another task evicts media.
 ///
-/// Whichever comes first ends the wait: the space is reserved, nothing more can be evicted, the patience ends, or the
-/// waiting task is cancelled. Space that was reserved too late is returned when the object is released.
+/// The wait ends when the space is reserved, when nothing more can be evicted, or when it has lasted too long. Nothing is
+/// reserved after its end.
 private final class AwaitedSpace: Sendable {
-    private struct Progress {
+    private struct State: ~Copyable {
         var isOver = false
         var isLate = false
+        var isCancelled = false
+        var result = ReservationResult.full
         var waiter: CheckedContinuation<Void, Never>?
     }
 
-    private let progress = ClassedMutex(Progress(), .neverWaits)
-    private let result = ClassedMutex(ReservationResult.full, .neverWaits)
+    private let state = ClassedMutex(State(), .neverWaits)
 
-    var isOver: Bool { progress.withLock { $0.isOver } }
-    var isLate: Bool { progress.withLock { $0.isLate } }
+    var isOver: Bool { state.withLock { $0.isOver } }
+    var isLate: Bool { state.withLock { $0.isLate } }
+    /// Whether the waiting task was cancelled. It still waits for a moment, because its bytes have been received.
+    var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
     /// Reserves the space if there is enough.
+    ///
+    /// - Returns: Whether no more has to be evicted.
     func reserve(_ count: Int64, rowBytes: Int64, of ledger: Ledger) -> Bool {
-        result.withLock { result in
-            result = ledger.reserve(count, rowBytes: rowBytes)
-            return result.isReserved
+        state.withLock { state in
+            guard !state.isOver else { return true }
+            state.result = ledger.reserve(count, rowBytes: rowBytes)
+            return state.result.isReserved
         }
     }
 
     /// Returns the reservation to the task that has waited for it.
     func take() -> ReservationResult {
-        result.withLock { result in
-            let taken = result
-            result = .full
+        state.withLock { state in
+            var taken = ReservationResult.full
+            swap(&taken, &state.result)
             return taken
         }
     }
 
     /// Ends the wait.
     func end(isLate: Bool = false) {
-        let waiter = progress.withLock { progress -> CheckedContinuation<Void, Never>? in
-            guard !progress.isOver else { return nil }
-            progress.isOver = true
-            progress.isLate = isLate
-            defer { progress.waiter = nil }
-            return progress.waiter
+        let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            guard !state.isOver else { return nil }
+            state.isOver = true
+            state.isLate = isLate
+            return state.waiter.take()
         }
         waiter?.resume()
     }
@@ -504,14 +533,14 @@ private final class AwaitedSpace: Sendable {
     func wait() async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-                let isOver = progress.withLock { progress in
-                    if !progress.isOver { progress.waiter = continuation }
-                    return progress.isOver
+                let isOver = state.withLock { state in
+                    if !state.isOver { state.waiter = continuation }
+                    return state.isOver
                 }
                 if isOver { continuation.resume() }
             }
         } onCancel: {
-            end(isLate: true)
+            state.withLock { $0.isCancelled = true }
         }
     }
 }

@@ -27,6 +27,10 @@ final class Flusher: Sendable {
         /// Whether the timer is for a complete block.
         var isSoon = false
         var failures = 0
+        /// Whether a round by timer waits for its turn or is being written. There is at most one.
+        var isInRound = false
+        /// Whether a block was completed since the round started.
+        var isSoonAfterRound = false
         var isStopped = false
     }
 
@@ -74,6 +78,10 @@ final class Flusher: Sendable {
 
     private func schedule(_ state: inout State, isSoon: Bool = false) {
         guard !state.isStopped, !state.pending.isEmpty else { return }
+        guard !state.isInRound else {
+            state.isSoonAfterRound = state.isSoonAfterRound || isSoon
+            return
+        }
         let isSoon = isSoon && state.failures == 0
         if let timer = state.timer {
             guard isSoon, !state.isSoon else { return }
@@ -89,8 +97,19 @@ final class Flusher: Sendable {
     }
 
     private func round() async {
-        state.withLock { $0.timer = nil }
+        let isFirst = state.withLock { state in
+            guard !state.isInRound else { return false }
+            state.timer = nil
+            state.isInRound = true
+            return true
+        }
+        guard isFirst else { return }
         await onDue.withLock { $0 }?()
+        state.withLock { state in
+            state.isInRound = false
+            schedule(&state, isSoon: state.isSoonAfterRound)
+            state.isSoonAfterRound = false
+        }
     }
 
     /// Takes all changes that wait.

@@ -160,8 +160,10 @@ extension Store: GenerationOwner {
         versions.prepareFile()
     }
 
-    func makeRoom(_ count: Int64, rowBytes: Int64, patience: Duration?) async -> ReservationResult {
-        await evictor.makeRoom(count, rowBytes: rowBytes, patience: patience)
+    func makeRoom(
+        _ count: Int64, rowBytes: Int64, isUrgent: @escaping @Sendable () -> Bool
+    ) async -> ReservationResult {
+        await evictor.makeRoom(count, rowBytes: rowBytes, isUrgent: isUrgent)
     }
 
     func makeMemory(_ count: Int64) -> Bool { VersionEvictor(self).makeMemory(count) }
