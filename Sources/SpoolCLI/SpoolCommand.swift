@@ -112,15 +112,15 @@ extension CacheError {
     fileprivate var advice: String? {
         switch code {
         case .directoryInUse:
-            "wait for it or end it, or give another directory with --cache; ls, info, export and get of stored bytes "
-                + "work at the same time"
+            "wait for that process or end it, or give another directory with --cache; ls, info, export and get of stored "
+                + "bytes work at the same time"
         case .catalogTooNew: "use that version, or give another directory with --cache"
-        case .catalogDamaged: "“spool verify” moves it aside and creates an empty one"
+        case .catalogDamaged: "“spool verify” moves the catalog aside and creates an empty one"
         case .notStored: "“spool ls” lists what is stored"
         case .incomplete: "“spool get” fetches the rest"
         case .originRefused where httpStatus == 401 || httpStatus == 403: "--header @FILE sends credentials"
         case _ where (underlying as? UpstreamError)?.underlying is RefusedDowngrade:
-            "--allow-http-redirects follows it, unprotected"
+            "--allow-http-redirects follows the redirect, without protection"
         default: nil
         }
     }

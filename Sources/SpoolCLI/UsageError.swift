@@ -36,7 +36,7 @@ struct UsageError {
             if let option = ShownArgument.option(before: value, in: arguments), place.hasPrefix("<"),
                 !Verbs.knows(option, of: CommandWords.all(in: arguments).first)
             {
-                return "there is no option \(option) here"
+                return "unknown option \(option)"
             }
             return refusal(of: value, as: place)
         }
@@ -45,7 +45,7 @@ struct UsageError {
             return "\(match.1) is missing: give \(isImport ? "the file to read" : form(of: String(match.1)))"
         }
         if let match = line.wholeMatch(of: /Missing value for '(.*)'\.?/) {
-            return "\(match.1) lacks its value: give \(form(of: String(match.1)))"
+            return "\(match.1) requires a value: give \(form(of: String(match.1)))"
         }
         var text = line
         // The longest arguments are replaced first, because one argument may be part of another.
@@ -58,8 +58,8 @@ struct UsageError {
     }
 
     private static func refusal(of value: String, as place: String) -> String {
-        if place.contains("--header") { return "--header has a value that can't be used: give \(form(of: place))" }
-        return "“\(ShownArgument.text(value))” can't be used for \(place): give \(form(of: place))"
+        if place.contains("--header") { return "invalid value of --header: give \(form(of: place))" }
+        return "invalid value “\(ShownArgument.text(value))” for \(place): give \(form(of: place))"
     }
 
     /// Returns the expected form of an argument.
@@ -68,7 +68,7 @@ struct UsageError {
             ("--header", "“Name: value”, or @FILE for a file of such lines"),
             ("--range", "bytes as in HTTP: 0-99, 100- or -500"),
             ("--capacity", "a size such as 500MB or 2GiB, or none"),
-            ("--minimum-rate", "bytes a second, such as 1000 or 50kB, or 0 for none"),
+            ("--minimum-rate", "bytes per second, such as 1000 or 50kB, or 0 for none"),
             ("--bytes", "a size such as 500kB or 2MiB"), ("--seconds", "a time in seconds"),
             ("--jobs", "a number from 1 to 256"), ("--file", "a file with one URL on each line, or -"),
             ("--to", "a size such as 500MB or 2GiB"), ("--seek", "two times in seconds, such as 5:40"),
@@ -82,7 +82,7 @@ struct UsageError {
             ("--passphrase-file", "a file"),
             ("--new-key-file", "a file"), ("--new-passphrase-file", "a file"),
             ("<file>", "the file to write"),
-            ("<url", "a URL with a host, such as https://example.com/film.mp4"),
+            ("<url", "a URL with a host, such as https://example.com/video.mp4"),
         ]
         return forms.first { place.contains($0.0) }?.1 ?? "a value"
     }

@@ -86,7 +86,7 @@ enum TypedArguments {
             guard let bytes = CommandLine.unsafeArgv[index] else { return nil }
             guard let text = String(validatingCString: bytes) else {
                 throw CommandFailure(
-                    .usage, "argument \(index) is no text in UTF-8, which is all that spool reads (see “spool --help”)")
+                    .usage, "argument \(index) is not UTF-8 text (see “spool --help”)")
             }
             return text
         }

@@ -20,7 +20,7 @@ extension MediaURL {
 
     /// The error for a resource that is not in the cache.
     var notStored: CacheError {
-        CacheError(.notStored, "the cache holds nothing of \(MediaSource(url: url).displayAddress)")
+        CacheError(.notStored, "\(MediaSource(url: url).displayAddress) is not in the cache")
     }
 }
 

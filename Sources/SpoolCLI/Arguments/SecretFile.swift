@@ -40,7 +40,7 @@ struct SecretFile {
     /// Writes a warning if other users can read the file.
     func warn(_ path: String) {
         guard isReadableByOthers else { return }
-        Warning.readableSecret.tell("other users can read “\(path)”: “chmod 600” keeps what is in it private")
+        Warning.readableSecret.tell("other users can read “\(path)”; run “chmod 600” to restrict access")
     }
 }
 
@@ -59,7 +59,7 @@ enum KeyFile {
         let bytes = try contents(of: path, "key", limit: count + 1)
         guard bytes.count == count else {
             let found = bytes.count > count ? "more" : bytes.count.grouped
-            throw failure(path, "key", "must have \(count) bytes; it has \(found)")
+            throw failure(path, "key", "must have \(count) bytes, but has \(found)")
         }
         return EncryptionKey(bytes: bytes)
     }

@@ -66,7 +66,7 @@ struct ServingOptions: ParsableArguments {
             let text = try String(contentsOf: URL(fileURLWithPath: path), encoding: .utf8)
             return text.trimmingCharacters(in: .whitespacesAndNewlines)
         } catch {
-            throw CommandFailure(.headerFile, "the token's file “\(path)” can't be read: \(error.localizedDescription)")
+            throw CommandFailure(.headerFile, "the token file “\(path)” can't be read: \(error.localizedDescription)")
         }
     }
 }

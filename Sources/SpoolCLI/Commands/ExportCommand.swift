@@ -7,7 +7,7 @@ struct ExportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
         abstract: "Copy a complete resource into a file, and verify every byte.",
-        discussion: "Also while another process uses the cache.")
+        discussion: "This also works while another process uses the cache.")
 
     struct Report: Encodable, Sendable {
         var url: String
@@ -92,7 +92,7 @@ struct ImportCommand: AsyncParsableCommand {
         do {
             return try await options.withCache(capacity: fetching.room.capacity, upstream: fetching.upstream(), body)
         } catch is HoldingServer {
-            throw CacheError(.directoryInUse, "a server uses the cache, and reads no files for other processes")
+            throw CacheError(.directoryInUse, "a server uses the cache, and can't import files for other processes")
         }
     }
 }

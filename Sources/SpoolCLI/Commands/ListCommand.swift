@@ -7,7 +7,7 @@ import SpoolProxy
 /// `spool ls`: lists the contents of the cache.
 struct ListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "ls", abstract: "List the contents of the cache; also while another process uses it.",
+        commandName: "ls", abstract: "List the contents of the cache, even while another process uses it.",
         discussion: """
             A stream with several files has one line. With --json, each file is listed, with the key of its playlist as its \
             presentation.
@@ -40,7 +40,7 @@ extension String {
 /// `spool info`: shows the stored part of one resource.
 struct InfoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "info", abstract: "Show the stored part of a resource; also while another process uses it.")
+        commandName: "info", abstract: "Show the stored part of a resource, even while another process uses it.")
 
     @OptionGroup var options: CacheOptions
     @Argument(help: "The URL of the media.") var url: MediaURL

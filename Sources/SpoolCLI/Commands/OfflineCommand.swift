@@ -68,7 +68,7 @@ struct OfflineAddCommand: AsyncParsableCommand {
 struct OfflineListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
-        abstract: "List the media of sets and its stored part; also while another process uses the cache.",
+        abstract: "List the media of sets and its stored part, even while another process uses the cache.",
         discussion: "With a set's name, the exit status is 1 if media of it is incomplete.")
 
     @OptionGroup var options: CacheOptions
@@ -109,7 +109,7 @@ struct OfflineRemoveCommand: AsyncParsableCommand {
 
     @OptionGroup var options: CacheOptions
     @Argument(help: "The set's name.") var set: String
-    @Argument(help: "The URLs of the media; all of the set without any.") var urls: [MediaURL] = []
+    @Argument(help: "The URLs of the media; without URLs, the whole set.") var urls: [MediaURL] = []
 
     func run() async throws {
         let outcome = try await options.withExistingCache { cache -> (removed: [String], failures: [any Error]) in
@@ -126,7 +126,7 @@ struct OfflineRemoveCommand: AsyncParsableCommand {
                     removed.append(source.displayAddress)
                 } else {
                     failures.append(
-                        CacheError(.notStored, "the set “\(set.shown)” does not have \(source.displayAddress)"))
+                        CacheError(.notStored, "the set “\(set.shown)” does not contain \(source.displayAddress)"))
                 }
             }
             return (removed, failures)

@@ -36,7 +36,7 @@ extension CacheOptions {
         guard case let kept?? = found else { throw media.notStored }
         if json { return try Output.json(MediaReport(kept.media)) }
         let bytes = ByteCount(bytes: kept.byteCount).text
-        try Output.line("\(isPinned ? "pinned" : "unpinned") \(kept.media.address), \(bytes) kept")
+        try Output.line("\(isPinned ? "pinned" : "unpinned") \(kept.media.address), \(bytes) stored")
     }
 }
 
@@ -65,6 +65,6 @@ struct GarbageCollectCommand: AsyncParsableCommand {
         let report = done ?? Report(evicted: 0, stored: 0, capacity: nil)
         if options.json { return try Output.json(report) }
         try Output.line(
-            "evicted \(ByteCount(bytes: report.evicted).text), \(ByteCount(bytes: report.stored).text) are stored")
+            "evicted \(ByteCount(bytes: report.evicted).text), \(ByteCount(bytes: report.stored).text) remain stored")
     }
 }

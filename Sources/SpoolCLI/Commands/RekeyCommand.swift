@@ -6,7 +6,7 @@ import Spool
 struct RekeyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rekey",
-        abstract: "Encrypt the cache, give it another key, or decrypt it.",
+        abstract: "Encrypt the cache, change its key, or decrypt it.",
         discussion: """
             --key-file or --passphrase-file is the previous key; an unencrypted cache has none. No other process may use \
             the cache. All media is copied, which needs as much free space as the cache uses. Until the copy is complete, \
@@ -34,7 +34,7 @@ struct RekeyCommand: AsyncParsableCommand {
         let given = [newKeyFile != nil, newPassphraseFile != nil, plain].filter { $0 }.count
         guard given == 1 else {
             throw ValidationError(
-                "give the cache's new key with --new-key-file or --new-passphrase-file, or --plain for none; one of them"
+                "give one of --new-key-file, --new-passphrase-file and --plain"
             )
         }
     }
@@ -45,12 +45,12 @@ struct RekeyCommand: AsyncParsableCommand {
         let plan = try await MediaCache.rekey(options.directory, from: previous, to: key) { plan in
             let free = plan.freeSpace.map { "; \(ByteCount(bytes: $0).text) are free" } ?? ""
             Output.remark(
-                "copying \(plan.resources.counted("media file")) needs \(ByteCount(bytes: plan.neededSpace).text) of free "
+                "copying \(plan.resources.counted("resource")) needs \(ByteCount(bytes: plan.neededSpace).text) of free "
                     + "space\(free)")
         }
         let report = Report(resources: plan.resources, bytes: plan.bytes, encrypted: !plain)
         if options.json { return try Output.json(report) }
-        let done = "\(report.resources.counted("media file")), \(ByteCount(bytes: report.bytes).text)"
+        let done = "\(report.resources.counted("resource")), \(ByteCount(bytes: report.bytes).text)"
         try Output.line(plain ? "unencrypted: \(done)" : "encrypted: \(done)")
     }
 }

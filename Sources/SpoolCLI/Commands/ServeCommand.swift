@@ -9,7 +9,7 @@ struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve",
         abstract: "Serve media through the cache to any player, over HTTP.",
-        discussion: "“spool url URL” prints the address for a player. With --origin, the server works in "
+        discussion: "“spool url URL” prints the URL for a player. With --origin, the server works in "
             + "reverse mode, with the paths of that origin.")
 
     @OptionGroup var options: CacheOptions
@@ -68,7 +68,7 @@ struct ServeCommand: AsyncParsableCommand {
             throw ValidationError("--quota has “\(twice)” more than once")
         }
         if serving.token != nil, serving.tokenFile != nil {
-            throw ValidationError("give one of --token and --token-file")
+            throw ValidationError("give either --token or --token-file")
         }
         guard fetching.headers.isEmpty || serving.origin != nil else {
             throw ValidationError(
@@ -138,7 +138,7 @@ struct QuotaArgument: Sendable, ExpressibleByArgument {
 /// `spool url`: prints the server's URL of media, for a player.
 struct URLCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "url", abstract: "Print the address at which “spool serve” has a media file.")
+        commandName: "url", abstract: "Print the URL at which “spool serve” serves media.")
 
     @Argument(help: "The URL of the media.") var url: MediaURL
     @Option(help: ArgumentHelp("Address and port of the server.", valueName: "host:port"))

@@ -17,7 +17,7 @@ struct VerifyCommand: AsyncParsableCommand {
     }
 
     @OptionGroup var options: CacheOptions
-    @Flag(help: "Discard bad blocks, so that they are fetched again when needed.") var repair = false
+    @Flag(help: "Discard damaged blocks, so that they are fetched again when needed.") var repair = false
 
     func run() async throws {
         let found = try await options.withExistingCache { try await check($0) }
@@ -30,7 +30,7 @@ struct VerifyCommand: AsyncParsableCommand {
         } else {
             let rest = report.unchecked > 0 ? ", \(report.unchecked) not checked" : ""
             try Output.line(
-                "\(report.blocks.counted("block")) checked, \(report.bad) bad, \(report.dropped) dropped\(rest)")
+                "\(report.blocks.counted("block")) checked, \(report.bad) damaged, \(report.dropped) discarded\(rest)")
         }
         let bad = report.bad - report.dropped
         var failures: [any Error] = []

@@ -25,7 +25,7 @@ struct DemoCommand: AsyncParsableCommand {
         if !options.json { try Output.line(story.text) }
         try Output.json(Report(first: story.first, second: story.second))
         guard let broken = story.promises.first(where: { !$0.isKept }) else { return }
-        throw CommandFailure(.brokenPromise, "a promise was broken: \(broken.text)")
+        throw CommandFailure(.brokenPromise, "a check failed: \(broken.text)")
     }
 }
 

@@ -51,7 +51,7 @@ struct DemoReport: Sendable {
         }
         if let isIdentical {
             promises.append(
-                Promise(text: "the cached file is the origin's, byte for byte", isKept: isIdentical))
+                Promise(text: "the cached file equals the origin's, byte for byte", isKept: isIdentical))
         }
         return promises
     }
@@ -69,7 +69,7 @@ struct DemoReport: Sendable {
         lines.append("  ▕\(RangeBar.text(cached, length: length, cells: Self.cells))▏")
         lines.append("  " + sources(of: second))
         lines.append("")
-        lines += promises.map { "\($0.isKept ? "✓" : "✗ BROKEN:") \($0.text)" }
+        lines += promises.map { "\($0.isKept ? "✓" : "✗ FAILED:") \($0.text)" }
         return lines.joined(separator: "\n")
     }
 

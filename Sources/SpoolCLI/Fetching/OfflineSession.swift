@@ -88,6 +88,6 @@ struct OfflineReport: Encodable, Sendable {
     }
 
     static func noSet(_ name: String) -> CacheError {
-        CacheError(.notStored, "there is no set “\(name.shown)”; “spool offline list” lists the sets")
+        CacheError(.notStored, "unknown set “\(name.shown)”; “spool offline list” lists the sets")
     }
 }

@@ -151,7 +151,7 @@ private final class PartialFile: Sendable {
 
     private static func isInTheWay(_ partial: String) -> CommandFailure {
         CommandFailure(
-            .unwritable, "“\(partial)” is in the way, and not left by an interrupted command: rename or remove it")
+            .unwritable, "“\(partial)” exists, but is not a partial download of this command: rename or remove it")
     }
 
     /// Writes the next bytes. This blocks the thread.

@@ -99,7 +99,7 @@ enum Output {
 /// Returns the system's text for an `errno`.
 func systemCause(_ code: Int32) -> String {
     // For known codes, strerror returns constant strings, so there is no data race.
-    strerror(code).map { String(cString: $0).lowercased() } ?? "the system gives no reason"
+    strerror(code).map { String(cString: $0).lowercased() } ?? "unknown cause"
 }
 
 extension Range<Int64> {

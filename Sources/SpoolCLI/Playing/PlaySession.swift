@@ -171,7 +171,7 @@ import SpoolAVFoundation
             let target = CMTime(seconds: jump.to, preferredTimescale: 1000)
             let hasArrived = await player.seek(to: target, toleranceBefore: .zero, toleranceAfter: .zero)
             try Task.checkCancellation()
-            if !hasArrived { Warning.noJump.tell("the seek to \(ProgressLine.clock(jump.to)) was not possible") }
+            if !hasArrived { Warning.noJump.tell("the player can't seek to \(ProgressLine.clock(jump.to))") }
             return nil
         }
     }
@@ -185,7 +185,7 @@ import SpoolAVFoundation
     }
 
     private var failure: any Error {
-        var cause = item.error?.localizedDescription ?? "the player gives no reason"
+        var cause = item.error?.localizedDescription ?? "unknown cause"
         // Messages of the cache already start with the name.
         for separator in [": ", ", "] where cause.hasPrefix(name + separator) {
             cause = String(cause.dropFirst(name.count + separator.count))
@@ -196,6 +196,6 @@ import SpoolAVFoundation
     private func checkProgress() throws -> Outcome? {
         if time != lastProgress.time { lastProgress = (time, .now) }
         guard isHeadless, ContinuousClock.now - lastProgress.at > Self.patience else { return nil }
-        throw CommandFailure(.stoodStill, "playback has made no progress at \(ProgressLine.clock(time)) for a minute")
+        throw CommandFailure(.stoodStill, "playback stopped at \(ProgressLine.clock(time)): no progress for one minute")
     }
 }

@@ -84,7 +84,7 @@ struct HoldingServer: Error {
                 request.url = url
             } catch {
                 throw UpstreamError(
-                    .failed, "the address can't be requested through the server: \(error)", underlying: error)
+                    .failed, "the URL can't be requested through the server: \(error)", underlying: error)
             }
             request.headerFields[.proxyAuthorization] = "Bearer \(secret)"
             // The lowest urgency (RFC 9218 §4.1).
@@ -112,9 +112,9 @@ enum LentCommand {
             let verb = CommandWords.all(in: arguments).first ?? ""
             guard let run, verbs.contains(verb) else {
                 let name = ShownArgument.text(verb)
-                let cause = "a server uses the cache directory, and “\(name)” is not run by it"
+                let cause = "a server uses the cache directory, and can't run “\(name)”"
                 return CommandOutcome(
-                    output: "", errors: "error: \(cause) (stop it, or give another directory with --cache)\n", status: 1
+                    output: "", errors: "error: \(cause) (stop the server, or give another --cache)\n", status: 1
                 )
             }
             let captured = CapturedOutput()

@@ -36,7 +36,7 @@ struct FetchOptionsTests {
         }
         let sentence = "https://h/a redirects from https to http"
         let refused = UpstreamError(.redirects, sentence, underlying: RefusedDowngrade())
-        #expect(line(refused) == sentence + "; --allow-http-redirects follows it, unprotected")
+        #expect(line(refused) == sentence + "; --allow-http-redirects follows the redirect, without protection")
         #expect(
             line(UpstreamError(.redirects, "https://h/a redirects in a circle")) == "https://h/a redirects in a circle")
     }

@@ -25,7 +25,7 @@ struct ContentsTests {
                 #expect(result.errors.contains("is damaged: ") && result.errors.contains("“spool verify”"))
             }
             let result = try await spool.run("verify")
-            #expect(result.status == 0 && result.text == "0 blocks checked, 0 bad, 0 dropped\n")
+            #expect(result.status == 0 && result.text == "0 blocks checked, 0 damaged, 0 discarded\n")
             #expect(
                 result.complaints.count == 1
                     && result.errors.hasPrefix("warning: the catalog was damaged and set aside"))

@@ -73,7 +73,7 @@ struct EncryptionTests {
             let after = try await spool.shell("cat cache/catalog.sqlite cache/media/*/* cache/lock | sha256sum").text
             #expect(before == after)
             let both = try await spool.run("ls", "--key-file", "k1", "--passphrase-file", "words")
-            #expect(both.status == 64 && both.errors.contains("one of them"))
+            #expect(both.status == 64 && both.errors.contains("one of --new-key-file"))
         }
     }
 
@@ -119,7 +119,7 @@ struct EncryptionTests {
                 #expect(report.errors.contains("copying 2 media files needs "))
                 if !step.now.isEmpty { expectSilence(spool) }
                 #expect(try await fetched(url, spool, step.now) == Self.bytes)
-                #expect(try await spool.run(["verify"] + step.now).text.hasSuffix(" 0 bad, 0 dropped\n"))
+                #expect(try await spool.run(["verify"] + step.now).text.hasSuffix(" 0 damaged, 0 discarded\n"))
             }
             #expect(origin.log.bytesSent("/hush.mp4") == 3_000_000 && origin.log.bytesSent("/b") == sent)
         }
@@ -141,7 +141,7 @@ struct EncryptionTests {
                 let now = ["--key-file", name]
                 if try await spool.run(["ls"] + now).status == 0 { former = now }
                 #expect(try await fetched(url, spool, former) == Self.bytes)
-                #expect(try await spool.run(["verify"] + former).text.hasSuffix(" 0 bad, 0 dropped\n"))
+                #expect(try await spool.run(["verify"] + former).text.hasSuffix(" 0 damaged, 0 discarded\n"))
             }
             let last = try await spool.run(["rekey", "--new-key-file", "words"] + former)
             #expect(last.status == 1 && last.errors.contains("must have 32 bytes"))

@@ -48,8 +48,8 @@ struct EnvironmentTests {
         try await withOrigin(["/a": .pattern(1000), "/b": .pattern(1)]) { origin, spool in
             let (a, b) = (origin.url("/a").absoluteString, origin.url("/b").absoluteString)
             for url in [a, b] { _ = try await spool.run("get", url) }
-            #expect(try await spool.run("pin", a).text == "pinned \(a), 1.0 kB kept\n")
-            #expect(try await spool.run("unpin", a).text == "unpinned \(a), 1.0 kB kept\n")
+            #expect(try await spool.run("pin", a).text == "pinned \(a), 1.0 kB stored\n")
+            #expect(try await spool.run("unpin", a).text == "unpinned \(a), 1.0 kB stored\n")
             #expect(try await spool.run("rm", b).text == "removed \(b), 1 byte\n")
             #expect(
                 try await spool.run("rm", "--all").text == "removed \(a), 1.0 kB\nremoved 1 resource, 1.0 kB\n")

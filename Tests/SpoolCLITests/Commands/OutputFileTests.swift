@@ -53,7 +53,7 @@ struct OutputFileTests {
             for name in ["linked", "hard", "foreign", "longer", "pipe"] {
                 let result = try await spool.run("get", url, "--output", name)
                 #expect(result.status == 1 && result.complaints.count == 1, "\(name): \(result.errors)")
-                #expect(result.errors.contains("\(name).partial") && result.errors.contains("in the way"))
+                #expect(result.errors.contains("\(name).partial") && result.errors.contains("not a partial download"))
             }
             #expect(try FileManager.default.contentsOfDirectory(atPath: spool.folder.path).sorted() == before)
             for name in ["victim", "foreign.partial"] {
@@ -186,7 +186,7 @@ struct OutputFileTests {
             let command = SpoolProcess.executable.path
             let result = try await spool.shell("\(command) get \(url) --output \"$(printf 'a\\377b')\"")
             #expect(result.status == 64, "\(result.errors)")
-            #expect(result.errors.hasPrefix("error: argument 4 is no text in UTF-8"), "\(result.errors)")
+            #expect(result.errors.hasPrefix("error: argument 4 is not UTF-8 text"), "\(result.errors)")
             #expect(try FileManager.default.contentsOfDirectory(atPath: spool.folder.path) == ["cache"])
         }
     }

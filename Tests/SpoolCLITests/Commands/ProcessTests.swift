@@ -23,7 +23,7 @@ struct ProcessTests {
             for verb in [["ls"], ["info", url]] {
                 let result = try await spool.run(verb)
                 // Nothing may be recorded yet. The test proves that the commands do not wait.
-                #expect(result.status == 0 || result.errors.contains("holds nothing"), "\(result.errors)")
+                #expect(result.status == 0 || result.errors.contains("is not in the cache"), "\(result.errors)")
             }
             busy.send(SIGTERM)
             #expect(await busy.end().status == 1)
@@ -64,7 +64,7 @@ struct ProcessTests {
             #expect(result.status == 1 && result.complaints.count == 2)
             #expect(try FileManager.default.contentsOfDirectory(atPath: spool.folder.path) == ["cache"])
             let error = try #require(result.complaints.last)
-            for words in ["error: ", "in use by process", "(spool)", "wait for it or end it", "--cache"] {
+            for words in ["error: ", "in use by process", "(spool)", "wait for that process or end it", "--cache"] {
                 #expect(error.contains(words), "\(error)")
             }
             busy.send(SIGTERM)
@@ -94,7 +94,7 @@ struct ProcessTests {
             #expect(export.status == 0 && export.errors.isEmpty, "\(export.errors)")
             for name in ["got", "exported"] { #expect(try Data(contentsOf: spool.file(name)) == Self.media.data) }
             let missing = try await spool.run("export", "http://h/none", "none")
-            #expect(missing.status == 1 && missing.errors.contains("holds nothing"))
+            #expect(missing.status == 1 && missing.errors.contains("is not in the cache"))
             #expect(origin.log.exchanges.count == requests)
             busy.send(SIGTERM)
             #expect(await busy.end().status == 1)

@@ -42,7 +42,7 @@ struct DemoReportTests {
             try story(sentTwice: 65_537, cut: 1), try story(isIdentical: false), try story(ended: false),
         ] {
             #expect(broken.promises.count { !$0.isKept } == 1)
-            #expect(broken.text.contains("✗ BROKEN"))
+            #expect(broken.text.contains("✗ FAILED"))
         }
     }
 
