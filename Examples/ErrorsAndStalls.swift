@@ -5,7 +5,7 @@ func tell(of cache: MediaCache, show: (String) -> Void) async {
     for await event in cache.events() {
         switch event.kind {
         case .retrying(let delay, let cause):
-            show("Trying again in \(delay.formatted(.units())): \(cause.localizedDescription)")
+            show("Retrying in \(delay.formatted(.units())): \(cause.localizedDescription)")
         case .failed(let error) where error.httpStatus == 404: show("\(event.address) is gone.")
         case .failed(let error): show(error.localizedDescription)
         case .notKept(let cause), .unusable(let cause): show("Not kept: \(cause.localizedDescription)")

@@ -112,8 +112,8 @@ extension CacheError {
     fileprivate var advice: String? {
         switch code {
         case .directoryInUse:
-            "wait for that process or end it, or give another directory with --cache; ls, info, export and get of stored "
-                + "bytes work at the same time"
+            "wait for that process or end it, or give another directory with --cache; ls, info, export "
+                + "and get of stored bytes work at the same time"
         case .catalogTooNew: "use that version, or give another directory with --cache"
         case .catalogDamaged: "“spool verify” moves the catalog aside and creates an empty one"
         case .notStored: "“spool ls” lists what is stored"

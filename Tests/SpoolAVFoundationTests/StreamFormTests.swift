@@ -275,7 +275,7 @@ struct StreamFormTests {
         let server = ProxyServer.inApp(cache)
         await server.stop()
         _ = AVPlayerItem(caching: list, in: cache, server: server)
-        for word in ["there is none", "can't be reached"] {
+        for word in ["no server is set", "can't be reached"] {
             guard case .bypassed(let reason)? = await events.next()?.kind else {
                 Issue.record("no event that says why")
                 return

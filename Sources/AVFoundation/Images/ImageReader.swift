@@ -39,7 +39,7 @@ final class ImageReader {
     ///
     /// - Throws: `AVError`, or the error of the asset's loader.
     func picture(at time: Double, before: Double, after: Double) async throws -> (Picture, Double) {
-        guard item.isSeekable else { throw AVError(.operationNotSupportedForAsset, detail: "it can't be sought in") }
+        guard item.isSeekable else { throw AVError(.operationNotSupportedForAsset, detail: "seeking is not possible") }
         guard var search = ImageSearch(time: time, before: before, after: after, duration: item.duration) else {
             throw AVError(.noImageAtTime)
         }
@@ -53,7 +53,7 @@ final class ImageReader {
                 return (picture, max(0, seconds))
             case .fail(let code):
                 if playback.stream?.endsEarly == true {
-                    throw AVError(.contentIsUnavailable, detail: "its bytes end before its length")
+                    throw AVError(.contentIsUnavailable, detail: "the data ends before the stated length")
                 }
                 throw AVError(code)
             }
@@ -82,7 +82,7 @@ final class ImageReader {
         }
         // An error of the stream may look like the end of the media.
         if let failure = playback.stream?.failure { throw failure }
-        guard hasArrived else { throw AVError(.operationNotSupportedForAsset, detail: "it can't be sought in") }
+        guard hasArrived else { throw AVError(.operationNotSupportedForAsset, detail: "seeking is not possible") }
         playback.takePicture()
         return try await event { if case .picture(let found) = $0 { found } else { nil } }
     }

@@ -63,8 +63,8 @@ public struct AVError: CustomNSError, LocalizedError, Hashable, Sendable {
             case .noImageAtTime: "the media has no image at that time"
             case .noSourceTrack: "the media has no track of that kind"
             case .decodeFailed: "the media's video can't be decoded"
-            case .operationNotSupportedForAsset: "that can't be done with this media"
-            case .failedToLoadMediaData: "the media's bytes did not come in time"
+            case .operationNotSupportedForAsset: "the media does not support this operation"
+            case .failedToLoadMediaData: "the media's data was not received in time"
             case .operationCancelled: "the operation was cancelled"
             }
         return detail.map { "\(reason): \($0)" } ?? reason

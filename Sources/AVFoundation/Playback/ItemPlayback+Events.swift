@@ -173,7 +173,7 @@ extension ItemPlayback {
             return fail(with: AVError(.fileFailedToParse))
         }
         if isBeforeEnd(handle) {
-            return fail(with: AVError(.contentIsUnavailable, detail: "it ends before its duration"))
+            return fail(with: AVError(.contentIsUnavailable, detail: "the data ends before the stated duration"))
         }
         send.yield(.ended)
     }

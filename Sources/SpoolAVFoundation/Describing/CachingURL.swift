@@ -63,8 +63,8 @@ enum CachingURL {
     ///
     /// - Parameter server: The server that returned no URL, if there is one.
     static func reason(withoutServer server: (any MediaServer)?) -> String {
-        "HLS plays through the cache by a server in the app only, and "
-            + (server == nil ? "there is none" : "that can't be reached")
+        "an HLS stream plays through the cache only with a server in the app, "
+            + (server == nil ? "and no server is set" : "and the server can't be reached")
     }
 
     private static func isHTTP(_ url: URL) -> Bool {

@@ -341,7 +341,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
                         of: media.source,
                         reason: isPlaylist
                             ? CachingURL.reason(withoutServer: server)
-                            : "its origin does not send its length, which AVPlayer requires from a cache"
+                            : "the origin does not send the length, which AVPlayer requires from a cache"
                     )
                 }
                 request.redirect(to: served ?? media.resolvedURL, resource)

@@ -225,7 +225,7 @@ extension CachingPlayer.Status: CustomStringConvertible {
         case .playing: "Playing"
         case .buffering: "Waiting for media"
         case .waitingForNetwork: "Waiting for the network"
-        case .retrying: "Trying again"
+        case .retrying: "Retrying"
         case .ended: "Ended"
         case .failed: "Can’t be played"
         }

@@ -263,7 +263,8 @@ public import Spool
         cache.noteBypass(
             of: source,
             reason: makesPlainItems
-                ? "another device plays it, which can't ask this one" : "through the cache it failed again and again")
+                ? "another device plays the media, and can't use this cache"
+                : "playback through the cache failed repeatedly")
         return makeItem(AVURLAsset(url: cache.media(for: source).resolvedURL))
     }
 

@@ -11,7 +11,7 @@ import SpoolAVFoundation
     func note(_ event: CacheEvent) {
         switch event.kind {
         case .retrying(let delay, let cause):
-            last = "Trying again in \(delay.formatted(.units())): \(cause.localizedDescription)"
+            last = "Retrying in \(delay.formatted(.units())): \(cause.localizedDescription)"
         case .failed(let error): last = error.localizedDescription
         case .notKept(let cause), .unusable(let cause): last = "Not kept: \(cause.localizedDescription)"
         case .bypassed(let reason): last = "Plays without the cache: \(reason)"
