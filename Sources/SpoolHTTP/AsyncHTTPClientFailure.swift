@@ -43,20 +43,20 @@ struct AsyncHTTPClientFailure {
                 .unreachable,
                 "cannot be reached: " + (error.connectionErrors.first.map { words($0.error) } ?? "name not found")
             )
-        case is RefusedAddress: (.failed, "is at an address that may not be asked")
+        case is RefusedAddress: (.failed, "has an address that is not allowed")
         case is SocketAddressError: (.unreachable, "cannot be reached: name not found")
         case let error as IOError: read(error)
         case is NIOSSLExtraError: (.untrusted, "has no certificate for this name")
         case let error as NIOSSLError: read(error)
-        case is BoringSSLError: (.untrusted, "does not speak TLS as it should")
+        case is BoringSSLError: (.untrusted, "violated the TLS protocol")
         case HTTPParserError.invalidEOFState:
             (.connectionLost, "closed the connection before its response was complete")
-        case is ImpossibleStatus: (.malformed, "responded with a status that means nothing")
+        case is ImpossibleStatus: (.malformed, "responded with an invalid status code")
         case let error as HTTPParserError: (.malformed, "sent a response that is not HTTP: \(error)")
         case is ChannelError: (.connectionLost, "lost the connection")
         case _ where String(reflecting: type(of: error)).hasPrefix("NIOSOCKS."):
-            (.unreachable, "cannot be reached: what is named as a SOCKS proxy does not respond like one")
-        default: isInBody ? (.connectionLost, "broke off: \(error)") : (.failed, "failed: \(error)")
+            (.unreachable, "cannot be reached: the SOCKS proxy sent an invalid response")
+        default: isInBody ? (.connectionLost, "lost the connection: \(error)") : (.failed, "failed: \(error)")
         }
     }
 
@@ -64,12 +64,12 @@ struct AsyncHTTPClientFailure {
         switch error {
         case .connectTimeout, .tlsHandshakeTimeout, .getConnectionFromPoolTimeout, .socksHandshakeTimeout,
             .httpProxyHandshakeTimeout:
-            (.timedOut, "could not be connected to in time")
-        case .readTimeout, .writeTimeout, .deadlineExceeded: (.timedOut, "took too long")
+            (.timedOut, "timed out while connecting")
+        case .readTimeout, .writeTimeout, .deadlineExceeded: (.timedOut, "timed out")
         case .remoteConnectionClosed, .uncleanShutdown, .bodyLengthMismatch:
             (.connectionLost, "closed the connection before its response was complete")
         case .cancelled, .requestStreamCancelled: (.cancelled, "was cancelled")
-        default: (.failed, "cannot be asked: \(error.shortDescription)")
+        default: (.failed, "cannot be requested: \(error.shortDescription)")
         }
     }
 
@@ -78,7 +78,7 @@ struct AsyncHTTPClientFailure {
         switch error {
         case let error as IOError:
             // For known codes, strerror returns constant strings, so there is no data race.
-            strerror(error.errnoCode).map { String(cString: $0).lowercased() } ?? "for no reason that the system gives"
+            strerror(error.errnoCode).map { String(cString: $0).lowercased() } ?? "unknown error"
         case ChannelError.connectTimeout: "no response in time"
         case is ChannelError: "no connection"
         default: "\(error)"
@@ -89,7 +89,7 @@ struct AsyncHTTPClientFailure {
         switch error.errnoCode {
         case ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ENETDOWN, EADDRNOTAVAIL, EHOSTDOWN:
             (.unreachable, "cannot be reached: \(words(error))")
-        case ETIMEDOUT: (.timedOut, "took too long")
+        case ETIMEDOUT: (.timedOut, "timed out")
         default: (.connectionLost, "lost the connection: \(words(error))")
         }
     }
@@ -118,7 +118,7 @@ struct HandshakeFailure {
 
     /// The code of the error, and the text after the URL's name.
     var reading: (UpstreamError.Code, String) {
-        if isCutOff { return (.connectionLost, "closed the connection before it was secure") }
+        if isCutOff { return (.connectionLost, "closed the connection during the TLS handshake") }
         if reasons.contains("CERTIFICATE_VERIFY_FAILED") {
             return (.untrusted, "is not trusted: its certificate can't be verified")
         }

@@ -76,7 +76,7 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
         end()
         switch outcome {
         case .success:
-            head?.resume(throwing: UpstreamError(.connectionLost, "\(name) ended before a response"))
+            head?.resume(throwing: UpstreamError(.connectionLost, "\(name) ended without a response"))
             chunk?.resume(returning: nil)
         case .failure(let error):
             head?.resume(throwing: error)
@@ -196,7 +196,8 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
                 case .isSilent:
                     self.giveUp(UpstreamError(.timedOut, "\(name) sent nothing for \(configuration.idleTimeout)"))
                 case .isSlow:
-                    self.giveUp(UpstreamError(.timedOut, "\(name) sent fewer than \(rate) bytes a second for \(time)"))
+                    self.giveUp(
+                        UpstreamError(.timedOut, "\(name) sent fewer than \(rate) bytes per second for \(time)"))
                 case nil: break
                 }
             }

@@ -84,7 +84,7 @@ struct ExchangeState<Chunk: GatheredBytes> {
         if isClosed { return .failure(cancelled) }
         switch outcome {
         case .failure(let error): return .failure(error)
-        case .success: return .failure(UpstreamError(.connectionLost, "the response ended before its head"))
+        case .success: return .failure(UpstreamError(.connectionLost, "the response ended before its headers"))
         case nil:
             headWaiter = waiter
             return nil

@@ -20,7 +20,7 @@ struct RedirectWalk {
     /// - Throws: ``UpstreamError`` with code `failed` if the request's URL can't be requested.
     init(_ request: UpstreamRequest, _ configuration: HTTPUpstream.Configuration) throws(UpstreamError) {
         guard request.url.canBeAsked else {
-            throw UpstreamError(.failed, "\(request.url.nameForMessages) is not a URL that can be asked over HTTP")
+            throw UpstreamError(.failed, "\(request.url.nameForMessages) is not a valid http or https URL")
         }
         let (url, authorization) = request.url.separatingCredentials
         self.request = request
@@ -48,12 +48,12 @@ struct RedirectWalk {
         guard [301, 302, 303, 307, 308].contains(head.status.code), let location = locations.first else { return false }
         let from = request.url
         guard locations.count == 1 else {
-            throw UpstreamError(.redirects, "\(from.nameForMessages) redirects to \(locations.count) places at once")
+            throw UpstreamError(.redirects, "\(from.nameForMessages) redirects with \(locations.count) Location fields")
         }
         // A user in an origin's URL has no meaning (RFC 9110 §4.2.4).
         let absolute = URL(string: location, relativeTo: from)?.absoluteURL
         guard let target = absolute?.separatingCredentials.url, target.canBeAsked else {
-            throw UpstreamError(.redirects, "\(from.nameForMessages) redirects to something that is not HTTP")
+            throw UpstreamError(.redirects, "\(from.nameForMessages) redirects to a URL that can't be requested")
         }
         guard allowsDowngrade || target.isSecure || !from.isSecure else {
             throw UpstreamError(
@@ -61,14 +61,14 @@ struct RedirectWalk {
         }
         guard allows?(target) ?? true else {
             throw UpstreamError(
-                .redirects, "\(from.nameForMessages) redirects to \(target.nameForMessages), which may not be asked")
+                .redirects, "\(from.nameForMessages) redirects to \(target.nameForMessages), which is not allowed")
         }
         guard remaining > 0 else {
             throw UpstreamError(
                 .redirects, "\(from.nameForMessages) redirects, but the limit of \(limit) redirects is reached")
         }
         guard visited.insert(target.absoluteString).inserted else {
-            throw UpstreamError(.redirects, "\(from.nameForMessages) redirects in a circle")
+            throw UpstreamError(.redirects, "\(from.nameForMessages) redirects in a loop")
         }
         remaining -= 1
         request.url = target

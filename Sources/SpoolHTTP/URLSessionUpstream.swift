@@ -128,7 +128,8 @@ extension UpstreamRequest {
             for try await chunk in body {
                 chunk.withUnsafeBytes { data.append(contentsOf: $0) }
                 guard data.count <= 1 << 20 else {
-                    throw UpstreamError(.failed, "\(url.nameForMessages) can't be sent more than 1 MiB by URLSession")
+                    throw UpstreamError(
+                        .failed, "\(url.nameForMessages) failed: the request body exceeds URLSession's limit of 1 MiB")
                 }
             }
             return data
@@ -229,7 +230,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
         guard let flight else { return }
         // swift-http-types traps on more than three digits.
         guard (0...999).contains(response.statusCode) else {
-            let message = "\(flight.name) responded with the status \(response.statusCode), which means nothing"
+            let message = "\(flight.name) responded with the invalid status \(response.statusCode)"
             flight.exchange.finish(.failure(UpstreamError(.malformed, message)))
             task.cancel()
             return
@@ -247,7 +248,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
         guard let flight, !data.isEmpty, !flight.exchange.receive(data, count: data.count) else { return }
         guard flight.exchange.bufferedBytes < flight.heldLimit else {
             // The received bytes are delivered first. A reader then requests the rest.
-            let message = "\(flight.name) was ended because it continued without a reader"
+            let message = "\(flight.name) was ended because its body was not read"
             flight.exchange.finish(.failure(UpstreamError(.connectionLost, message)))
             dataTask.cancel()
             return
@@ -276,17 +277,18 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
             case .cannotFindHost, .cannotConnectToHost, .dnsLookupFailed, .notConnectedToInternet,
                 .internationalRoamingOff, .dataNotAllowed, .callIsActive:
                 (.unreachable, "cannot be reached")
-            case .timedOut: (.timedOut, "took too long")
+            case .timedOut: (.timedOut, "timed out")
             // FoundationNetworking also uses `badServerResponse` if a connection closes without headers.
             case .networkConnectionLost, .badServerResponse: (.connectionLost, "lost the connection")
             case .secureConnectionFailed, .serverCertificateHasBadDate, .serverCertificateUntrusted,
                 .serverCertificateHasUnknownRoot, .serverCertificateNotYetValid, .clientCertificateRejected,
                 .clientCertificateRequired:
                 (.untrusted, "is not trusted")
-            case .httpTooManyRedirects, .redirectToNonExistentLocation: (.redirects, "redirects to nowhere")
+            case .httpTooManyRedirects, .redirectToNonExistentLocation:
+                (.redirects, "redirects too often, or without a target")
             case .cancelled: (.cancelled, "was cancelled")
             // FoundationNetworking has no code for an incomplete body.
-            case .unknown where isInBody, nil where isInBody: (.connectionLost, "broke off")
+            case .unknown where isInBody, nil where isInBody: (.connectionLost, "lost the connection")
             default: (.failed, "failed")
             }
         return UpstreamError(code, "\(name) \(cause)", underlying: error)

@@ -169,7 +169,7 @@ public final class ScriptedUpstream: Upstream {
                 request, response.head, ScriptedFlow.Plan(response.content, range, failure: response.failure), exchange)
         }
         let response = originState.response(exchange, keepsAlive: true)
-        let interruption = UpstreamError(.connectionLost, "\(exchange.path) broke off")
+        let interruption = UpstreamError(.connectionLost, "\(exchange.path) was interrupted")
         var plan = ScriptedFlow.Plan(response.content, response.body)
         plan.pace = response.pace
         switch (response.incident?.kind, response.incident?.after) {

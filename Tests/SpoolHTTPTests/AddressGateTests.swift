@@ -37,7 +37,7 @@ struct AddressGateTests {
                 let error = try await error(upstream, url)
                 #expect(error.underlying is RefusedAddress)
                 #expect(!error.isTransient)
-                #expect(error.message.hasSuffix("is at an address that may not be asked"))
+                #expect(error.message.hasSuffix("has an address that is not allowed"))
             }
             #expect(origin.log.exchanges.isEmpty)
             let loopback = try #require(IPAddress("127.0.0.1"))

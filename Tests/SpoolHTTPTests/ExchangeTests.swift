@@ -190,7 +190,7 @@ import Testing
             try await reading.value
         }
         #expect(error?.code == .timedOut)
-        #expect(error?.message == "http://h/a sent fewer than 1000 bytes a second for 30.0 seconds")
+        #expect(error?.message == "http://h/a sent fewer than 1000 bytes per second for 30.0 seconds")
         // If a piece was received before the reader took the previous one, the transport was also resumed.
         #expect(calls.all.filter { $0 != "resume" } == ["cancel"])
     }

@@ -35,7 +35,7 @@ struct HandshakeFailureTests {
     func cutOff() {
         let text = "handshakeFailed(NIOSSL.BoringSSLError.sslError([Error:  EOF during handshake]))"
         let reading = HandshakeFailure(description: text).reading
-        #expect(reading.0 == .connectionLost && reading.1 == "closed the connection before it was secure")
+        #expect(reading.0 == .connectionLost && reading.1 == "closed the connection during the TLS handshake")
     }
 }
 #endif

@@ -74,9 +74,9 @@ import Testing
         var walk = try walk(url)
         #expect(walk.request.url.nameForMessages == name)
         let error = #expect(throws: UpstreamError.self) { try walk.follow(head(302, "ftp://h/")) }
-        #expect(error?.message == "\(name) redirects to something that is not HTTP")
+        #expect(error?.message == "\(name) redirects to a URL that can't be requested")
         let source = MediaSource(url: try #require(URL(string: url)))
-        #expect(error?.message(after: source.displayAddress) == "redirects to something that is not HTTP")
+        #expect(error?.message(after: source.displayAddress) == "redirects to a URL that can't be requested")
         var other = try self.walk("http://h/a")
         #expect(try other.follow(head(302, url)))
     }

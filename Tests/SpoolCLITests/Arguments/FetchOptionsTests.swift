@@ -38,6 +38,6 @@ struct FetchOptionsTests {
         let refused = UpstreamError(.redirects, sentence, underlying: RefusedDowngrade())
         #expect(line(refused) == sentence + "; --allow-http-redirects follows the redirect, without protection")
         #expect(
-            line(UpstreamError(.redirects, "https://h/a redirects in a circle")) == "https://h/a redirects in a circle")
+            line(UpstreamError(.redirects, "https://h/a redirects in a loop")) == "https://h/a redirects in a loop")
     }
 }
