@@ -26,10 +26,10 @@ struct BodyClaim {
             throw Contradiction(reason: "several parts (multipart/byteranges) for one requested range")
         }
         guard let contentRange = try BodyClaim.contentRange(fields) else {
-            throw Contradiction(reason: "no Content-Range that can be read")
+            throw Contradiction(reason: "no valid Content-Range")
         }
         guard let range = contentRange.range else {
-            throw Contradiction(reason: "its Content-Range names no bytes: \(contentRange.text)")
+            throw Contradiction(reason: "Content-Range without bytes: \(contentRange.text)")
         }
         self.init(offset: range.lowerBound, end: range.upperBound, length: contentRange.length)
         let count = range.upperBound - range.lowerBound
@@ -128,7 +128,7 @@ package enum ResponseFraming {
     package static func problem(_ head: HTTPResponse) -> String? {
         let fields = head.headerFields
         guard (200...599).contains(head.status.code) else {
-            return "responded with the status \(head.status.code), which means nothing"
+            return "responded with the invalid status \(head.status.code)"
         }
         let codings = fields[values: .transferEncoding].flatMap { FieldText.elements($0) }
         guard codings.isEmpty || codings.count == 1 && FieldText.equalIgnoringCase(codings[0].utf8, "chunked".utf8)
@@ -138,7 +138,7 @@ package enum ResponseFraming {
             lengths[.transferEncoding] = nil
             _ = try BodyClaim.contentLength(lengths)
         } catch {
-            return "sent a head that contradicts itself: \(error.reason)"
+            return "sent contradictory headers: \(error.reason)"
         }
         return nil
     }

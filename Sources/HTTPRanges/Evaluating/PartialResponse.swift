@@ -122,7 +122,7 @@ extension PartialResponse {
                 let after = response.headerFields[values: .retryAfter].first.flatMap { RetryAfter(parsing: $0) }
                 return head.refuse(.retry(after: after), "the origin can't respond now")
             default:
-                return head.refuse(.status, "the status is not one of media")
+                return head.refuse(.status, "the status is not supported for media")
             }
         } catch {
             return head.refuse(.malformed, error.reason)
@@ -190,14 +190,14 @@ extension PartialResponse {
                 return .newGeneration(landing)
             case (.unproven, nil):
                 if claim.offset == 0 || stored.storedEnd <= 0 { return .newGeneration(landing) }
-                return .restart("nothing proves that bytes from \(claim.offset) on are of the stored version")
+                return .restart("bytes from \(claim.offset) on may belong to another version than the stored one")
             }
         }
 
         func evaluateNotModified(stored: StoredVersion?) throws(BodyClaim.Contradiction) -> Decision {
             guard let stored else { throw BodyClaim.Contradiction(reason: "not modified, but nothing is stored") }
             if Validator(fields: fields).contradicts(stored.version.validator) {
-                throw BodyClaim.Contradiction(reason: "not modified, but of another version than the stored one")
+                throw BodyClaim.Contradiction(reason: "not modified, but the version is not the stored one")
             }
             return .notModified
         }
@@ -214,7 +214,7 @@ extension PartialResponse {
             }
             if let askedFrom, askedFrom < askedEnd ?? .max {
                 if let length, askedFrom < length {
-                    throw BodyClaim.Contradiction(reason: "no bytes from \(askedFrom) on in a length of \(length)")
+                    throw BodyClaim.Contradiction(reason: "no bytes from \(askedFrom) on, but a length of \(length)")
                 }
                 if length == nil, let stored, askedFrom < max(stored.version.length ?? 0, stored.storedEnd) {
                     return .restart("the origin no longer has bytes from \(askedFrom) on")

@@ -160,7 +160,7 @@ extension Validator: Codable, LosslessStringConvertible {
         let container = try decoder.singleValueContainer()
         let text = try container.decode(String.self)
         guard let validator = Validator(text) else {
-            throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a validator's text")
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "not the text of a validator")
         }
         self = validator
     }
