@@ -75,7 +75,7 @@ public struct S3Bucket: Sendable {
         case .path: parts.percentEncodedPath += "/" + S3Signer.encoded(name)
         }
         guard let address = parts.url, parts.host?.isEmpty == false else {
-            throw SourceError("no address can be made of the bucket “\(name)” and its endpoint")
+            throw SourceError("the endpoint and the bucket “\(name)” do not form a valid URL")
         }
         self.address = address
         self.region = region

@@ -64,7 +64,7 @@ public struct WebDAV: Sendable {
         let url = url(path, isFolder: false)
         let items = try await items(at: url, depth: "0")
         guard let item = items.first else {
-            throw SourceError("\(Requester.place(url)): the server's response describes another file")
+            throw SourceError("\(Requester.place(url)): the server's response does not describe the requested item")
         }
         return item
     }
@@ -172,7 +172,7 @@ private struct MultiStatus {
         var scanner = XMLScanner(bytes[...])
         while let token = try next(&scanner) { try reading.take(token) }
         guard reading.open.isEmpty, reading.isMultiStatus else {
-            throw Unreadable(cause: "it is no multistatus, or cut")
+            throw Unreadable(cause: "not a complete multistatus document")
         }
         return reading.responses
     }
@@ -204,7 +204,7 @@ private struct MultiStatus {
 
     private mutating func begin(_ name: String) throws(Unreadable) {
         open.append(name)
-        guard open.count <= Self.deepest else { throw Unreadable(cause: "its elements lie too deep") }
+        guard open.count <= Self.deepest else { throw Unreadable(cause: "too many nested elements") }
         text = ""
         switch open.count {
         case 2: current = Response()

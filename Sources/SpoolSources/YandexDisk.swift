@@ -40,7 +40,7 @@ public struct YandexDisk: Sendable {
         return account.media(named: address, key: key) { [upstream] requester in
             let data = try await requester.data(for: UpstreamRequest(url: address), over: upstream)
             guard let link = try? JSONDecoder().decode(Link.self, from: data), let url = URL(string: link.href) else {
-                throw SourceError("\(Requester.place(address)): the response names no address")
+                throw SourceError("\(Requester.place(address)): the response contains no valid URL")
             }
             return ResolvedRequest(url: url)
         }

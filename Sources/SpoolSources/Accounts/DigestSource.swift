@@ -29,12 +29,12 @@ public final class DigestSource: Sendable {
             let place = Requester.place(address)
             guard response.head.status.code == 401 else {
                 throw SourceError(
-                    "\(place): asked without credentials, the server responded with \(response.head.status.code), not with a challenge",
+                    "\(place): the server responded with \(response.head.status.code) to a request without credentials, not with 401",
                     status: response.head.status.code)
             }
             let fields = response.head.headerFields[values: .wwwAuthenticate]
             guard let challenge = DigestChallenge(fields) else {
-                throw SourceError("\(place): the server has no Digest challenge that is known", status: 401)
+                throw SourceError("\(place): the server sent no supported Digest challenge", status: 401)
             }
             return challenge
         }
