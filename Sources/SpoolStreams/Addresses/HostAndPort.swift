@@ -21,7 +21,7 @@ package struct HostAndPort: Hashable, Sendable {
         // The message does not contain the authority, because it may have a password.
         guard !authority.utf8.contains(UInt8(ascii: "@")) else {
             throw AddressError(
-                .userInformation, "an address with a user or a password can't be asked through the proxy")
+                .userInformation, "a URL with a user or a password can't be requested through the proxy")
         }
         let name = String(authority.prefix(300)).escapedForMessage
         let bytes = authority.utf8
@@ -33,13 +33,13 @@ package struct HostAndPort: Hashable, Sendable {
             hostEnd = bytes.index(after: bracket)
             let address = String(authority[..<hostEnd].dropFirst().dropLast())
             guard Self.isIPv6(address) else {
-                throw AddressError(.host, "the host of \(name) is not an IPv6 address, which alone has brackets")
+                throw AddressError(.host, "the host of \(name) is in brackets, but is not an IPv6 address")
             }
         } else {
             hostEnd = bytes.lastIndex(of: UInt8(ascii: ":")) ?? authority.endIndex
             guard Self.isName(bytes[..<hostEnd]) else {
                 let reason = authority[..<hostEnd].isEmpty ? "is empty" : "is neither a name nor an IP address"
-                throw AddressError(.host, "the host of \(name.isEmpty ? "an address" : name) \(reason)")
+                throw AddressError(.host, "the host of \(name.isEmpty ? "a URL" : name) \(reason)")
             }
         }
         host = authority[..<hostEnd].lowercased()

@@ -64,8 +64,9 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
     init(resolved reference: URIReference) throws(AddressError) {
         guard let scheme = reference.scheme.flatMap({ Scheme($0) }), let authority = reference.authority else {
             let named =
-                reference.scheme.map { "the scheme \(String($0).escapedForMessage)" } ?? "an address without scheme"
-            throw AddressError(.scheme, "\(named) is not for the proxy: it asks http and https URLs with a host")
+                reference.scheme.map { "the scheme \(String($0).escapedForMessage)" } ?? "a URL without a scheme"
+            throw AddressError(
+                .scheme, "\(named) is not supported: the proxy requires an http or https URL with a host")
         }
         let query = reference.query.map { "?" + $0 } ?? ""
         let target = (reference.path + query).encodingWhiteSpace

@@ -75,7 +75,7 @@ struct DASHParser {
             case .start(let tag):
                 if open.isEmpty {
                     guard root == nil, tag.name.localName.elementsEqual("MPD".utf8) else {
-                        throw ManifestError(.malformed, "the root of an XML document is not one MPD")
+                        throw ManifestError(.malformed, "the XML document does not have a single root element MPD")
                     }
                     root = tag
                     prefix = Array(tag.name[..<tag.name.localName.startIndex])
@@ -91,7 +91,7 @@ struct DASHParser {
             case .characterData(let text): try read(text, isCharacterData: true)
             }
         }
-        guard let root, open.isEmpty else { throw ManifestError(.malformed, "an MPD ends before its root does") }
+        guard let root, open.isEmpty else { throw ManifestError(.malformed, "an MPD ends within its root") }
         return root
     }
 

@@ -56,7 +56,7 @@ public struct DASHDownloader: Sendable {
             let isManifest = error.code == .live || error.code == .address
             throw CacheError(
                 isManifest ? .invalidArgument : .malformedResponse,
-                isManifest ? "\(error)" : "\(MediaSource.displayAddress(of: url)) is no DASH stream: \(error)")
+                isManifest ? "\(error)" : "\(MediaSource.displayAddress(of: url)) is not a DASH stream: \(error)")
         }
         tally.add(Int64(bytes.count))
         try await download.run(files, tally)

@@ -78,7 +78,7 @@ extension HLSDownloader {
             return nil  // Evicted in the meantime.
         } catch let error as ManifestError {
             throw CacheError(
-                .malformedResponse, "\(MediaSource.displayAddress(of: url)) is no HLS stream: \(error)")
+                .malformedResponse, "\(MediaSource.displayAddress(of: url)) is not an HLS stream: \(error)")
         }
     }
 

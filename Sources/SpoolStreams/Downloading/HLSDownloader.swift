@@ -116,7 +116,8 @@ public struct HLSDownloader: Sendable {
             tally.add(Int64(bytes.count))
             return (playlist, found)
         } catch {
-            throw CacheError(.malformedResponse, "\(MediaSource.displayAddress(of: url)) is no HLS stream: \(error)")
+            throw CacheError(
+                .malformedResponse, "\(MediaSource.displayAddress(of: url)) is not an HLS stream: \(error)")
         }
     }
 

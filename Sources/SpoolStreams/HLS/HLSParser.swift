@@ -178,10 +178,10 @@ private struct HLSContentsReader {
 
     func finished() throws(ManifestError) -> HLSPlaylist {
         guard isHLS else {
-            throw ManifestError(.malformed, "a list of files without a tag of HLS is not a playlist of a stream")
+            throw ManifestError(.malformed, "a list of files without HLS tags is not an HLS playlist")
         }
         guard !isMaster || !isMedia else {
-            throw ManifestError(.malformed, "a playlist has tags of a master and of a media playlist")
+            throw ManifestError(.malformed, "a playlist has tags of both a master and a media playlist")
         }
         var playlist = playlist
         playlist.kind = isMaster ? .master : .media
@@ -270,7 +270,7 @@ private struct HLSContentsReader {
     }
 
     private mutating func readVariant(_ attributes: HLSAttributeList, _ uri: String) throws(ManifestError) {
-        let bandwidth = try checked(attributes.integer("BANDWIDTH"), "a variant without its bandwidth")
+        let bandwidth = try checked(attributes.integer("BANDWIDTH"), "a variant without a bandwidth")
         var groups: [HLSRendition.Kind: String] = [:]
         if let group = try string("AUDIO", of: attributes) { groups[.audio] = group }
         if let group = try string("VIDEO", of: attributes) { groups[.video] = group }
@@ -288,7 +288,7 @@ private struct HLSContentsReader {
         if let byteRange {
             let next = previous.flatMap { $0.uri == uri ? $0.end : nil }
             let start = try checked(
-                byteRange.offset ?? next, "a byte range without an offset that continues no other")
+                byteRange.offset ?? next, "a byte range without an offset, but no previous range of the file")
             range = try self.range(start, byteRange.length)
         }
         playlist.segments.append(
@@ -301,7 +301,7 @@ private struct HLSContentsReader {
 
     private mutating func readMap(_ attributes: HLSAttributeList) throws(ManifestError) {
         isMedia = true
-        let uri = try checked(try string("URI", of: attributes), "an initialization section without its URI")
+        let uri = try checked(try string("URI", of: attributes), "an initialization section without a URI")
         var range: Range<Int64>?
         if let attribute = attributes.first("BYTERANGE") {
             let parts = try checked(Self.byteRange(attribute.value), "a byte range that is not LENGTH@OFFSET")
@@ -326,16 +326,16 @@ private struct HLSContentsReader {
 
     /// Reads a key, or returns `nil` for the method `NONE`.
     private mutating func key(_ attributes: HLSAttributeList) throws(ManifestError) -> HLSKey? {
-        let method = try checked(attributes.symbol("METHOD"), "a key without its method")
+        let method = try checked(attributes.symbol("METHOD"), "a key without a method")
         if method == "NONE" { return nil }
-        let uri = try checked(try string("URI", of: attributes), "a key without its URI")
+        let uri = try checked(try string("URI", of: attributes), "a key without a URI")
         return HLSKey(method: method, uri: uri, format: try string("KEYFORMAT", of: attributes) ?? "identity")
     }
 
     private mutating func readRendition(_ attributes: HLSAttributeList) throws(ManifestError) {
         // Unknown types are ignored, as players do.
         guard let kind = attributes.symbol("TYPE").flatMap(HLSRendition.Kind.init(rawValue:)) else { return }
-        let groupID = try checked(try string("GROUP-ID", of: attributes), "a rendition without its group")
+        let groupID = try checked(try string("GROUP-ID", of: attributes), "a rendition without a group")
         playlist.renditions.append(
             HLSRendition(
                 kind: kind, groupID: groupID, name: try string("NAME", of: attributes) ?? "",
@@ -381,7 +381,7 @@ private struct HLSContentsReader {
     private func range(_ start: Int64, _ length: Int64) throws(ManifestError) -> Range<Int64> {
         let (end, overflows) = start.addingReportingOverflow(length)
         guard length > 0, !overflows, end <= NumberLimits.byteOffset else {
-            throw ManifestError(.malformed, "line \(lineNumber): a byte range of \(length) bytes from \(start)")
+            throw ManifestError(.malformed, "line \(lineNumber): invalid byte range of \(length) bytes from \(start)")
         }
         return start..<end
     }

@@ -104,7 +104,7 @@ private struct HLSDownloadList {
         guard seen.insert(download).inserted else { return }
         bytes += target.target.utf8.count
         guard bytes <= 256 << 20 else {
-            throw ManifestError(.tooLarge, "the addresses in the playlist at \(url.nameForMessages) have over 256 MiB")
+            throw ManifestError(.tooLarge, "the URLs in the playlist at \(url.nameForMessages) exceed 256 MiB")
         }
         downloads.append(download)
     }

@@ -79,7 +79,7 @@ struct HLSVariables {
         guard isDefined else { return nil }
         guard count <= limit else {
             throw ManifestError(
-                .tooLarge, "the values of the playlist's variables are too large: \(limit) bytes are left for them")
+                .tooLarge, "the values of the playlist's variables exceed the remaining limit of \(limit) bytes")
         }
         var output = ""
         output.reserveCapacity(count)

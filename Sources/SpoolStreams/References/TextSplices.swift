@@ -54,6 +54,6 @@ struct TextSplices {
     }
 
     private static func tooLarge(_ limit: Int) -> ManifestError {
-        ManifestError(.tooLarge, "a manifest with its addresses rewritten would have more than \(limit) bytes")
+        ManifestError(.tooLarge, "a manifest with rewritten URLs would exceed \(limit) bytes")
     }
 }

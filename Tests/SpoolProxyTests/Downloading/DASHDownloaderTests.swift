@@ -90,7 +90,7 @@ import Testing
                 let other = await #expect(throws: CacheError.self) {
                     try await DASHDownloader(MediaSource(url: origin.url("/no.mpd")), in: cache).run()
                 }
-                #expect(other?.code == .malformedResponse && other?.message.contains("is no DASH stream") == true)
+                #expect(other?.code == .malformedResponse && other?.message.contains("is not a DASH stream") == true)
             }
         }
     }

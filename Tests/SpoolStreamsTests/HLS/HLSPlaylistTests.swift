@@ -152,7 +152,7 @@ import Testing
     func `A playlist with an invalid segment throws an error with the line`(body: String) throws {
         let error = try #require(throws: ManifestError.self) { try playlist("#EXTM3U\n#EXTINF:1,\n\(body)\n") }
         #expect(error.code == .malformed)
-        #expect(error.description.hasPrefix("line ") || error.description.contains("master and of a media"))
+        #expect(error.description.hasPrefix("line ") || error.description.contains("both a master and a media"))
     }
 
     @Test(arguments: [
