@@ -142,7 +142,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         _ = MultiThreadedEventLoopGroup.singleton
         let channel = try await listen(configuration.host, configuration.port, service)
         guard let address = channel.localAddress else {
-            throw ProxyError(.address, "the server has no address")
+            throw ProxyError(.address, "the server's socket has no address")
         }
         var channels = [channel]
         if let admin = configuration.admin, let adminService {

@@ -47,7 +47,7 @@ struct AccessRules: Sendable {
                 return Admitted(target: head.target, prefix: "", secret: token)
             }
         }
-        throw RequestFailure(401, "this server wants its token, as the first part of the path or as Bearer")
+        throw RequestFailure(401, "a token is required: /~TOKEN at the start of the path, or a Bearer token")
     }
 
     private func checkHost(_ head: RequestHead) throws(RequestFailure) {
@@ -57,12 +57,12 @@ struct AccessRules: Sendable {
         do {
             name = try HostAndPort(text[...]).host
         } catch {
-            throw RequestFailure(400, "the request's Host can't be read: \(error)")
+            throw RequestFailure(400, "invalid Host field: \(error)")
         }
         // These names are not resolved by name servers.
         if IPAddress(host: name) != nil || name == "localhost" || name.hasSuffix(".localhost") { return }
         if serverNames.contains(name) { return }
-        throw RequestFailure(421, "the host name of the request is unknown to this server; it can be configured")
+        throw RequestFailure(421, "unknown host name in the request; add it to the server names (--server-name)")
     }
 
     private func withoutToken(_ target: String, _ token: String) -> String? {

@@ -49,7 +49,7 @@ struct OriginRules: Sendable {
     /// - Throws: `RequestFailure` with status 508 if this server sent the request.
     func checkLoop(_ fields: RequestFields) throws(RequestFailure) {
         for value in fields.values("cdn-loop") + fields.values("via") where value.contains(mark) {
-            throw RequestFailure(508, "the request has returned to this server")
+            throw RequestFailure(508, "loop detected: this server sent the request")
         }
     }
 

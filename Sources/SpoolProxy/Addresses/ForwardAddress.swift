@@ -25,7 +25,7 @@ package enum ForwardAddress {
         guard parts.count >= 3, parts[0].isEmpty, let scheme = OriginURL.Scheme(Substring(parts[1])) else {
             let path = String(text[..<query].prefix(300)).escapedForMessage
             throw AddressError(
-                .scheme, "\(path.isEmpty ? "an empty path" : path) does not begin with /http/HOST or /https/HOST")
+                .scheme, "\(path.isEmpty ? "an empty path" : path) does not start with /http/HOST or /https/HOST")
         }
         let authority = Substring(parts[2])
         return try OriginURL(

@@ -19,7 +19,7 @@ enum AdminPage {
         <header><h1>Spool</h1><p id="state" role="status">Loading …</p></header>
         <main>
         <dl id="figures"></dl>
-        <section><h2>Transfers</h2><div id="transfers"></div></section>
+        <section><h2>Requests to origins</h2><div id="transfers"></div></section>
         <section><h2>Media <small id="count"></small></h2><div id="media"></div></section>
         </main>
         <noscript><p>This page needs JavaScript; <a href="api/media">api/media</a> and <a href="metrics">metrics</a> do
@@ -100,7 +100,7 @@ extension AdminPage {
             svg.setAttribute("viewBox", "0 0 1000 1");
             svg.setAttribute("preserveAspectRatio", "none");
             svg.setAttribute("role", "img");
-            svg.setAttribute("aria-label", "which parts are there");
+            svg.setAttribute("aria-label", "stored ranges");
             const end = length ?? ranges.at(-1)?.[1] ?? 0;
             for (const [from, to] of end > 0 ? ranges.slice(0, 500) : []) {
                 const rect = document.createElementNS(space, "rect");
@@ -138,7 +138,7 @@ extension AdminPage {
 
         const show = status => {
             const {requests} = status, hits = requests.hit ?? 0;
-            // Not these pages' own.
+            // Without the requests for this page.
             const all = ["hit", "miss", "partial", "stale"].reduce((sum, kind) => sum + (requests[kind] ?? 0), 0);
             fill("figures",
                 figure("Stored", bytes(status.storedBytes), status.capacityBytes === null ? "no limit"
@@ -147,14 +147,14 @@ extension AdminPage {
                     share(status.savedBytes, status.servedBytes) + " of " + bytes(status.servedBytes) + " served"),
                 figure("From origins", bytes(status.originBytes), counted(status.originRequests, "request")),
                 figure("Hits", share(hits, all), hits + " of " + counted(all, "request")),
-                figure("Open", counted(status.openRequests, "request"), counted(status.openReaders, "reader")),
+                figure("In progress", counted(status.openRequests, "request"), counted(status.openReaders, "reader")),
                 figure("Evictions", status.evictions, counted(status.errors, "error")));
-            fill("transfers", status.transfers.length === 0 ? make("p", "No origin is being asked.", "empty")
-                : table([["Media", "name"], ["From", "number wide"], ["At", "number"], ["To", "number wide"]],
+            fill("transfers", status.transfers.length === 0 ? make("p", "No requests in progress.", "empty")
+                : table([["Media", "name"], ["From", "number wide"], ["Position", "number"], ["To", "number wide"]],
                     status.transfers.map(transfer => [transfer.url, bytes(transfer.start), bytes(transfer.position),
                         transfer.end === null ? "the end" : bytes(transfer.end)])));
             fill("media", status.media.length === 0 ? make("p", "Nothing is stored yet.", "empty")
-                : table([["Address", "name"], ["", ""], ["There", "number"], ["Of", "number wide"], ["Used", "number wide"]],
+                : table([["URL", "name"], ["", ""], ["Stored", "number"], ["Size", "number wide"], ["Last used", "number wide"]],
                     status.media.map(media => {
                         const name = make("span", media.url);
                         if (media.pinned) name.append(make("span", " pinned", "pin"));
@@ -171,7 +171,7 @@ extension AdminPage {
             if (!document.hidden) {
                 try {
                     const response = await fetch("api/status", {cache: "no-store"});
-                    if (!response.ok) throw new Error("the server says " + response.status);
+                    if (!response.ok) throw new Error("the server responded with " + response.status);
                     show(await response.json());
                     state.textContent = "live";
                     state.className = "";

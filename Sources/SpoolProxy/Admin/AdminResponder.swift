@@ -19,12 +19,12 @@ struct AdminResponder: Sendable {
     func respond(to request: RequestHead, path: String, body: RequestBodyStream.Body?) async throws -> Response {
         if let run, path == "/api/command", request.method == .other("POST") {
             guard rules.mayChange(request) else {
-                throw RequestFailure(403, "pages of other origins may change nothing")
+                throw RequestFailure(403, "web pages of other origins may not send commands")
             }
             return try await response(to: try await call(body), run)
         }
         guard request.method == .get || request.method == .head else {
-            throw RequestFailure(405, "these pages can only be read", allowed: "GET, HEAD")
+            throw RequestFailure(405, "these pages support only GET and HEAD", allowed: "GET, HEAD")
         }
         switch path.prefix(while: { $0 != "?" }) {
         case "/health": return Self.text("ok\n")
@@ -41,7 +41,7 @@ struct AdminResponder: Sendable {
         case "/page.css": return Self.response(AdminPage.style, type: "text/css; charset=utf-8")
         case "/page.js": return Self.response(AdminPage.script, type: "text/javascript; charset=utf-8")
         case "/icon.svg": return Self.response(AdminPage.icon, type: "image/svg+xml")
-        default: throw RequestFailure(404, "there is no such page")
+        default: throw RequestFailure(404, "page not found")
         }
     }
 
@@ -50,13 +50,13 @@ struct AdminResponder: Sendable {
         if let body {
             for try await piece in body {
                 data.append(contentsOf: piece.readableBytesView)
-                guard data.count <= 1 << 20 else { throw RequestFailure(413, "the command is longer than 1 MiB") }
+                guard data.count <= 1 << 20 else { throw RequestFailure(413, "the command exceeds 1 MiB") }
             }
         }
         do {
             return try JSONDecoder().decode(CommandCall.self, from: data)
         } catch {
-            throw RequestFailure(400, "the command can't be read")
+            throw RequestFailure(400, "the command is not valid JSON")
         }
     }
 

@@ -9,38 +9,38 @@ extension ProxyConfiguration {
     ///
     /// - Throws: ``ProxyError`` with code `configuration`.
     func validate() throws(ProxyError) {
-        try check(!serverIsOpen, "other machines can reach \(host), so a token is needed")
-        try check(token?.isEmpty != true, "the token is empty, so it protects nothing")
+        try check(!serverIsOpen, "other machines can reach \(host), so a token is required")
+        try check(token?.isEmpty != true, "the token is empty")
         try check(
             token?.utf8.allSatisfy { RequestParser.isTokenByte($0) } ?? true,
-            "a token is part of paths, so it can only have letters, digits and -._~")
-        try check(!allowsAnyone || origin != nil, "a server without a token needs an origin of its own")
+            "the token may contain only letters, digits and -._~, because paths contain it")
+        try check(!allowsAnyone || origin != nil, "a server without a token requires an origin")
         if let origin {
             do {
                 _ = try OriginURL(origin)
             } catch {
-                throw ProxyError(.configuration, "requests can't be sent to the origin: \(error)")
+                throw ProxyError(.configuration, "invalid origin: \(error)")
             }
             try check(
                 ["", "/"].contains(origin.path) && origin.query == nil,
-                "an origin is a scheme, a host and a port; this one has a path or a query"
+                "invalid origin: give a scheme, a host and a port, without a path or a query"
             )
         }
         for pattern in allowedHosts {
-            try check(HostPattern(pattern) != nil, "“\(pattern.escapedForMessage)” is not a pattern of hosts")
+            try check(HostPattern(pattern) != nil, "invalid host pattern “\(pattern.escapedForMessage)”")
         }
         for page in corsOrigins where !["*", "null"].contains(page) {
             // Browsers send an origin in this format (RFC 6454 §6.2). Any other text would match no page.
             let host = page.firstRange(of: "://").map { page[$0.upperBound...] } ?? ""
             try check(
                 !host.isEmpty && !host.contains { "/?#@ ".contains($0) },
-                "“\(page.escapedForMessage)” is not an origin of pages; use a scheme, a host and a port as in "
+                "invalid origin of web pages “\(page.escapedForMessage)”; use a scheme, a host and a port as in "
                     + "https://example.com, without a path, or * for all")
         }
-        try check((0...65535).contains(port), "\(port) is not a port")
+        try check((0...65535).contains(port), "invalid port \(port): must be from 0 to 65535")
         try check(
             !startsWhenAsked || admin == nil && control == nil,
-            "a server with an address for its operator can't start automatically; start it")
+            "a server with an admin or control address can't start automatically; call start()")
     }
 
     /// Returns the configuration of a transport with this server's access control.

@@ -73,7 +73,7 @@ struct RequestBodyReader {
         }
     }
 
-    private var malformed: RequestFailure { RequestParser.malformed("its chunked body is not framed as one") }
+    private var malformed: RequestFailure { RequestParser.malformed("the chunked body is malformed") }
 
     private func line(in buffer: inout ByteBuffer) throws(RequestFailure) -> ByteBufferView? {
         let view = buffer.readableBytesView

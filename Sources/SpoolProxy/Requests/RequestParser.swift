@@ -71,8 +71,8 @@ struct RequestParser {
     private func tooLong(_ buffer: ByteBuffer) -> RequestFailure {
         let isTarget = !buffer.readableBytesView.prefix(limit).contains(0x0A)
         return isTarget
-            ? RequestFailure(414, "the request's target is longer than \(limit) bytes")
-            : RequestFailure(431, "the request's head is longer than \(limit) bytes")
+            ? RequestFailure(414, "the target of the request is longer than \(limit) bytes")
+            : RequestFailure(431, "the headers of the request are longer than \(limit) bytes")
     }
 
     // MARK: - One head
@@ -80,7 +80,7 @@ struct RequestParser {
     /// Parses a complete head, from the request line to the empty line.
     static func head(_ bytes: [UInt8]) throws(RequestFailure) -> RequestHead {
         var lines = LineReader(bytes)
-        guard let first = lines.next(), !first.isEmpty else { throw malformed("it has no request line") }
+        guard let first = lines.next(), !first.isEmpty else { throw malformed("no request line") }
         if let problem = lines.problem { throw malformed(problem) }
         let line = try requestLine(bytes, first)
         var fields: [RequestFields.Line] = []
@@ -94,7 +94,7 @@ struct RequestParser {
     }
 
     static func malformed(_ reason: String) -> RequestFailure {
-        RequestFailure(400, "the request can't be read: \(reason)")
+        RequestFailure(400, "malformed request: \(reason)")
     }
 
     /// A reader of the lines of a head. Each line ends with CR LF and contains neither.
@@ -111,16 +111,16 @@ struct RequestParser {
                 switch bytes[index] {
                 case 0x0D:
                     guard index + 1 < bytes.count, bytes[index + 1] == 0x0A else {
-                        problem = "a carriage return has no line feed"
+                        problem = "a carriage return without a line feed"
                         return start..<index
                     }
                     index += 2
                     return start..<index - 2
                 case 0x0A:
-                    problem = "a line feed has no carriage return"
+                    problem = "a line feed without a carriage return"
                     return start..<index
                 case 0x00:
-                    problem = "it has a NUL byte"
+                    problem = "a NUL byte"
                     return start..<index
                 default: index += 1
                 }
@@ -139,15 +139,15 @@ struct RequestParser {
     private static func requestLine(_ bytes: [UInt8], _ range: Range<Int>) throws(RequestFailure) -> RequestLine {
         let line = bytes[range]
         guard let first = line.firstIndex(of: 0x20), let last = line.lastIndex(of: 0x20), first < last else {
-            throw malformed("its first line is not a method, a target and a version")
+            throw malformed("the first line is not a method, a target and a version")
         }
         let name = line[..<first]
         guard !name.isEmpty, name.count <= 64, name.allSatisfy(isTokenByte) else {
-            throw malformed("its method is not a token")
+            throw malformed("the method is not a token")
         }
         let target = line[(first + 1)..<last]
         guard !target.isEmpty, target.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") }) else {
-            throw malformed("its target has a space, a fragment or a byte that no URL has")
+            throw malformed("the target has a space, a fragment or another byte that URLs exclude")
         }
         let minorVersion = try version(line[(last + 1)...])
         let method = method(name)
@@ -164,7 +164,7 @@ struct RequestParser {
     private static func version(_ text: ArraySlice<UInt8>) throws(RequestFailure) -> Int {
         guard text.count == 8, text.starts(with: "HTTP/".utf8), text[text.startIndex + 6] == UInt8(ascii: "."),
             let major = digit(text[text.startIndex + 5]), let minor = digit(text[text.startIndex + 7])
-        else { throw malformed("its version is not one of HTTP") }
+        else { throw malformed("the version is not an HTTP version") }
         guard major == 1 else { throw RequestFailure(505, "HTTP/\(major).\(minor) is not supported; use HTTP/1.1") }
         return minor
     }
@@ -179,11 +179,11 @@ struct RequestParser {
         if target.utf8.first == UInt8(ascii: "/") || target == "*" && method == .options { return line }
         guard target.lowercased().hasPrefix("http://") else {
             if case .other("CONNECT") = method { return line }
-            throw malformed("its target is neither a path nor an address of http")
+            throw malformed("the target is neither a path nor an http URL")
         }
         let rest = target.dropFirst(7)
         let end = rest.firstIndex { "/?#".contains($0) } ?? rest.endIndex
-        guard !rest[..<end].isEmpty, !rest[..<end].contains("@") else { throw malformed("its target names no host") }
+        guard !rest[..<end].isEmpty, !rest[..<end].contains("@") else { throw malformed("the target has no host") }
         line.host = String(rest[..<end])
         let path = rest[end...]
         line.target = path.isEmpty ? "/" : path.hasPrefix("/") ? String(path) : "/" + path
@@ -196,7 +196,7 @@ struct RequestParser {
         let first = bytes[range.lowerBound]
         if first == 0x20 || first == 0x09 { throw malformed("a field is folded over several lines") }
         guard let colon = bytes[range].firstIndex(of: UInt8(ascii: ":")) else {
-            throw malformed("a line of its head has no colon")
+            throw malformed("a header line without a colon")
         }
         let name = range.lowerBound..<colon
         guard !name.isEmpty, bytes[name].allSatisfy(isTokenByte) else {
@@ -241,8 +241,8 @@ struct RequestParser {
         _ fields: RequestFields, _ absolute: String?, _ minor: Int
     ) throws(RequestFailure) -> String? {
         let hosts = fields.values("host")
-        guard hosts.count <= 1 else { throw malformed("it has \(hosts.count) Host fields") }
-        guard !hosts.isEmpty || minor == 0 else { throw malformed("it has no Host field") }
+        guard hosts.count <= 1 else { throw malformed("\(hosts.count) Host fields") }
+        guard !hosts.isEmpty || minor == 0 else { throw malformed("no Host field") }
         // The host of an absolute target takes precedence (RFC 9112 §3.2.2).
         return absolute ?? hosts.first
     }
@@ -252,10 +252,10 @@ struct RequestParser {
         let codings = fields.values("transfer-encoding")
         let lengths = fields.values("content-length")
         if !codings.isEmpty {
-            guard lengths.isEmpty else { throw malformed("it has both Content-Length and Transfer-Encoding") }
-            guard minor >= 1 else { throw malformed("HTTP/1.0 has no Transfer-Encoding") }
+            guard lengths.isEmpty else { throw malformed("both Content-Length and Transfer-Encoding") }
+            guard minor >= 1 else { throw malformed("Transfer-Encoding in HTTP/1.0") }
             guard codings.count == 1, codings[0].lowercased() == "chunked" else {
-                throw RequestFailure(501, "the Transfer-Encoding of a request body can only be chunked")
+                throw RequestFailure(501, "unsupported Transfer-Encoding of the request body; use chunked")
             }
             return .chunked
         }
@@ -265,9 +265,9 @@ struct RequestParser {
         guard lengths.count == 1, !text.isEmpty, text.utf8.count <= 18,
             text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }),
             let length = Int64(text)
-        else { throw malformed("its Content-Length is not one number") }
+        else { throw malformed("Content-Length is not a single number") }
         guard length <= NumberLimits.byteOffset else {
-            throw RequestFailure(413, "a body of more than \(NumberLimits.byteOffset) bytes is not accepted")
+            throw RequestFailure(413, "the body exceeds \(NumberLimits.byteOffset) bytes")
         }
         return length == 0 ? .none : .length(length)
     }

@@ -89,7 +89,7 @@ struct MediaResponder: Sendable {
                 return builder.response(to: request, error)
             }
         }
-        throw RequestFailure(502, "the origin's responses are each of another version", retryAfter: 1)
+        throw RequestFailure(502, "the origin sent another version in each response", retryAfter: 1)
     }
 
     // MARK: - The request
@@ -179,7 +179,7 @@ struct MediaResponder: Sendable {
             store(opening, for: request, call)
             guard hold == nil else {
                 throw RequestFailure(
-                    503, "\(call.url.nameForMessages): the origin did not have the requested media within \(limit)",
+                    503, "\(call.url.nameForMessages): the origin did not send the requested media within \(limit)",
                     retryAfter: 1
                 ).namingOrigin()
             }

@@ -69,7 +69,7 @@ struct OriginCall: Sendable {
     ///
     /// - Throws: `RequestFailure` with status 400 for an address that `URL` does not accept.
     func source(of url: OriginURL) throws(RequestFailure) -> MediaSource {
-        guard let url = url.url else { throw RequestFailure(400, "the address can't be requested") }
+        guard let url = url.url else { throw RequestFailure(400, "the URL can't be requested") }
         return presentation?.part(at: url, sending: fields) ?? MediaSource(url: url, headerFields: fields)
     }
 
@@ -78,7 +78,7 @@ struct OriginCall: Sendable {
     /// - Throws: `RequestFailure` with status 400 for an address that `URL` does not accept.
     var foundationURL: URL {
         get throws(RequestFailure) {
-            guard let url = url.url else { throw RequestFailure(400, "the address can't be requested") }
+            guard let url = url.url else { throw RequestFailure(400, "the URL can't be requested") }
             return url
         }
     }

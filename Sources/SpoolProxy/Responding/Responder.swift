@@ -60,7 +60,7 @@ struct Responder: Sendable {
         case .options:
             return Response(ResponseHead(204, [.allow: "GET, HEAD, OPTIONS"]))
         case .admin(let path):
-            guard found == nil else { throw RequestFailure(404, "there is no such page") }
+            guard found == nil else { throw RequestFailure(404, "page not found") }
             return try await admin.respond(to: request, path: path, body: body)
         case .media(let url):
             var call = try OriginCall(
@@ -153,7 +153,7 @@ enum Route: Sendable, Hashable {
         let path = target.prefix { $0 != "?" }
         if path == "/.spool" || path.hasPrefix("/.spool/") {
             // With an origin, every client may request the health of the server, but no other page.
-            guard servesAdmin || path == "/.spool/health" else { throw RequestFailure(404, "there is no such page") }
+            guard servesAdmin || path == "/.spool/health" else { throw RequestFailure(404, "page not found") }
             self = .admin(String(target.dropFirst("/.spool".count)))
             return
         }
@@ -162,7 +162,7 @@ enum Route: Sendable, Hashable {
             do {
                 url = try OriginURL(scheme: origin.scheme, authority: origin.authority[...], target: target[...])
             } catch {
-                throw RequestFailure(400, "the target can't be requested: \(error)")
+                throw RequestFailure(400, "invalid request target: \(error)")
             }
             if case .other("CONNECT") = request.method { throw Route.notAllowed }
             if case .other("TRACE") = request.method { throw Route.notAllowed }
@@ -173,19 +173,19 @@ enum Route: Sendable, Hashable {
         case .options: self = .options
         case .get, .head:
             if path == "/" || path == "/favicon.ico" {
-                throw RequestFailure(404, "there is no such page; request /http/HOST/PATH or /https/HOST/PATH")
+                throw RequestFailure(404, "page not found; request /http/HOST/PATH or /https/HOST/PATH")
             }
             do {
                 self = .media(try ForwardAddress.origin(of: target))
             } catch {
-                throw RequestFailure(400, "the address can't be requested: \(error)")
+                throw RequestFailure(400, "the URL can't be requested: \(error)")
             }
         case .other: throw Route.notAllowed
         }
     }
 
     private static var notAllowed: RequestFailure {
-        RequestFailure(405, "the cache does not support this method", allowed: "GET, HEAD, OPTIONS")
+        RequestFailure(405, "the server does not support this method", allowed: "GET, HEAD, OPTIONS")
     }
 }
 #endif

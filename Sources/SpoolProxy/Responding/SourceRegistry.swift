@@ -72,7 +72,7 @@ final class SourceRegistry: Sendable {
             return state.entries[secret]?.presentation
         }
         guard let presentation else {
-            throw RequestFailure(404, "this address is no longer valid; the app can create another")
+            throw RequestFailure(404, "this URL is no longer valid; request a new one from the app")
         }
         return (String(rest.dropFirst(secret.count)), Self.prefix + secret, presentation)
     }

@@ -369,7 +369,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         }
         guard now >= deadline else { return }
         if case .reading = state, hasStartedHead {
-            reject(RequestFailure(408, "the head of the request was not received in time"))
+            reject(RequestFailure(408, "the headers of the request were not received in time"))
         } else {
             close()
         }

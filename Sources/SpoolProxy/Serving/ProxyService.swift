@@ -71,7 +71,7 @@ final class ProxyService: Sendable {
             cacheOutcome: response.cacheOutcome, cacheStatus: response.cacheStatus, outcome: outcome)
         record(entry)
         if case .cut(let reason) = outcome {
-            configuration.logger.debug("a response was cut: \(reason)")
+            configuration.logger.debug("a response was truncated: \(reason)")
             return Served(keeps: false)
         }
         let hot = keeps ? response.origin.flatMap { hotMedia(request, $0.media, $0.response, head) } : nil

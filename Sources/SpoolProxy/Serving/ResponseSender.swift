@@ -105,7 +105,7 @@ struct ResponseSender: Sendable {
             while true {
                 do {
                     if needsCheck, try await reader.response().version != version {
-                        throw WrongLength(description: "the version changed while its origin was unavailable")
+                        throw WrongLength(description: "the version changed while the origin was unavailable")
                     }
                     needsCheck = false
                     let chunk = try await reader.next(upTo: size)

@@ -177,11 +177,11 @@ import FoundationNetworking
         let spool = try SpoolProcess()
         defer { spool.remove() }
         for (options, sentence) in [
-            (["--listen", "0.0.0.0:0"], "a token is needed"), (["--no-token"], "needs an origin"),
-            (["--origin", "http://a.example/b"], "this one has a path"),
-            (["--allow-host", "a b"], "is not a pattern of hosts"),
-            (["--allow-host", ""], "“” is not a pattern"), (["--cors-origin", "x"], "is not an origin of pages"),
-            (["--cors-origin", "https://a.example/"], "without a path"), (["--token", ""], "protects nothing"),
+            (["--listen", "0.0.0.0:0"], "a token is required"), (["--no-token"], "requires an origin"),
+            (["--origin", "http://a.example/b"], "without a path"),
+            (["--allow-host", "a b"], "invalid host pattern"),
+            (["--allow-host", ""], "invalid host pattern “”"), (["--cors-origin", "x"], "invalid origin of web pages"),
+            (["--cors-origin", "https://a.example/"], "without a path"), (["--token", ""], "the token is empty"),
         ] {
             let result = try await spool.run(["serve"] + options)
             #expect(result.status == 1)
