@@ -45,7 +45,7 @@ test: setup-tests
 	@echo "— building and running the tests"
 	@mkdir -p .build
 	@set -o pipefail; swift test 2>&1 | tee .build/test.log || \
-		{ echo "— what failed, once more"; grep -aE -A4 "recorded an issue|error:|Fatal" .build/test.log; exit 1; }
+		{ echo "— failures"; grep -aE -A4 "recorded an issue|error:|Fatal" .build/test.log; exit 1; }
 
 test-players: setup-tests setup-players
 	@echo "— playing through the proxy with every player"
@@ -64,7 +64,7 @@ sanitize: setup-tests
 lint: setup
 	@echo "— checking the format"
 	@swift format lint --strict --recursive --parallel $(FORMATTED)
-	@echo "— building everything, warnings in our own targets being errors"
+	@echo "— building everything; warnings in our targets are errors"
 	@SPOOL_WARNINGS=error swift build --build-tests
 	@echo "— checking the list of public symbols"
 	@scripts/api --check
@@ -73,7 +73,7 @@ lint: setup
 	@echo "— checking the language"
 	@scripts/check-language --self-test
 	@scripts/check-language
-	@echo "— checking what an app resolves"
+	@echo "— checking the packages that an app resolves"
 	@scripts/check-app
 
 api: setup

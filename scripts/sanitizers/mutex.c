@@ -29,7 +29,7 @@ SWIFT void unlock_slow(SELF void *mutex) __asm__(UNLOCK_SLOW);
 static void *next(const char *name) {
     void *function = dlsym(RTLD_NEXT, name);
     if (function == NULL) {
-        fprintf(stderr, "sanitize: this Swift's Mutex has no %s; scripts/sanitizers/mutex.c has to follow it\n", name);
+        fprintf(stderr, "sanitize: the Mutex of this Swift version has no %s; update scripts/sanitizers/mutex.c\n", name);
         exit(1);
     }
     return function;

@@ -87,6 +87,6 @@ struct DocumentsTests {
                 "Limitations", "Contributing",
             ])
         let line = try #require(readme.split(separator: "\n").first { $0.contains("/swiftly/") })
-        #expect(try text("scripts/setup").contains("setup: type: \(line)'"))
+        #expect(try text("scripts/setup").contains("setup: run: \(line)'"))
     }
 }
