@@ -6,9 +6,9 @@ func tell(of cache: MediaCache, show: (String) -> Void) async {
         switch event.kind {
         case .retrying(let delay, let cause):
             show("Retrying in \(delay.formatted(.units())): \(cause.localizedDescription)")
-        case .failed(let error) where error.httpStatus == 404: show("\(event.address) is gone.")
+        case .failed(let error) where error.httpStatus == 404: show("\(event.address) was not found.")
         case .failed(let error): show(error.localizedDescription)
-        case .notKept(let cause), .unusable(let cause): show("Not kept: \(cause.localizedDescription)")
+        case .notKept(let cause), .unusable(let cause): show("Not cached: \(cause.localizedDescription)")
         default: break  // Other events, including future ones.
         }
     }

@@ -6,8 +6,8 @@ private func tell(of cache: MediaCache) async {
     for await event in cache.events() {
         switch event.kind {
         case .bypassed(let reason): print("\(event.address) plays without the cache: \(reason)")
-        case .notKept(let cause), .unusable(let cause): print("\(event.address) is not kept: \(cause)")
-        case .evicted(let bytes): print("\(event.address): \(bytes) bytes had to go")
+        case .notKept(let cause), .unusable(let cause): print("\(event.address) is not cached: \(cause)")
+        case .evicted(let bytes): print("\(event.address): \(bytes) bytes evicted")
         case .failed(let error): print(error)
         case .notice(let text): print(text)
         default: break
@@ -21,7 +21,7 @@ private func look(at item: AVPlayerItem) async throws {
         print(media.key, media.statistics)
         if let stored = try await media.storedResource() { print(stored.storedRanges) }
     } else {
-        print("it plays plainly, or through a server")
+        print("plays without the cache, or through a server")
     }
 }
 

@@ -10,7 +10,7 @@ import SpoolProxy
 @main @MainActor struct TerminalPlayer {
     static func main() async {
         let urls = CommandLine.arguments.dropFirst().map { url($0) }
-        guard !urls.isEmpty else { misused("There is nothing to play") }
+        guard !urls.isEmpty else { misused("No URL to play") }
         let caches = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask)[0]
         var configuration = MediaCache.Configuration()
         configuration.capacity = .bytes(4 << 30)
@@ -52,7 +52,7 @@ import SpoolProxy
         terminal.show(line(player))
         if let error { print("", Terminal.printable(error.localizedDescription), separator: "\n", terminator: "") }
         let counts = cache.statistics
-        print("\n\(counts.bytesFromOrigin) bytes came from origins, \(counts.bytesFromCache) from the cache")
+        print("\n\(counts.bytesFromOrigin) bytes received from origins, \(counts.bytesFromCache) from the cache")
         player.load([])
         await server.stop()
         await cache.close()
@@ -62,7 +62,7 @@ import SpoolProxy
     private static func url(_ argument: String) -> URL {
         let url = URL(string: argument)
         if let url, ["http", "https"].contains(url.scheme?.lowercased()), url.host()?.isEmpty == false { return url }
-        misused("“\(Terminal.printable(argument))” is no URL with http or https and a host")
+        misused("“\(Terminal.printable(argument))” is not an http or https URL with a host")
     }
 
     private static func misused(_ reason: String) -> Never {

@@ -119,7 +119,7 @@ struct ExampleTests {
         }
         await cache.close()
         await telling.value
-        #expect(told.withLock { $0.contains("https://media.example/gone.mp3 is gone.") })
+        #expect(told.withLock { $0.contains("https://media.example/gone.mp3 was not found.") })
     }
 
     @Test("Ranges are read without a player, by a task and by a decoder's callback")

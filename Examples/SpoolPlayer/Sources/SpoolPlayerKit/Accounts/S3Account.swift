@@ -60,7 +60,7 @@ struct S3Login: Codable {
         // Without TLS, anyone on the network could read a signed URL and request it.
         guard let endpoint = URL(string: login.endpoint), endpoint.scheme?.lowercased() == "https" else {
             throw URLError(
-                .badURL, userInfo: [NSLocalizedDescriptionKey: "The endpoint has to begin with https://"])
+                .badURL, userInfo: [NSLocalizedDescriptionKey: "The endpoint must start with https://"])
         }
         return try S3Bucket(login.bucket, region: login.region, endpoint: endpoint, addressing: .path) { _ in
             credentials

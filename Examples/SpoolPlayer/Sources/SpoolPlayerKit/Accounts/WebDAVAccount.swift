@@ -31,7 +31,7 @@ struct WebDAVLogin: Codable {
     func open() {
         server = nil
         guard let root = URL(string: login.address), root.scheme?.lowercased() == "https" else {
-            message = "The address has to begin with https://"
+            message = "The URL must start with https://"
             return
         }
         server = WebDAV(at: root, account: .basic(user: login.user, password: login.password), over: upstream)

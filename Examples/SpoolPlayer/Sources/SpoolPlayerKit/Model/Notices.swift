@@ -13,7 +13,7 @@ import SpoolAVFoundation
         case .retrying(let delay, let cause):
             last = "Retrying in \(delay.formatted(.units())): \(cause.localizedDescription)"
         case .failed(let error): last = error.localizedDescription
-        case .notKept(let cause), .unusable(let cause): last = "Not kept: \(cause.localizedDescription)"
+        case .notKept(let cause), .unusable(let cause): last = "Not cached: \(cause.localizedDescription)"
         case .bypassed(let reason): last = "Plays without the cache: \(reason)"
         case .notice(let text): last = text
         default: break  // Other events, including future ones.

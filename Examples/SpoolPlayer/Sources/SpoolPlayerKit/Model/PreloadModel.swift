@@ -79,7 +79,7 @@ enum PreloadChoice {
         case .waiting: return "Waiting to be preloaded"
         case .finished: return "Preloaded"
         case .failed: return state.error?.localizedDescription ?? "Not preloaded"
-        case .cancelled: return "Preload given up"
+        case .cancelled: return "Preload cancelled"
         default:
             guard let fraction = state.fractionCompleted else { return "Preloading" }
             return "Preloading \(fraction.formatted(.percent.precision(.fractionLength(0))))"

@@ -5,7 +5,7 @@ struct LibraryView: View {
     var body: some View {
         NavigationStack {
             List {
-                Section("Films") {
+                Section("Videos") {
                     ForEach(Samples.films) { TitleRow(title: $0, titles: Samples.films) }
                 }
                 Section("Readings") {
@@ -34,7 +34,7 @@ struct TitleRow: View {
                         Text(words).font(.footnote).foregroundStyle(.secondary)
                     }
                     if let problem = app.offline.problem(with: title) {
-                        Text("Not kept offline: \(problem)").font(.footnote).foregroundStyle(.red)
+                        Text("Not downloaded: \(problem)").font(.footnote).foregroundStyle(.red)
                     }
                 }
                 .frame(maxWidth: .infinity, alignment: .leading)

@@ -10,8 +10,8 @@ struct OfflineSwitch: View {
     var body: some View {
         @Bindable var app = app
         VStack(alignment: .leading) {
-            Toggle("Without a network", systemImage: "wifi.slash", isOn: $app.isOffline)
-            Text("For the cache only: what plays past it, as over AirPlay, still comes from its origin.")
+            Toggle("Simulate no network", systemImage: "wifi.slash", isOn: $app.isOffline)
+            Text("Disconnects the cache only. Media that bypasses the cache, as with AirPlay, still plays.")
                 .font(.footnote)
                 .foregroundStyle(.secondary)
         }

@@ -14,7 +14,7 @@ struct OfflineView: View {
                     TextField("Set", text: $model.name)
                     if let message = model.message { Text(message).foregroundStyle(.red) }
                 } footer: {
-                    Text("“Keep offline” in a title's menu adds it to this set.")
+                    Text("To add a title to this set, choose “Download” in its menu.")
                 }
                 ForEach(model.sets, id: \.self) { SetSection(name: $0) }
                 StreamSection(streams: model.streams)
@@ -40,7 +40,7 @@ struct SetSection: View {
                 for await state in app.cache.downloads.states(of: name) { set = state }
             }
             ForEach(set?.items ?? []) { ItemRow(item: $0) }
-            Button("Let go of this set", role: .destructive) { Task { await app.offline.release(name) } }
+            Button("Remove this set", role: .destructive) { Task { await app.offline.release(name) } }
         }
     }
 }
@@ -61,7 +61,7 @@ struct ItemRow: View {
         if let error = item.error { return error.localizedDescription }
         if item.isRunning { return "\(item.storedByteCount.formatted(.byteCount(style: .file))) so far" }
         // Credentials are not saved, so the account must provide the item again.
-        return item.url == nil ? "Add it again from its account to go on" : "Not complete"
+        return item.url == nil ? "To resume, add the file again from its account" : "Not complete"
     }
 }
 

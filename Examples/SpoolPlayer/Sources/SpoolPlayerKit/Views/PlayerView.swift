@@ -9,7 +9,7 @@ struct PlayerView: View {
     var body: some View {
         VStack(spacing: 12) {
             VideoPlayer(player: app.player.avPlayer).frame(minHeight: 180)
-            Text(app.currentTitle?.name ?? "Choose something in the library").font(.headline)
+            Text(app.currentTitle?.name ?? "Choose a title in the library").font(.headline)
             StoredRangesView(app.player).frame(height: 28)
             PlayerTimes(player: app.player)
             PlayerButtons(player: app.player, title: app.currentTitle)

@@ -11,7 +11,7 @@ struct S3View: View {
             Section("Bucket") {
                 TextField("Bucket", text: $account.login.bucket)
                 TextField("Region", text: $account.login.region)
-                TextField("Endpoint, if it is not Amazon's", text: $account.login.endpoint)
+                TextField("Endpoint (default: Amazon's)", text: $account.login.endpoint)
                 TextField("Access key ID", text: $account.login.accessKeyID)
                 SecureField("Secret access key", text: $account.login.secretAccessKey)
                 Button("Forget", role: .destructive) { account.forget() }

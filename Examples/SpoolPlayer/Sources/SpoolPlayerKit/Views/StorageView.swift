@@ -22,7 +22,7 @@ struct StorageView: View {
                 }
             }
             .navigationTitle("Storage")
-            .confirmationDialog("Remove everything, pinned or not?", isPresented: $asksToRemoveAll) {
+            .confirmationDialog("Remove everything, including pinned media?", isPresented: $asksToRemoveAll) {
                 Button("Remove all", role: .destructive) { Task { await model.removeAll() } }
             }
         }

@@ -10,8 +10,8 @@ struct TitleMenu: View {
         Menu("Preload", systemImage: "arrow.down.circle") {
             Button("Preload the start") { bring(.start) }
             Button("Preload a minute") { bring(.minute) }
-            Button("Preload all of it") { bring(.whole) }
-            Button("Keep offline") { Task { await app.offline.add(title) } }
+            Button("Preload everything") { bring(.whole) }
+            Button("Download") { Task { await app.offline.add(title) } }
         }
         .labelStyle(.iconOnly)
         .fixedSize()
