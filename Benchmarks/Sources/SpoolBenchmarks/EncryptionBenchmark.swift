@@ -8,24 +8,25 @@ extension Benchmark {
     /// The cost of encryption, compared with only decrypting the same blocks, and with an unencrypted cache.
     static let encryption = Benchmark(
         name: "encryption",
-        summary: "256 MiB, chunks of 1 MiB: read from an encrypted cache, and brought into one; GB/s, higher is better"
+        summary: "256 MiB in chunks of 1 MiB: reading from and fetching into an encrypted cache; GB/s, higher is better"
     ) {
         var table = Table("what", "Spool, GB/s", "peer, GB/s", "ratio")
         var promises: [Promise] = []
         func add(_ what: String, _ peer: String, _ pair: Pair, goal: Double) {
             table.add(
-                "\(what), beside \(peer)", decimal(median(pair.spool)), decimal(median(pair.peer)), decimal(pair.ratio))
+                "\(what), vs. \(peer)", decimal(median(pair.spool)), decimal(median(pair.peer)), decimal(pair.ratio))
             promises.append(
                 Promise(
                     name: "\(what), encrypted", spool: "\(decimal(median(pair.spool))) GB/s",
                     peer: "\(decimal(median(pair.peer))) GB/s", ratio: decimal(pair.ratio), goal: "≥ \(goal)",
                     isMet: pair.ratio >= goal))
         }
-        add("hit", "pread and AES-GCM's opening of the same blocks", try await hits(), goal: 0.7)
-        add("miss", "a plain cache", try await misses(), goal: 0.8)
+        add("hit", "pread and AES-GCM decryption of the same blocks", try await hits(), goal: 0.7)
+        add("miss", "an unencrypted cache", try await misses(), goal: 0.8)
         let plain = try await hitsBesidePlain()
         table.add(
-            "hit, beside a plain cache", decimal(median(plain.spool)), decimal(median(plain.peer)), decimal(plain.ratio)
+            "hit, vs. an unencrypted cache", decimal(median(plain.spool)), decimal(median(plain.peer)),
+            decimal(plain.ratio)
         )
         return Report(tables: [table], promises: promises)
     }

@@ -7,7 +7,7 @@ extension Benchmark {
     /// The time to the first byte of media that is not cached, compared with a direct request to the origin.
     static let firstByte = Benchmark(
         name: "first-byte",
-        summary: "ms from asking to the first bytes of a resource that is not kept; lower is better"
+        summary: "ms from the request to the first bytes of a resource that is not cached; lower is better"
     ) {
         let origin = try await LocalOrigin()
         _ = try origin.makeFile("song.bin", byteCount: 1 << 20)
@@ -42,13 +42,13 @@ extension Benchmark {
         table.add("Spool, a miss", decimal(spool), decimal(part(0.9, pair.spool)), decimal(part(0.99, pair.spool)))
         table.add(
             "the HTTP client alone", decimal(peer), decimal(part(0.9, pair.peer)), decimal(part(0.99, pair.peer)))
-        table.note = "400 requests each by turns, connections kept alive, nginx on loopback."
+        table.note = "400 requests each, alternately, with persistent connections to nginx on loopback."
         let goal = peer * 1.1 + 1
         return Report(
             tables: [table],
             promises: [
                 Promise(
-                    name: "first byte on a miss, beside the HTTP client", spool: "\(decimal(spool)) ms",
+                    name: "first byte on a miss, vs. the HTTP client", spool: "\(decimal(spool)) ms",
                     peer: "\(decimal(peer)) ms", ratio: decimal(pair.ratio),
                     goal: "≤ 1.1 × + 1 ms = \(decimal(goal)) ms", isMet: spool <= goal)
             ])

@@ -6,7 +6,7 @@ extension Benchmark {
     /// HTTP client.
     static let get = Benchmark(
         name: "get",
-        summary: "fetching 2 GiB from nginx on loopback, each as a process of its own; higher is better"
+        summary: "fetching 2 GiB from nginx on loopback, each in a separate process; higher is better"
     ) {
         let length: Int64 = 2 << 30
         let origin = try await LocalOrigin()
@@ -34,13 +34,13 @@ extension Benchmark {
                 decimal(median(costs.compactMap(\.processorSeconds)) / size * 1000), figure(peak(costs)))
         }
         table.note =
-            "nginx with sendfile on, tcp_nopush off; its own work is not in the CPU column. "
+            "nginx with sendfile on, tcp_nopush off; the CPU column does not include nginx. "
             + "Peak memory is the largest of all rounds."
         return Report(
             tables: [table],
             promises: [
                 Promise(
-                    name: "cold spool get, beside its HTTP client writing a file",
+                    name: "spool get into an empty cache, vs. the HTTP client writing a file",
                     spool: "\(figure(median(pair.spool))) MB/s", peer: "\(figure(median(pair.peer))) MB/s",
                     ratio: decimal(pair.ratio), goal: "≥ 0.7", isMet: pair.ratio >= 0.7),
                 Promise(

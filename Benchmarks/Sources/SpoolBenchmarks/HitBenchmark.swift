@@ -5,7 +5,7 @@ extension Benchmark {
     /// The speed of reading stored bytes through the engine, compared with `pread` from the same media file.
     static let hit = Benchmark(
         name: "hit",
-        summary: "reading 256 MiB that have landed, in chunks of 1 MiB, all in the page cache; GB/s, higher is better"
+        summary: "reading 256 MiB of stored bytes, in chunks of 1 MiB, from the page cache; GB/s, higher is better"
     ) {
         let length: Int64 = 256 << 20
         let landed = try await LandedMedia("hit", length: length)
@@ -38,7 +38,7 @@ extension Benchmark {
             tables: [table],
             promises: [
                 Promise(
-                    name: "hit read, beside pread", spool: "\(decimal(median(pair.spool))) GB/s",
+                    name: "hit read, vs. pread", spool: "\(decimal(median(pair.spool))) GB/s",
                     peer: "\(decimal(median(pair.peer))) GB/s", ratio: decimal(pair.ratio), goal: "≥ 0.5",
                     isMet: pair.ratio >= 0.5)
             ])

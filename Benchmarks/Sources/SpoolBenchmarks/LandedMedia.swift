@@ -23,7 +23,7 @@ struct LandedMedia: Sendable {
     /// Returns the URL of a resource. The origin has a resource at every URL.
     static func url(_ name: String) throws -> URL {
         guard let url = URL(string: "http://localhost/\(name)") else {
-            throw BenchmarkError("“\(name)” makes no address")
+            throw BenchmarkError("“\(name)” is not valid in a URL")
         }
         return url
     }
@@ -36,5 +36,5 @@ private func storedFile(in directory: URL) throws -> URL {
         guard file.pathExtension == "media" else { continue }
         if try file.resourceValues(forKeys: [.fileSizeKey]).fileSize ?? 0 > 0 { return file }
     }
-    throw BenchmarkError("the cache keeps no media file")
+    throw BenchmarkError("the cache stores no media file")
 }

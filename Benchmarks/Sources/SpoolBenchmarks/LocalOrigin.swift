@@ -38,7 +38,7 @@ final class LocalOrigin: Sendable {
     /// Returns the URL of a file.
     func url(_ name: String, query: String = "") throws -> URL {
         guard let url = URL(string: "http://127.0.0.1:\(port)/\(name)\(query.isEmpty ? "" : "?" + query)") else {
-            throw BenchmarkError("“\(name)” makes no address")
+            throw BenchmarkError("“\(name)” is not valid in a URL")
         }
         return url
     }

@@ -24,10 +24,10 @@ struct AskedRange {
     /// - Throws: `UpstreamError` unless the request has a range `bytes=first-last`, as the engine's requests do.
     init(_ request: UpstreamRequest, of length: Int64) throws {
         let text = request.headerFields[.range] ?? ""
-        guard text.hasPrefix("bytes=") else { throw UpstreamError(.failed, "asked for no range") }
+        guard text.hasPrefix("bytes=") else { throw UpstreamError(.failed, "a request without a range") }
         let bounds = text.dropFirst(6).split(separator: "-").compactMap { Int64($0) }
         guard bounds.count == 2, bounds[0] <= bounds[1], bounds[0] < length else {
-            throw UpstreamError(.failed, "asked for \(text)")
+            throw UpstreamError(.failed, "a request for \(text)")
         }
         bytes = bounds[0]..<min(bounds[1] + 1, length)
         head = HTTPResponse(status: .partialContent)

@@ -95,7 +95,7 @@ private struct RangesOperation: Sendable {
     )
 
     static let firstHole = RangesOperation(
-        name: "first hole in 1 MiB",
+        name: "first missing range in 1 MiB",
         goal: 300,
         byteRangeSet: { fragments in
             nanoseconds(operations: fragments.offsets.count, prepare: { ByteRangeSet(fragments.ascending) }) { set in
@@ -107,7 +107,7 @@ private struct RangesOperation: Sendable {
     )
 
     static let holes = RangesOperation(
-        name: "holes in 1 MiB (64)",
+        name: "missing ranges in 1 MiB (64)",
         goal: nil,
         byteRangeSet: { fragments in
             nanoseconds(operations: 10_000, prepare: { ByteRangeSet(fragments.ascending) }) { set in

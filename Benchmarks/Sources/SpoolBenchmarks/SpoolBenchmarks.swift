@@ -29,11 +29,11 @@ enum SpoolBenchmarks {
         }
         if let unknown = arguments.first(where: { name in !all.contains { $0.isMeant(by: name) } }) {
             let list = all.map { "  \($0.name)  \($0.summary)\n" }.joined()
-            FileHandle.standardError.write(Data("error: no benchmark '\(unknown)'; there are:\n\(list)".utf8))
+            FileHandle.standardError.write(Data("error: unknown benchmark '\(unknown)'; choose one of:\n\(list)".utf8))
             exit(64)
         }
         #if DEBUG
-        print("(a debug build: the figures say nothing; run with -c release)\n")
+        print("(a debug build, whose results are meaningless; run with -c release)\n")
         #endif
         var promises = Table("promise", "Spool", "peer", "ratio", "goal", "met")
         for benchmark in all where arguments.isEmpty || arguments.contains(where: benchmark.isMeant) {
@@ -45,7 +45,7 @@ enum SpoolBenchmarks {
         }
         promises.note =
             "\(ProcessInfo.processInfo.activeProcessorCount) cores. "
-            + "Medians of alternating rounds; a ratio is the median of the rounds' own ratios."
+            + "Medians of alternating rounds; a ratio is the median of the ratios of the rounds."
         print("## promises\n\n\(promises)")
     }
 }

@@ -36,7 +36,7 @@ struct Stock: Sendable {
         let cache = try await open()
         if reads { blackHole(try await cache.media(for: url).reader().next()) }
         let time = (ContinuousClock.now - begin) / .milliseconds(1)
-        guard cache.storedByteCount > 0 else { throw BenchmarkError("opening found nothing") }
+        guard cache.storedByteCount > 0 else { throw BenchmarkError("no resources were found after opening") }
         await cache.close()
         return time
     }

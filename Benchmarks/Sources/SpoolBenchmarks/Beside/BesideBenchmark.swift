@@ -9,7 +9,7 @@ extension Benchmark {
     /// The bytes that the origin sends to a player that soon stops, with and without a cache.
     static let besideLeaving = Benchmark(
         name: "beside-leaving",
-        summary: "a film of 60 s and 20 MB, left after 5 s: MB that an origin of 8 MB/s has sent, beside no cache"
+        summary: "a video of 60 s and 20 MB, stopped after 5 s: MB sent by an origin of 8 MB/s, vs. no cache"
     ) {
         let film = try await BesideFilm()
         var (plain, plainLater): ([Double], [Double]) = ([], [])
@@ -28,15 +28,15 @@ extension Benchmark {
             }
         }
         func more(_ left: [Double], _ right: [Double]) -> Double { median(left) - median(right) }
-        var table = Table("the origin has sent, MB", "Spool", "pass-through", "more", "goal")
+        var table = Table("sent by the origin, MB", "Spool", "pass-through", "more", "goal")
         for (name, values, peers) in [
-            ("when the player left", spool, plain), ("a second later", spoolLater, plainLater),
+            ("when the player stopped", spool, plain), ("a second later", spoolLater, plainLater),
         ] {
             let difference = more(values, peers)
             table.add(name, decimal(median(values)), decimal(median(peers)), decimal(difference), "≤ 1.05 (1 MiB)")
         }
-        table.add("for a second such play", decimal(median(again)), "", "", "0")
-        table.note = "Medians of three plays each at true speed; an empty cache for each pair of plays."
+        table.add("for a second playback", decimal(median(again)), "", "", "0")
+        table.note = "Medians of three playbacks each at normal speed; an empty cache for each pair."
         let (worst, second) = (
             max(more(spool, plain), more(spoolLater, plainLater)), again.max() ?? .nan
         )
@@ -44,11 +44,11 @@ extension Benchmark {
             tables: [table],
             promises: [
                 Promise(
-                    name: "left after 5 s: sent by the origin, beside a pass-through",
+                    name: "stopped after 5 s: sent by the origin, vs. a pass-through",
                     spool: "\(decimal(median(spoolLater))) MB", peer: "\(decimal(median(plainLater))) MB",
                     ratio: "+ \(decimal(worst)) MB", goal: "≤ 1.05 MB more", isMet: worst <= 1.048576),
                 Promise(
-                    name: "a second such play: sent by the origin", spool: "\(decimal(second)) MB", goal: "0",
+                    name: "a second playback: sent by the origin", spool: "\(decimal(second)) MB", goal: "0",
                     isMet: second == 0),
             ])
     }
@@ -56,7 +56,7 @@ extension Benchmark {
     /// The time to a player's first bytes, with an empty cache and without a cache.
     static let besideStart = Benchmark(
         name: "beside-start",
-        summary: "ms from a player's first loading request to the first bytes of media, beside no cache"
+        summary: "ms from a player's first loading request to the first bytes of media, with and without a cache"
     ) {
         let film = try await BesideFilm()
         let near = try await Pair.alternating(rounds: 41) {
@@ -74,12 +74,12 @@ extension Benchmark {
             table.add(name, decimal(spool), decimal(peer), decimal(spool / peer))
         }
         let (spool, peer) = (median(near.spool), median(near.peer))
-        add("no way at all, median of 41", spool, peer)
+        add("no round-trip time, median of 41", spool, peer)
         // If the machine has other load, the faster rounds are more reliable.
         add("the same, fastest tenth", near.spool.sorted()[4], near.peer.sorted()[4])
         let (spoolAway, peerAway) = (median(away.spool), median(away.peer))
         add("a round trip of 50 ms, median of 11", spoolAway, peerAway)
-        table.note = "A new connection and an empty cache for each play."
+        table.note = "A new connection and an empty cache for each playback."
         func promise(_ name: String, _ spool: Double, _ peer: Double) -> Promise {
             Promise(
                 name: name, spool: "\(decimal(spool)) ms", peer: "\(decimal(peer)) ms", ratio: decimal(spool / peer),
@@ -88,7 +88,7 @@ extension Benchmark {
         return Report(
             tables: [table],
             promises: [
-                promise("first bytes for a player, beside a pass-through", spool, peer),
+                promise("first bytes for a player, vs. a pass-through", spool, peer),
                 promise("the same, the origin 50 ms away", spoolAway, peerAway),
             ])
     }

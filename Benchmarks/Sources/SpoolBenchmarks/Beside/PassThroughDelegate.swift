@@ -25,7 +25,7 @@ final class PassThroughDelegate: NSObject, AVAssetResourceLoaderDelegate, @unche
 
     /// Returns an asset with its own delegate, which must live as long as the asset.
     static func asset(of url: URL, client: any Upstream) throws -> (AVURLAsset, PassThroughDelegate) {
-        guard let address = URL(string: "through+\(url.absoluteString)") else { throw BenchmarkError("no address") }
+        guard let address = URL(string: "through+\(url.absoluteString)") else { throw BenchmarkError("no URL") }
         let delegate = PassThroughDelegate(url: url, client: client)
         let asset = AVURLAsset(url: address)
         asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)

@@ -7,7 +7,7 @@ extension Benchmark {
     /// The effect of fifty preloads on a video that plays meanwhile.
     static let besidePreloading = Benchmark(
         name: "beside-preloading",
-        summary: "a film's reads of 64 KiB at its bit rate while 50 files of 20 MB are preloaded whole: ms each"
+        summary: "reads of 64 KiB of a video at its bit rate while 50 files of 20 MB are preloaded: ms each"
     ) {
         let film = try await PreloadedFilm()
         var table = Table("fifty preloads", "median", "p99", "longest", "over 10 ms", "preloaded, MB")
@@ -26,20 +26,21 @@ extension Benchmark {
             }
         }
         let alone = add("none", plays[.none] ?? [])
-        let own = add("over a line of their own", plays[.overOwnLine] ?? [])
-        let shared = add("over the film's line", plays[.overSameLine] ?? [])
+        let own = add("over a separate connection", plays[.overOwnLine] ?? [])
+        let shared = add("over the video's connection", plays[.overSameLine] ?? [])
         table.note =
-            "Three plays of 12 s each, in turn; a line has 8 MB/s, the film takes 2.7 MB/s, and its first read is left out."
+            "Three playbacks of 12 s each; a connection has 8 MB/s, the video 2.7 MB/s. The first read is not counted."
         let extra = (own.last ?? 0) - (alone.last ?? 0)
         return Report(
             tables: [table],
             promises: [
                 Promise(
-                    name: "a film's longest read beside 50 preloads", spool: "\(decimal(own.last ?? 0)) ms",
+                    name: "longest read of a video during 50 preloads", spool: "\(decimal(own.last ?? 0)) ms",
                     peer: "\(decimal(alone.last ?? 0)) ms without", ratio: "+ \(decimal(extra)) ms",
                     goal: "≤ 10 ms more", isMet: extra <= 10),
                 Promise(
-                    name: "the same over one line: reads over 10 ms", spool: "\(shared.count { $0 > 10 })", goal: "0",
+                    name: "the same over one connection: reads over 10 ms", spool: "\(shared.count { $0 > 10 })",
+                    goal: "0",
                     isMet: shared.allSatisfy { $0 <= 10 }),
             ])
     }

@@ -17,7 +17,7 @@ import Foundation
         let begin = ContinuousClock.now
         while item.status != .readyToPlay || item.currentTime().seconds < seconds {
             guard item.status != .failed, ContinuousClock.now - begin < .seconds(seconds + 30) else {
-                throw BenchmarkError("the play failed: \(item.error.map { "\($0)" } ?? "it stands still")")
+                throw BenchmarkError("playback failed: \(item.error.map { "\($0)" } ?? "no progress")")
             }
             if item.status == .readyToPlay, player.rate == 0 { player.play() }
             try await Task.sleep(for: .milliseconds(5))
@@ -32,7 +32,7 @@ import Foundation
         async let time = firstData(asset)
         player.replaceCurrentItem(with: item)
         defer { player.replaceCurrentItem(with: nil) }
-        guard let time = await time else { throw BenchmarkError("no bytes came within ten seconds") }
+        guard let time = await time else { throw BenchmarkError("no bytes were received within ten seconds") }
         return time
     }
 

@@ -12,14 +12,14 @@ extension PlayTrace {
             throw BenchmarkError("“\(file)” can't be read: \(error.localizedDescription)")
         }
         guard let text = String(data: data, encoding: .utf8) else {
-            throw BenchmarkError("“\(file)” is no text in UTF-8")
+            throw BenchmarkError("“\(file)” is not UTF-8 text")
         }
         if text.first(where: { !$0.isWhitespace }) == "{" {
             try self.init(accessLog: text, name: file)
         } else {
             try self.init(text: text, name: file)
         }
-        guard !events.isEmpty else { throw BenchmarkError("“\(file)” tells of nothing that was read") }
+        guard !events.isEmpty else { throw BenchmarkError("“\(file)” contains no reads") }
     }
 
     /// Reads a trace file, which has three kinds of lines.

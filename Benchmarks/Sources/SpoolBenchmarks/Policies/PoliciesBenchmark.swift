@@ -5,7 +5,7 @@ extension Benchmark {
     /// The eviction strategies of Spool with traces of playback.
     static let policies = Benchmark(
         name: "policies",
-        summary: "eviction: bytes and starts that were there, beside what could have been"
+        summary: "eviction: bytes and starts that were stored, vs. the bounds"
     ) {
         try PolicyComparison(PolicyOptions()).report()
     }
@@ -77,7 +77,7 @@ struct PolicyComparison {
         let rows = try rows()
         var table = Table(
             "trace", "capacity", "policy", "bytes", "bound", "starts", "bound", "origin, MB", "ns/block",
-            note: "The first fifth of the events is left out. Starts may pass their bound where a scan has read ahead.")
+            note: "The first fifth of the events is not counted. Starts may exceed their bound after a scan.")
         for row in rows {
             table.add(
                 row.trace, "\(figure(row.capacity)) %", row.policy, decimal(row.byteHit), decimal(row.boundByteHit),
@@ -85,7 +85,7 @@ struct PolicyComparison {
                 figure(row.nanosecondsPerBlock))
         }
         guard options.files.isEmpty, options.capacities.count == 3 else { return Report(tables: [table]) }
-        var means = Table("policy", "bytes ÷ bound", "starts ÷ bound", note: "Means; films are left out of the bytes.")
+        var means = Table("policy", "bytes ÷ bound", "starts ÷ bound", note: "Means; the bytes exclude long videos.")
         var promises: [Promise] = []
         for strategy in Self.strategies {
             let own = rows.filter { $0.policy == strategy.name }

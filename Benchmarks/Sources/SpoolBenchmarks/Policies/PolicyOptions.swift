@@ -18,14 +18,14 @@ struct PolicyOptions: Sendable {
             switch option {
             case "--json": isJSON = true
             case "--trace":
-                guard let file = rest.popFirst() else { throw BenchmarkError("--trace needs a file") }
+                guard let file = rest.popFirst() else { throw BenchmarkError("--trace requires a file") }
                 files.append(file)
             case "--capacity":
                 guard let percent = rest.popFirst().flatMap(Double.init), percent > 0, percent <= 100 else {
-                    throw BenchmarkError("--capacity needs a number of percent, above 0 and at most 100")
+                    throw BenchmarkError("--capacity requires a percentage above 0 and at most 100")
                 }
                 capacities = [percent]
-            default: throw BenchmarkError("“policies” has no option “\(option)”")
+            default: throw BenchmarkError("unknown option “\(option)” of “policies”")
             }
         }
     }

@@ -5,7 +5,7 @@ extension Benchmark {
     /// The cost of a long video, compared with a short track: opening it when it is stored, and evicting it in steps.
     static let scaleFilm = Benchmark(
         name: "scale-film",
-        summary: "a stored film of 10 GB: ms to its first bytes after opening, s to evict it 8 MiB at a time"
+        summary: "a stored video of 10 GB: ms to the first bytes after opening, s to evict all in steps of 8 MiB"
     ) {
         let film = try await Film(length: 10_000_000_000)
         let song = try await Film(length: 4_000_000)
@@ -20,30 +20,30 @@ extension Benchmark {
             try await song.firstBytes(at: 2_000_000)
         }
         var opening = Table(
-            "first bytes after opening the cache", "film of 10 GB, ms", "song of 4 MB, ms", "ratio", "goal")
+            "first bytes after opening the cache", "video of 10 GB, ms", "track of 4 MB, ms", "ratio", "goal")
         for (name, pair, goal) in [("at the start", start, "≤ 5"), ("in the middle", middle, "")] {
             opening.add(name, decimal(median(pair.spool)), decimal(median(pair.peer)), decimal(pair.ratio), goal)
         }
-        opening.note = "The film landed in \(figure(film.landingSeconds)) s."
+        opening.note = "The video was stored in \(figure(film.landingSeconds)) s."
 
         let smaller = try await Film(length: 1_000_000_000)
         let (small, large) = (try await smaller.drain(), try await film.drain())
         var draining = Table(
-            "evicting 8 MiB at a time", "evicted, GB", "µs for each 8 MiB", "s for each GB", "s for all")
-        for (name, drain) in [("a film of 1 GB", small), ("a film of 10 GB", large)] {
+            "evicting in steps of 8 MiB", "evicted, GB", "µs for each 8 MiB", "s for each GB", "s for all")
+        for (name, drain) in [("a video of 1 GB", small), ("a video of 10 GB", large)] {
             draining.add(
                 name, decimal(Double(drain.bytes) / 1e9), figure(drain.seconds * 1e6 / Double(drain.steps)),
                 decimal(drain.secondsPerGB), decimal(drain.secondsPerGB * Double(drain.length) / 1e9))
         }
         draining.note =
-            "By the GB the longer film takes \(decimal(large.secondsPerGB / small.secondsPerGB)) times as long. Ends after "
-            + "20 s; s for all is what that comes to at the same speed."
+            "A GB of the longer video takes \(decimal(large.secondsPerGB / small.secondsPerGB)) times as long. Ends after "
+            + "20 s; “s for all” is extrapolated."
         let time = median(start.spool)
         return Report(
             tables: [opening, draining],
             promises: [
                 Promise(
-                    name: "first byte of a stored film of 10 GB, beside a song's", spool: "\(decimal(time)) ms",
+                    name: "first byte of a stored video of 10 GB, vs. a track's", spool: "\(decimal(time)) ms",
                     peer: "\(decimal(median(start.peer))) ms", ratio: decimal(start.ratio), goal: "≤ 5 ms",
                     isMet: time <= 5)
             ])
@@ -69,7 +69,7 @@ private struct Film {
             try await cache.open()
             for try await chunk in cache.media(for: url).reader(chunkSize: 1 << 20) { blackHole(chunk) }
             guard cache.storedByteCount == length else {
-                throw BenchmarkError("\(cache.storedByteCount) bytes were kept")
+                throw BenchmarkError("\(cache.storedByteCount) bytes were stored")
             }
             await cache.close()
         }

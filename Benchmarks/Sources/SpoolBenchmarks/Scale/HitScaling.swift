@@ -5,7 +5,7 @@ extension Benchmark {
     /// The cost of a hit, compared with its system call, and with other readers.
     static let scaleHits = Benchmark(
         name: "scale-hits",
-        summary: "hits of 64 KiB and 1 MiB beside pread into a fresh Data, by 1 and 16 tasks, among up to 3,000 readers"
+        summary: "hits of 64 KiB and 1 MiB vs. pread into a new Data, by 1 and 16 tasks, with up to 3,000 readers"
     ) {
         let landed = try await LandedMedia("scale-hits", length: 128 << 20)
         let plain = try PlainFile(landed.file)
@@ -18,7 +18,7 @@ extension Benchmark {
             guard let goal else { return }
             report.promises.append(
                 Promise(
-                    name: "\(name), beside \(peer)", spool: "\(figure(times[0])) µs", peer: "\(figure(times[1])) µs",
+                    name: "\(name), vs. \(peer)", spool: "\(figure(times[0])) µs", peer: "\(figure(times[1])) µs",
                     ratio: decimal(pair.ratio), goal: "≥ \(goal) × as fast", isMet: pair.ratio >= goal))
         }
 
@@ -61,7 +61,7 @@ extension Benchmark {
         }
         await landed.cache.close()
         await busy.cache.close()
-        table.note = "128 MiB each round, in the page cache. A ratio above 1 means faster than what stands beside it."
+        table.note = "128 MiB each round, in the page cache. A ratio above 1 means faster than the peer."
         report.tables = [table]
         return report
     }

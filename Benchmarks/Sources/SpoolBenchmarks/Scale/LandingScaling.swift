@@ -6,7 +6,7 @@ extension Benchmark {
     /// The cost of storing a chunk while many readers wait for other bytes.
     static let scaleLanding = Benchmark(
         name: "scale-landing",
-        summary: "µs for each chunk of 16 KiB that lands for one reader, while 10 to 1,600 others wait elsewhere"
+        summary: "µs for each chunk of 16 KiB that is stored for one reader, while 10 to 1,600 others wait elsewhere"
     ) {
         let folder = try TemporaryFolder("landing")
         let origin = StallingOrigin()
@@ -38,13 +38,13 @@ extension Benchmark {
             guard readers == 1600 else { continue }
             promises.append(
                 Promise(
-                    name: "a chunk landed with 1,600 readers elsewhere, more than with 10", spool: "\(figure(time)) µs",
+                    name: "storing a chunk with 1,600 readers elsewhere, vs. 10", spool: "\(figure(time)) µs",
                     peer: "\(figure(few)) µs", ratio: "+ \(figure(more)) µs", goal: "≤ 20 µs more", isMet: more <= 20))
         }
         await cache.close()
         table.note =
-            "2,048 chunks each round, with writing, sealing and handing them to the one reader; the others wait in "
-            + "four far places whose bytes never come."
+            "2,048 chunks each round: writing, checksums and delivery to one reader. The others wait at "
+            + "four distant offsets whose bytes are never received."
         return Report(tables: [table], promises: promises)
     }
 }
@@ -91,7 +91,7 @@ private struct Landing {
             for try await chunk in near { landed += Int64(chunk.data.count) }
             limit.cancel()
             guard landed == StallingOrigin.nearLength else {
-                throw BenchmarkError("only \(landed) bytes landed within a minute while \(count) readers waited")
+                throw BenchmarkError("only \(landed) bytes were stored within a minute while \(count) readers waited")
             }
             for reader in readers { reader.cancel() }
             group.cancelAll()

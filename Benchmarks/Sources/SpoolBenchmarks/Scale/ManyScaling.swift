@@ -5,7 +5,7 @@ extension Benchmark {
     /// The cost of a cache with very many resources, compared with a small cache and with free capacity.
     static let scaleMany = Benchmark(
         name: "scale-many",
-        summary: "100,000 resources: ms to the first bytes after an unclean end, ms for a new one at capacity"
+        summary: "100,000 resources: ms to the first bytes after a crash, ms for a new resource at capacity"
     ) {
         let (many, few) = (try await Stock(resources: 100_000), try await Stock(resources: 10))
         var table = Table("with 100,000 resources", "Spool, ms", "peer", "peer, ms", "ratio", "goal")
@@ -16,7 +16,7 @@ extension Benchmark {
             guard let isMet else { return }
             report.promises.append(
                 Promise(
-                    name: "100,000 resources: \(name), beside \(peer)", spool: "\(figures.0) ms",
+                    name: "100,000 resources: \(name), vs. \(peer)", spool: "\(figures.0) ms",
                     peer: "\(figures.1) ms", ratio: figures.2, goal: goal, isMet: isMet))
         }
 
@@ -26,14 +26,14 @@ extension Benchmark {
             try await few.openAfterUncleanEnd(andRead: true)
         }
         add(
-            "opening after an unclean end and first byte", unclean, beside: "10 resources", goal: "≤ 20 ms",
+            "opening after a crash and first byte", unclean, beside: "10 resources", goal: "≤ 20 ms",
             isMet: median(unclean.spool) <= 20)
         let clean = try await Pair.alternating(rounds: 7) {
             try await many.open(andRead: true)
         } peer: {
             try await few.open(andRead: true)
         }
-        add("opening after a clean end and first byte", clean, beside: "10 resources")
+        add("opening after a close and first byte", clean, beside: "10 resources")
 
         for (first, name) in [(true, "a new resource at capacity, first byte"), (false, "a new resource at capacity")] {
             let cache = try await many.open()
@@ -53,8 +53,8 @@ extension Benchmark {
                 isMet: first ? nil : pair.ratio <= 1.3)
         }
         table.note =
-            "Each resource has 256 KiB; a new one is played from its first byte to its last, 64 of them a round. "
-            + "Files of those that are evicted are sparse."
+            "Each resource has 256 KiB; a new one is played completely, 64 in each round. "
+            + "Files of evicted resources are sparse."
         report.tables = [table]
         return report
     }
