@@ -231,7 +231,7 @@ public final class MediaCache: Sendable {
         do {
             try await context.opening.close()?.close()
         } catch {
-            context.events.logger.warning("the cache could not be closed in order: \(error)")
+            context.events.logger.warning("the cache could not be closed cleanly: \(error)")
         }
         context.events.finish()
     }

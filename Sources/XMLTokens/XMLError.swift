@@ -10,7 +10,7 @@ package enum XMLError: Error, Hashable, Sendable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .documentType(let place):
-            "there is a document type at byte \(place), and only documents without one are read"
+            "the document type declaration at byte \(place) is not supported"
         case .malformed(let text), .tooLarge(let text): text
         }
     }

@@ -115,7 +115,7 @@ package struct XMLScanner {
             tag.attributes.append((attribute, bytes[(quote + 1)..<end]))
             position = end + 1
         }
-        throw .malformed("the tag at byte \(start) is not one of XML")
+        throw .malformed("the tag at byte \(start) is not valid XML")
     }
 }
 

@@ -119,7 +119,7 @@ final class DownloadWork: CacheWork {
         guard wanted > capacity - min(pinned, capacity) else { return }
         let cause =
             isLengthKnown
-            ? "\(wanted.grouped) bytes are to be kept, \(pinned.grouped) are pinned already, and the cache keeps "
+            ? "the download needs \(wanted.grouped) bytes, \(pinned.grouped) are already pinned, and the capacity is "
                 + capacity.grouped
             : "\(wanted.counted("byte")) received of a body of unknown length, more than fit: the capacity is "
                 + "\(capacity.grouped), of which \(pinned.grouped) are pinned"
@@ -141,7 +141,7 @@ final class DownloadWork: CacheWork {
         guard stored?.isComplete != true else { return }
         throw CacheError(
             .incomplete,
-            "\(media.source.displayAddress): all of it came, but only \((stored?.storedByteCount ?? 0).counted("byte")) "
-                + "could be kept", key: media.key)
+            "\(media.source.displayAddress): the media was received, but only \((stored?.storedByteCount ?? 0).counted("byte")) "
+                + "could be stored", key: media.key)
     }
 }

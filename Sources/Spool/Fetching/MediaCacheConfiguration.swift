@@ -76,32 +76,32 @@ public struct MediaCacheConfiguration: Sendable {
     func validate() throws {
         func check(_ isPossible: Bool, _ name: String, _ value: some Any, _ demand: String) throws {
             guard isPossible else {
-                throw CacheError(.invalidArgument, "a configuration with \(name) \(value) is not possible: \(demand)")
+                throw CacheError(.invalidArgument, "invalid \(name) \(value): \(demand)")
             }
         }
-        try check(memoryLimit >= 1 << 20, "memoryLimit", memoryLimit, "it must be at least 1048576 bytes")
-        try check(minimumFreeSpace >= 0, "minimumFreeSpace", minimumFreeSpace, "it must not be negative")
-        for quota in quotas { try check(quota.byteCount >= 0, "quota", quota.byteCount, "it must not be negative") }
+        try check(memoryLimit >= 1 << 20, "memoryLimit", memoryLimit, "must be at least 1048576 bytes")
+        try check(minimumFreeSpace >= 0, "minimumFreeSpace", minimumFreeSpace, "must not be negative")
+        for quota in quotas { try check(quota.byteCount >= 0, "quota", quota.byteCount, "must not be negative") }
         if let maximumAge {
             let isPossible = maximumAge > .zero && maximumAge <= .seconds(NumberLimits.seconds)
-            try check(isPossible, "maximumAge", maximumAge, "it must be positive and at most 10,000 years")
+            try check(isPossible, "maximumAge", maximumAge, "must be positive and at most 10,000 years")
         }
-        try check(connectionsPerOrigin >= 1, "connectionsPerOrigin", connectionsPerOrigin, "it must be at least 1")
-        try check(readAhead.firstRequest >= 1, "readAhead.firstRequest", readAhead.firstRequest, "it must be positive")
+        try check(connectionsPerOrigin >= 1, "connectionsPerOrigin", connectionsPerOrigin, "must be at least 1")
+        try check(readAhead.firstRequest >= 1, "readAhead.firstRequest", readAhead.firstRequest, "must be positive")
         try check(
-            readAhead.largestRequest >= 1, "readAhead.largestRequest", readAhead.largestRequest, "it must be positive")
-        try check(readAhead.window >= 1, "readAhead.window", readAhead.window, "it must be positive")
+            readAhead.largestRequest >= 1, "readAhead.largestRequest", readAhead.largestRequest, "must be positive")
+        try check(readAhead.window >= 1, "readAhead.window", readAhead.window, "must be positive")
         try check(
             readAhead.transfersPerResource >= 1, "readAhead.transfersPerResource", readAhead.transfersPerResource,
-            "it must be at least 1")
+            "must be at least 1")
         try check(
             readAhead.drainTime >= .zero && readAhead.drainTime <= .seconds(60), "readAhead.drainTime",
-            readAhead.drainTime, "it must be between 0 and 60 seconds")
+            readAhead.drainTime, "must be between 0 and 60 seconds")
         try check(
             readAhead.cancellationDelay >= .zero && readAhead.cancellationDelay <= .seconds(60),
-            "readAhead.cancellationDelay", readAhead.cancellationDelay, "it must be between 0 and 60 seconds")
-        try check(retry.retries >= 0, "retry.retries", retry.retries, "it must not be negative")
-        try check(retry.firstDelay >= .zero, "retry.firstDelay", retry.firstDelay, "it must not be negative")
-        try check(retry.longestDelay >= .zero, "retry.longestDelay", retry.longestDelay, "it must not be negative")
+            "readAhead.cancellationDelay", readAhead.cancellationDelay, "must be between 0 and 60 seconds")
+        try check(retry.retries >= 0, "retry.retries", retry.retries, "must not be negative")
+        try check(retry.firstDelay >= .zero, "retry.firstDelay", retry.firstDelay, "must not be negative")
+        try check(retry.longestDelay >= .zero, "retry.longestDelay", retry.longestDelay, "must not be negative")
     }
 }

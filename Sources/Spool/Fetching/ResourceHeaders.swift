@@ -36,7 +36,7 @@ struct ResourceHeaders {
         case .version(let version): return .head(opened(version))
         case .wait: return nil
         case .failed(let known, let range):
-            let error = known ?? CacheError(.originUnavailable, "\(resource.address): the origin could not be asked")
+            let error = known ?? CacheError(.originUnavailable, "\(resource.address): the origin could not be reached")
             return .failure(error.about(resource.key, range))
         case .closed: return .failure(resource.closedError)
         case .gone: return .gone

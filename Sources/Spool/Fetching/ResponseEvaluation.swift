@@ -187,7 +187,7 @@ struct ResponseEvaluation {
     private func check(_ landing: PartialResponse.Landing, replacing current: Generation?) throws {
         guard keepsAnything || landing.version.contentEncoding == nil else {
             throw CacheError(
-                .malformedResponse, "\(address): the origin compresses its response although asked not to")
+                .malformedResponse, "\(address): the origin compressed the response, which was not requested")
         }
         let former = current?.description.contentType
         guard keepsAnything || ContentTypes.isPlausible(landing.version.contentType, inPlaceOf: former) else {

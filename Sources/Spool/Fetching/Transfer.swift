@@ -171,7 +171,7 @@ struct Transfer {
     private func restBeforePreloading(from origin: OriginState) -> Outcome? {
         let rest = origin.restUntil - clock.elapsed()
         guard start.priority == .preload, rest > .zero else { return nil }
-        let error = CacheError(.originUnavailable, "\(place): the origin asked to be left alone")
+        let error = CacheError(.originUnavailable, "\(place): the origin requested a delay")
         return .interrupted(error, retryAfter: rest)
     }
 

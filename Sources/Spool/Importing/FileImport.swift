@@ -126,13 +126,13 @@ private struct FileImport {
     private func check(_ file: ImportedFile, by head: OriginHead) async throws -> ImportProof {
         guard head.length == file.length else {
             let length = head.length.map { "has \($0.counted("byte"))" } ?? "does not send its length"
-            throw refusal("it has \(file.length.counted("byte")), and the origin's \(length)")
+            throw refusal("the file has \(file.length.counted("byte")), and the origin's \(length)")
         }
         let digests = ContentDigests(fields: head.fields)
         guard !digests.claimed.isEmpty || digests.entityTag != nil else { return .length }
         let hashes = try await cache.context.executor.run(in: .background) { try file.hashes() }
         for (algorithm, claimed) in digests.claimed where hashes.value(algorithm) != claimed {
-            throw refusal("its hash is not that of the origin's")
+            throw refusal("the hash differs from the origin's")
         }
         // A different hash, or none, proves nothing.
         return !digests.claimed.isEmpty || digests.entityTag == hashes.md5 ? .hash : .length
@@ -156,7 +156,7 @@ private struct FileImport {
         guard replacesOthers else {
             throw CacheError(
                 .invalidArgument,
-                "what is stored of \(source.displayAddress)\(stored.isComplete ? ", all of it," : "") differs from “\(path)”",
+                "the stored bytes of \(source.displayAddress)\(stored.isComplete ? ", which is complete," : "") differ from “\(path)”",
                 key: key)
         }
         let store = try await cache.store

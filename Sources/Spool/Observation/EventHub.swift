@@ -83,9 +83,9 @@ final class EventHub: Sendable {
             logger.trace("landed \(range)", metadata: ["resource": "\(event.address)"])
         case .requested(let lower, let upper):
             logger.debug(
-                "asked for \(lower)-\(upper.map { "\($0 - 1)" } ?? "")", metadata: ["resource": "\(event.address)"])
+                "requested \(lower)-\(upper.map { "\($0 - 1)" } ?? "")", metadata: ["resource": "\(event.address)"])
         case .retrying(let delay, let cause):
-            logger.notice("trying again in \(delay): \(cause)", metadata: ["resource": "\(event.address)"])
+            logger.notice("retrying in \(delay): \(cause)", metadata: ["resource": "\(event.address)"])
         case .changed(let reason):
             logger.notice("the origin's bytes changed: \(reason)", metadata: ["resource": "\(event.address)"])
         case .discrepancy(let text):
@@ -93,7 +93,7 @@ final class EventHub: Sendable {
         case .blocksDropped(let range):
             logger.warning("stored \(range.inWords) were damaged", metadata: ["resource": "\(event.address)"])
         case .notKept(let cause):
-            logger.warning("not kept: \(cause)", metadata: ["resource": "\(event.address)"])
+            logger.warning("not stored: \(cause)", metadata: ["resource": "\(event.address)"])
         case .evicted(let bytes):
             logger.debug("evicted \(bytes.counted("byte"))", metadata: ["resource": "\(event.address)"])
         case .cancelled(let offset):

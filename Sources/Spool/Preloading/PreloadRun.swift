@@ -50,7 +50,7 @@ final class PreloadRun {
             guard attempt >= Self.attempts else { continue }
             throw CacheError(
                 .incomplete,
-                "\(media.source.displayAddress): \(brought.byteCount.counted("byte")) came, and only \(count.grouped) could be kept",
+                "\(media.source.displayAddress): \(brought.byteCount.counted("byte")) received, but only \(count.grouped) could be stored",
                 key: media.key)
         }
     }
@@ -152,7 +152,7 @@ final class PreloadRun {
         guard let capacity, wanted > capacity else { return }
         throw CacheError(
             .capacityExceeded,
-            "\(media.source.displayAddress): \(wanted.grouped) bytes are wanted, and the cache keeps \(capacity.grouped)",
+            "\(media.source.displayAddress): the preload needs \(wanted.grouped) bytes, but the capacity is \(capacity.grouped)",
             key: media.key)
     }
 

@@ -258,7 +258,7 @@ public final class MediaReader: AsyncSequence, Sendable {
         guard attempts.noteMove() else {
             phase.finish(reader)
             throw CacheError(
-                .resourceChanged, "\(reader.resource.address): each response is of another length", key: media.key)
+                .resourceChanged, "\(reader.resource.address): each response has another length", key: media.key)
         }
         phase.reopen(reader)
         return true

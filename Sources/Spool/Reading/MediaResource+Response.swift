@@ -92,7 +92,8 @@ extension MediaResource {
         let isUsable = (use ?? resource.freshness.use(opening, demand)) != .ask
         guard !isUsable || !resource.scheduler.holds(range) else { return }
         throw CacheError(
-            .notStored, "\(source.displayAddress): not to be asked for, and what is stored does not do", status: 504,
+            .notStored, "\(source.displayAddress): the request allows only cached responses, and none is usable",
+            status: 504,
             key: key, range: range)
     }
 

@@ -204,7 +204,7 @@ public final class MediaResource: Sendable {
         if let asked { return asked }
         throw CacheError(
             .unsatisfiableRange,
-            "\(source.displayAddress): the origin does not tell the length, so no last bytes can be read", key: key)
+            "\(source.displayAddress): the origin does not send the length, so the last bytes can't be read", key: key)
     }
 
     /// Returns a reader of `range`. It opens when its first chunk is pulled.

@@ -60,7 +60,7 @@ struct ReaderOpening: Sendable {
         let (start, end) = bounds
         guard start >= 0, start <= Block.offsetLimit - Block.size else {
             throw CacheError(
-                .unsatisfiableRange, "\(resource.address): no byte stands at offset \(start.grouped)", status: 416,
+                .unsatisfiableRange, "\(resource.address): no byte can have the offset \(start.grouped)", status: 416,
                 key: media.key, range: start..<max(start, end ?? .max))
         }
         try media.check(demand, use, start..<max(start, end ?? .max), in: resource)

@@ -79,7 +79,7 @@ extension UpstreamError: LocalizedError, CustomNSError {
         case .timedOut: "The server did not respond in time."
         case .connectionLost: "The connection to the server was lost."
         case .untrusted: "The server can’t be trusted."
-        case .redirects: "The media’s address leads nowhere."
+        case .redirects: "The server’s redirect can’t be followed."
         case .malformed: "The server’s response can’t be understood."
         case .cancelled: "The request was cancelled."
         case .failed: "The media could not be loaded."
@@ -122,7 +122,7 @@ extension UpstreamError {
         case .notConnectedToInternet, .cannotFindHost, .cannotConnectToHost, .dnsLookupFailed, .internationalRoamingOff,
             .dataNotAllowed, .callIsActive:
             (code, cause) = (.unreachable, "the network can't be reached")
-        case .timedOut: (code, cause) = (.timedOut, "the network took too long")
+        case .timedOut: (code, cause) = (.timedOut, "the network timed out")
         case .networkConnectionLost: (code, cause) = (.connectionLost, "the network connection was lost")
         default: return nil
         }

@@ -210,7 +210,7 @@ struct BlockMap: Sendable {
     func planLanding(_ range: Range<Int64>) throws -> [Range<Int64>] {
         guard Block.isAddressable(range), range.upperBound <= length ?? .max else {
             let end = length.map { "the length \($0)" } ?? "the largest offset"
-            throw CacheError(.invalidArgument, "\(range.inWords) can't land: they lie beyond \(end)")
+            throw CacheError(.invalidArgument, "\(range.inWords) can't be stored: they are beyond \(end)")
         }
         let holes = Array(landed.holes(in: range))
         if let first = holes.first?.lowerBound, first % Block.size != 0, !landed.contains(first - 1) {

@@ -26,7 +26,7 @@ extension MediaFile {
     func land(_ bytes: UnsafeRawBufferPointer, at offset: Int64, room: inout Int64) throws -> Bool {
         let (end, overflow) = offset.addingReportingOverflow(Int64(bytes.count))
         guard !overflow, offset >= 0 else {
-            throw CacheError(.invalidArgument, "\(bytes.count.counted("byte")) can't land at \(offset.grouped)")
+            throw CacheError(.invalidArgument, "\(bytes.count.counted("byte")) can't be stored at \(offset.grouped)")
         }
         guard !bytes.isEmpty else { return true }
         return try writer.withLock { writer in

@@ -73,7 +73,7 @@ extension MediaFile {
         let count = range.upperBound.subtractingReportingOverflow(range.lowerBound)
         guard range.lowerBound >= 0, !count.overflow, count.partialValue <= buffer.count else {
             throw CacheError(
-                .invalidArgument, "a buffer of \(buffer.count.counted("byte")) can't take \(range.inWords)")
+                .invalidArgument, "a buffer of \(buffer.count.counted("byte")) is too small for \(range.inWords)")
         }
         let buffer = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(count.partialValue)])
         if isShared { return try readShared(range, into: buffer) }

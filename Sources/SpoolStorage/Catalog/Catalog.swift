@@ -87,7 +87,7 @@ final class Catalog: Sendable {
                 let lock = try queue.read { db in
                     try CatalogSchema.refuseOther(db, path: path)
                     guard try CatalogSchema.migrator.hasCompletedMigrations(db) else {
-                        throw CacheError(.storage, "“\(path)” holds no tables")
+                        throw CacheError(.storage, "“\(path)” contains no tables")
                     }
                     return try CatalogLock(db, key, path: path, isWritable: false)
                 }
@@ -97,7 +97,7 @@ final class Catalog: Sendable {
         } catch let error as CacheError where isFrozen && error.code == .catalogDamaged {
             // Half of it may be in the log, which is not read, if the disk became full during a checkpoint.
             throw CacheError(
-                .storage, "“\(path)” can't be read without its log, which this disk does not allow to read",
+                .storage, "“\(path)” can't be read without its log, which can't be read on this volume",
                 underlying: error.underlying)
         }
     }
@@ -380,7 +380,7 @@ final class Catalog: Sendable {
 
     /// SQLite's message, without the statement and its arguments.
     private static func cause(_ error: DatabaseError) -> String {
-        "\(error.message ?? "no reason given") (SQLite code \(error.extendedResultCode.rawValue))"
+        "\(error.message ?? "unknown cause") (SQLite code \(error.extendedResultCode.rawValue))"
     }
 }
 

@@ -199,8 +199,8 @@ struct CatalogLock {
             else {
                 throw CacheError(
                     .keyRefused,
-                    "“\(path)” is not encrypted, and a key was given; a cache is encrypted by giving it a new key, never "
-                        + "by opening it")
+                    "“\(path)” is not encrypted, but a key was given; to encrypt the cache, rekey it instead of opening "
+                        + "it with a key")
             }
             guard isWritable else { return }
             let secret = CacheSecret(format: .encrypted)

@@ -321,7 +321,7 @@ struct CatalogTransaction {
 
     static func checkKey(_ key: String) throws {
         guard CacheKey(rawValue: key) != nil else {
-            throw CacheError(.invalidArgument, "“\(key.prefix(80))” is no cache key: not 64 hexadecimal digits")
+            throw CacheError(.invalidArgument, "“\(key.prefix(80))” is not a cache key of 64 hexadecimal digits")
         }
     }
 }

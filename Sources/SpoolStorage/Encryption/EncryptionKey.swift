@@ -35,7 +35,7 @@ public struct EncryptionKey: Sendable {
         guard bytes.count == Self.byteCount else {
             throw CacheError(
                 .invalidArgument,
-                "an encryption key has \(Self.byteCount) bytes (256 bits); this one has \(bytes.count)")
+                "an encryption key has \(Self.byteCount) bytes (256 bits), but this key has \(bytes.count)")
         }
         return bytes
     }

@@ -131,10 +131,10 @@ public struct CacheCapacity: Sendable, Hashable {
     func validate() throws {
         switch kind {
         case .bytes(let count) where count < 0:
-            throw CacheError(.invalidArgument, "a capacity of \(count.counted("byte")) is not possible")
+            throw CacheError(.invalidArgument, "invalid capacity of \(count.counted("byte")): must not be negative")
         case .fraction(let fraction) where !(0...1).contains(fraction):
             throw CacheError(
-                .invalidArgument, "a capacity of \(fraction) of a volume is not possible: it must be between 0 and 1")
+                .invalidArgument, "invalid capacity of \(fraction) of a volume: must be between 0 and 1")
         default: break
         }
     }

@@ -142,7 +142,7 @@ extension CacheError: LocalizedError, CustomNSError {
     public var errorDescription: String? {
         switch code.name {
         case .resourceChanged: "The media changed while it was being played."
-        case .unsatisfiableRange: "The media ends before the place that was asked for."
+        case .unsatisfiableRange: "The media ends before the requested position."
         case .originUnavailable: "The server can’t be reached."
         case .originRefused:
             switch httpStatus {
@@ -150,16 +150,16 @@ extension CacheError: LocalizedError, CustomNSError {
             case 404, 410: "The media is no longer on the server."
             default: "The server refused to send the media."
             }
-        case .malformedResponse: "The server sent something that can’t be played."
+        case .malformedResponse: "The server’s response can’t be played."
         case .storage: "The device’s storage can’t be used."
         case .directoryInUse: "The stored media is in use by another app."
-        case .catalogTooNew: "The stored media is of a newer version of this app."
+        case .catalogTooNew: "The stored media was saved by a newer version of this app."
         case .catalogDamaged: "The list of the stored media is damaged."
         case .notStored: "The media is not stored."
-        case .incomplete: "The media is stored only in part."
-        case .invalidArgument: "The media’s address, or a setting, can’t be used."
-        case .closed: "The store of media was closed."
-        case .capacityExceeded: "There is no room for more media."
+        case .incomplete: "Only part of the media is stored."
+        case .invalidArgument: "The media’s URL or a setting is invalid."
+        case .closed: "The media cache is closed."
+        case .capacityExceeded: "The media cache is full."
         case .keyRequired, .keyRefused: "The stored media can’t be unlocked."
         }
     }
@@ -170,7 +170,7 @@ extension CacheError: LocalizedError, CustomNSError {
     /// The action that the user can take; `nil` if the user can only contact the developer.
     public var recoverySuggestion: String? {
         switch code.name {
-        case .resourceChanged: "Play it again from the beginning."
+        case .resourceChanged: "Play the media again from the start."
         case .originUnavailable: "Check the network connection and try again."
         case .originRefused:
             switch httpStatus {
@@ -178,11 +178,11 @@ extension CacheError: LocalizedError, CustomNSError {
             default: nil
             }
         case .malformedResponse: "If the network asks for a sign-in on a web page, sign in there and try again."
-        case .storage: "Make room on the device and try again."
+        case .storage: "Free up space on the device and try again."
         case .directoryInUse: "Close the other app and try again."
         case .catalogTooNew: "Update this app."
-        case .notStored, .incomplete: "Connect to the network to load it."
-        case .capacityExceeded: "Remove stored media that is no longer wanted."
+        case .notStored, .incomplete: "Connect to the network to load the media."
+        case .capacityExceeded: "Remove stored media that you no longer need."
         case .unsatisfiableRange, .catalogDamaged, .invalidArgument, .closed, .keyRequired, .keyRefused: nil
         }
     }

@@ -135,7 +135,7 @@ package struct SystemFileSystem: FileSystem {
         var status = stat()
         guard stat(path, &status) == 0 else {
             if errno == ENOENT || errno == ENOTDIR { return nil }
-            throw .system("could not be looked at", path: path, errno: errno)
+            throw .system("could not be checked", path: path, errno: errno)
         }
         return FileAttributes(
             owner: status.st_uid, permissions: UInt16(status.st_mode & 0o7777),
@@ -198,7 +198,7 @@ package struct SystemFileSystem: FileSystem {
         var status = statvfs()
         while statvfs(path, &status) != 0 {
             guard errno == EINTR else {
-                throw .system("has a volume whose space could not be read", path: path, errno: errno)
+                throw .system("is on a volume whose free space could not be read", path: path, errno: errno)
             }
         }
         let (count, free) = (Int64(clamping: status.f_blocks), Int64(clamping: status.f_bavail))
@@ -223,7 +223,7 @@ private func renameFile(_ path: String, _ newPath: String) -> Int32 { rename(pat
 /// A C call would take the path up to a NUL as another path.
 func checkPath(_ path: String) throws(CacheError) {
     guard !path.isEmpty, !path.utf8.contains(0) else {
-        throw CacheError(.invalidArgument, "“\(path)” can't be a path: it is empty or holds a NUL")
+        throw CacheError(.invalidArgument, "“\(path)” is not a path: it is empty or contains a NUL byte")
     }
 }
 

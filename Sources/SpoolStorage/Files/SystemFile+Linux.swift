@@ -8,7 +8,7 @@ extension SystemFile {
     func free(_ range: Range<Int64>) throws(CacheError) {
         while c_system_files_punch(descriptor, off_t(range.lowerBound), off_t(range.upperBound - range.lowerBound)) != 0
         {
-            guard errno == EINTR else { throw failure("could not give back \(range)") }
+            guard errno == EINTR else { throw failure("could not deallocate \(range)") }
         }
     }
 

@@ -88,7 +88,7 @@ final class SystemFile: StoredFile {
             guard let base = bytes.baseAddress else { break }
             switch pwrite(descriptor, base + count, bytes.count - count, off_t(offset) + off_t(count)) {
             case let written where written > 0: count += written
-            case 0: throw .system("took no bytes at \(offset + Int64(count))", path: path, errno: EIO)
+            case 0: throw .system("accepted no bytes at \(offset + Int64(count))", path: path, errno: EIO)
             case _ where errno == EINTR: continue
             default: throw failure("could not be written at \(offset + Int64(count))")
             }
@@ -103,7 +103,7 @@ final class SystemFile: StoredFile {
             try free(range)
         } else {
             while ftruncate(descriptor, off_t(range.lowerBound)) != 0 {
-                guard errno == EINTR else { throw failure("could not be shortened to \(range.lowerBound)") }
+                guard errno == EINTR else { throw failure("could not be truncated to \(range.lowerBound)") }
             }
         }
     }
@@ -117,7 +117,7 @@ final class SystemFile: StoredFile {
         let end = start < 0 ? start : seekHole(start)
         guard start >= 0, end >= 0 else {
             guard [EINVAL, ENOTSUP, EOPNOTSUPP, ENOTTY].contains(errno) else {
-                throw failure("could not be asked for its holes")
+                throw failure("could not be searched for data")
             }
             return max(offset, 0)..<size
         }
@@ -127,13 +127,13 @@ final class SystemFile: StoredFile {
 
     func size() throws(CacheError) -> Int64 {
         var status = stat()
-        guard fstat(descriptor, &status) == 0 else { throw failure("could not be asked for its size") }
+        guard fstat(descriptor, &status) == 0 else { throw failure("has a size that could not be read") }
         return Int64(status.st_size)
     }
 
     func synchronize() throws(CacheError) {
         while fsync(descriptor) != 0 {
-            guard errno == EINTR else { throw failure("could not be brought to the device") }
+            guard errno == EINTR else { throw failure("could not be synchronized") }
         }
     }
 

@@ -51,7 +51,8 @@ extension Generation {
         reportLoss(
             CacheError(
                 .capacityExceeded,
-                "\(url) is played without being kept: the capacity of \(limit.counted("byte")) is in use", range: range)
+                "\(url) is played without being cached: the capacity of \(limit.counted("byte")) is in use",
+                range: range)
         )
         return makeMemory(for: range, isAwaited)
     }

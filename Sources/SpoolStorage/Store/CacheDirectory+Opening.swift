@@ -54,7 +54,7 @@ extension CacheDirectory {
         let isForgotten = try catalog.isNew && (!fileSystem.list(path + "/media").isEmpty || bytes?.hasNames == true)
         let isEpochLost = try catalog.settings.isTidyEpochLost()
         if wasUnclean || isForgotten || isEpochLost { try catalog.settings.advanceTidyEpoch() }
-        let notice = catalog.setAside.map { "the catalog was damaged and set aside as \($0); the cache goes on empty" }
+        let notice = catalog.setAside.map { "the catalog was damaged and set aside as \($0); the cache starts empty" }
         try self.init(
             path: path, catalog: catalog, access: .readWrite, notices: failures + (notice.map { [$0] } ?? []),
             fileSystem: fileSystem, bytes: bytes, lock: held, signature: signature)
@@ -69,7 +69,7 @@ extension CacheDirectory {
         if case .success(let readable)? = try Self.readableCatalog(catalogPath, key, fileSystem) { catalog = readable }
         let notice =
             catalog == nil
-            ? "nothing is kept: \(cause.message)" : "the cache is only read, nothing new is kept: \(cause.message)"
+            ? "nothing is stored: \(cause.message)" : "the cache is read-only, nothing new is stored: \(cause.message)"
         try self.init(
             path: path, catalog: catalog ?? Catalog(inMemory: catalogPath),
             access: catalog == nil ? .none(cause) : .read(cause), notices: [notice], fileSystem: fileSystem,
@@ -129,7 +129,7 @@ extension CacheDirectory {
         let catalogPath = path + "/catalog.sqlite"
         try refuseFile(path, fileSystem)
         guard let catalog = try readableCatalog(catalogPath, key, fileSystem) else {
-            throw CacheError(.notStored, "“\(path)” holds no cache")
+            throw CacheError(.notStored, "“\(path)” contains no cache")
         }
         return try catalog.get()
     }
@@ -144,7 +144,7 @@ extension CacheDirectory {
         guard attributes.permissions & 0o022 == 0 else {
             let mode = String(attributes.permissions & 0o777, radix: 8)
             throw CacheError(
-                .storage, "“\(path)” can't be used as a cache: others than its owner may write to it (mode \(mode))")
+                .storage, "“\(path)” can't be used as a cache: other users may write to it (mode \(mode))")
         }
     }
 
@@ -152,7 +152,7 @@ extension CacheDirectory {
     private static func refuseFile(_ path: String, _ fileSystem: any FileSystem) throws -> FileAttributes? {
         let attributes = try fileSystem.attributes(path)
         guard attributes?.isDirectory ?? true else {
-            throw CacheError(.storage, "“\(path)” can't be a cache: it is no directory")
+            throw CacheError(.storage, "“\(path)” can't be used as a cache: it is not a directory")
         }
         return attributes
     }

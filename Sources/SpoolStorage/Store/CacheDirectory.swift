@@ -150,10 +150,10 @@ final class CacheDirectory: Sendable {
     func makeFile(_ identifier: GenerationIdentifier) throws(CacheError) -> any StoredFile {
         guard access.isWritable else {
             throw CacheError(
-                .storage, "a media file can't be made in “\(path)”: the cache was opened to read only")
+                .storage, "a media file can't be created in “\(path)”: the cache is read-only")
         }
         guard try isOurs() else {
-            throw .system("was deleted: no media file can be made there", path: path, errno: ENOENT)
+            throw .system("was deleted: media files can't be created", path: path, errno: ENOENT)
         }
         return try bytes.create(identifier.hex)
     }
@@ -256,7 +256,7 @@ final class CacheDirectory: Sendable {
     func space() throws(CacheError) -> VolumeSpace {
         if let space = try bytes.space() { return space }
         throw CacheError(
-            .invalidArgument, "the room for media in “\(path)” can't be told: a capacity has to be in bytes")
+            .invalidArgument, "the free space for media in “\(path)” is unknown: the capacity must be in bytes")
     }
 
     static func text(of file: any StoredFile) throws(CacheError) -> String {

@@ -198,7 +198,7 @@ struct CatalogWriter: Sendable {
             }
         } catch {
             if state.flusher.noteFailure(pending) {
-                store.reporter.warn("the catalog could not be written, and is tried again: \(error)")
+                store.reporter.warn("the catalog could not be written, and will be retried: \(error)")
             }
             result.outcome = round.outcome
             result.failure = error

@@ -205,7 +205,9 @@ struct Evictor: Sendable {
 
     /// Evicts until at most `size` bytes are stored, as far as pins and readers allow.
     func evict(to size: Int64) async throws -> Int64 {
-        guard size >= 0 else { throw CacheError(.invalidArgument, "\(size) bytes can't be what is left") }
+        guard size >= 0 else {
+            throw CacheError(.invalidArgument, "invalid size of \(size) bytes: must not be negative")
+        }
         try store.checkWritable()
         // A person has requested it, so everything is searched.
         state.searches.noteChange()
@@ -263,7 +265,7 @@ struct Evictor: Sendable {
         } catch let error as CacheError where error.code == .closed {
             // The next opening checks again.
         } catch {
-            store.reporter.warn("the volume's free space could not be checked, and is checked again: \(error)")
+            store.reporter.warn("the volume's free space could not be checked, and will be checked again: \(error)")
         }
     }
 
@@ -301,7 +303,7 @@ struct Evictor: Sendable {
             } catch let error as CacheError where error.code == .closed {
                 // The next opening checks again.
             } catch {
-                store.reporter.warn("media that is too old could not be evicted, and is checked again: \(error)")
+                store.reporter.warn("media that is too old could not be evicted, and will be retried: \(error)")
             }
         }
     }

@@ -74,10 +74,10 @@ struct Exporter: Sendable {
     private func incomplete(_ generation: Generation) -> CacheError {
         guard let length = generation.description.length else {
             return CacheError(
-                .incomplete, "\(generation.url) is not complete: its length is not known", key: generation.key)
+                .incomplete, "\(generation.url) is not complete: the length is unknown", key: generation.key)
         }
         let range = generation.landed.firstHole(in: 0..<length)
-        let missing = range.map { "it lacks \($0.inWords)" } ?? "stored bytes were damaged, and fetched again since"
+        let missing = range.map { "missing \($0.inWords)" } ?? "stored bytes were damaged, and fetched again since"
         return CacheError(
             .incomplete, "\(generation.url) is not complete: \(missing)", key: generation.key, range: range)
     }
@@ -107,7 +107,7 @@ final class ExportFile: Sendable {
         var status = stat()
         let isThere = lstat(path, &status) == 0
         if isThere, status.st_mode & S_IFMT != S_IFREG {
-            throw CacheError(.storage, "“\(path)” can't be replaced: it is no file")
+            throw CacheError(.storage, "“\(path)” can't be replaced: it is not a file")
         }
         let folder = (path as NSString).deletingLastPathComponent
         let name = ".spool-\(GenerationIdentifier().hex).partial"
@@ -120,7 +120,7 @@ final class ExportFile: Sendable {
             let code = errno
             close(descriptor)
             unlink(partial)
-            throw CacheError.system("could not be replaced by a file of its mode", path: path, errno: code)
+            throw CacheError.system("could not be replaced by a file with the same mode", path: path, errno: code)
         }
         self.path = path
         self.partial = partial
@@ -154,7 +154,7 @@ final class ExportFile: Sendable {
             }
         }
         guard rename(partial, path) == 0 else {
-            throw CacheError.system("could not be put in its place", path: path, errno: errno)
+            throw CacheError.system("could not be moved to its destination", path: path, errno: errno)
         }
         let folder = (path as NSString).deletingLastPathComponent
         let directory = open(folder.isEmpty ? "." : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)

@@ -125,7 +125,7 @@ final class FileRemover: Sendable {
             try directory.noteSwept(since: failed)
         } catch {
             // The sweep is still recorded as pending, and the next opening tries again.
-            reporter.warn("files left by an unclean end could not be removed: \(error)")
+            reporter.warn("files left by a crash could not be removed: \(error)")
         }
     }
 

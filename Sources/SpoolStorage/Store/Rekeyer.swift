@@ -134,7 +134,7 @@ private struct Rekeyer: Sendable {
         guard let free = plan.freeSpace, free < plan.neededSpace else { return }
         throw CacheError(
             .storage,
-            "“\(directory.path)” can't be given another key: the copy needs \(plan.neededSpace.counted("byte")) of free "
+            "the key of “\(directory.path)” can't be changed: the copy needs \(plan.neededSpace.counted("byte")) of free "
                 + "space, and \(free.grouped) are free; free some space, or remove media from the cache")
     }
 

@@ -52,7 +52,7 @@ final class SpaceLimit: Sendable {
         guard !isWarned.exchange(true, ordering: .relaxed) else { return }
         let count = free.counted("byte")
         reporter.warn(
-            "nothing is stored: \(count) are free on the volume, of which \(minimumFreeSpace) are to stay free")
+            "nothing is stored: \(count) are free on the volume, but the minimum free space is \(minimumFreeSpace)")
     }
 
     private func apply() {
@@ -68,7 +68,7 @@ extension Store.Configuration {
         guard minimumFreeSpace < size else {
             throw CacheError(
                 .invalidArgument,
-                "\(minimumFreeSpace.counted("byte")) can't stay free on a volume of \(size): nothing would be stored")
+                "a minimum free space of \(minimumFreeSpace.counted("byte")) is too large for a volume of \(size)")
         }
     }
 }

@@ -22,9 +22,9 @@ extension Store {
         try configuration.validate()
         let store = try await executor.run {
             guard !configuration.isReadOnly else {
-                let cause = CacheError(.storage, "it was opened to be read")
+                let cause = CacheError(.storage, "it was opened read-only")
                 guard let path else {
-                    throw CacheError(.invalidArgument, "a cache in memory can't only be read: it is empty at first")
+                    throw CacheError(.invalidArgument, "a cache in memory can't be read-only, because it starts empty")
                 }
                 let directory = try CacheDirectory(
                     beside: path, key: configuration.key, fileSystem: fileSystem, bytes: configuration.byteStore,
@@ -184,12 +184,12 @@ extension Store.Configuration {
         guard memoryLimit >= 1 << 20 else {
             throw CacheError(
                 .invalidArgument,
-                "a memory limit of \(memoryLimit.counted("byte")) is too small: at least \((1 << 20).grouped) are needed"
+                "a memory limit of \(memoryLimit.counted("byte")) is too small: the minimum is \((1 << 20).grouped)"
             )
         }
         guard openFileLimit >= 8 else {
             throw CacheError(
-                .invalidArgument, "a limit of \(openFileLimit.counted("open file")) is too small: at least 8 are needed"
+                .invalidArgument, "a limit of \(openFileLimit.counted("open file")) is too small: the minimum is 8"
             )
         }
     }

@@ -164,7 +164,7 @@ package final class Store: Sendable {
         try checkOpen()
         if let readOnlyReason {
             throw CacheError(
-                .storage, "the cache in “\(directory.path)” is only read: \(readOnlyReason.message)",
+                .storage, "the cache in “\(directory.path)” is read-only: \(readOnlyReason.message)",
                 underlying: readOnlyReason.underlying)
         }
     }

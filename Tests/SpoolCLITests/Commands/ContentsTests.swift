@@ -146,7 +146,7 @@ struct ContentsTests {
             #expect(try await spool.run("get", url, "--range", "0-99").status == 0)
             let early = try await spool.run("export", url, "-")
             #expect(
-                early.status == 1 && early.output.isEmpty && early.errors.contains("is not complete: it lacks bytes"))
+                early.status == 1 && early.output.isEmpty && early.errors.contains("is not complete: missing bytes"))
             #expect(try await spool.run("get", url).status == 0)
             let result = try await spool.run("export", url, "-")
             #expect(result.status == 0 && result.output == Self.media.data && result.errors.isEmpty)
@@ -188,7 +188,7 @@ struct ContentsTests {
             try Data().write(to: catalog)
             let empty = try await spool.run("ls")
             #expect(
-                empty.status == 1 && empty.errors.hasSuffix("/catalog.sqlite” holds no tables\n"), "\(empty.errors)")
+                empty.status == 1 && empty.errors.hasSuffix("/catalog.sqlite” contains no tables\n"), "\(empty.errors)")
             try FileManager.default.removeItem(at: catalog)
             try FileManager.default.createDirectory(at: catalog, withIntermediateDirectories: false)
             for arguments in [["ls"], ["info", url], ["export", url, "copy"]] {

@@ -95,7 +95,7 @@ struct EncryptionTests {
     func rekey() async throws {
         try await withKeys { origin, spool, url in
             let none = try await spool.run("rekey", "--new-key-file", "k1")
-            #expect(none.status == 1 && none.errors.contains("holds no cache"), "\(none.errors)")
+            #expect(none.status == 1 && none.errors.contains("contains no cache"), "\(none.errors)")
             #expect(try await fetched(url, spool) == Self.bytes)
             #expect(try await spool.run("get", origin.url("/b").absoluteString, "--range", "0-70000").status == 0)
             let sent = origin.log.bytesSent("/b")

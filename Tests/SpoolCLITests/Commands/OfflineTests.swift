@@ -99,7 +99,7 @@ struct OfflineTests {
             #expect(try await spool.run("offline", "list").status == 0)
             #expect(try await spool.run("offline", "rm", "Flight").status == 1)
             let full = try await spool.run("offline", "add", "Flight", urls[0], urls[1], "--capacity", "1MB")
-            #expect(full.status == 1 && full.errors.contains("pinned already"), "\(full.errors)")
+            #expect(full.status == 1 && full.errors.contains("already pinned"), "\(full.errors)")
             #expect(try await list(spool).items.count { $0.complete } == 1)
         }
     }

@@ -87,7 +87,7 @@ struct NewcomerTests {
         Mistake(["get", "http://no.such.host.invalid/a"], 1, "http://no.such.host.invalid/a", "name not found"),
         Mistake(["get", "http://127.0.0.1:1/a", "--output", "/no/such/folder/a"], 1, "no such file or directory"),
         Mistake(["get", "http://127.0.0.1:1/a", "--header", "@none"], 1, "header file “none”", "no such file"),
-        Mistake(["ls", "--cache", "/dev/null"], 1, "“/dev/null” can't be a cache: it is no directory"),
+        Mistake(["ls", "--cache", "/dev/null"], 1, "“/dev/null” can't be used as a cache: it is not a directory"),
     ]
 
     @Test("Each message is one line with a solution, without query or header values", arguments: mistakes)

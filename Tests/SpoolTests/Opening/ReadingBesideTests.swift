@@ -71,7 +71,7 @@ struct ReadingBesideTests {
             { try await reader.remove(key) }, { try await reader.pin(key) }, { try await reader.removeAll() },
         ] as [() async throws -> Void] {
             let error = await #expect(throws: CacheError.self) { try await change() }
-            #expect(error?.code == .storage && error?.message.contains("only read") == true)
+            #expect(error?.code == .storage && error?.message.contains("is read-only") == true)
         }
         #expect(try state() == before)
         // Another cache can use the directory meanwhile, and write.
