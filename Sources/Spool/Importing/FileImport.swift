@@ -88,7 +88,7 @@ private struct FileImport {
             try await land(media, keepAsFormer)
             guard try await executor.run(in: .background, { try file.isUnchanged }) else {
                 throw CacheError(
-                    .storage, "“\(path)” was changed while it was read, so nothing of it is stored", key: key)
+                    .storage, "“\(path)” changed during the import, so nothing is stored", key: key)
             }
         } catch let error as CacheError where error.code == .unsatisfiableRange && file.length == 0 {
             // An empty file needs no storage.
@@ -235,7 +235,7 @@ final class ImportedFile: Sendable {
     func read(_ range: Range<Int64>) throws -> Data {
         var data = Data(count: range.count)
         let count = try data.withUnsafeMutableBytes { try file.read(into: $0, at: range.lowerBound) }
-        guard count == range.count else { throw CacheError(.storage, "“\(path)” has become shorter while it was read") }
+        guard count == range.count else { throw CacheError(.storage, "“\(path)” became shorter during the import") }
         return data
     }
 

@@ -80,7 +80,7 @@ final class EventHub: Sendable {
     private func log(_ event: CacheEvent) {
         switch event.kind {
         case .landed(let range):
-            logger.trace("landed \(range)", metadata: ["resource": "\(event.address)"])
+            logger.trace("stored \(range)", metadata: ["resource": "\(event.address)"])
         case .requested(let lower, let upper):
             logger.debug(
                 "requested \(lower)-\(upper.map { "\($0 - 1)" } ?? "")", metadata: ["resource": "\(event.address)"])

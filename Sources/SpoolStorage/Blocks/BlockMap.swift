@@ -350,8 +350,8 @@ struct BlockMap: Sendable {
     private func checkInvariants() {
         #if DEBUG
         guard landed.count <= 64, trusted.count <= 64 else { return }
-        assert(trusted.allSatisfy { landed.contains($0) }, "trusted bytes that have not landed")
-        assert(landed.allSatisfy { $0.lowerBound % Block.size == 0 }, "landed bytes that are no prefix of their block")
+        assert(trusted.allSatisfy { landed.contains($0) }, "verified bytes that are not stored")
+        assert(landed.allSatisfy { $0.lowerBound % Block.size == 0 }, "stored bytes that start inside a block")
         #endif
     }
 }

@@ -162,7 +162,7 @@ struct Reservation: ~Copyable, Sendable {
 
     /// So many bytes have landed, and are a claim from now on.
     mutating func land(_ count: Int64) {
-        precondition(count >= 0 && count <= remaining, "more has landed than was reserved")
+        precondition(count >= 0 && count <= remaining, "more bytes were stored than reserved")
         remaining -= count
         ledger?.endReservation(landed: count, unused: 0)
     }
