@@ -8,7 +8,7 @@ extension Benchmark {
     /// The cost of encryption, compared with only decrypting the same blocks, and with an unencrypted cache.
     static let encryption = Benchmark(
         name: "encryption",
-        summary: "256 MiB in chunks of 1 MiB: reading from and fetching into an encrypted cache; GB/s, higher is better"
+        summary: "256 MiB in chunks of 1 MiB: reading from and fetching into an encrypted cache, in GB/s"
     ) {
         var table = Table("what", "Spool, GB/s", "peer, GB/s", "ratio")
         var promises: [Promise] = []

@@ -29,7 +29,7 @@ enum SpoolBenchmarks {
         }
         if let unknown = arguments.first(where: { name in !all.contains { $0.isMeant(by: name) } }) {
             let list = all.map { "  \($0.name)  \($0.summary)\n" }.joined()
-            FileHandle.standardError.write(Data("error: unknown benchmark '\(unknown)'; choose one of:\n\(list)".utf8))
+            FileHandle.standardError.write(Data("error: unknown benchmark '\(unknown)', choose one of:\n\(list)".utf8))
             exit(64)
         }
         #if DEBUG

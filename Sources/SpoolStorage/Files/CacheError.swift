@@ -146,7 +146,7 @@ extension CacheError: LocalizedError, CustomNSError {
         case .originUnavailable: "The server can’t be reached."
         case .originRefused:
             switch httpStatus {
-            case 401, 403, 407: "The server asks for a sign-in, or does not allow this media."
+            case 401, 403, 407: "The server requires you to sign in, or does not allow this media."
             case 404, 410: "The media is no longer on the server."
             default: "The server refused to send the media."
             }
@@ -177,7 +177,7 @@ extension CacheError: LocalizedError, CustomNSError {
             case 401, 403, 407: "Sign in again."
             default: nil
             }
-        case .malformedResponse: "If the network asks for a sign-in on a web page, sign in there and try again."
+        case .malformedResponse: "If the network requires you to sign in on a web page, sign in there and try again."
         case .storage: "Free up space on the device and try again."
         case .directoryInUse: "Close the other app and try again."
         case .catalogTooNew: "Update this app."

@@ -19,7 +19,7 @@ enum BenchmarkFilm {
                     "-bufsize", "2540k", "-c:a", "aac", "-b:a", "128k", "-movflags", "+faststart", file.path,
                 ])
         } catch {
-            throw BenchmarkError("no video; install ffmpeg (apt-get install ffmpeg): \(error)")
+            throw BenchmarkError("no video without ffmpeg (apt-get install ffmpeg): \(error)")
         }
         return try Data(contentsOf: file)
     }

@@ -56,7 +56,7 @@ extension PlayTrace {
             guard begin >= 0, count >= 0, begin <= resources[Int(resource)].blockCount - count else {
                 throw refuse("blocks beyond the resource's end")
             }
-            guard time >= events.last?.time ?? time else { throw refuse("earlier than the line before") }
+            guard time >= events.last?.time ?? time else { throw refuse("earlier than the previous event") }
             events.append(
                 Event(
                     time: time, resource: resource, first: begin, count: count, sitting: sitting,
