@@ -116,7 +116,7 @@ struct EncryptionTests {
                     try report.json()
                         == RekeyOutput(resources: 2, bytes: 3_000_000 + sent, encrypted: !step.now.isEmpty),
                     "\(report.errors)")
-                #expect(report.errors.contains("copying 2 media files needs "))
+                #expect(report.errors.contains("copying 2 resources needs "))
                 if !step.now.isEmpty { expectSilence(spool) }
                 #expect(try await fetched(url, spool, step.now) == Self.bytes)
                 #expect(try await spool.run(["verify"] + step.now).text.hasSuffix(" 0 damaged, 0 discarded\n"))
