@@ -116,7 +116,7 @@ extension CacheError {
                 + "and get of stored bytes work at the same time"
         case .catalogTooNew: "use that version, or give another directory with --cache"
         case .catalogDamaged: "“spool verify” moves the catalog aside and creates an empty one"
-        case .notStored: "“spool ls” lists what is stored"
+        case .notStored: "“spool ls” lists the stored media"
         case .incomplete: "“spool get” fetches the rest"
         case .originRefused where httpStatus == 401 || httpStatus == 403: "--header @FILE sends credentials"
         case _ where (underlying as? UpstreamError)?.underlying is RefusedDowngrade:

@@ -105,7 +105,7 @@ struct ResourceReaders {
             let text = "\(address): the range starts at byte \(position.grouped), past the end at \(length.grouped)"
             return .failure(CacheError(.unsatisfiableRange, text, status: 416))
         case .failed(let known):
-            let text = "\(address): there was no response for byte \(position.grouped)"
+            let text = "\(address): no response was received for byte \(position.grouped)"
             return .failure(known ?? CacheError(.originUnavailable, text))
         case .closed: return .failure(resource.closedError)
         case .apart: return .apart

@@ -67,7 +67,7 @@ public enum ByteStoreContract {
                 let next = try store.create(name(0))
                 try StoredFileContract.write("next", to: next, at: 0)
                 try checkEqual(
-                    try StoredFileContract.text(of: file), "kept", "what it reads after another one was created")
+                    try StoredFileContract.text(of: file), "kept", "the open file after another one was created")
             },
             Case("files do not mix") { store in
                 let files = try (0..<20).map { try store.create(name($0)) }

@@ -64,7 +64,7 @@ package enum FileSystemContract {
                 let path = folder + "/one/two/three"
                 for _ in 0..<2 { try files.createDirectory(path) }
                 _ = try files.openFile(path + "/ä ö", .create)
-                try expect(try files.list(path) == ["ä ö"], "it does not list what is in it")
+                try expect(try files.list(path) == ["ä ö"], "the listing of a folder is not its contents")
                 try expect(try files.list(folder + "/missing").isEmpty, "a missing folder lists something")
                 try expect(try [nil, 0o700].contains(mode(of: path)), "others than its owner may look into it")
                 try expectFailure(.ENOTDIR, naming: path + "/ä ö") { try files.createDirectory(path + "/ä ö") }

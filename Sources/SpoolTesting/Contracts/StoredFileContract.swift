@@ -41,10 +41,10 @@ enum StoredFileContract {
             try write("hello", to: file, at: 3)
             try checkEqual(try file.size(), 8, "its size")
             try check(try bytes(of: file, at: 0, count: 100) == Array("\0\0\0hello".utf8), "not what was written")
-            try check(try bytes(of: file, at: 5, count: 2) == Array("ll".utf8), "not what was written in the middle")
+            try check(try bytes(of: file, at: 5, count: 2) == Array("ll".utf8), "other bytes in the middle")
             try check(try bytes(of: file, at: 8, count: 1).isEmpty, "bytes at its end")
             try check(try bytes(of: file, at: 1 << 40, count: 1).isEmpty, "bytes far beyond its end")
-            try check(try bytes(of: file, at: 0, count: 0).isEmpty, "bytes where none were asked")
+            try check(try bytes(of: file, at: 0, count: 0).isEmpty, "bytes for an empty range")
             try file.synchronize()
         },
         Case(description: "overwritten bytes are replaced, and no others") { file in
@@ -109,7 +109,7 @@ enum StoredFileContract {
             try check(try file.nextData(from: end) == nil, "something at its end")
             try check(try file.nextData(from: 1 << 40) == nil, "something far beyond its end")
             try file.punchHole(0..<Int64.max)
-            try check(try file.nextData(from: 0) == nil, "what was given back takes space")
+            try check(try file.nextData(from: 0) == nil, "a deallocated range takes space")
         },
     ]
 
