@@ -3,7 +3,7 @@
 /// It measures nothing itself.
 package struct LinkEstimate: Sendable, Hashable {
     /// The smoothed bandwidth, in bytes per second. `nil` before the first measurement.
-    private(set) var bytesPerSecond: Double?
+    package private(set) var bytesPerSecond: Double?
     /// The smoothed time from a request to the headers of its response, in seconds.
     private(set) var roundTrip: Double?
     /// The shortest of the last round trips, in seconds, which is the network's part of them. The first round trip does
