@@ -245,12 +245,15 @@ final class MediaFile: Sendable {
     /// space.
     ///
     /// If the file is being written to, no block is evicted. Eviction is for all keys, and must not wait for one file.
+    /// Writes to memory take no time, so eviction waits for them.
     func evict(_ range: Range<Int64>) -> BlockReclaimer.Evicted {
-        let evicted = writer.withLockIfAvailable { writer in
-            writer.dropStaleTails(blocks)
-            return writer.reclaimer.evict(range, keeping: writer.tails.keys)
-        }
-        return evicted ?? BlockReclaimer.Evicted()
+        if sealer == nil { return writer.withLock { evict(range, &$0) } }
+        return writer.withLockIfAvailable { evict(range, &$0) } ?? BlockReclaimer.Evicted()
+    }
+
+    private func evict(_ range: Range<Int64>, _ writer: inout Writer) -> BlockReclaimer.Evicted {
+        writer.dropStaleTails(blocks)
+        return writer.reclaimer.evict(range, keeping: writer.tails.keys)
     }
 
     /// Discards recorded blocks that take no disk space. After an unclean end, these blocks were evicted or did not

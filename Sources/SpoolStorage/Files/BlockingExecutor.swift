@@ -6,9 +6,12 @@ import Synchronization
 /// or Swift's shared threads.
 ///
 /// Jobs wait in ``Lane``s and are taken strictly by lane, first in, first out within each. A lane leaves one thread free
-/// for each lane above it (``LaneLimits``). Background work therefore never takes the thread that a player waits for. Jobs run concurrently, so there is no other order. A thread starts when
-/// there is work and no thread is idle, up to the limit. Threads then sleep until ``shutdown()`` or deinitialization.
-/// The thread that fell asleep last is woken first, because its caches and its freed memory are still warm.
+/// for each lane above it (``LaneLimits``). Background work therefore never takes the thread that a player waits for.
+/// Jobs run concurrently, so there is no other order.
+///
+/// A thread starts when there is work and no thread is idle, up to the limit. Threads then sleep until ``shutdown()`` or
+/// deinitialization. The thread that fell asleep last is woken first, because its caches and its freed memory are still
+/// warm.
 package final class BlockingExecutor: Sendable {
     /// The purpose of a job. The first lane is served first.
     package enum Lane: Int, Sendable, CaseIterable {
@@ -111,11 +114,11 @@ private final class LaneExecutor: TaskExecutor {
     }
 }
 
-/// The number of threads that each lane may use, without threads.
+/// The number of threads that each lane may use. It is a pure value, so that tests need no threads.
 ///
 /// A lane and all lanes below it together leave one thread free for each lane above. With eight threads and four lanes,
-/// all lanes below the first use at most seven threads. Those below the second use six, and the last one uses five. A pool with
-/// fewer threads than lanes leaves one thread free of the last lane, if it has two.
+/// all lanes below the first use at most seven threads. Those below the second use six, and the last one uses five. A
+/// pool with fewer threads than lanes leaves one thread free of the last lane, if it has two.
 struct LaneLimits: Sendable {
     /// The maximum number of jobs that run in a lane and in all lanes below it, by lane.
     let limits: [Int]

@@ -283,7 +283,8 @@ struct CatalogWriter: Sendable {
         }
         if let blocks = taken.blocks {
             // While the version is received, each change would otherwise write thousands of ranges again.
-            let withRanges = earlier.leases == 0 || blocks.after.count <= CatalogTransaction.rangeLimit
+            let isLast = earlier.leases == 0 || !store.isOpen
+            let withRanges = isLast || blocks.after.count <= CatalogTransaction.rangeLimit
             try transaction.apply(blocks, to: row, withRanges: withRanges)
             if !withRanges { generation.disk?.noteRangesUnrecorded() }
         }
