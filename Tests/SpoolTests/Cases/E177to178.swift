@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 
 @testable import Spool
+@testable import SpoolScheduling
 
 /// CASES E177 and E178: resolvers that never return, and resources that are opened again while they close.
 @Suite(.timeLimit(.minutes(10)))
