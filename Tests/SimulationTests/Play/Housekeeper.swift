@@ -93,6 +93,7 @@ struct Housekeeper {
             life.setCatalogBusy(true)
             await world.sleep(.milliseconds(random.below(2_000)))
             life.setCatalogBusy(false)
+        case .readExtremes: await readExtremes()
         case .deleteDirectory:
             if !life.isDeleted { life.deleteDirectory() }
         }
@@ -121,6 +122,26 @@ struct Housekeeper {
             version.length == bytes.count && bytes.withUnsafeBytes { version.firstMismatch(in: $0, at: 0) == nil }
         }
         if !isRight { world.report(.wrongBytes, "exported \(media.path), \(bytes.count) bytes", in: life) }
+    }
+
+    /// Reads a resource whose origin states an extreme length, at its start and at its end.
+    ///
+    /// It may fail in any way but a crash, wrong bytes or a wait without an end.
+    private mutating func readExtremes() async {
+        let (url, length) = PlayOrigin.extreme(random.below(PlayOrigin.extremeLengths.count))
+        let media = cache.media(for: url)
+        for range in [MediaRange.bytes(0..<100), .suffix(100), .bytes(max(0, length - 300)..<max(0, length - 100))] {
+            let reader = media.reader(range, chunkSize: 65_536)
+            do {
+                while let chunk = try await reader.next() {
+                    if chunk.data.contains(where: { $0 != UInt8(ascii: "x") }) {
+                        world.report(.wrongBytes, "\(url.path) \(chunk.range)", in: life)
+                    }
+                }
+            } catch {
+                world.log.add("housekeeper", "\(url.path) \(range): \(world.withoutRoot("\(error)"))")
+            }
+        }
     }
 
     private func list() async throws {

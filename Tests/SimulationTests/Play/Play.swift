@@ -84,6 +84,7 @@ final class Play: Sendable {
             if world.plan.damages {
                 for _ in 0..<random.below(4) as Range<Int> { PlayLife.damage(files, &random, world.log) }
             }
+            if world.plan.damagesCatalog { CatalogDamage.change(directory, &random, world.log) }
         }
         world.origin.heal()
         let ending = PlayPlan.Life(ending: .closedAtRest, players: 0, steps: 0, chores: 0, killAt: 0)
@@ -200,7 +201,10 @@ final class Play: Sendable {
             guard !life.isDead else { return }
             let recorded = contents.reduce(0) { $0 + $1.storedByteCount }
             // What is found bad in a directory that can only be read can't be recorded.
-            if recorded != stored, cache.readOnlyReason == nil {
+            let isExact = world.plan.punchesHoles && world.plan.removalFaults == 0
+            let isRight = isExact ? recorded == stored : recorded <= stored
+            // Only `verify --repair` corrects a sum that was changed.
+            if !isRight, cache.readOnlyReason == nil, !world.plan.damagesCatalog {
                 world.report(.ledger, "\(stored) bytes are counted, \(recorded) are recorded", in: life)
             }
             checkPages(contents, life)
@@ -224,7 +228,8 @@ final class Play: Sendable {
 
     /// The cache's own check, where nothing has come between it and the disk.
     private func checkLedger(_ life: PlayLife, _ cache: MediaCache) async {
-        guard !world.plan.failsToStore, !world.plan.damages, !hasLostPower(before: life) else { return }
+        let isDamaged = world.plan.damages || world.plan.damagesCatalog
+        guard !world.plan.failsToStore, !isDamaged, !hasLostPower(before: life) else { return }
         do {
             try await cache.store.checkLedger()
         } catch {
@@ -234,7 +239,7 @@ final class Play: Sendable {
 
     /// Every recorded block is on disk, and nothing else is, if nothing has damaged it.
     private func checkPages(_ contents: [StoredResource], _ life: PlayLife) {
-        guard !world.plan.damages, !life.isDeleted else { return }
+        guard !world.plan.damages, !world.plan.damagesCatalog, !life.isDeleted else { return }
         // An eviction or a removal that was not written may leave records of what is gone, which shows when it is opened.
         let isAllRead = life.number == world.plan.lives.count && world.plan.freshness != .http
         guard isAllRead || !hasEndedUncleanly(before: life) else { return }
@@ -244,7 +249,7 @@ final class Play: Sendable {
         let pages = life.memory.paths.filter { $0.hasSuffix(".media") }
             .reduce(0) { $0 + (life.memory.with($1, \.pageCount) ?? 0) }
         let isSpoilt =
-            world.plan.failsToStore
+            world.plan.failsToStore || !world.plan.punchesHoles || world.plan.removalFaults > 0
             || world.plan.lives.prefix(life.number).contains { $0.isKilled }
         if pages < recorded || pages > recorded && !isSpoilt {
             world.report(.disk, "\(recorded) blocks are recorded, \(pages) are on disk", in: life)

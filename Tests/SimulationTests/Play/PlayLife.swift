@@ -189,10 +189,15 @@ final class PlayLife: Sendable {
             return state.calls == plan.killAt && plan.isKilled
         }
         if isKill { kill() }
-        let rate = world.plan.diskFaults
-        guard rate > 0 else { return nil }
+        if call == .punchHole, !world.plan.punchesHoles { return .error(.EOPNOTSUPP) }
+        let (rate, removalRate) = (world.plan.diskFaults, world.plan.removalFaults)
+        guard rate + removalRate > 0 else { return nil }
         let effect = state.withLock { state -> FaultyFileSystem.Effect? in
             guard !state.isDead, !state.isDiskSound else { return nil }
+            if call == .remove, removalRate > 0, path.hasSuffix(".media"), state.random.chance(removalRate) {
+                return .error(.EIO)
+            }
+            guard rate > 0 else { return nil }
             if state.isDiskFull, call == .write || call == .createDirectory { return .error(.ENOSPC) }
             guard state.random.chance(rate) else { return nil }
             switch call {

@@ -95,6 +95,7 @@ final class PlayOrigin: Sendable {
 
     func open(_ request: UpstreamRequest, for life: PlayLife) async throws -> UpstreamResponse {
         let path = request.url.path
+        if let length = Self.extremeLength(of: path) { return respond(to: request, length: length) }
         guard let media = media[path] else { return response(404, [:], request, nil) }
         log.add("origin", "\(path) asked for \(request.headerFields[.range] ?? "all")")
         let viewer = Viewer(request.headerFields)
@@ -197,6 +198,43 @@ final class PlayOrigin: Sendable {
         fields[.contentLength] = "\(upper - lower)"
         let body = Sending(life, media, viewer, pattern, lower..<upper, sentBefore: sentBefore)
         return response(206, fields, request, body)
+    }
+
+    // MARK: - Extreme lengths
+
+    static let extremeLengths: [Int64] = [
+        1 << 52, (1 << 53) - 1, 1 << 53, (1 << 53) + 1, 1 << 56, .max - 65_536, .max,
+    ]
+
+    /// The address and the length of a resource of an extreme length. All of its bytes are “x”.
+    static func extreme(_ number: Int) -> (url: URL, length: Int64) {
+        (URL(string: "http://media.example/extreme\(number)")!, extremeLengths[number])  // Made of letters and a digit.
+    }
+
+    private static func extremeLength(of path: String) -> Int64? {
+        guard path.hasPrefix("/extreme"), let number = Int(path.dropFirst("/extreme".count)) else { return nil }
+        return extremeLengths[number]
+    }
+
+    /// Sends at most 256 KiB of a range. The rest is cut off.
+    private func respond(to request: UpstreamRequest, length: Int64) -> UpstreamResponse {
+        let text = request.headerFields[.range]?.dropFirst("bytes=".count) ?? "0-"
+        let bounds = text.split(separator: "-", omittingEmptySubsequences: false).map { Int64($0) }
+        var (lower, upper) = (bounds.first ?? 0, bounds.last ?? nil)
+        if lower == nil, let count = upper { (lower, upper) = (length - min(length, count), length - 1) }
+        let first = min(lower ?? 0, length - 1)
+        let last = max(first, min(upper ?? (length - 1), length - 1))
+        let fields: HTTPFields = [
+            .eTag: "\"extreme\"", .contentType: "video/mp4", .contentRange: "bytes \(first)-\(last)/\(length)",
+        ]
+        let bytes = [UInt8](repeating: UInt8(ascii: "x"), count: Int(min(262_144, last - first + 1)))
+        let body = AsyncStream { continuation in
+            continuation.yield(bytes)
+            continuation.finish()
+        }
+        return UpstreamResponse(
+            head: HTTPResponse(status: .partialContent, headerFields: fields), url: request.url,
+            body: UpstreamBody(body))
     }
 
     private func response(

@@ -18,7 +18,8 @@ extension PlayPlan: CustomStringConvertible {
         }
         return """
             seed \(seed): \(media); capacity \(capacity.map(String.init) ?? "none"), \(freshness), \(faults), \
-            disk faults 1/\(diskFaults), catalog faults 1/\(catalogFaults), damages \(damages), \
+            disk faults 1/\(diskFaults), catalog faults 1/\(catalogFaults), damages \(damages) \(damagesCatalog), holes \(punchesHoles), \
+            removal faults 1/\(removalFaults), maximum age \(maximumAge.map { "\($0)" } ?? "none"), \
             refuses \(refusesSome), preloads \(preloads), chores \(chores.map(\.rawValue)), lives \(lives)
             """
     }

@@ -40,6 +40,14 @@ struct PlayPlan: Sendable {
     var catalogFaults = 0
     /// Whether bytes on disk are damaged between two lives.
     var damages = false
+    /// Whether one cell of the catalog is changed between two lives.
+    var damagesCatalog = false
+    /// Whether the file system can free a part of a file.
+    var punchesHoles = true
+    /// One of this many removals of media files fails; 0 means none.
+    var removalFaults = 0
+    /// The age at which unused media is evicted. No play takes that long.
+    var maximumAge: Duration?
     /// Whether some players' credentials are refused.
     var refusesSome = false
     /// Whether some players only preload.
@@ -81,6 +89,7 @@ struct PlayPlan: Sendable {
             case .fullDisk: diskFaults + catalogFaults > 0
             case .busyCatalog: catalogFaults > 0
             case .deleteDirectory: random.chance(10)
+            case .readExtremes: false
             default: random.chance(3)
             }
         }
@@ -90,6 +99,23 @@ struct PlayPlan: Sendable {
                 players: isForPreloads ? 3 + random.below(2) : 1 + random.below(4),
                 steps: 2 + random.below(6), chores: chores.isEmpty ? 0 : random.below(10),
                 killAt: 5 + random.below(random.chance(2) ? 60 : 500))
+        }
+        if !isForPreloads { drawConditions() }
+    }
+
+    /// Draws conditions of the machine, apart from the other draws.
+    private mutating func drawConditions() {
+        var random = SplitMix(seed &+ 0xC0_4D)
+        punchesHoles = !random.chance(8)
+        if random.chance(8) { removalFaults = random.pick([1, 3, 10]) }
+        damagesCatalog = random.chance(8)
+        if random.chance(6) {
+            maximumAge = .seconds(30 * 86_400)
+            chores.append(.jumpClock)
+        }
+        if random.chance(6) { chores.append(.readExtremes) }
+        for index in lives.indices where !chores.isEmpty {
+            lives[index].chores = max(lives[index].chores, random.below(4))
         }
     }
 
@@ -105,7 +131,8 @@ struct PlayPlan: Sendable {
 
     /// Whether bytes may be asked for again without bound: they were not kept, or spoilt.
     var mayRepeat: Bool {
-        capacity != nil || failsToStore || damages || lives.contains { $0.ending == .powerLost } || freshness == .http
+        capacity != nil || failsToStore || damages || damagesCatalog || lives.contains { $0.ending == .powerLost }
+            || freshness == .http
             || media.contains { !$0.hasRanges || !$0.tellsLength }
     }
 
@@ -129,6 +156,7 @@ struct PlayPlan: Sendable {
         configuration.readAhead.largestRequest = 512 << 10
         configuration.readAhead.window = 768 << 10
         configuration.memoryLimit = 1 << 20
+        configuration.maximumAge = maximumAge
         return configuration
     }
 }
@@ -137,4 +165,5 @@ struct PlayPlan: Sendable {
 enum Chore: String, CaseIterable, Sendable {
     case verify, repair, export, remove, removeAll, evict, setCapacity, pin, unpin, list
     case changeVersion, outage, jumpClock, fullDisk, busyCatalog, deleteDirectory
+    case readExtremes
 }

@@ -70,14 +70,14 @@ struct ReadCheck {
         switch error.code {
         case .closed: return life.isClosing
         case .resourceChanged:
-            return life.world.origin.hasChanged(media) || life.wasRemoved(media)
+            return life.world.origin.hasChanged(media) || life.wasRemoved(media) || plan.damagesCatalog
         case .originUnavailable:
             return plan.faults.isAny || plan.chores.contains(.outage) || touchesFailingPlace ?? false
         case .originRefused: return viewer.isRefused
         case .unsatisfiableRange:
             // The last bytes are counted from the end of the version that is known when the reader opens.
             let changesLength = Set(media.versions.map(\.length)).count > 1 && life.world.origin.hasChanged(media)
-            let isUnknown = !media.tellsLength || changesLength
+            let isUnknown = !media.tellsLength || changesLength || plan.damagesCatalog
             if isSuffix, isUnknown { return true }
             return media.versions.contains { start(in: $0) >= $0.length }
         default: return false

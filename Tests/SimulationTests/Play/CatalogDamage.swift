@@ -1,0 +1,47 @@
+import Foundation
+import GRDBSQLite
+import SpoolTesting
+
+/// Changes one cell of a catalog that no process has open, as a faulty disk or another program does.
+enum CatalogDamage {
+    /// Values that no version of Spool writes: of another type, or far outside of what a disk can hold.
+    private static let values = [
+        "NULL", "-1", "-9223372036854775808", "9223372036854775807", "4611686018427387904", "1e300", "'x'", "x'00ff'",
+    ]
+
+    /// Changes a cell of the catalog in `directory`, if there is one.
+    static func change(_ directory: String, _ random: inout SplitMix, _ log: PlayLog) {
+        let path = "\(directory)/catalog.sqlite"
+        var database: OpaquePointer?
+        defer { sqlite3_close(database) }
+        guard FileManager.default.fileExists(atPath: path),
+            sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE, nil) == SQLITE_OK
+        else { return }
+        let tables = rows("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name", database)
+        let filled = tables.filter { rows("SELECT 1 FROM \"\($0)\" LIMIT 1", database).isEmpty == false }
+        guard !filled.isEmpty else { return }
+        let table = random.pick(filled)
+        let column = random.pick(rows("SELECT name FROM pragma_table_info('\(table)') ORDER BY cid", database))
+        let value = random.pick(values)
+        let number = random.below(8)
+        // A table may have no row identifiers, and a constraint may reject the value. Nothing is changed then.
+        let sql = """
+            UPDATE "\(table)" SET "\(column)" = \(value) WHERE rowid =
+            (SELECT rowid FROM "\(table)" ORDER BY rowid LIMIT 1 OFFSET \(number) % (SELECT count(*) FROM "\(table)"))
+            """
+        let code = sqlite3_exec(database, sql, nil, nil, nil)
+        log.add("disk", "the catalog's \(table).\(column) becomes \(value): \(code)")
+    }
+
+    /// The first column of all rows.
+    private static func rows(_ sql: String, _ database: OpaquePointer?) -> [String] {
+        var statement: OpaquePointer?
+        defer { sqlite3_finalize(statement) }
+        guard sqlite3_prepare_v2(database, sql, -1, &statement, nil) == SQLITE_OK else { return [] }
+        var result: [String] = []
+        while sqlite3_step(statement) == SQLITE_ROW {
+            if let text = sqlite3_column_text(statement, 0) { result.append(String(cString: text)) }
+        }
+        return result
+    }
+}
