@@ -32,7 +32,7 @@ struct StoreRecoveryTests {
         }
         let error = await #expect(throws: CacheError.self) { try await fixture.open() }
         #expect(error?.code == .storage)
-        #expect(error?.message.contains("others than its owner may write") == true)
+        #expect(error?.message.contains("other users may write to it") == true)
         #expect(try FileManager.default.contentsOfDirectory(atPath: path).isEmpty)
     }
 
