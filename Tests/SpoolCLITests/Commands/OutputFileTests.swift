@@ -153,7 +153,7 @@ struct OutputFileTests {
                 #expect(none.status == 1 && none.output.isEmpty && none.errors.isEmpty, "\(closed)")
             }
             let verified = try await spool.run("verify")
-            #expect(verified.status == 0 && verified.text.contains("0 bad"), "\(verified.text)")
+            #expect(verified.status == 0 && verified.text.contains("0 damaged"), "\(verified.text)")
         }
     }
 
@@ -176,7 +176,7 @@ struct OutputFileTests {
                 }
             }
             #expect(try FileManager.default.contentsOfDirectory(atPath: folder).sorted() == before)
-            #expect(try await spool.run("verify").text.contains(" 0 bad"))
+            #expect(try await spool.run("verify").text.contains(" 0 damaged"))
         }
     }
 
