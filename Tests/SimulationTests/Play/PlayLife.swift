@@ -167,7 +167,9 @@ final class PlayLife: Sendable {
     /// Flips, loses or cuts off bytes of a media file, as happens to one that nobody has open: what a process has
     /// checked once it trusts while it lives.
     static func damage(_ files: MemoryFileSystem, _ random: inout SplitMix, _ log: PlayLog) {
-        guard let path = files.paths.filter({ $0.hasSuffix(".media") }).randomElement(using: &random) else { return }
+        // Not those of extreme lengths, whose pages can't be enumerated.
+        let media = files.paths.filter { $0.hasSuffix(".media") && (files.with($0, \.count) ?? 0) < 1 << 40 }
+        guard let path = media.randomElement(using: &random) else { return }
         let size = files.with(path, \.count) ?? 0
         guard size > 0 else { return }
         let place = Int64(random.below(Int(size)))
