@@ -74,6 +74,20 @@ struct FileSystemTests {
         #expect(try bytes.withUnsafeMutableBytes { try file.read(into: $0, at: 0) } == 0)
     }
 
+    @Test(
+        "E193: freeing a range of memory takes as long as its pages need, whatever its length", .timeLimit(.minutes(1)))
+    func longRangesOfMemory() throws {
+        let memory = MemoryFile()
+        let end: Int64 = 1 << 52
+        for offset in [0, end - 65_536] {
+            try [UInt8](repeating: 1, count: 65_536).withUnsafeBytes { try memory.write($0, at: offset) }
+        }
+        try memory.punchHole(65_536..<end)
+        #expect(memory.size() == 65_536 && memory.allocatedByteCount == 65_536)
+        try memory.punchHole(0..<end)
+        #expect(memory.size() == 0 && memory.allocatedByteCount == 0)
+    }
+
     @Test("A file in memory equals a file on disk for any sequence of writes, punches and reads", arguments: 0..<20)
     func memory(seed: UInt64) throws {
         var random = SeededGenerator(seed)

@@ -115,7 +115,9 @@ final class MemoryFile: StoredFile {
             let range = max(0, range.lowerBound)..<max(0, range.lowerBound, min(range.upperBound, state.size))
             guard !range.isEmpty else { return }
             let shortens = range.upperBound == state.size
-            for index in Self.pages(of: range) {
+            let indices = Self.pages(of: range)
+            // An origin may state any length, so the range may have far more pages than there are.
+            for index in Array(state.pages.keys) where indices.contains(index) {
                 let part = range.clamped(to: Self.bytes(of: index))
                 let isWhole = part.lowerBound == index * Self.pageSize && (shortens || part.count == Self.pageSize)
                 if isWhole {

@@ -64,7 +64,9 @@ package struct SparseBytes: Sendable {
         let range = lower..<max(lower, min(hole.upperBound, count))
         guard !range.isEmpty else { return }
         let shortens = range.upperBound == count
-        for index in Block.indices(touching: range) where pages[index] != nil {
+        // A file of an extreme length has far more indices than pages.
+        let indices = Block.indices(touching: range)
+        for index in Array(pages.keys) where indices.contains(index) {
             let part = range.clamped(to: Block.range(of: index))
             if part.lowerBound == Block.start(of: index), shortens || part.count == Block.size {
                 pages[index] = nil
