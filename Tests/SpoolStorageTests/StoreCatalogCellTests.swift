@@ -270,4 +270,17 @@ struct StoreCatalogCellTests {
         try edit { db in try db.execute(sql: "DELETE FROM setting WHERE name = ?", arguments: [name]) }
         try await useOthers("no setting.\(name)", isRepairedFirst: false)
     }
+
+    @Test(
+        "E194: a row number that has no successor costs at most its row, and rows are added again",
+        arguments: [
+            "UPDATE sqlite_sequence SET seq = 1e300", "UPDATE sqlite_sequence SET seq = 9223372036854775807",
+            "UPDATE resource SET id = 9223372036854775807 WHERE id = 1",
+            "UPDATE generation SET id = 9223372036854775807 WHERE id = 1",
+        ])
+    func rowNumbers(_ sql: String) async throws {
+        try await makeCache()
+        try edit { db in try db.execute(sql: sql) }
+        try await useOthers(sql, isRepairedFirst: false)
+    }
 }

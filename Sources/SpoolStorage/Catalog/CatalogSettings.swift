@@ -100,6 +100,34 @@ struct CatalogSettings {
     /// Whether the number of unclean ends can't be read, so that no version can be recorded.
     func isTidyEpochLost() throws -> Bool { try catalog.read { db in try db.number("tidyEpoch") == nil } }
 
+    /// Whether no row can be added, because a row number has been changed to one that has no successor.
+    func areRowNumbersUsedUp() throws -> Bool {
+        let limit = Self.rowNumberLimit
+        let rows = Self.numberedTables.map { "EXISTS (SELECT 1 FROM \($0) WHERE id > \(limit))" }
+        let numbers = "EXISTS (SELECT 1 FROM sqlite_sequence WHERE typeof(seq) <> 'integer' OR seq > \(limit))"
+        let sql = "SELECT " + (rows + [numbers]).joined(separator: " OR ")
+        return try catalog.read { db in try Bool.fetchOne(db, sql: sql) ?? false }
+    }
+
+    /// Removes rows with such numbers, so that rows can be added again. Their media files are removed by the next sweep.
+    func restoreRowNumbers() throws {
+        try catalog.write { db in
+            for table in Self.numberedTables {
+                try db.execute(sql: "DELETE FROM \(table) WHERE id > \(Self.rowNumberLimit)")
+                try db.execute(
+                    sql: """
+                        UPDATE sqlite_sequence SET seq = (SELECT coalesce(max(id), 0) FROM \(table)) WHERE name = ?
+                        """, arguments: [table])
+            }
+            try db.set("sweepPending", to: true.databaseValue)
+        }
+    }
+
+    /// The largest row number that a cache can reach.
+    private static let rowNumberLimit: Int64 = 1 << 62
+    /// The tables whose rows SQLite numbers.
+    private static let numberedTables = ["resource", "generation", "download"]
+
     /// Records an unclean end: there may be files without a record, and each file may hold bytes that no block claims.
     func advanceTidyEpoch() throws {
         try catalog.write { db in

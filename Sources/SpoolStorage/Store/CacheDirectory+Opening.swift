@@ -52,6 +52,7 @@ extension CacheDirectory {
         let catalog = try Catalog(path: path + "/catalog.sqlite", key: key, fileSystem: fileSystem, now: now)
         // A catalog that is begun anew, since the former one was damaged or is gone, names none of the media there.
         let isForgotten = try catalog.isNew && (!fileSystem.list(path + "/media").isEmpty || bytes?.hasNames == true)
+        if try catalog.settings.areRowNumbersUsedUp() { try catalog.settings.restoreRowNumbers() }
         let isEpochLost = try catalog.settings.isTidyEpochLost()
         if wasUnclean || isForgotten || isEpochLost { try catalog.settings.advanceTidyEpoch() }
         let notice = catalog.setAside.map { "the catalog was damaged and set aside as \($0); the cache starts empty" }

@@ -17,7 +17,9 @@ enum CatalogDamage {
         guard FileManager.default.fileExists(atPath: path),
             sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE, nil) == SQLITE_OK
         else { return }
-        let tables = rows("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name", database)
+        // A changed version is that of a newer program, which is refused.
+        let tables = rows(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'grdb_migrations' ORDER BY name", database)
         let filled = tables.filter { rows("SELECT 1 FROM \"\($0)\" LIMIT 1", database).isEmpty == false }
         guard !filled.isEmpty else { return }
         let table = random.pick(filled)

@@ -191,7 +191,7 @@ final class PlayLife: Sendable {
             return state.calls == plan.killAt && plan.isKilled
         }
         if isKill { kill() }
-        if call == .punchHole, !world.plan.punchesHoles { return .error(.EOPNOTSUPP) }
+        if call == .punchHole, !world.plan.punchesHoles, path.hasSuffix(".media") { return .error(.EOPNOTSUPP) }
         let (rate, removalRate) = (world.plan.diskFaults, world.plan.removalFaults)
         guard rate + removalRate > 0 else { return nil }
         let effect = state.withLock { state -> FaultyFileSystem.Effect? in
