@@ -283,4 +283,17 @@ struct StoreCatalogCellTests {
         try edit { db in try db.execute(sql: sql) }
         try await useOthers(sql, isRepairedFirst: false)
     }
+
+    @Test("E153: removing all resources also removes a version whose row belongs to no resource, with its file")
+    func unreachableVersion() async throws {
+        try await makeCache()
+        try edit { db in try db.execute(sql: "UPDATE generation SET resource = 'x' WHERE id = 1") }
+        let store = try await fixture.open()
+        try await store.removeAll()
+        #expect(store.usedBytes == 0)
+        await store.waitUntilIdle()
+        try await store.checkLedger()
+        try await store.close()
+        #expect(throws: (any Error).self) { try fixture.filledFile() }
+    }
 }

@@ -61,7 +61,10 @@ struct ResourceRemover: Sendable {
             let keys = try await store.executor.run(in: .background) {
                 try store.catalog.keys(after: "", limit: 256).map { CacheKey(hash: $0) }
             }
-            guard !keys.isEmpty else { return }
+            guard !keys.isEmpty else {
+                _ = try await removeUnreachable()
+                return
+            }
             let taken = keys.filter { store.turns.tryTake($0) }
             defer { for key in taken { store.turns.end(key) } }
             if taken.isEmpty {
@@ -71,6 +74,20 @@ struct ResourceRemover: Sendable {
                 try await store.executor.run(in: .background) { _ = try removeUnused(taken, evenPinned: true) }
             }
         }
+    }
+
+    /// Removes rows that no key leads to, because a cell was changed, with their files.
+    ///
+    /// - Returns: The number of rows.
+    func removeUnreachable() async throws -> Int {
+        let removed = try await store.executor.run(in: .maintenance) {
+            try store.writer.pausing { try store.catalog.repairRows() }
+        }
+        guard removed.count > 0 else { return 0 }
+        store.ledger.correct(by: -removed.storedBytes)
+        store.ledger.correctRows(by: -removed.rowBytes)
+        await store.executor.run(in: .maintenance) { store.sweepNow() }
+        return removed.count
     }
 
     /// Removes unused keys in one transaction. The caller has their turns. This blocks.

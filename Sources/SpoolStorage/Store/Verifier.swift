@@ -107,16 +107,10 @@ struct Verifier: Sendable {
 
     /// Removes rows that no key leads to, with their files. Each counts as one bad block.
     private func repairRows(_ result: inout VerificationReport) async throws {
-        let removed = try await store.executor.run(in: .maintenance) {
-            try store.writer.pausing { try store.catalog.repairRows() }
-        }
-        guard removed.count > 0 else { return }
-        store.ledger.correct(by: -removed.storedBytes)
-        store.ledger.correctRows(by: -removed.rowBytes)
-        result.blocks += removed.count
-        result.bad += removed.count
-        result.dropped += removed.count
-        await store.executor.run(in: .maintenance) { store.sweepNow() }
+        let count = try await ResourceRemover(store).removeUnreachable()
+        result.blocks += count
+        result.bad += count
+        result.dropped += count
     }
 
     private func correctSums() async throws {
