@@ -38,7 +38,8 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("Cancelling a wait for delivery ends the wait, which does not keep the loader alive", .timeLimit(.minutes(1)))
+    @Test(
+        "Cancelling a wait for delivery ends the wait, which does not keep the loader alive", .timeLimit(.minutes(10)))
     func cancelledWait() async throws {
         upstream.hold(from: 100_000)
         let cache = try await folder.cache(upstream, cuttingAtOnce)

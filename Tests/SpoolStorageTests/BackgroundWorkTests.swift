@@ -4,7 +4,7 @@ import Testing
 
 @testable import SpoolStorage
 
-@Suite(.timeLimit(.minutes(1))) struct BackgroundWorkTests {
+@Suite(.timeLimit(.minutes(10))) struct BackgroundWorkTests {
     @Test func `A wait for all work includes work on other threads, and work that it starts`()
         async throws
     {

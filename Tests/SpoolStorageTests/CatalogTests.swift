@@ -278,7 +278,7 @@ struct CatalogTests {
 
     @Test(
         "A pipe, directory or symbolic link instead of the catalog is rejected immediately, with its kind",
-        .timeLimit(.minutes(1)))
+        .timeLimit(.minutes(10)))
     func noFile() throws {
         let fixture = try CatalogFixture()
         try fixture.catalog.close()

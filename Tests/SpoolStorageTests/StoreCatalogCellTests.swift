@@ -294,6 +294,9 @@ struct StoreCatalogCellTests {
         await store.waitUntilIdle()
         try await store.checkLedger()
         try await store.close()
-        #expect(throws: (any Error).self) { try fixture.filledFile() }
+        let sizes = fixture.mediaFiles.map { name in
+            (try? FileManager.default.attributesOfItem(atPath: fixture.path + "/media/" + name)[.size] as? Int) ?? 0
+        }
+        #expect(sizes.allSatisfy { $0 == 0 })
     }
 }

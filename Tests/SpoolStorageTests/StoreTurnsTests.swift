@@ -7,7 +7,7 @@ import Testing
 @testable import SpoolStorage
 
 /// What comes of a store's call while another is in the middle of its own, on another thread.
-@Suite("Store: turns", .timeLimit(.minutes(1)))
+@Suite("Store: turns", .timeLimit(.minutes(10)))
 struct StoreTurnsTests {
     private let fixture: StoreFixture
     private let key = StoreFixture.key("a")

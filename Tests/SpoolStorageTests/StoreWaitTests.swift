@@ -8,7 +8,7 @@ import Testing
 @testable import SpoolStorage
 
 /// Slow files, a slow catalog, cancelled tasks, and searches for space that find nothing.
-@Suite("Store: waits", .timeLimit(.minutes(1)))
+@Suite("Store: waits", .timeLimit(.minutes(10)))
 struct StoreWaitTests {
     private let fixture: StoreFixture
     private let block = Block.size
@@ -358,7 +358,7 @@ struct StoreWaitTests {
 }
 
 /// The reads and writes of the catalog for one request.
-@Suite("Store: bounded requests", .timeLimit(.minutes(2)))
+@Suite("Store: bounded requests", .timeLimit(.minutes(10)))
 struct StoreBoundedRequestTests {
     private let fixture: StoreFixture
     private let block = Block.size
@@ -440,7 +440,7 @@ private final class Inside: Sendable {
 }
 
 /// Work that is bounded by the request.
-@Suite("Bounded work", .timeLimit(.minutes(1)))
+@Suite("Bounded work", .timeLimit(.minutes(10)))
 struct BoundedWorkTests {
     @Test("E170: However many quotas there are, the URL of a resource is parsed once")
     func quotas() {
@@ -531,7 +531,7 @@ struct LockClassTests {
     @Test("A thread knows the classes of the locks that it holds, also after an error")
     func held() {
         struct Failure: Error {}
-        let file = ClassedMutex(0, .mayWaitForFile)
+        let file = TryableLock(0, .mayWaitForFile)
         let table = ClassedMutex(0, .neverWaits)
         #expect(HeldLocks.classes.isEmpty)
         file.withLock { _ in
@@ -545,6 +545,17 @@ struct LockClassTests {
             #expect(classes == [.mayWaitForFile, .neverWaits])
         }
         #expect(HeldLocks.classes.isEmpty)
+    }
+
+    @Test("A lock that is taken can't be tried, and threads that wait for it get it one after the other")
+    func tryable() async {
+        let lock = TryableLock(0, .mayWaitForFile)
+        lock.withLock { _ in #expect(lock.withLockIfAvailable { _ in true } == nil) }
+        #expect(lock.withLockIfAvailable { _ in true } == true)
+        await withTaskGroup { group in
+            for _ in 0..<8 { group.addTask { for _ in 0..<1000 { lock.withLock { $0 += 1 } } } }
+        }
+        #expect(lock.withLock { $0 } == 8000)
     }
 
     @Test("A thread that waits for a file while it holds a lock of all keys stops in a debug build")

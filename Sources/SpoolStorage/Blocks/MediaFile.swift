@@ -37,7 +37,7 @@ final class MediaFile: Sendable {
     let blocks: StoredBlocks
     /// The encryption; `nil` if the file is unencrypted.
     let encrypted: EncryptedBlocks?
-    let writer: ClassedMutex<Writer>
+    let writer: TryableLock<Writer>
 
     /// Opens the stored part of a version.
     ///
@@ -70,7 +70,7 @@ final class MediaFile: Sendable {
         self.blocks = blocks
         encrypted = isEncrypted ? sealer.map { EncryptedBlocks(blocks, $0) } : nil
         // Memory makes no thread wait.
-        writer = ClassedMutex(
+        writer = TryableLock(
             Writer(reclaimer: BlockReclaimer(blocks)), sealer == nil ? .neverWaits : .mayWaitForFile)
     }
 

@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 package import Synchronization
 
@@ -50,16 +51,82 @@ package struct ClassedMutex<Value: ~Copyable>: ~Copyable, Sendable {
         #endif
         return try mutex.withLock(body)
     }
+}
+
+/// A lock with a class that can also be tried. Threads that wait for it get it in order.
+///
+/// `Mutex` can be tried as well, but not in all SDKs that this package is built with.
+package final class TryableLock<Value>: Sendable {
+    private struct State {
+        var isTaken = false
+        var waiting: [DispatchSemaphore] = []
+    }
+
+    private let state = Mutex(State())
+    // Only the thread that has the lock uses it.
+    nonisolated(unsafe) private var value: Value
+    #if DEBUG
+    private let lockClass: LockClass
+    #endif
+
+    /// Creates a lock that protects a value.
+    package init(_ value: Value, _ lockClass: LockClass) {
+        self.value = value
+        #if DEBUG
+        self.lockClass = lockClass
+        #endif
+    }
+
+    /// Waits for the lock, and runs `body`.
+    package func withLock<Result, Failure: Error>(
+        _ body: (inout Value) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        #if DEBUG
+        HeldLocks.check(lockClass)
+        #endif
+        let turn = state.withLock { state -> DispatchSemaphore? in
+            guard state.isTaken else {
+                state.isTaken = true
+                return nil
+            }
+            let turn = DispatchSemaphore(value: 0)
+            state.waiting.append(turn)
+            return turn
+        }
+        turn?.wait()
+        return try run(body)
+    }
 
     /// Runs `body` if the lock is free; otherwise returns `nil` without waiting.
-    @inlinable package borrowing func withLockIfAvailable<Result: ~Copyable, Failure: Error>(
-        _ body: (inout sending Value) throws(Failure) -> sending Result
-    ) throws(Failure) -> sending Result? {
+    package func withLockIfAvailable<Result, Failure: Error>(
+        _ body: (inout Value) throws(Failure) -> Result
+    ) throws(Failure) -> Result? {
+        let isTaken = state.withLock { state in
+            guard !state.isTaken else { return false }
+            state.isTaken = true
+            return true
+        }
+        return isTaken ? try run(body) : nil
+    }
+
+    private func run<Result, Failure: Error>(
+        _ body: (inout Value) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
         #if DEBUG
         HeldLocks.add(lockClass)
         defer { HeldLocks.remove(lockClass) }
         #endif
-        return try mutex.withLockIfAvailable(body)
+        defer {
+            let next = state.withLock { state -> DispatchSemaphore? in
+                guard !state.waiting.isEmpty else {
+                    state.isTaken = false
+                    return nil
+                }
+                return state.waiting.removeFirst()
+            }
+            next?.signal()
+        }
+        return try body(&value)
     }
 }
 

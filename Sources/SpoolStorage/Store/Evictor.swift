@@ -513,11 +513,16 @@ private final class AwaitedSpace: Sendable {
 
     /// Returns the reservation to the task that has waited for it.
     func take() -> ReservationResult {
-        state.withLock { state in
-            var taken = ReservationResult.full
-            swap(&taken, &state.result)
-            return taken
-        }
+        state.withLock { Self.exchange(&$0.result, with: .full) }
+    }
+
+    // Older standard libraries can exchange only what can be copied.
+    private static func exchange(
+        _ result: inout ReservationResult, with new: consuming ReservationResult
+    ) -> ReservationResult {
+        let former = result
+        result = new
+        return former
     }
 
     /// Ends the wait.

@@ -5,7 +5,7 @@ import Testing
 @testable import SpoolProxy
 
 /// The access log of the server.
-@Suite(.timeLimit(.minutes(1))) struct AccessLogTests {
+@Suite(.timeLimit(.minutes(10))) struct AccessLogTests {
     @Test("E189: if the disk blocks, a limited number of lines waits in memory")
     func blockedDisk() throws {
         let scratch = try ScratchDirectory()

@@ -7,7 +7,7 @@ import Testing
 @testable import SpoolProxy
 
 /// Clients whose request bodies end in bytes that are no chunk.
-@Suite(.timeLimit(.minutes(1))) struct MalformedBodyTests {
+@Suite(.timeLimit(.minutes(10))) struct MalformedBodyTests {
     private static let chunked = "HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
 
     @Test(

@@ -8,7 +8,7 @@ import Testing
 @testable import SpoolProxy
 
 /// The stop of a server while requests are in progress.
-@Suite(.timeLimit(.minutes(1))) struct ServerStopTests {
+@Suite(.timeLimit(.minutes(10))) struct ServerStopTests {
     @Test func `A server stops although the body of a request is incomplete`() async throws {
         var configuration = ProxyConfiguration()
         configuration.port = 0

@@ -4,7 +4,7 @@ import Testing
 @testable import SpoolProxy
 
 /// Clients that send an incomplete request head.
-@Suite(.timeLimit(.minutes(1))) struct SlowHeadTests {
+@Suite(.timeLimit(.minutes(10))) struct SlowHeadTests {
     private static let request = "GET /.spool/health HTTP/1.1\r\nHost: localhost\r\nX-A: b\r\n\r\n"
 
     private static func configuration(head: Duration, idle: Duration) -> ProxyConfiguration {

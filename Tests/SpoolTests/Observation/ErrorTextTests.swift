@@ -5,7 +5,7 @@ import Testing
 @testable import Spool
 
 /// The text, number and fields of an error that an app can use.
-@Suite("Errors", .timeLimit(.minutes(1)))
+@Suite("Errors", .timeLimit(.minutes(10)))
 struct ErrorTextTests {
     @Test("Each code has a text for an alert, without a URL or a number, that ends with a period")
     func texts() {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("Reports to instruments", .timeLimit(.minutes(1)))
+@Suite("Reports to instruments", .timeLimit(.minutes(10)))
 struct InstrumentTests {
     private static let song = PatternBytes(seed: 1, length: 200_000)
 

@@ -5,7 +5,7 @@ import Testing
 @testable import SpoolScheduling
 
 /// Readers that may leave when they have enough: what is asked for beyond what they have taken.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct CarefulReadingTests {
     @Test("Who may leave has 256 KiB asked for, then its own block, and an eighth when it has taken a megabyte")
     func growth() {
