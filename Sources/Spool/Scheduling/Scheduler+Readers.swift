@@ -42,8 +42,11 @@ extension Scheduler {
     ) -> OpenResult {
         let position = ReaderPosition(start)
         return ask { state in
-            guard decision.revision == revision else { return (.overtaken, []) }
-            var use = state.isJustReceived && !decision.isFixed ? .fresh : decision.use
+            // The freshness of a version that was just received is recorded at the next moment. Until then it is not
+            // known who may share it.
+            let isDecided = decision.isFixed || !state.isJustReceived
+            guard isDecided, decision.revision == revision else { return (.overtaken, []) }
+            var use = decision.use
             if let version = state.lease?.generation, !state.machine.isProvided(from: start, to: end) {
                 guard let part = decision.part, part.version === version else { return (.isPart(version), []) }
                 // The missing bytes could not be combined with the stored ones, so the reader would end between them.

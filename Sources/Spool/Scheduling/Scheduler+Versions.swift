@@ -71,6 +71,7 @@ extension Scheduler {
         let length = lease?.generation.description.length
         feed { state in
             state.lease = lease
+            state.isJustReceived = false
             noteRevision()
             let actions = supportsRanges ? state.machine.rangesSupported() : []
             return actions + state.machine.opened(landed: landed, length: length, needsValidation: false)
@@ -80,13 +81,15 @@ extension Scheduler {
     /// Releases the current version, because no reader has the resource open any more.
     func releaseVersion() {
         // The lease is released after unlocking, because the store may then remove a file.
-        _ = look { $0.lease.take() }
+        _ = look { state in
+            state.isJustReceived = false
+            return state.lease.take()
+        }
     }
 
     /// Replaces the version `former` with another one, or with none. Readers of `former` continue to read it.
     ///
-    /// Readers that open before ``noteFreshness(of:)`` is called use the new version as fresh, because the origin has
-    /// just sent it.
+    /// No reader opens before ``noteFreshness(of:)`` is called, unless its use of the version is fixed.
     ///
     /// - Parameters:
     ///   - id: The transfer that receives the bytes of the new version.

@@ -136,6 +136,8 @@ struct UnprovenVersionCases {
             let former = stage.origin.log.exchanges.count
             #expect(former <= 2)
             for count in 1...2 {
+                // Otherwise the response would be as new as the request, and might be shared.
+                stage.clock.advance(by: .seconds(1))
                 bytes = try await cache.media(for: stage.url()).bytes()
                 #expect(bytes.isEmpty)
                 #expect(stage.origin.log.exchanges.count - former == count)
