@@ -43,7 +43,7 @@ extension Scheduler {
         let position = ReaderPosition(start)
         return ask { state in
             // The freshness of a version that was just received is recorded at the next moment. Until then it is not
-            // known who may share it.
+            // known which requests may share it.
             let isDecided = decision.isFixed || !state.isJustReceived
             guard isDecided, decision.revision == revision else { return (.overtaken, []) }
             var use = decision.use
