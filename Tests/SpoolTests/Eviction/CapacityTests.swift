@@ -6,6 +6,7 @@ import Synchronization
 import Testing
 
 @testable import Spool
+@testable import SpoolStorage
 
 @Suite("Capacity and eviction", .timeLimit(.minutes(10)))
 struct CapacityTests {
@@ -70,12 +71,14 @@ struct CapacityTests {
         let stored = try await cache.storedResources().reduce(0) { $0 + $1.storedByteCount }
         await cache.close()
         #expect(stored <= limit)
-        #expect(onDisk() <= limit)
-        #expect(used.looks > 1000, "it was measured throughout")
+        // The unused ends of blocks of the file system count with the rows.
+        let rows = Ledger.allowance(of: limit)
+        #expect(onDisk() <= limit + rows)
+        #expect(used.looks > 300, "it was measured throughout")
         #expect(used.most > limit / 2, "there is something to measure")
         // Each transfer may write one more block at this moment. The blocks of the file system are smaller.
         let transfers = Int64(MediaCache.Configuration().connectionsPerOrigin)
-        #expect(used.most <= limit + transfers * Block.size)
+        #expect(used.most <= limit + rows + transfers * Block.size)
     }
 
     @Test("The capacity can be a fraction of the volume, and is 1 GiB by default")
