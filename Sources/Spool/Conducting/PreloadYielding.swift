@@ -25,7 +25,7 @@ struct PreloadYielding: Sendable {
         func holdsPreloads(at now: Duration) -> Bool { count > 0 || quietAt.map { $0 > now } ?? false }
     }
 
-    private struct Preload: Sendable {
+    private struct HeldPreload: Sendable {
         enum Phase: Sendable {
             /// No player waits that matters. → held
             case free
@@ -74,7 +74,7 @@ struct PreloadYielding: Sendable {
     /// The origins for whose players preloads are held.
     private var waiting: Set<String> = []
     /// The preloads, in the order in which they started.
-    private var preloads: [Preload] = []
+    private var preloads: [HeldPreload] = []
 
     /// The number of resources of an origin whose players wait.
     func waitingCount(at origin: String) -> Int { max(0, playbacks[origin]?.count ?? 0) }
@@ -106,7 +106,7 @@ struct PreloadYielding: Sendable {
 
     /// Records that a holder preloads from now on.
     mutating func begin(_ holder: ObjectIdentifier, of origin: String, tell: @escaping @Sendable () -> Void) {
-        preloads.append(Preload(holder: holder, origin: origin, tell: tell))
+        preloads.append(HeldPreload(holder: holder, origin: origin, tell: tell))
     }
 
     /// Records that a holder no longer preloads.

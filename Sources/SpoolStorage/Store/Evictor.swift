@@ -98,7 +98,9 @@ struct Evictor: Sendable {
 
     /// The time for which a player waits for space on disk. It is short, because the wait delays playback. Another
     /// program may have locked the catalog, or the disk may be slow.
-    static let patience = Duration.milliseconds(50)
+    ///
+    /// With 50 ms, media was stored with missing blocks on a machine that was only busy with other work.
+    static let patience = Duration.milliseconds(200)
 
     /// Reserves capacity, and evicts as much as is needed, in this order:
     ///
