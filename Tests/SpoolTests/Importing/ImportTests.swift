@@ -131,7 +131,7 @@ struct ImportTests {
                 let error = await #expect(throws: CacheError.self) {
                     try await cache.importFile(at: file, as: source, isChecked: isChecked)
                 }
-                #expect(error?.code == .invalidArgument && error?.message.contains("differs") == true)
+                #expect(error?.code == .invalidArgument && error?.message.contains("differ") == true)
             }
             try await cache.media(for: source).check(.all, Self.film)
             try await cache.importFile(at: file, as: source, isChecked: false, replacesOthers: true)
