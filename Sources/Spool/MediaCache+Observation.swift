@@ -19,8 +19,8 @@ extension MediaCache {
     /// What happens from now on, to all resources: for logs, warnings and counts. What one download bar shows is
     /// ``MediaResource/states``.
     ///
-    /// Each call gives a stream of its own, which ends when the cache is closed; one task iterates over it. A listener that
-    /// falls behind loses the oldest of a kind of which more than a thousand wait, never those of another kind.
+    /// Each call gives a stream of its own, which ends when the cache is closed; one task iterates over it. A listener
+    /// that falls behind loses the oldest of a kind of which more than a thousand wait, never those of another kind.
     public func events() -> AsyncStream<CacheEvent> { context.events.events() }
 
     /// Tells listeners that a player goes past the cache.
@@ -45,13 +45,14 @@ extension MediaCache {
         return activity
     }
 
-    /// Checks every stored block against the checksum of what was received, 64 KiB each; it goes on beside players, whose
-    /// reads come first.
+    /// Checks every stored block against the checksum of what was received, 64 KiB each; it goes on beside players,
+    /// whose reads come first.
     ///
     /// - Parameters:
     ///   - repairing: Whether bad blocks are dropped, to be fetched again when asked for.
     ///   - progress: Called now and then; from any thread.
-    /// - Returns: What it found; blocks whose file can't be opened this time are counted as not checked, with the cause.
+    /// - Returns: What it found; blocks whose file can't be opened this time are counted as not checked, with the
+    ///   cause.
     /// - Throws: `CacheError`: `.storage` when the catalog can't be read, or is to be repaired and can't be written;
     ///   `.closed`.
     public func verify(

@@ -11,8 +11,8 @@ extension MediaCache {
 }
 
 extension MediaResource {
-    /// ``states`` as a publisher: the present state first, then the newest as a subscriber asks for more. Values come on a
-    /// background thread: `receive(on:)` before what is shown.
+    /// ``states`` as a publisher: the present state first, then the newest as a subscriber asks for more. Values come
+    /// on a background thread: `receive(on:)` before what is shown.
     public var statePublisher: AnyPublisher<ResourceState, Never> {
         StreamPublisher { [self] in states }.eraseToAnyPublisher()
     }
@@ -35,7 +35,8 @@ private struct StreamPublisher<Output: Sendable>: Publisher {
 }
 
 /// One subscriber, and how much it wants.
-// `@unchecked`: a subscriber is not `Sendable`; Combine calls for its calls one at a time, and the one task makes them all.
+// `@unchecked`: a subscriber is not `Sendable`; Combine calls for its calls one at a time, and the one task makes them
+// all.
 private final class StreamSubscription<S: Subscriber>: Subscription, @unchecked Sendable
 where S.Input: Sendable, S.Failure == Never {
     private struct State {

@@ -13,8 +13,8 @@ extension MediaCache {
     /// Opens a resource for one request of a client.
     ///
     /// If another request is asking the origin, this one waits for that response, but only once. If it may not use the
-    /// response, it asks the origin itself, without waiting for other requests that do the same. If the other request is
-    /// given up without a response, one of the requests that wait asks the origin, and the rest wait for that one.
+    /// response, it asks the origin itself, without waiting for other requests that do the same. If the other request
+    /// is given up without a response, one of the requests that wait asks the origin, and the rest wait for that one.
     ///
     /// - Parameters:
     ///   - demand: The request directives of the client.

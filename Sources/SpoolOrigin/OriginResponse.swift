@@ -3,9 +3,9 @@ package import HTTPTypes
 
 /// The response of an origin to one request. It is decided here, and sent by ``OriginConnection``.
 ///
-/// This type uses neither sockets nor a clock: the date is a parameter. The origin parses `Range` and `If-Range` itself,
-/// not with the package's parser, so that one mistake cannot hide another. Rules may make the response inconsistent in
-/// any way.
+/// This type uses neither sockets nor a clock: the date is a parameter. The origin parses `Range` and `If-Range`
+/// itself, not with the package's parser, so that one mistake cannot hide another. Rules may make the response
+/// inconsistent in any way.
 package struct OriginResponse: Sendable {
     /// The way to mark the end of a body without `Content-Length`.
     package enum Framing: Sendable {

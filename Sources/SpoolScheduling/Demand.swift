@@ -53,7 +53,8 @@ struct ReadAhead {
     /// The end of the bytes that the reader can get.
     func bound(of reader: ReaderState) -> Int64 { min(reader.bound(length: length), Block.offsetLimit) }
 
-    /// The number of bytes beyond the reader's position that may be stored before it wants them. A preload may have all.
+    /// The number of bytes beyond the reader's position that may be stored before it wants them. A preload may have
+    /// all.
     func window(of reader: ReaderState) -> Int64 {
         guard reader.priority == .playback else { return largestWindow }
         return reader.pace.window(initial: firstRequest, limit: largestWindow, line: inTransit)
@@ -100,8 +101,8 @@ struct ReadAhead {
 
 /// The demands of many readers, ordered by their starts. They are found by the bytes that they contain.
 ///
-/// It is a sorted list of leaves, each with the largest of its bounds. A search compares the bounds of the leaves before
-/// an offset, and examines the readers of one or two of them.
+/// It is a sorted list of leaves, each with the largest of its bounds. A search compares the bounds of the leaves
+/// before an offset, and examines the readers of one or two of them.
 struct DemandIndex {
     struct Entry {
         var demand: Demand
@@ -189,8 +190,8 @@ struct DemandIndex {
         return found
     }
 
-    /// Calls `body` with each reader that starts before `limit` and reaches beyond `offset`. If a call returns an offset,
-    /// the search continues with the readers that reach beyond it.
+    /// Calls `body` with each reader that starts before `limit` and reaches beyond `offset`. If a call returns an
+    /// offset, the search continues with the readers that reach beyond it.
     private mutating func search(
         _ bound: Demand.Bound, startingBefore limit: Int64, beyond offset: Int64, _ body: (Entry) -> Int64?
     ) {

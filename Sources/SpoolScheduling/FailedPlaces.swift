@@ -3,8 +3,8 @@ import ByteRanges
 /// The ranges of a resource for which a request failed: whether they are requested again, and when.
 ///
 /// A place is the block in which a request failed, or everything from there on if bytes can only be received in
-/// sequence. A failure concerns the readers whose next bytes are in the place, and no others. The scheduler decides what
-/// follows.
+/// sequence. A failure concerns the readers whose next bytes are in the place, and no others. The scheduler decides
+/// what follows.
 struct FailedPlaces {
     /// The number of a place. A place that fails later has a greater number.
     struct Number: Hashable, Comparable {
@@ -166,8 +166,8 @@ struct FailedPlaces {
 
     /// The places that a request for the byte at `offset` would contain, and that concern the reader.
     ///
-    /// - Parameter isSequential: Whether bytes can only be received in sequence. Then the request would also contain the
-    ///   places for which the origin wants time.
+    /// - Parameter isSequential: Whether bytes can only be received in sequence. Then the request would also contain
+    ///   the places for which the origin wants time.
     func places(
         touchedAt offset: Int64, isSequential: Bool, stopping id: ReaderID, _ reader: ReaderState
     ) -> [Place] {

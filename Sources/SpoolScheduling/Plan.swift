@@ -3,8 +3,8 @@ import ByteRanges
 /// Finds requests for the readers of one resource, and decides which transfers pause and which are cancelled.
 ///
 /// The plan is incremental. A change notes which readers it concerns, in the queue of the ``ReaderTable``. Then
-/// ``settle(_:)`` reviews transfers and finds requests for those readers, until nothing changes. A planner that examined
-/// everything after each change would decide the same. Tests compare the two.
+/// ``settle(_:)`` reviews transfers and finds requests for those readers, until nothing changes. A planner that
+/// examined everything after each change would decide the same. Tests compare the two.
 struct Plan: ~Copyable {
     typealias Action = Planner.Action
     typealias Outcome = Planner.Outcome
@@ -122,7 +122,8 @@ struct Plan: ~Copyable {
         _ transfer: TransferState, limit: Int64, besides reader: ReaderID? = nil
     ) -> Bool {
         if transfer.isValidation { return true }
-        // At the end of a window it pauses and is not cancelled, least of all if it can't be requested from there again.
+        // At the end of a window it pauses and is not cancelled, least of all if it can't be requested from there
+        // again.
         return readers.reaches(
             transfer.isSequential ? .keepsBody : .keeps, startingBefore: limit, beyond: transfer.position,
             besides: reader)

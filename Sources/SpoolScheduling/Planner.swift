@@ -5,8 +5,9 @@ package enum RangeSupport: Equatable, Sendable { case unknown, supported, unsupp
 
 /// Decides which bytes of one resource are requested, when, and when a request is cancelled.
 ///
-/// It has no clock, no I/O and no lock, and does not know what stores or sends the bytes. Each input is a mutating function that returns actions for the shell, in
-/// order, and the shell performs them. An input records what has happened in the ``Plan``, and lets the plan settle.
+/// It has no clock, no I/O and no lock, and does not know what stores or sends the bytes. Each input is a mutating
+/// function that returns actions for the shell, in order, and the shell performs them. An input records what has
+/// happened in the ``Plan``, and lets the plan settle.
 ///
 /// All inputs are in this file, because nothing else may change the plan: its setter is private to the file.
 package struct Planner: ~Copyable {

@@ -3,26 +3,27 @@ import ByteRanges
 /// The sizes of requests, and how far ahead of a player bytes are fetched.
 ///
 /// The defaults suit video and music. Smaller numbers save traffic if players stop early, and larger numbers help on
-/// networks with interruptions. Requests are bounded and grow, so that a seek wastes few bytes that the origin has already
-/// sent. The read-ahead depends on the pace of the player. It is at most what the player takes in the next two seconds,
-/// and about a first request until the player has taken more.
+/// networks with interruptions. Requests are bounded and grow, so that a seek wastes few bytes that the origin has
+/// already sent. The read-ahead depends on the pace of the player. It is at most what the player takes in the next two
+/// seconds, and about a first request until the player has taken more.
 ///
 /// Numbers of bytes and times have to be positive. Otherwise opening the directory of the cache fails with
 /// `.invalidArgument`. Other impossible numbers are replaced by the nearest possible ones.
 public struct ReadAheadPolicy: Sendable, Hashable {
     /// The size of the first request at an offset, in bytes. The default is 1 MiB.
     public var firstRequest: Int64 = 1 << 20
-    /// The size of the largest request, in bytes. Each request that continues another is twice as large, up to this. The
-    /// default is 16 MiB.
+    /// The size of the largest request, in bytes. Each request that continues another is twice as large, up to this.
+    /// The default is 16 MiB.
     public var largestRequest: Int64 = 16 << 20
-    /// The read-ahead window, in bytes: the largest number of bytes after a player's position that are fetched before it
-    /// requests them. A cache of small capacity reduces it. The default is 32 MiB.
+    /// The read-ahead window, in bytes: the largest number of bytes after a player's position that are fetched before
+    /// it requests them. A cache of small capacity reduces it. The default is 32 MiB.
     public var window: Int64 = 32 << 20
-    /// The time for which a request that no reader needs is paused before it is cancelled, because players often request
-    /// the same range again. The default is 50 ms.
+    /// The time for which a request that no reader needs is paused before it is cancelled, because players often
+    /// request the same range again. The default is 50 ms.
     ///
-    /// If about 256 KiB or less remain, the origin has already sent them, and they are stored instead. If the origin does
-    /// not support range requests, the time is 40 times as long, because the whole body would have to be sent again.
+    /// If about 256 KiB or less remain, the origin has already sent them, and they are stored instead. If the origin
+    /// does not support range requests, the time is 40 times as long, because the whole body would have to be sent
+    /// again.
     public var cancellationDelay: Duration = .milliseconds(50)
     /// The time for which the rest of a request that is nearly done is received, because the origin would have to send
     /// these bytes again. The default is 500 ms.

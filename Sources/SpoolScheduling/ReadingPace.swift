@@ -4,16 +4,16 @@ import ByteRanges
 package enum ReadAheadStart: Sendable {
     /// About a first request. Use it for a player that plays.
     case full
-    /// 256 KiB at first, then the reader's current block and what a distant origin needs in transit, until the reader has
-    /// read 1 MB. Use it for a client that may request everything and stop early.
+    /// 256 KiB at first, then the reader's current block and what a distant origin needs in transit, until the reader
+    /// has read 1 MB. Use it for a client that may request everything and stop early.
     case careful
 }
 
 /// The speed at which one reader takes bytes. The size of its window follows from it.
 ///
-/// A player fills its buffer at full speed, and then takes what it plays. If it stops, the bytes that were read ahead are
-/// wasted. So the window is what the reader takes in the next two seconds at its observed pace, pauses included. It is at
-/// most an eighth of the bytes that the reader has taken, which limits a reader that copies only for a moment.
+/// A player fills its buffer at full speed, and then takes what it plays. If it stops, the bytes that were read ahead
+/// are wasted. So the window is what the reader takes in the next two seconds at its observed pace, pauses included. It
+/// is at most an eighth of the bytes that the reader has taken, which limits a reader that copies only for a moment.
 struct ReadingPace {
     /// Bytes per second, smoothed over about a second.
     private(set) var bytesPerSecond: Double

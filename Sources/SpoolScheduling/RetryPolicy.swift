@@ -43,6 +43,7 @@ public struct RetryPolicy: Sendable, Hashable {
         return policy
     }
 
-    /// Returns the delay that an origin requests, limited to a day. Otherwise a process could never use the origin again.
+    /// Returns the delay that an origin requests, limited to a day. Otherwise a process could never use the origin
+    /// again.
     package static func bounded(_ retryAfter: Duration) -> Duration { min(max(retryAfter, .zero), .seconds(86_400)) }
 }

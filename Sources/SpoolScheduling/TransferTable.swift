@@ -169,7 +169,8 @@ struct TransferTable {
         return min(found.upperBound, max(transfer.position, transfer.start))
     }
 
-    /// Whether the transfer has ended with almost nothing, although more was requested and no other transfer fetches it.
+    /// Whether the transfer has ended with almost nothing, although more was requested and no other transfer fetches
+    /// it.
     func isBarren(_ id: TransferID, _ transfer: TransferState, in stored: StoredRanges) -> Bool {
         guard transfer.isLive || transfer.isAstray, transfer.purpose != .answered else { return false }
         let length = stored.length ?? .max
@@ -186,8 +187,8 @@ struct TransferTable {
         return limit(of: id, asked, in: stored) > position
     }
 
-    /// The transfers that are inside a block of `range` whose first bytes are no longer stored. They have to request the
-    /// block again.
+    /// The transfers that are inside a block of `range` whose first bytes are no longer stored. They have to request
+    /// the block again.
     func headless(in range: Range<Int64>, of stored: StoredRanges) -> [TransferID] {
         ids.filter { id in
             guard let position = transfers[id]?.position else { return false }

@@ -84,7 +84,8 @@ import Testing
         }
     }
 
-    /// Returns the fault of a decision to store bytes, if any. It reads the header fields, without the parsers of the evaluation.
+    /// Returns the fault of a decision to store bytes, if any. It reads the header fields, without the parsers of the
+    /// evaluation.
     private func problem(with landing: PartialResponse.Landing, joins: Bool, _ question: Question) -> String? {
         let fields = question.response.headerFields
         let status = question.response.status.code

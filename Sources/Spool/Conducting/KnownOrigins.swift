@@ -2,8 +2,8 @@ import SpoolStorage
 
 /// The origins of a cache, by name, and the other origins that each one needs.
 ///
-/// Values only: it neither locks nor measures. At most ``limit`` origins are remembered, and more only while all of them
-/// are in use. Beyond the limit, the least recently used origin that is not in use is forgotten.
+/// Values only: it neither locks nor measures. At most ``limit`` origins are remembered, and more only while all of
+/// them are in use. Beyond the limit, the least recently used origin that is not in use is forgotten.
 struct KnownOrigins: Sendable {
     private struct Entry: Sendable {
         var origin: OriginState

@@ -67,7 +67,8 @@ final class OriginState: Sendable {
         }
     }
 
-    /// Records that a request failed at an elapsed time, because of the network or because the origin could not serve it.
+    /// Records that a request failed at an elapsed time, because of the network or because the origin could not serve
+    /// it.
     func lost(_ kind: OriginLoss, at time: Duration) { state.withLock { $0.loss = (kind, time) } }
 
     /// Records that the origin has responded.
@@ -96,8 +97,8 @@ final class OriginState: Sendable {
         /// Waits by the network's time.
         let sleep: @Sendable (Duration) async throws -> Void
 
-        /// A player's error is not reported later than that of an origin that fails. A preload waits longer, because other
-        /// transfers may be long.
+        /// A player's error is not reported later than that of an origin that fails. A preload waits longer, because
+        /// other transfers may be long.
         init(_ priority: Priority, _ policy: RetryPolicy, _ clock: CacheClock) {
             sleep = clock.networkSleep
             limit = max(policy.clamped.longestWait, .seconds(1)) * (priority == .playback ? 1 : 20)
@@ -212,8 +213,8 @@ final class OriginState: Sendable {
         return connection
     }
 
-    /// Whether a connection is free. Preloads leave one connection to players, in case the origin does not respond on any
-    /// other.
+    /// Whether a connection is free. Preloads leave one connection to players, in case the origin does not respond on
+    /// any other.
     private func hasConnection(for priority: Priority, _ state: State) -> Bool {
         let limit = priority == .preload ? max(1, connectionLimit - 1) : connectionLimit
         return state.active - min(state.streams, Self.streamLimit) < limit

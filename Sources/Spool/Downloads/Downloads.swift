@@ -32,8 +32,8 @@ public struct Downloads: Sendable {
     /// stored.
     ///
     /// If the origin does not send a length, the resource is pinned when its body has ended. If more bytes are received
-    /// than fit, as of an endless radio stream, the download ends with `.capacityExceeded`. ``resume(_:)`` does not start
-    /// it again.
+    /// than fit, as of an endless radio stream, the download ends with `.capacityExceeded`. ``resume(_:)`` does not
+    /// start it again.
     ///
     /// If the set already contains the resource, its download resumes with this source.
     ///

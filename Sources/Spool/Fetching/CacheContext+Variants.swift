@@ -1,7 +1,7 @@
 import SpoolStorage
 
-/// Operations on all stored versions of a resource: on each of its variants under ``FreshnessPolicy/http``, otherwise on
-/// its only version.
+/// Operations on all stored versions of a resource: on each of its variants under ``FreshnessPolicy/http``, otherwise
+/// on its only version.
 extension CacheContext {
     /// Excludes the version that is stored under a key, and its variants, from eviction, or includes them again.
     ///

@@ -15,11 +15,11 @@ public struct MediaCacheConfiguration: Sendable {
     public var isReadOnly = false
     /// What the files and the catalog are enciphered with; nil: with nothing.
     ///
-    /// A directory in which there is no cache yet is begun with it. One that has another key, or none, is not opened: media
-    /// plays without being kept. ``MediaCache/rekey(_:from:to:byteStore:)`` changes it.
+    /// A directory in which there is no cache yet is begun with it. One that has another key, or none, is not opened:
+    /// media plays without being kept. ``MediaCache/rekey(_:from:to:byteStore:)`` changes it.
     public var encryptionKey: EncryptionKey?
-    /// Where the bytes of media are kept; nil: in files of the directory, or in memory for a cache in memory. One that has
-    /// been closed may be given to the next cache of the same directory, and to no other.
+    /// Where the bytes of media are kept; nil: in files of the directory, or in memory for a cache in memory. One that
+    /// has been closed may be given to the next cache of the same directory, and to no other.
     public var byteStore: (any ByteStore)?
     /// When what is stored may be used without asking the origin.
     public var freshness = FreshnessPolicy.immutable
@@ -39,11 +39,12 @@ public struct MediaCacheConfiguration: Sendable {
     public var memoryLimit: Int64 = 16 << 20
     /// What goes first when room is needed.
     public var eviction = EvictionPolicy.standard
-    /// The most that is kept of some of it: of a host, or of what has a ``MediaSource/tag``. Of several that count the same
-    /// media, the first does.
+    /// The most that is kept of some of it: of a host, or of what has a ``MediaSource/tag``. Of several that count the
+    /// same media, the first does.
     public var quotas: [EvictionQuota] = []
-    /// Bytes that are to stay free on the volume on which the directory lies: what the cache has goes for them, and what would
-    /// take of them is played without being kept. Looked at when the cache is opened, and every ten seconds. 0: none.
+    /// Bytes that are to stay free on the volume on which the directory lies: what the cache has goes for them, and
+    /// what would take of them is played without being kept. Looked at when the cache is opened, and every ten seconds.
+    /// 0: none.
     public var minimumFreeSpace: Int64 = 0
     /// How long unplayed media stays in the cache, even if there is free space. The default, `nil`, evicts nothing by
     /// age.
@@ -56,11 +57,12 @@ public struct MediaCacheConfiguration: Sendable {
     public var maximumAge: Duration?
     /// Whether redirects are followed; if not, one is a refusal (``CacheError/response``).
     package var followsRedirects = true
-    /// Whether responses of any final status are kept as HTTP allows, and web pages, too: for a cache before a site, rather
-    /// than before media. Under ``FreshnessPolicy/http`` only.
+    /// Whether responses of any final status are kept as HTTP allows, and web pages, too: for a cache before a site,
+    /// rather than before media. Under ``FreshnessPolicy/http`` only.
     package var storesEveryStatus = false
-    /// Whether an origin's first response is handed on at once where it is an error that might go away (5xx, 429), rather
-    /// than asked for again: for a proxy, whose clients try again by themselves. What has begun is still gone on with.
+    /// Whether an origin's first response is handed on at once where it is an error that might go away (5xx, 429),
+    /// rather than asked for again: for a proxy, whose clients try again by themselves. What has begun is still gone on
+    /// with.
     package var handsOnErrors = false
     /// What is told of all that the cache does, when it does it: counts, and marks for Instruments.
     public var instruments: [CacheInstrument] = []

@@ -6,13 +6,14 @@ import Synchronization
 
 /// The open resources of a cache. There is one for each identity, which all readers share.
 ///
-/// A resource stays here from its first opening until it has closed completely. If it is opened again while it closes, it
-/// is reopened. Every caller reopens it until one has finished, so that none receives a resource that is still closing.
+/// A resource stays here from its first opening until it has closed completely. If it is opened again while it closes,
+/// it is reopened. Every caller reopens it until one has finished, so that none receives a resource that is still
+/// closing.
 final class OpenResources: Sendable {
     /// The identity of an open resource.
     ///
-    /// Under ``FreshnessPolicy/http``, two sources with different header fields may receive different bytes under one key
-    /// (RFC 9111 §4.1). Each then has a resource of its own.
+    /// Under ``FreshnessPolicy/http``, two sources with different header fields may receive different bytes under one
+    /// key (RFC 9111 §4.1). Each then has a resource of its own.
     struct Identity: Hashable, Sendable {
         var key: CacheKey
         var fields: [String] = []
@@ -64,8 +65,8 @@ final class OpenResources: Sendable {
 
     init(beforeReopening: @escaping @Sendable () -> Void = {}) { self.beforeReopening = beforeReopening }
 
-    /// Returns the resource, which is created if it is not open. The caller returns it with ``release(_:)``. `nil` once all
-    /// are closed.
+    /// Returns the resource, which is created if it is not open. The caller returns it with ``release(_:)``. `nil` once
+    /// all are closed.
     func acquire(_ identity: Identity, make: () -> OpenResource) -> OpenResource? {
         acquire(identity, orAnyBut: nil, make: make)?.resource
     }
@@ -103,8 +104,8 @@ final class OpenResources: Sendable {
         return found
     }
 
-    /// Returns a resource. When the last holder has returned it, it stores the bytes of transfers that are nearly done, and
-    /// closes.
+    /// Returns a resource. When the last holder has returned it, it stores the bytes of transfers that are nearly done,
+    /// and closes.
     func release(_ identity: Identity) {
         state.withLock { state in
             guard var entry = state.entries[identity] else { return }

@@ -18,8 +18,8 @@ struct RateMeter {
         return take()
     }
 
-    /// The body is over: what came since the last sample, unless it is so little that its time is the machine's, not the
-    /// line's.
+    /// The body is over: what came since the last sample, unless it is so little that its time is the machine's, not
+    /// the line's.
     mutating func rest() -> (bytes: Int64, seconds: Double)? {
         bytes >= 64 << 10 && active >= .milliseconds(2) ? take() : nil
     }

@@ -1,9 +1,10 @@
 import Synchronization
 
-/// Tells a use that says something new from one that does not: that of the resource which was used last, within the same
-/// second. Which of two was used later, and in which second, stays right.
+/// Tells a use that says something new from one that does not: that of the resource which was used last, within the
+/// same second. Which of two was used later, and in which second, stays right.
 ///
-/// Readers that come by the thousand look at one word here that none of them changes, rather than take the store's locks.
+/// Readers that come by the thousand look at one word here that none of them changes, rather than take the store's
+/// locks.
 struct RecentUse: ~Copyable, Sendable {
     private let last = Atomic<UInt64>(.max)
     private let count = Atomic<UInt32>(0)

@@ -4,8 +4,8 @@ import Synchronization
 
 /// A cache's store: opened when it is first needed, once, and by nobody twice.
 ///
-/// For those who play it can't fail: where the directory can't be used there is a store that keeps nothing. Why, is told
-/// once to the people, and to whoever asks for the directory itself.
+/// For those who play it can't fail: where the directory can't be used there is a store that keeps nothing. Why, is
+/// told once to the people, and to whoever asks for the directory itself.
 final class StoreOpening: Sendable {
     private struct Opened: Sendable {
         var store: Store

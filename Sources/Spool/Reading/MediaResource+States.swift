@@ -3,9 +3,9 @@ import Synchronization
 extension MediaResource {
     /// What is there of the file: its present state at once, then the newest one whenever it has changed.
     ///
-    /// The origin is not asked. However fast bytes land, whoever takes a state gets the present one: states in between are
-    /// left out, so a slow view costs nothing. Each call gives a stream of its own, which keeps the resource open until it
-    /// is let go of, and ends when the cache is closed; one task iterates over it.
+    /// The origin is not asked. However fast bytes land, whoever takes a state gets the present one: states in between
+    /// are left out, so a slow view costs nothing. Each call gives a stream of its own, which keeps the resource open
+    /// until it is let go of, and ends when the cache is closed; one task iterates over it.
     ///
     /// ```swift
     /// for await state in media.states { bar.progress = state.fractionCompleted ?? 0 }

@@ -6,8 +6,8 @@ public import SpoolStorage
 /// The source of a resource: a URL, or one whose address and credentials are resolved when needed.
 ///
 /// ``url`` is the player's URL. The origin may get another URL with other header fields, which `resolve` returns.
-/// Examples are a signed link of a cloud drive, a bearer token, and the file behind an app's scheme (`myapp://42`). If the origin
-/// rejects it (401, 403, 407, 410), or it has expired, `resolve` is called again and playback continues.
+/// Examples are a signed link of a cloud drive, a bearer token, and the file behind an app's scheme (`myapp://42`). If
+/// the origin rejects it (401, 403, 407, 410), or it has expired, `resolve` is called again and playback continues.
 ///
 /// The cache key is derived from ``url`` by the cache's key policy. If your app has its own identifier of the media,
 /// such as a number in its database, use it as ``key``.

@@ -5,8 +5,9 @@ import Synchronization
 /// The URL and the header fields with which one source's requests are sent. They are used until the origin refuses them
 /// or they expire.
 ///
-/// They belong to the source, not to the resource. Two sources of one resource each have their own, and a reader's bytes
-/// are requested with those of its source. If several transfers are refused at the same time, the source is resolved once.
+/// They belong to the source, not to the resource. Two sources of one resource each have their own, and a reader's
+/// bytes are requested with those of its source. If several transfers are refused at the same time, the source is
+/// resolved once.
 final class SourceCredentials: Sendable {
     /// A resolved request, and its number.
     struct Resolved: Sendable {
@@ -36,8 +37,8 @@ final class SourceCredentials: Sendable {
     /// The last resolved request. `nil` if there is none.
     var known: ResolvedRequest? { state.withLock { $0.resolved?.request } }
 
-    /// Returns the request to send, and resolves the source if it has not been resolved, or if the request has expired. A
-    /// request that has expired when it is resolved is sent once.
+    /// Returns the request to send, and resolves the source if it has not been resolved, or if the request has expired.
+    /// A request that has expired when it is resolved is sent once.
     ///
     /// - Throws: `UpstreamError` if the source's resolver failed because of the network; other errors of the resolver.
     func resolved() async throws -> Resolved {
@@ -48,7 +49,8 @@ final class SourceCredentials: Sendable {
         }
     }
 
-    /// The origin refused request number `number`. Resolves the source again, unless that was done for the last refusal.
+    /// The origin refused request number `number`. Resolves the source again, unless that was done for the last
+    /// refusal.
     ///
     /// - Returns: Whether there is a new request to try.
     /// - Throws: The errors of ``resolved()``.

@@ -5,11 +5,12 @@ import HTTPTypes
 /// A response's head, in the form in which it is kept with a version.
 struct StoredHead: Codable, Sendable, Hashable {
     /// The limit of what is stored of a response's header fields, in bytes of names and values: 16 KiB of the fields
-    /// themselves, of which the largest that are not needed are left out, and as much of those that are stored apart, too.
+    /// themselves, of which the largest that are not needed are left out, and as much of those that are stored apart,
+    /// too.
     static let limit = 16 << 10
 
-    /// Whether the fields that are stored apart, and can't be left out, are longer than the limit: those that tell versions
-    /// and variants from each other. Such a response is passed on without being stored.
+    /// Whether the fields that are stored apart, and can't be left out, are longer than the limit: those that tell
+    /// versions and variants from each other. Such a response is passed on without being stored.
     static func exceedsLimit(_ fields: HTTPFields) -> Bool {
         let needed: [HTTPField.Name] = [.eTag, .lastModified, .contentType, .contentEncoding, .vary]
         return needed.reduce(0) { sum, name in fields[values: name].reduce(sum) { $0 + $1.utf8.count } } > limit

@@ -32,8 +32,8 @@ package struct StoredResponse: Sendable, Hashable {
     /// How old it is at a moment in seconds since 1970: what `Age` says of it (RFC 9111 §4.2.3).
     package func age(at now: Int64) -> Int64 { freshness?.age(at: now) ?? 0 }
 
-    /// For how many seconds more, at a moment in seconds since 1970, it may be used without asking; less than none where it
-    /// is stale, nil where that is not known.
+    /// For how many seconds more, at a moment in seconds since 1970, it may be used without asking; less than none
+    /// where it is stale, nil where that is not known.
     package func lifetimeLeft(at now: Int64) -> Int64? {
         guard let freshness else { return nil }
         let (left, overflow) = freshness.freshUntil.subtractingReportingOverflow(now)
@@ -57,7 +57,8 @@ package struct StoredResponse: Sendable, Hashable {
 }
 
 extension StoredResponse {
-    /// Of what is kept of a version; where an earlier build noted no head, its most needed fields are made from the rest.
+    /// Of what is kept of a version; where an earlier build noted no head, its most needed fields are made from the
+    /// rest.
     init(_ description: GenerationDescription, isStored: Bool) {
         var version = ResourceVersion(encoded: description.version) ?? ResourceVersion()
         version.contentType = version.contentType ?? description.contentType

@@ -4,9 +4,10 @@ import Synchronization
 
 /// The bytes of one resource that have been stored since it was opened, and that no reader has taken yet.
 ///
-/// A reader takes stored bytes without the lock of the scheduler. If the bytes were added after that step, a reader could
-/// take them before, and they would count as unserved forever. So the scheduler adds bytes in the step that lets readers
-/// take them, under its lock. The lock of this type is held for a counter's time, and nothing is called under it.
+/// A reader takes stored bytes without the lock of the scheduler. If the bytes were added after that step, a reader
+/// could take them before, and they would count as unserved forever. So the scheduler adds bytes in the step that lets
+/// readers take them, under its lock. The lock of this type is held for a counter's time, and nothing is called under
+/// it.
 final class UnservedBytes: Sendable {
     private struct State {
         var ranges = ByteRangeSet()

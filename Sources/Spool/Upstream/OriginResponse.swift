@@ -24,8 +24,8 @@ package struct OriginResponse: CacheErrorDetail {
         url = response.url
     }
 
-    /// Whether a service of S3's kind says that a signature or a token has expired. It is a 403 at most of them, but a 400
-    /// for tokens at Amazon's (“Error Responses” of its API reference), and for signatures at others.
+    /// Whether a service of S3's kind says that a signature or a token has expired. It is a 403 at most of them, but a
+    /// 400 for tokens at Amazon's (“Error Responses” of its API reference), and for signatures at others.
     var saysExpired: Bool {
         guard status == 400 else { return false }
         let text = String(decoding: body, as: UTF8.self)

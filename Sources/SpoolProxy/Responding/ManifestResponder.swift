@@ -8,9 +8,9 @@ import SpoolStreams
 
 /// The responder for HLS playlists and MPDs, whose references it changes to lead to the server.
 ///
-/// A manifest is recognized by its first bytes. If they are late, it must be named as one by its type or its path. It is
-/// fetched completely, parsed once, rewritten, and sent with a length and an entity tag of its own. A live one is stored
-/// no longer than the time after which a player requests it again.
+/// A manifest is recognized by its first bytes. If they are late, it must be named as one by its type or its path. It
+/// is fetched completely, parsed once, rewritten, and sent with a length and an entity tag of its own. A live one is
+/// stored no longer than the time after which a player requests it again.
 struct ManifestResponder: Sendable {
     /// A manifest, ready to be sent.
     struct Manifest: Sendable {

@@ -29,8 +29,8 @@ final class OfflineVariants: Sendable {
         self.limits = limits
     }
 
-    /// Returns a stored playlist with the variants that can be played now. A media playlist, or one with errors, stays as
-    /// it is.
+    /// Returns a stored playlist with the variants that can be played now. A media playlist, or one with errors, stays
+    /// as it is.
     ///
     /// - Throws: `CancellationError` if the task is cancelled.
     func playable(_ document: HLSDocument, _ call: OriginCall, at second: Int64) async throws -> HLSDocument {

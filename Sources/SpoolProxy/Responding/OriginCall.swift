@@ -102,7 +102,8 @@ enum OutgoingFields {
     ///
     /// ``trace`` is preserved even if `Connection` names it. Otherwise a client could hide a loop.
     ///
-    /// - Parameter secret: Fields that contain this secret are removed. `Referer` contains it if it is in the client's paths.
+    /// - Parameter secret: Fields that contain this secret are removed. `Referer` contains it if it is in the client's
+    ///   paths.
     static func reverse(_ fields: HTTPFields, hiding secret: String?) -> HTTPFields {
         func isTrace(_ field: HTTPField) -> Bool { trace.contains(field.name.canonicalName) }
         let kept = EndToEndFields.of(fields).filter { !isTrace($0) } + fields.filter(isTrace)
@@ -134,7 +135,8 @@ enum OutgoingFields {
 
     /// Adds the conditions and ranges of a request that bypasses the cache.
     ///
-    /// - Parameter isHead: Whether ranges are left out. `HEAD` ignores them (RFC 9110 §14.2), but not every origin does.
+    /// - Parameter isHead: Whether ranges are left out. `HEAD` ignores them (RFC 9110 §14.2), but not every origin
+    ///   does.
     static func addConditions(of fields: HTTPFields, to sent: inout HTTPFields, isHead: Bool) {
         for field in fields where conditions.contains(field.name.canonicalName) {
             if isHead, field.name == .range || field.name == .ifRange { continue }

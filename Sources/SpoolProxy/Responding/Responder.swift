@@ -82,7 +82,8 @@ struct Responder: Sendable {
         return String(Self.withoutUser(SourceRegistry.shown(path)))
     }
 
-    /// Removes the user from `/http/user:password@host/…`, which is rejected. Other paths have no `@` before their third part.
+    /// Removes the user from `/http/user:password@host/…`, which is rejected. Other paths have no `@` before their
+    /// third part.
     private static func withoutUser(_ path: Substring) -> Substring {
         guard let scheme = path.dropFirst().firstIndex(of: "/") else { return path }
         let host = path[scheme...].dropFirst()
@@ -103,7 +104,8 @@ struct Responder: Sendable {
         allowReading(&response, request)
     }
 
-    /// Fields that act on all pages of an origin, or that send a browser to addresses which are not those of this server.
+    /// Fields that act on all pages of an origin, or that send a browser to addresses which are not those of this
+    /// server.
     private static let forOwnPages = [
         "service-worker-allowed", "clear-site-data", "set-cookie", "refresh", "link", "timing-allow-origin",
     ]

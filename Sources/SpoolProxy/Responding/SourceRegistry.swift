@@ -7,8 +7,8 @@ import Synchronization
 /// The sources of the addresses that players have received.
 ///
 /// The header fields of a source stay in the server, and the address contains a secret instead:
-/// `/.spool/source/SECRET/https/host/path` stands for the source at `https://host/path`. The addresses in a manifest get
-/// the same prefix and therefore the same source.
+/// `/.spool/source/SECRET/https/host/path` stands for the source at `https://host/path`. The addresses in a manifest
+/// get the same prefix and therefore the same source.
 ///
 /// This table does not forget entries in halves like ``Remembered``: a source must stay valid while its player uses it.
 final class SourceRegistry: Sendable {
@@ -28,7 +28,8 @@ final class SourceRegistry: Sendable {
     private let limit: Int
     private let state = Mutex(State())
 
-    /// - Parameter limit: The maximum number of sources. If it is exceeded, the least recently used source is forgotten.
+    /// - Parameter limit: The maximum number of sources. If it is exceeded, the least recently used source is
+    ///   forgotten.
     init(_ cache: MediaCache, limit: Int = 1024) {
         self.cache = cache
         self.limit = max(1, limit)

@@ -5,8 +5,8 @@ import Synchronization
 
 /// The facts about later requests that the server has learned from playlists and manifests.
 ///
-/// It neither reads nor rewrites manifests. When a table is full, it forgets its oldest entries and learns them again from
-/// the next request for their manifest. It is safe to use from any thread.
+/// It neither reads nor rewrites manifests. When a table is full, it forgets its oldest entries and learns them again
+/// from the next request for their manifest. It is safe to use from any thread.
 final class StreamKnowledge: Sendable {
     private struct Facts {
         /// The kinds of versions that were examined, or `nil` for those that are not manifests.
@@ -30,8 +30,8 @@ final class StreamKnowledge: Sendable {
     private static let variablesBytes = 16 << 10
     private static let keyBytes = MemoryLayout<Int>.size
 
-    /// - Parameter keyLimit: The maximum number of keys, of which at least the latest half is remembered. By default, that
-    ///   is the number that a playlist can name.
+    /// - Parameter keyLimit: The maximum number of keys, of which at least the latest half is remembered. By default,
+    ///   that is the number that a playlist can name.
     init(keyLimit: Int = 2 * HLSPlaylist.maximumSegments) {
         keys = Mutex(Remembered(count: keyLimit, bytes: keyLimit * Self.keyBytes))
     }

@@ -3,7 +3,8 @@ import Spool
 import SpoolStreams
 import Synchronization
 
-/// The addresses that belong to each manifest, so that the stored parts of a stream are used, pinned and evicted together.
+/// The addresses that belong to each manifest, so that the stored parts of a stream are used, pinned and evicted
+/// together.
 ///
 /// It knows only streams that have an end. Live segments have no stored manifest and are separate resources.
 final class StreamMembers: Sendable {

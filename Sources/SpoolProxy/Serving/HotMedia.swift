@@ -8,8 +8,9 @@ import SpoolStorage
 /// A resource that a connection has just sent, with its prepared head.
 ///
 /// The next request for bytes of it that are in memory gets its response on the event loop. That needs no plan, no task
-/// and no other thread. The request may differ from the previous request only in its range. Requests with conditions, credentials or
-/// directives take the normal path through ``Responder``. All requests do so after a change of the resource.
+/// and no other thread. The request may differ from the previous request only in its range. Requests with conditions,
+/// credentials or directives take the normal path through ``Responder``. All requests do so after a change of the
+/// resource.
 struct HotMedia: Sendable {
     /// The target and the host of a request that the access control allowed. The same request is allowed again.
     private let target: String

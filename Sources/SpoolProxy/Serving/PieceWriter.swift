@@ -14,8 +14,8 @@ import Glibc
 /// A writer of the pieces of one response, at most two at a time, in chunks if they frame the response.
 ///
 /// Bytes that are fetched for this client are sent at its speed (a *paced* response). Until the client has received one
-/// megabyte, the next piece is requested only after the previous one has left this machine. Then it is requested while the
-/// previous one is sent.
+/// megabyte, the next piece is requested only after the previous one has left this machine. Then it is requested while
+/// the previous one is sent.
 struct PieceWriter {
     private let channel: any Channel
     private let progress: SendProgress
@@ -155,9 +155,9 @@ final class SentSlice: Sendable {
 
 /// A cork, with which a connection sends only full packets until it is released (`TCP_CORK` of Linux's tcp(7)).
 ///
-/// A head is then sent together with the first bytes of its body, and the client wakes once. Use it on the event loop of the
-/// channel and release it in the same call, because bytes that fill no packet wait until then. On other systems it does
-/// nothing.
+/// A head is then sent together with the first bytes of its body, and the client wakes once. Use it on the event loop
+/// of the channel and release it in the same call, because bytes that fill no packet wait until then. On other systems
+/// it does nothing.
 struct Cork {
     #if os(Linux)
     private let options: (any NIOSynchronousChannelOptions)?

@@ -5,8 +5,8 @@ import Spool
 
 /// One client's connection, which receives requests and sends their responses in order.
 ///
-/// It is used on the event loop of its channel. Bytes that are received during a response wait, up to ``inboundLimit``; then
-/// the socket is not read. An error ends only this connection.
+/// It is used on the event loop of its channel. Bytes that are received during a response wait, up to ``inboundLimit``;
+/// then the socket is not read. An error ends only this connection.
 final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = IOData
@@ -18,7 +18,8 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         case reading
         /// A response is created and sent, while the body of the request may still be received. → reading, ending
         case responding(Exchange)
-        /// The last response was sent. Received bytes are ignored until the client closes, so that it reads that response.
+        /// The last response was sent. Received bytes are ignored until the client closes, so that it reads that
+        /// response.
         case ending
     }
 

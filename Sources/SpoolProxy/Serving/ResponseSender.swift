@@ -6,8 +6,8 @@ import SpoolStorage
 
 /// A sender of one response over a connection, at the speed of the client.
 ///
-/// Bytes of media files are sent with `sendfile`, all others through buffers. The next piece is read while one is sent. If
-/// the client stops reading, the reader stops as well, and with it the transfer.
+/// Bytes of media files are sent with `sendfile`, all others through buffers. The next piece is read while one is sent.
+/// If the client stops reading, the reader stops as well, and with it the transfer.
 struct ResponseSender: Sendable {
     let channel: any Channel
     let progress: SendProgress
@@ -34,8 +34,8 @@ struct ResponseSender: Sendable {
         }
     }
 
-    /// The maximum size of a piece of bytes that must be fetched. It is small, so that no bytes are fetched that the client
-    /// does not receive.
+    /// The maximum size of a piece of bytes that must be fetched. It is small, so that no bytes are fetched that the
+    /// client does not receive.
     private static let piece: Int64 = 256 << 10
     /// The maximum size of a piece of stored bytes. Large pieces cost less.
     private static let storedPiece: Int64 = 1 << 20

@@ -23,12 +23,13 @@ struct BlockMap: Sendable {
 
     /// Whether blocks are enciphered, so that their seals are needed at each read rather than at the first.
     let keepsSeals: Bool
-    /// Seals that the catalog may not have yet, where they are needed at each read: made here, and not known to be written.
+    /// Seals that the catalog may not have yet, where they are needed at each read: made here, and not known to be
+    /// written.
     private var made: [Int64: BlockRecord] = [:]
     /// Blocks whose seals were handed out to be written last.
     private var taken: [Int64] = []
-    /// Seals of earlier processes that have been read from the catalog and not been used yet; where they are needed at each
-    /// read, some that were.
+    /// Seals of earlier processes that have been read from the catalog and not been used yet; where they are needed at
+    /// each read, some that were.
     private var stored: [Int64: BlockRecord] = [:]
     /// The newest seal of each block that has landed in part and was sealed or checked here.
     private var prefixSeals: [Int64: BlockRecord] = [:]

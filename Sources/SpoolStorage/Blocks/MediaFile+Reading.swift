@@ -59,8 +59,9 @@ extension MediaFile {
 
     /// Reads stored bytes.
     ///
-    /// Blocks that an earlier process has stored are checked against their checksums the first time. All blocks are checked
-    /// again after the file was closed, and after a day. Other reads cost a `pread` and some tens of nanoseconds.
+    /// Blocks that an earlier process has stored are checked against their checksums the first time. All blocks are
+    /// checked again after the file was closed, and after a day. Other reads cost a `pread` and some tens of
+    /// nanoseconds.
     ///
     /// - Parameters:
     ///   - range: The bytes. All of them must be stored.

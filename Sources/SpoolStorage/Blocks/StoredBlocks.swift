@@ -34,7 +34,8 @@ final class StoredBlocks: Sendable {
 
     let file: PooledFile
     private let state: ClassedMutex<State>
-    /// Whether blocks have to be checked again. Those in memory can't change, and encrypted ones are checked at each read.
+    /// Whether blocks have to be checked again. Those in memory can't change, and encrypted ones are checked at each
+    /// read.
     private let trustEnds: Bool
     private let elapsed: @Sendable () -> Duration
     /// Reads the catalog's records of the blocks with these indices. It blocks the calling thread.
@@ -134,8 +135,8 @@ final class StoredBlocks: Sendable {
 
     /// Ends the trust in the blocks if they were checked in an earlier opening of the file, or too long ago.
     ///
-    /// The system may lose written bytes without an error, or report it only when the file is closed. The disk, or another
-    /// program, may change bytes later.
+    /// The system may lose written bytes without an error, or report it only when the file is closed. The disk, or
+    /// another program, may change bytes later.
     func noteOpened(_ open: OpenFile) {
         let now = trustEnds ? elapsed() : .zero
         state.withLock { state in

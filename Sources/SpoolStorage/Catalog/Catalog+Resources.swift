@@ -181,7 +181,8 @@ extension Catalog {
         FROM resource LEFT JOIN generation ON generation.resource = resource.id
         """
 
-    /// The record in a row; `nil` if its key is no text, so that no query finds it. ``repairRows()`` removes such a row.
+    /// The record in a row; `nil` if its key is no text, so that no query finds it. ``repairRows()`` removes such a
+    /// row.
     private func resource(_ row: Row) -> ResourceRecord? {
         guard let name = try? row.text(0) else { return nil }  // No key.
         // A row that can't be read counts as missing.
@@ -273,8 +274,8 @@ extension Catalog {
         var rowBytes: Int64 = 0
     }
 
-    /// Removes rows that no key leads to, because their key or their owner is damaged. The files of such versions belong
-    /// to no record from then on, so they are searched for.
+    /// Removes rows that no key leads to, because their key or their owner is damaged. The files of such versions
+    /// belong to no record from then on, so they are searched for.
     func repairRows() throws -> RemovedRows {
         try write { db in
             let before = (Self.byteCount(try db.number("storedBytes")), Self.byteCount(try db.number("rowBytes")))

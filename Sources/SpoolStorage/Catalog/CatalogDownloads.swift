@@ -11,8 +11,8 @@ struct CatalogDownloads {
 
     // MARK: - Sets
 
-    /// Adds resources to sets and pins them, also if nothing of them is stored yet. Members of a set stay, and get an address
-    /// if they had none.
+    /// Adds resources to sets and pins them, also if nothing of them is stored yet. Members of a set stay, and get an
+    /// address if they had none.
     func add(_ downloads: [DownloadRecord], at date: Date) throws {
         try catalog.write { db in
             for download in downloads {
@@ -55,8 +55,8 @@ struct CatalogDownloads {
         }
     }
 
-    /// Removes one resource from a set, or all of them. Resources that no other set has, and that are not pinned separately,
-    /// are unpinned.
+    /// Removes one resource from a set, or all of them. Resources that no other set has, and that are not pinned
+    /// separately, are unpinned.
     ///
     /// - Returns: The keys that no set has any more; `nil` if the set had none of them.
     func remove(_ key: String?, from set: String) throws -> [String]? {
@@ -141,8 +141,8 @@ struct CatalogDownloads {
 
     /// The bytes of all pinned resources except one.
     ///
-    /// Members that were added before that one count with their whole length. Of two members that don't fit together, the
-    /// first one therefore gets the space.
+    /// Members that were added before that one count with their whole length. Of two members that don't fit together,
+    /// the first one therefore gets the space.
     func pinnedBytes(except key: String) throws -> Int64 {
         try catalog.readOnce { db in
             let sum = try Double.fetchOne(

@@ -40,8 +40,8 @@ struct GenerationRecord: Hashable, Sendable, Identifiable {
     var storedBytes: Int64
     /// The bytes that the row, its header fields and its file take in addition to the media.
     var rowBytes: Int64 = 0
-    /// Whether a process ended uncleanly since the file was last compared with its record. It may then hold bytes that no
-    /// block claims.
+    /// Whether a process ended uncleanly since the file was last compared with its record. It may then hold bytes that
+    /// no block claims.
     var needsTidying: Bool
     /// The layout of its blocks in the file: a ``BlockFormat``, or one of a later version.
     var format: Int64

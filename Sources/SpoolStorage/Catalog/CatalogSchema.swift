@@ -23,7 +23,8 @@ enum CatalogSchema {
 
     /// Refuses a catalog of another version.
     ///
-    /// - Throws: ``CacheError``: `storage` if an earlier version of Spool wrote it, or `catalogTooNew` if a newer one did.
+    /// - Throws: ``CacheError``: `storage` if an earlier version of Spool wrote it, or `catalogTooNew` if a newer one
+    ///   did.
     static func refuseOther(_ db: Database, path: String) throws {
         guard try db.tableExists("grdb_migrations") else { return }
         guard try migrator.appliedIdentifiers(db).isDisjoint(with: earlierVersions) else {
@@ -59,22 +60,23 @@ enum CatalogSchema {
     ///
     /// - Dates are microseconds since 1970.
     /// - AUTOINCREMENT: a late record of a removed generation must not find another one under its number.
-    /// - `resource.presentation`: the resource that names this one as its part, such as the playlist of a segment. They are
-    ///   used, pinned and removed together. A presentation is not a part of another. A part's `lastUsedAt` may be earlier
-    ///   than that of the presentation. It is corrected when the part is about to be evicted, so that using thousands of
-    ///   parts changes one row. Of parts with the same date, the later ones are evicted first, because the next playback
-    ///   needs the first ones.
-    /// - `createdSealed`, `usedSealed`: the encrypted dates of an encrypted cache. There, `createdAt` and `lastUsedAt` only
-    ///   define an order.
+    /// - `resource.presentation`: the resource that names this one as its part, such as the playlist of a segment. They
+    ///   are used, pinned and removed together. A presentation is not a part of another. A part's `lastUsedAt` may be
+    ///   earlier than that of the presentation. It is corrected when the part is about to be evicted, so that using
+    ///   thousands of parts changes one row. Of parts with the same date, the later ones are evicted first, because the
+    ///   next playback needs the first ones.
+    /// - `createdSealed`, `usedSealed`: the encrypted dates of an encrypted cache. There, `createdAt` and `lastUsedAt`
+    ///   only define an order.
     /// - `history`: how a resource is played, as `PlayHistory.text`, encrypted in an encrypted cache.
-    /// - `tidyEpoch`: the number of unclean ends after which the generation's file was freed of bytes that no block claims.
-    /// - `landed`: the union of the generation's blocks, as `ByteRangeSet.encoded()`, so that opening long media reads one
-    ///   row.
+    /// - `tidyEpoch`: the number of unclean ends after which the generation's file was freed of bytes that no block
+    ///   claims.
+    /// - `landed`: the union of the generation's blocks, as `ByteRangeSet.encoded()`, so that opening long media reads
+    ///   one row.
     /// - `format`: the layout of a block's bytes in the file. 1 is unencrypted.
     /// - `rowBytes`: the bytes that a generation takes on disk besides its media, as
     ///   `GenerationDescription.rowBytes(url:)`.
-    /// - `variant`: the keys of the resources that a generation is a variant of. A request for all variants of a resource
-    ///   reads only their rows. `base` need not be stored.
+    /// - `variant`: the keys of the resources that a generation is a variant of. A request for all variants of a
+    ///   resource reads only their rows. `base` need not be stored.
     private static let tables = """
         CREATE TABLE setting (
             name TEXT NOT NULL PRIMARY KEY,
@@ -130,9 +132,9 @@ enum CatalogSchema {
 
     /// The tables of resources to store offline.
     ///
-    /// - `download`: a member of a named set. It is pinned as long as any set has it, and `resource.pinned` decides about
-    ///   eviction. `url` is shown to people. `source` is the whole URL, from which the download resumes after a restart. It
-    ///   is null if it must not be stored, and the app has to pass it again.
+    /// - `download`: a member of a named set. It is pinned as long as any set has it, and `resource.pinned` decides
+    ///   about eviction. `url` is shown to people. `source` is the whole URL, from which the download resumes after a
+    ///   restart. It is null if it must not be stored, and the app has to pass it again.
     /// - `handPin`: the keys of members that are also pinned separately. They stay pinned when the last set is removed.
     private static let downloadTables = """
         CREATE TABLE download (

@@ -109,7 +109,8 @@ struct CatalogSettings {
         return try catalog.read { db in try Bool.fetchOne(db, sql: sql) ?? false }
     }
 
-    /// Removes rows with such numbers, so that rows can be added again. Their media files are removed by the next sweep.
+    /// Removes rows with such numbers, so that rows can be added again. Their media files are removed by the next
+    /// sweep.
     func restoreRowNumbers() throws {
         try catalog.write { db in
             for table in Self.numberedTables {

@@ -72,7 +72,8 @@ struct CatalogTransaction {
         return (id, replaced)
     }
 
-    /// Whether the date at which a resource was first stored can be read. Otherwise its row would count as missing again.
+    /// Whether the date at which a resource was first stored can be read. Otherwise its row would count as missing
+    /// again.
     private func hasCreationDate(_ name: String) throws -> Bool {
         let statement = try db.cachedStatement(sql: "SELECT createdSealed, createdAt FROM resource WHERE key = ?")
         guard let row = try Row.fetchOne(statement, arguments: [name]) else { return true }
@@ -89,14 +90,14 @@ struct CatalogTransaction {
         return try Data.fetchOne(statement, arguments: [cipher.name(of: key)]).flatMap { GenerationIdentifier($0) }
     }
 
-    /// The number of ranges up to which each change of blocks also records the ranges of all blocks. They fit into a page
-    /// of the database. The ranges of media with more are recorded when no reader uses it.
+    /// The number of ranges up to which each change of blocks also records the ranges of all blocks. They fit into a
+    /// page of the database. The ranges of media with more are recorded when no reader uses it.
     static let rangeLimit = 128
 
     /// Records changes of a version's blocks. A version that was removed is skipped.
     ///
-    /// - Parameter withRanges: Whether the ranges of all blocks are recorded, too. If not, an opening computes them from the
-    ///   blocks.
+    /// - Parameter withRanges: Whether the ranges of all blocks are recorded, too. If not, an opening computes them
+    ///   from the blocks.
     func apply(_ changes: BlockChanges, to generation: Int64, withRanges: Bool = true) throws {
         guard try exists(generation) else { return }
         if !changes.removed.isEmpty {
@@ -269,8 +270,9 @@ struct CatalogTransaction {
 
     /// Makes a resource a part of a presentation, and pins it if that is pinned, if both are recorded.
     ///
-    /// Parts of the resource become parts of the presentation: a master playlist has the segments of its media playlists. A
-    /// resource that is pinned separately is not changed, because another origin's manifest may name it, too.
+    /// Parts of the resource become parts of the presentation: a master playlist has the segments of its media
+    /// playlists. A resource that is pinned separately is not changed, because another origin's manifest may name it,
+    /// too.
     func setPresentation(_ presentation: String, of key: String) throws {
         guard presentation != key else { return }
         let (presentation, key) = (cipher.name(of: presentation), cipher.name(of: key))

@@ -6,9 +6,9 @@ import Synchronization
 /// the reservation turns into a claim, which changes nothing here; what goes, and what was reserved in vain, is given
 /// back once. Counted are landed bytes.
 ///
-/// Rows of the catalog, with the header fields that they hold, are counted apart (``rowBytes``). They may take a small part
-/// of the limit beyond it, ``allowance(of:)``; what is more takes the place of media. So however small resources are, a
-/// disk holds at most the limit and that allowance.
+/// Rows of the catalog, with the header fields that they hold, are counted apart (``rowBytes``). They may take a small
+/// part of the limit beyond it, ``allowance(of:)``; what is more takes the place of media. So however small resources
+/// are, a disk holds at most the limit and that allowance.
 ///
 /// Its lock is the innermost: nothing is called under it.
 final class Ledger: Sendable {
@@ -96,7 +96,8 @@ final class Ledger: Sendable {
 
     /// Bytes that were claimed are gone.
     func giveBack(_ count: Int64) {
-        // What has just landed may go before its reservation has ended. A damaged catalog's sum may be less than its parts.
+        // What has just landed may go before its reservation has ended. A damaged catalog's sum may be less than its
+        // parts.
         state.withLock { $0.used = max(0, $0.used - max(0, count)) }
     }
 

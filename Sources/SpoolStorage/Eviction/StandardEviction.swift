@@ -1,8 +1,8 @@
 /// Keeps what is played again, and of everything else that with which a play begins.
 ///
-/// S3-FIFO by resource for bodies, a use counted once a sitting. Beside it a pool of starts, itself S3-FIFO, which may have
-/// a part of the bytes and keeps the starts of what has lost its body. What somebody said is played once goes first when it
-/// has been heard.
+/// S3-FIFO by resource for bodies, a use counted once a sitting. Beside it a pool of starts, itself S3-FIFO, which may
+/// have a part of the bytes and keeps the starts of what has lost its body. What somebody said is played once goes
+/// first when it has been heard.
 package struct StandardEviction: EvictionStrategy {
     private struct Entry {
         var byteCount: Int64 = 0

@@ -5,13 +5,13 @@ import Synchronization
 /// The executor of all blocking calls. It has its own threads, so that a slow disk never delays a player's event loop
 /// or Swift's shared threads.
 ///
-/// Jobs wait in ``Lane``s and are taken strictly by lane, first in, first out within each. A lane leaves one thread free
-/// for each lane above it (``LaneLimits``). Background work therefore never takes the thread that a player waits for.
-/// Jobs run concurrently, so there is no other order.
+/// Jobs wait in ``Lane``s and are taken strictly by lane, first in, first out within each. A lane leaves one thread
+/// free for each lane above it (``LaneLimits``). Background work therefore never takes the thread that a player waits
+/// for. Jobs run concurrently, so there is no other order.
 ///
-/// A thread starts when there is work and no thread is idle, up to the limit. Threads then sleep until ``shutdown()`` or
-/// deinitialization. The thread that fell asleep last is woken first, because its caches and its freed memory are still
-/// warm.
+/// A thread starts when there is work and no thread is idle, up to the limit. Threads then sleep until ``shutdown()``
+/// or deinitialization. The thread that fell asleep last is woken first, because its caches and its freed memory are
+/// still warm.
 package final class BlockingExecutor: Sendable {
     /// The purpose of a job. The first lane is served first.
     package enum Lane: Int, Sendable, CaseIterable {

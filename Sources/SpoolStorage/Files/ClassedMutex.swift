@@ -4,8 +4,8 @@ package import Synchronization
 
 /// The class of a lock: what a thread may wait for while it holds the lock.
 ///
-/// A thread takes locks in the order of their classes. While it holds a lock, it may take only locks of a later class, or
-/// another lock of the last class. A lock that all keys share therefore never waits for the file of one key, and no
+/// A thread takes locks in the order of their classes. While it holds a lock, it may take only locks of a later class,
+/// or another lock of the last class. A lock that all keys share therefore never waits for the file of one key, and no
 /// lock of the engine waits for the app. A lock that may be taken only if it is free (`withLockIfAvailable`) makes no
 /// thread wait, so any class may be tried at any time.
 package enum LockClass: Int, Sendable, CaseIterable {

@@ -21,10 +21,10 @@ extension Generation {
     ///
     /// - Parameters:
     ///   - isAwaited: Whether a reader waits for the bytes. If the disk has no space, memory takes the first block. It
-    ///     evicts bytes that other readers have passed, and if necessary exceeds its limit by that block, so that nothing
-    ///     hangs.
-    ///   - isUrgent: Whether a player waits for the bytes, at the time of the call. If freeing space then takes long, the
-    ///     first block goes through memory. A preload waits, because all of its bytes are to be stored.
+    ///     evicts bytes that other readers have passed, and if necessary exceeds its limit by that block, so that
+    ///     nothing hangs.
+    ///   - isUrgent: Whether a player waits for the bytes, at the time of the call. If freeing space then takes long,
+    ///     the first block goes through memory. A preload waits, because all of its bytes are to be stored.
     package func makeRoom(
         for range: Range<Int64>, isAwaited: Bool, isUrgent: @escaping @Sendable () -> Bool
     ) async -> Room {

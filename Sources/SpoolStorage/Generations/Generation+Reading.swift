@@ -70,8 +70,8 @@ extension Generation {
         return MediaSlice(range, of: disk, ticket: held.ticket, open: held.open, lease: lease)
     }
 
-    /// Reads all of `range` immediately, under the conditions of ``sliceNow(_:holding:)``, if every byte is in memory. An
-    /// event loop may therefore call it.
+    /// Reads all of `range` immediately, under the conditions of ``sliceNow(_:holding:)``, if every byte is in memory.
+    /// An event loop may therefore call it.
     ///
     /// - Parameter buffer: A buffer of the length of `range`.
     /// - Returns: Whether the buffer contains the bytes.

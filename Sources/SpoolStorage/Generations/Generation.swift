@@ -17,7 +17,8 @@ package final class Generation: Sendable {
         var retryAt: Duration?
         /// The bytes that are claimed for the row; `nil` until there is something to record.
         var rowClaim: Int64?
-        /// The unused space at the ends of stored ranges that exceeds the part of ``GenerationDescription/leastRowBytes``.
+        /// The unused space at the ends of stored ranges that exceeds the part of
+        /// ``GenerationDescription/leastRowBytes``.
         var padding: Int64 = 0
         /// Whether it was reported that bytes go to memory.
         var isLossReported = false
@@ -159,8 +160,8 @@ package final class Generation: Sendable {
         return false
     }
 
-    /// Stores and reads bytes only in memory for ``retryTime``, because the file can't be opened, for example because too
-    /// many are open. The bytes on disk stay. Later openings of the resource find them.
+    /// Stores and reads bytes only in memory for ``retryTime``, because the file can't be opened, for example because
+    /// too many are open. The bytes on disk stay. Later openings of the resource find them.
     package func passOverDisk(_ cause: CacheError) {
         stopKeeping(cause)
         guard !passesOverDisk.exchange(true, ordering: .acquiringAndReleasing) else { return }

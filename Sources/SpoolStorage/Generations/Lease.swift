@@ -27,7 +27,8 @@ package final class Lease: Sendable {
 
 /// Proven bytes of a media file, for `sendfile`.
 ///
-/// It holds a lease, the blocks and the descriptor, so it stays valid if anything is evicted, removed or closed meanwhile.
+/// It holds a lease, the blocks and the descriptor, so it stays valid if anything is evicted, removed or closed
+/// meanwhile.
 package final class MediaSlice: Sendable {
     /// The bytes of the resource.
     package let range: Range<Int64>

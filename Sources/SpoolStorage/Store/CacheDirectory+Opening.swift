@@ -11,9 +11,9 @@ import Musl
 extension CacheDirectory {
     /// Opens a cache to read and write; begins it, readable by its owner only, if there is none.
     ///
-    /// Where the disk is full or read-only, what is there is opened to read, and if nothing is, a cache without a folder
-    /// begun. After an unclean end nothing is looked at here: the catalog is told that files have to be swept, and each
-    /// one tidied when it is opened.
+    /// Where the disk is full or read-only, what is there is opened to read, and if nothing is, a cache without a
+    /// folder begun. After an unclean end nothing is looked at here: the catalog is told that files have to be swept,
+    /// and each one tidied when it is opened.
     ///
     /// - Parameter key: The key of an encrypted cache; one that is begun is encrypted with it.
     /// - Throws: ``CacheError``: `directoryInUse`, which names the process that has it; `catalogTooNew`; `keyRequired`,
@@ -77,7 +77,8 @@ extension CacheDirectory {
             bytes: bytes, lock: lock, signature: "")
     }
 
-    /// Opens a cache that another process has, or may have at any moment, to read only; takes no lock and changes nothing.
+    /// Opens a cache that another process has, or may have at any moment, to read only; takes no lock and changes
+    /// nothing.
     ///
     /// - Parameter cause: Why it is only read.
     /// - Throws: ``CacheError``: `notStored` if there is no cache; `catalogTooNew`, `catalogDamaged`, `storage`;

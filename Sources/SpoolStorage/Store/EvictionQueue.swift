@@ -98,8 +98,8 @@ final class EvictionQueue: Sendable {
         rounds.pausing { noteFromCatalog(keys) }
     }
 
-    /// Adds resources as the catalog describes them. If the catalog can't be read, the whole order is read again when it
-    /// is needed next.
+    /// Adds resources as the catalog describes them. If the catalog can't be read, the whole order is read again when
+    /// it is needed next.
     private func noteFromCatalog(_ keys: [CacheKey]) {
         do {
             try noteEvictable(keys)

@@ -388,8 +388,8 @@ struct Evictor: Sendable {
         let rowBytes: Int64
     }
 
-    /// Evicts the first resources of the queue: whole ones a hundred at a time, and of the last one as much as is needed.
-    /// Resources with readers are skipped.
+    /// Evicts the first resources of the queue: whole ones a hundred at a time, and of the last one as much as is
+    /// needed. Resources with readers are skipped.
     ///
     /// - Parameters:
     ///   - isAhead: Whether nothing is needed now. Then a body or a start is only evicted completely.
@@ -484,8 +484,8 @@ struct Evictor: Sendable {
 
 /// Space that a task waits for while another task evicts media.
 ///
-/// The wait ends when the space is reserved, when nothing more can be evicted, or when it has lasted too long. Nothing is
-/// reserved after its end.
+/// The wait ends when the space is reserved, when nothing more can be evicted, or when it has lasted too long. Nothing
+/// is reserved after its end.
 private final class AwaitedSpace: Sendable {
     private struct State: ~Copyable {
         var isOver = false

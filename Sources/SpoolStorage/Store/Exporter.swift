@@ -144,7 +144,8 @@ final class ExportFile: Sendable {
         }
     }
 
-    /// Replaces the other file. After a loss of power, the name leads to one of the two files, and that file is complete.
+    /// Replaces the other file. After a loss of power, the name leads to one of the two files, and that file is
+    /// complete.
     ///
     /// - Parameter synchronize: The system call that synchronizes a file to the device. Tests replace it.
     func finish(synchronizing synchronize: (Int32) -> Int32 = fsync) throws {

@@ -3,9 +3,9 @@ import Synchronization
 
 /// The changes that the catalog does not have, and the time to write them.
 ///
-/// Changes are written 10 ms after a block is complete or a transfer has ended, and 100 ms after any other change. After a
-/// failure they are written later. A process that is killed loses at most the changes since the last round. Nothing
-/// waits for them.
+/// Changes are written 10 ms after a block is complete or a transfer has ended, and 100 ms after any other change.
+/// After a failure they are written later. A process that is killed loses at most the changes since the last round.
+/// Nothing waits for them.
 final class Flusher: Sendable {
     /// The changes to write.
     struct Pending: Sendable {

@@ -46,8 +46,8 @@ struct GenerationTable: Sendable {
     private(set) var removing: Set<CacheKey> = []
     private(set) var isClosed = false
     private(set) var leaseCount = 0
-    /// The keys whose record a task reads from the catalog, and whether their stored version has changed since. The task
-    /// has the key's turn, so a key has one such task.
+    /// The keys whose record a task reads from the catalog, and whether their stored version has changed since. The
+    /// task has the key's turn, so a key has one such task.
     private var reading: [CacheKey: Bool] = [:]
     private var lastStamp: UInt64 = 0
 

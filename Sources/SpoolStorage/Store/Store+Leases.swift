@@ -7,8 +7,8 @@ extension Store: GenerationOwner {
 
     /// A lease on the version that is stored under the key, which is opened if necessary; `nil` if nothing is stored.
     ///
-    /// If nothing is stored, but a version that is being received has bytes, that version becomes the stored one. A version
-    /// in an unknown format counts as not stored, and is not changed.
+    /// If nothing is stored, but a version that is being received has bytes, that version becomes the stored one. A
+    /// version in an unknown format counts as not stored, and is not changed.
     ///
     /// - Throws: ``CacheError`` if it could not be opened this time; no stored bytes are discarded for that. `closed`
     ///   after ``close()``. `CancellationError` if the task is cancelled while another one has the key's turn.
@@ -25,12 +25,13 @@ extension Store: GenerationOwner {
 
     /// Starts another version next to the stored one.
     ///
-    /// It replaces the stored version when one of its blocks, or all of it, is on disk. If nothing is stored, every byte
-    /// counts. If it is cancelled before, it leaves nothing.
+    /// It replaces the stored version when one of its blocks, or all of it, is on disk. If nothing is stored, every
+    /// byte counts. If it is cancelled before, it leaves nothing.
     ///
     /// - Parameters:
     ///   - url: Scheme, host and path. Other parts are removed when it is recorded.
-    ///   - presentation: The presentation that it belongs to, if that is stored; `nil` for that of the previous version.
+    ///   - presentation: The presentation that it belongs to, if that is stored; `nil` for that of the previous
+    ///     version.
     ///   - variantOf: The keys of the resources that it is a variant of.
     ///   - isKept: Whether anything may be on disk.
     /// - Throws: ``CacheError`` with code `closed` after ``close()``.

@@ -21,8 +21,8 @@ import Synchronization
 /// **Locks**, outermost first. None is held over another key's I/O, and nothing is called back under any. Debug builds
 /// check the rule of ``LockClass``.
 /// 1. a key's turn, or the turn of eviction, then the turn of changes of the catalog (asynchronous: no thread is held);
-/// 2. a media file's writer, held while that file stores and evicts (its descriptor is opened inside). Work for all keys
-///    only tries to take it;
+/// 2. a media file's writer, held while that file stores and evicts (its descriptor is opened inside). Work for all
+///    keys only tries to take it;
 /// 3. the rounds of writing, then the catalog's one writer (a change of the catalog and of the table happen together);
 /// 4. locks that are held for the time of a lookup, such as `table`, a media file's map, the order of eviction and the
 ///    file pool. A ``Ledger`` is innermost.

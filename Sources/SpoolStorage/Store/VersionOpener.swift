@@ -82,8 +82,8 @@ struct VersionOpener: Sendable {
             giveBack: { [ledger = store.ledger] in ledger.giveBack($0) })
     }
 
-    /// Compares the file with its record, in the background: after an unclean end, claims without bytes are returned, and
-    /// bytes without a claim are freed.
+    /// Compares the file with its record, in the background: after an unclean end, claims without bytes are returned,
+    /// and bytes without a claim are freed.
     ///
     /// A version that is never opened returns its claims when it is evicted.
     private func afterOpening(_ generation: Generation, _ stored: GenerationRecord) {
@@ -124,8 +124,8 @@ struct VersionOpener: Sendable {
 
     // MARK: - New versions
 
-    /// Starts another version next to the stored one. A player waits for this, so it does not touch the catalog. The file
-    /// was created before, or is created when bytes are stored.
+    /// Starts another version next to the stored one. A player waits for this, so it does not touch the catalog. The
+    /// file was created before, or is created when bytes are stored.
     func start(
         _ key: CacheKey, url: String, _ description: GenerationDescription, in presentation: CacheKey?,
         variantOf: [CacheKey], isKept: Bool, _ user: (any GenerationUser)?

@@ -7,9 +7,9 @@ import Synchronization
 
 /// One play: what follows from one seed, from an empty directory over some lives of a cache to the last checks.
 ///
-/// A play draws a plan (one to three media, an origin with or without faults, a capacity or none, a disk with or without
-/// faults, one to three lives), runs each life with its players and chores at once, then a last life in which everything
-/// is played from end to end over a sound origin and disk. Everything runs on one `SeededExecutor`.
+/// A play draws a plan (one to three media, an origin with or without faults, a capacity or none, a disk with or
+/// without faults, one to three lives), runs each life with its players and chores at once, then a last life in which
+/// everything is played from end to end over a sound origin and disk. Everything runs on one `SeededExecutor`.
 final class Play: Sendable {
     private let world: PlayWorld
     /// Whether the log of a play that found nothing is wanted, too.
@@ -240,7 +240,8 @@ final class Play: Sendable {
     /// Every recorded block is on disk, and nothing else is, if nothing has damaged it.
     private func checkPages(_ contents: [StoredResource], _ life: PlayLife) {
         guard !world.plan.damages, !world.plan.damagesCatalog, !life.isDeleted else { return }
-        // An eviction or a removal that was not written may leave records of what is gone, which shows when it is opened.
+        // An eviction or a removal that was not written may leave records of what is gone, which shows when it is
+        // opened.
         let isAllRead = life.number == world.plan.lives.count && world.plan.freshness != .http
         guard isAllRead || !hasEndedUncleanly(before: life) else { return }
         let recorded = contents.reduce(0) { sum, kept in

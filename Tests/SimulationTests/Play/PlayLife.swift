@@ -261,8 +261,8 @@ final class PlayLife: Sendable {
         }
     }
 
-    /// What had not reached the disk is not there: any page of a file, and the end of the catalog's journal, but for what
-    /// has been synchronized: the database has been written from that.
+    /// What had not reached the disk is not there: any page of a file, and the end of the catalog's journal, but for
+    /// what has been synchronized: the database has been written from that.
     private func losePower(_ copy: MemoryFileSystem, _ target: String) {
         var random = state.withLock { $0.random.fork() }
         for path in copy.paths where path.hasSuffix(".media") {

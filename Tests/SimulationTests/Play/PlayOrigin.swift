@@ -5,7 +5,8 @@ import Spool
 import SpoolTesting
 import Synchronization
 
-/// An origin in memory and virtual time that serves patterns, fails by seeded draws, and counts every byte that it sends.
+/// An origin in memory and virtual time that serves patterns, fails by seeded draws, and counts every byte that it
+/// sends.
 final class PlayOrigin: Sendable {
     /// What was sent of one version.
     struct Sent: Sendable {

@@ -29,7 +29,8 @@ struct ReadCheck {
             return Finding(kind: .wrongPlace, text: "\(place) went on at \(chunk.offset)")
         }
         candidates = candidates.filter { version in
-            // Where the last bytes begin is decided when the reader opens; another version may come before its first byte.
+            // Where the last bytes begin is decided when the reader opens; another version may come before its first
+            // byte.
             if isStart, !media.versions.contains(where: { start(in: $0) == chunk.offset }) { return false }
             if chunk.range.upperBound > end(in: version) { return false }
             return chunk.data.withUnsafeBytes { version.firstMismatch(in: $0, at: chunk.offset) == nil }

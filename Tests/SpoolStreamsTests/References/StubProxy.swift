@@ -9,8 +9,8 @@ struct StubProxy {
 
     static func path(_ url: OriginURL) -> String { prefix + ForwardAddress.requestTarget(for: url) }
 
-    /// Returns the URL that the proxy requests if a client resolves `reference` in the response for `requested`. Returns
-    /// `nil` if the client does not use the proxy.
+    /// Returns the URL that the proxy requests if a client resolves `reference` in the response for `requested`.
+    /// Returns `nil` if the client does not use the proxy.
     static func origin(of reference: String, in requested: OriginURL) throws -> OriginURL? {
         let proxy = "http://127.0.0.1:8787"
         let asked = URIReference(reference).resolved(against: URIReference(proxy + path(requested)))

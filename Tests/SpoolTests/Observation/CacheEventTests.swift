@@ -14,9 +14,10 @@ struct CacheEventTests {
     /// What is heard from `body`, and the end of the cache after it; each event must be of the one resource.
     ///
     /// - Parameters:
-    ///   - last: What has to be heard before the cache is closed: a reader may have its last bytes before listeners hear that they were the last.
-    ///   - cuts: Whether it is told of requests that were cut. Some are that a reader leaves at their very end, and who is
-    ///     first there is nobody's promise.
+    ///   - last: What has to be heard before the cache is closed: a reader may have its last bytes before listeners
+    ///     hear that they were the last.
+    ///   - cuts: Whether it is told of requests that were cut. Some are that a reader leaves at their very end, and who
+    ///     is first there is nobody's promise.
     private func story(
         _ stage: MemoryStage, upTo last: String? = nil, cuts: Bool = false, _ body: (MediaCache) async throws -> Void
     ) async throws -> [String] {

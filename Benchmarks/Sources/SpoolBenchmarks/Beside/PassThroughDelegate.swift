@@ -5,8 +5,8 @@ import HTTPTypes
 import Spool
 import SpoolHTTP
 
-/// A resource loader delegate that sends each loading request to the origin and forwards the bytes without caching them.
-/// An app without a cache would behave like this.
+/// A resource loader delegate that sends each loading request to the origin and forwards the bytes without caching
+/// them. An app without a cache would behave like this.
 ///
 /// `@unchecked Sendable`: mutable state is only used on ``queue``.
 final class PassThroughDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {
