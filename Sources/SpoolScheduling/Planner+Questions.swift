@@ -1,0 +1,123 @@
+package import ByteRanges
+
+/// The questions that change nothing in the plan of a resource.
+extension Planner {
+    // MARK: - The resource
+
+    /// All stored bytes.
+    package var landed: ByteRangeSet { plan.stored.ranges }
+
+    /// The length of the resource. `nil` if it is not known.
+    package var length: Int64? { plan.stored.length }
+
+    package var rangeSupport: RangeSupport { plan.rangeSupport }
+
+    /// Whether readers that open from now on wait until the origin has validated the stored bytes.
+    package var needsValidation: Bool { plan.needsValidation }
+
+    /// Whether a playback reader waits for bytes that may be received now, rather than after a retry.
+    package var isPlaybackWaiting: Bool { plan.isPlaybackWaiting }
+
+    // MARK: - Readers
+
+    /// Whether all bytes of `start ..< end`, or to the end of the resource if `end` is `nil`, are stored or being
+    /// received by one transfer.
+    package func isProvided(from start: Int64, to end: Int64?) -> Bool {
+        let end = min(end ?? .max, length ?? .max)
+        guard start < end, let missing = plan.stored.firstMissingRange(in: max(start, 0)..<end) else { return true }
+        return plan.transfers.states.contains { transfer in
+            transfer.isLive && !transfer.isValidation && transfer.position <= missing.lowerBound
+                && end <= transfer.end ?? .max
+        }
+    }
+
+    /// Whether the reader has to wait and has not been woken yet.
+    package func isWaiting(_ id: ReaderID) -> Bool { plan.readers[id]?.isWaiting ?? false }
+
+    /// Whether a reader of the current version needs bytes from a transfer other than `other`.
+    package func isFeeding(besides other: TransferID? = nil) -> Bool {
+        plan.transfers.contains(besides: other) { $0.isLive && !$0.isValidation }
+            && plan.readers.states.contains { $0.hasRead && plan.lacksBytes($0) }
+    }
+
+    /// Whether a reader of the current version needs bytes from any transfer, even if it has not read yet.
+    package var isFilling: Bool {
+        plan.transfers.contains(besides: nil) { $0.isLive && !$0.isValidation }
+            && plan.readers.states.contains { $0.mayUseStored && plan.lacksBytes($0) }
+    }
+
+    // MARK: - Transfers
+
+    /// A transfer that is in progress.
+    package struct RunningTransfer: Sendable {
+        package var start: Int64
+        package var position: Int64
+        /// Exclusive. `nil` if it is not known.
+        package var end: Int64?
+    }
+
+    /// The transfers that are in progress, in no particular order.
+    package var running: [RunningTransfer] {
+        plan.transfers.states.map {
+            RunningTransfer(start: $0.start, position: $0.position, end: $0.end ?? $0.askedEnd)
+        }
+    }
+
+    /// Whether a transfer that was not cancelled is in progress.
+    package var isFetching: Bool { plan.transfers.liveCount > 0 }
+
+    /// The offset of the transfer's next byte. `nil` if it has ended.
+    package func position(of id: TransferID) -> Int64? { plan.transfers[id]?.position }
+
+    /// Whether no more bytes of the transfer may be stored.
+    package func isStale(_ id: TransferID) -> Bool { plan.transfers[id]?.isStale ?? true }
+
+    /// Whether the transfer was cancelled or has ended.
+    func isCancelled(_ id: TransferID) -> Bool { !(plan.transfers[id]?.isLive ?? false) }
+
+    /// Whether it was not cancelled, and no other transfer precedes it.
+    package func mayLandMore(_ id: TransferID) -> Bool {
+        guard let transfer = plan.transfers[id], transfer.isLive else { return false }
+        return transfer.position < plan.transfers.limit(of: id, transfer, in: plan.stored)
+    }
+
+    /// Whether the transfer was paused and has not been resumed since.
+    package func isHeld(_ id: TransferID) -> Bool { plan.transfers[id]?.isHeld ?? false }
+
+    /// Whether the transfer validates the stored bytes.
+    package func isValidation(_ id: TransferID) -> Bool { plan.transfers[id]?.isValidation ?? false }
+
+    /// Whether the transfer can't be fetched in parts, and ends later than any range request or at an unknown offset.
+    package func isStream(_ id: TransferID) -> Bool {
+        guard let transfer = plan.transfers[id], transfer.isStreaming, transfer.isSequential else { return false }
+        guard let end = transfer.end ?? length else { return true }
+        return end - transfer.position > plan.policy.largestRequest
+    }
+
+    /// Whether a reader waits for bytes that the transfer receives.
+    package func isAwaited(_ id: TransferID) -> Bool {
+        plan.transfers[id].map { plan.isAwaited($0, by: .preload) } ?? false
+    }
+
+    /// Whether a player does. Also true if the transfer has ended.
+    package func isAwaitedByPlayer(_ id: TransferID) -> Bool {
+        plan.transfers[id].map { plan.isAwaited($0, by: .playback) } ?? true
+    }
+
+    /// Whether the stored bytes, or the bytes that a reader has taken or that the origin is sending, end at `offset`.
+    package func reaches(_ offset: Int64) -> Bool {
+        if offset > 0, plan.readers.states.contains(where: { $0.hasRead && $0.position == offset }) { return true }
+        let coming = plan.transfers.states.filter { $0.isStreaming }.compactMap(\.end).max() ?? 0
+        return offset > 0 && max(coming, plan.stored.end) == offset
+    }
+
+    /// Whether a transfer that is interrupted now would be retried, as far as this is known in advance. Also true if no
+    /// reader would receive the failure.
+    package func mayRetry(_ id: TransferID, retryAfter: Duration?, now: Duration) -> Bool {
+        guard let transfer = plan.transfers[id], transfer.isLive else { return true }
+        let place = transfer.place.flatMap { plan.failures[$0] }
+        let tries = (place?.tries ?? 0) + 1
+        let delay = plan.retryPolicy.delay(attempt: tries, retryAfter: retryAfter, jitter: 0)
+        return tries <= plan.retryPolicy.retries && now + delay - (place?.since ?? now) <= plan.retryPolicy.longestWait
+    }
+}
