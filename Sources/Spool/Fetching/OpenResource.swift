@@ -27,9 +27,9 @@ final class OpenResource: Sendable {
 
     let key: CacheKey
     /// Scheme, host and path, for messages.
-    let address: String
-    /// The name of the origin; see ``Conductor``.
-    private let origin: String
+    var address: String { location.address }
+    /// The address, and the name of the origin; see ``Conductor``.
+    private let location: (address: String, origin: String)
     let context: CacheContext
     let scheduler: Scheduler
     let serving: ServingRecord
@@ -60,7 +60,8 @@ final class OpenResource: Sendable {
         self.state = Mutex(State(isUncached: apart != nil))
         // If there is no version to confirm, nothing stored is used.
         self.opening = OnceGate(isDone: apart.map { $0.beside == nil } ?? false)
-        self.address = credentials.source.displayAddress
+        let origin = Conductor.name(of: credentials.source.url)
+        self.location = (credentials.source.displayAddress, origin)
         self.context = context
         self.freshness = VersionFreshness(
             context.configuration.freshness, context.clock,
@@ -69,8 +70,6 @@ final class OpenResource: Sendable {
         let unserved = UnservedBytes()
         self.serving = ServingRecord(context.instruments, unserved)
         let configuration = context.configuration
-        let origin = Conductor.name(of: credentials.source.url)
-        self.origin = origin
         self.scheduler = Scheduler(
             machine: Planner(
                 policy: configuration.readAhead, retryPolicy: configuration.retry,
@@ -270,7 +269,7 @@ final class OpenResource: Sendable {
             return state.preloadReaders == 1
         }
         if isFirst {
-            context.conductor.beginPreloading(self, of: origin) { [weak self] in self?.yieldToPlayers() }
+            context.conductor.beginPreloading(self, of: location.origin) { [weak self] in self?.yieldToPlayers() }
         }
     }
 
