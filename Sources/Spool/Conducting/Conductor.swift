@@ -54,8 +54,9 @@ final class Conductor: Sendable {
         }
     }
 
-    /// Returns the reasons why the last requests to the origins that the resource at `url` needs have failed. The loss
-    /// of an origin counts for two minutes, or until its `Retry-After` if that is later.
+    /// Returns the reasons why the last requests to the origins that the resource at `url` needs have failed.
+    ///
+    /// A loss counts for two minutes, or until the origin's `Retry-After` if that is later.
     func losses(for url: URL) -> Set<OriginLoss> {
         let (name, now) = (Self.name(of: url), clock.elapsed())
         return state.withLock { $0.origins.losses(of: name, at: now) }
@@ -89,7 +90,7 @@ final class Conductor: Sendable {
     func beginPreloading(_ holder: AnyObject, of origin: String, changed: @escaping @Sendable () -> Void) {
         let holder = ObjectIdentifier(holder)
         change { yielding, _ in
-            yielding.begin(holder, of: origin, tell: changed)
+            yielding.begin(holder, of: origin, changed: changed)
             return true
         }
         changed()
@@ -109,12 +110,12 @@ final class Conductor: Sendable {
     /// - Parameter body: Makes the change. Returns whether the decisions have to be reviewed.
     private func change(_ body: (inout PreloadYielding, Duration) -> Bool) {
         let now = clock.elapsed()
-        let (told, obsolete) = state.withLock { state -> ([@Sendable () -> Void], Task<Void, Never>?) in
-            let told = body(&state.yielding, now) ? state.yielding.review(at: now, among: state.origins) : []
-            return (told, startTimer(&state, now))
+        let (changed, obsolete) = state.withLock { state -> ([@Sendable () -> Void], Task<Void, Never>?) in
+            let changed = body(&state.yielding, now) ? state.yielding.review(at: now, among: state.origins) : []
+            return (changed, startTimer(&state, now))
         }
         obsolete?.cancel()
-        for tell in told { tell() }
+        for report in changed { report() }
     }
 
     /// Starts a task that reviews the decisions at the next deadline, unless one will do so earlier.
@@ -129,8 +130,7 @@ final class Conductor: Sendable {
         }
         if let timer = state.timer, timer.deadline <= deadline { return nil }
         let task = Task(executorPreference: executor) { [weak self, clock] in
-            // Cancelled if another task waits for an earlier deadline.
-            guard (try? await clock.sleep(deadline - now)) != nil else { return }
+            guard (try? await clock.sleep(deadline - now)) != nil else { return }  // Cancelled for an earlier deadline.
             self?.timerEnded(deadline)
         }
         state.timer = (deadline, task)

@@ -46,7 +46,7 @@ struct PreloadYielding: Sendable {
 
         let holder: ObjectIdentifier
         let origin: String
-        let tell: @Sendable () -> Void
+        let changed: @Sendable () -> Void
         var phase = Phase.free
         /// The origins whose players wait, but share no bottleneck with this preload.
         var unrelated: Set<String> = []
@@ -105,8 +105,8 @@ struct PreloadYielding: Sendable {
     }
 
     /// Records that a holder preloads from now on.
-    mutating func begin(_ holder: ObjectIdentifier, of origin: String, tell: @escaping @Sendable () -> Void) {
-        preloads.append(HeldPreload(holder: holder, origin: origin, tell: tell))
+    mutating func begin(_ holder: ObjectIdentifier, of origin: String, changed: @escaping @Sendable () -> Void) {
+        preloads.append(HeldPreload(holder: holder, origin: origin, changed: changed))
     }
 
     /// Records that a holder no longer preloads.
@@ -124,13 +124,13 @@ struct PreloadYielding: Sendable {
                 playbacks[origin] = nil
             }
         }
-        var told: [@Sendable () -> Void] = []
+        var changed: [@Sendable () -> Void] = []
         for index in preloads.indices {
             let wasHeld = preloads[index].phase.isHeld
             preloads[index].review(waiting, at: now, among: origins)
-            if preloads[index].phase.isHeld != wasHeld { told.append(preloads[index].tell) }
+            if preloads[index].phase.isHeld != wasHeld { changed.append(preloads[index].changed) }
         }
-        return told
+        return changed
     }
 
     /// The time of the next review if nothing changes. `nil` if none is needed.
