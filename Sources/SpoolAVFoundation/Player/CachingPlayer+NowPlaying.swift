@@ -19,14 +19,14 @@ extension CachingPlayer {
     /// - Parameter describe: Returns the properties of an entry, by `MPMediaItemProperty…` names. Duration, time and
     ///   rate are added.
     public func publishNowPlaying(_ describe: @escaping @MainActor (CachingQueue.Entry) -> [String: Any]) {
-        display = SystemNowPlaying(self, describe)
-        display?.update(self)
+        system.display = SystemNowPlaying(self, describe)
+        system.display?.update(self)
     }
 
     /// Stops showing the media and handling remote commands.
     public func stopPublishingNowPlaying() {
-        guard display != nil else { return }
-        display = nil
+        guard system.display != nil else { return }
+        system.display = nil
         MPNowPlayingInfoCenter.default().nowPlayingInfo = nil
     }
 }

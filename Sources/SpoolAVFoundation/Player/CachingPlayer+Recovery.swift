@@ -16,8 +16,8 @@ extension CachingPlayer {
                 waitsForNetwork: progress?.waitsForNetwork ?? (isServed && !losses.isEmpty),
                 waitsForBytes: isWaiting, isLive: item.status == .readyToPlay && !item.duration.isNumeric,
                 isPlain: isPlain || !canPlayPlainly))
-        if recovery.waiting == .network, path == nil {
-            path = NetworkPath { [weak self] in Task { @MainActor in self?.networkReturned() } }
+        if recovery.waiting == .network, system.path == nil {
+            system.path = NetworkPath { [weak self] in Task { @MainActor in self?.networkReturned() } }
         }
         switch action {
         case nil: break

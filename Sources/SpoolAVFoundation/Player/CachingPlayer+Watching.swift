@@ -10,7 +10,7 @@ extension CachingPlayer {
     /// Examines the player after every possible change, and periodically.
     func listen() {
         let reasonKey = AVPlayer.rateDidChangeReasonKey
-        tokens = [
+        system.tokens = [
             NotificationToken(.AVPlayerItemDidPlayToEndTime) { [weak self] notification in
                 guard let item = notification.object as? AVPlayerItem else { return }
                 let identity = ObjectIdentity(item)
@@ -29,17 +29,17 @@ extension CachingPlayer {
                 }
             },
         ]
-        tokens += listenToAudioSession() + listenToAppLifecycle()
+        system.tokens += listenToAudioSession() + listenToAppLifecycle()
         listenToPlayer()
     }
 
     /// Observes the current player.
     func listenToPlayer() {
         StallRecovery.of(avPlayer).hasSeekUnderWay = { [weak self] in self?.seeking.target != nil }
-        external = ExternalPlaybackObservation(of: avPlayer) { [weak self] isActive in
+        system.external = ExternalPlaybackObservation(of: avPlayer) { [weak self] isActive in
             self?.externalPlayback(isActive)
         }
-        playState = PlayStateObservation(of: avPlayer) { [weak self] in self?.look() }
+        system.playState = PlayStateObservation(of: avPlayer) { [weak self] in self?.look() }
     }
 
     private func watchOn() {
@@ -70,7 +70,7 @@ extension CachingPlayer {
         noteFailure(of: item)
         recover(item)
         if let item = queue.item { tell(item) }
-        display?.update(self)
+        system.display?.update(self)
         watchOn()
     }
 
@@ -80,7 +80,7 @@ extension CachingPlayer {
         stored = nil
         (status, error, time, duration) = (.idle, nil, 0, nil)
         (bufferedRanges, storedRanges) = ([], [])
-        display?.update(self)
+        system.display?.update(self)
     }
 
     /// Handles the start of an entry, its repetition, or the end of playback.
@@ -253,3 +253,13 @@ extension CachingPlayer {
     }
 }
 #endif
+
+/// The observations of the system and of ``CachingPlayer/avPlayer``, and the display on the lock screen.
+struct SystemObservations {
+    var tokens: [NotificationToken] = []
+    var playState: PlayStateObservation?
+    var external: ExternalPlaybackObservation?
+    /// Set while the recovery of an item waits for the network.
+    var path: NetworkPath?
+    var display: (any NowPlayingDisplay)?
+}

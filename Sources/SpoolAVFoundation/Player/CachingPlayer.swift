@@ -85,14 +85,9 @@ public import Spool
     @ObservationIgnored var seeking = Seeking()
     @ObservationIgnored var watch: Task<Void, Never>?
     @ObservationIgnored var stored: Task<Void, Never>?
-    @ObservationIgnored var tokens: [NotificationToken] = []
-    @ObservationIgnored var playState: PlayStateObservation?
-    @ObservationIgnored var display: (any NowPlayingDisplay)?
-    @ObservationIgnored var external: ExternalPlaybackObservation?
-    @ObservationIgnored var path: NetworkPath?
+    @ObservationIgnored var system = SystemObservations()
     /// Whether an interruption paused playback.
     @ObservationIgnored var wasInterrupted = false
-
     /// Whether nothing is loaded, because the app is in the background without playback.
     @ObservationIgnored var isDormant = false
     @ObservationIgnored var isInBackground = false
