@@ -94,21 +94,22 @@ public final class MediaCache: Sendable {
     ) {
         let events = EventHub(
             logger: configuration.logger, instruments: CacheInstruments(configuration.instruments))
-        let wanted = Store.Configuration(
+        var wanted = Store.Configuration(
             capacity: configuration.capacity, eviction: configuration.eviction, quotas: configuration.quotas,
             minimumFreeSpace: configuration.minimumFreeSpace, maximumAge: configuration.maximumAge,
             memoryLimit: configuration.memoryLimit, openFileLimit: openFileLimit,
             isReadOnly: configuration.isReadOnly, key: configuration.encryptionKey,
             byteStore: configuration.byteStore)
+        wanted.spacePatience = configuration.spacePatience
         let path = directory?.path
-        let opening = StoreOpening(on: executor) {
+        let opening = StoreOpening(on: executor) { [wanted] in
             try configuration.validate()
             let store = try await Store.open(
                 path: path, configuration: wanted, fileSystem: fileSystem, executor: executor, clock: clock
             ) { event in events.send(event) }
             for notice in store.notices { events.send(.notice(notice), address: path ?? "memory") }
             return store
-        } standIn: { cause in
+        } standIn: { [wanted] cause in
             events.send(.unusable(cause: cause), address: path ?? "memory")
             return try Store.standIn(
                 at: path ?? "memory", because: cause, configuration: wanted, fileSystem: fileSystem, executor: executor,

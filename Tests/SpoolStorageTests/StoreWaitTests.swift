@@ -243,7 +243,7 @@ struct StoreWaitTests {
             return try await fixture.land(0..<block, of: "new", in: new.generation, ending: false)
         }
         while !hasLanded.isSet {
-            fixture.clock.advance(by: Evictor.patience)
+            fixture.clock.advance(by: Store.Configuration().spacePatience)
             await Task.yield()
         }
         #expect(try await landing.value == .landed(0..<block))
@@ -275,7 +275,7 @@ struct StoreWaitTests {
         }
         await gate.arrival()
         for _ in 0..<100 {
-            fixture.clock.advance(by: Evictor.patience)
+            fixture.clock.advance(by: Store.Configuration().spacePatience)
             await Task.yield()
         }
         gate.open()

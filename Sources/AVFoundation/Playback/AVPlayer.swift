@@ -9,8 +9,8 @@ public import Foundation
 /// The whole class is isolated to the main actor. Apple's SDK allows calls of some methods from any thread. This class
 /// is stricter, so code that compiles with it also compiles with Apple's.
 ///
-/// Replacing the item, or releasing the player, does not cancel loading requests. As with Apple's class, the requests
-/// of an asset end with the asset.
+/// Replacing the item, or releasing the player, does not cancel loading requests. As with Apple's class, they end
+/// with their asset.
 @preconcurrency @MainActor open class AVPlayer: NSObject {
     /// The ability of a player to play.
     public enum Status: Int, Sendable {

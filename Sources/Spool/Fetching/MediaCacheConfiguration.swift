@@ -3,31 +3,35 @@ public import Logging
 public import SpoolScheduling
 public import SpoolStorage
 
-/// How a cache works: how much it keeps, what it takes for the same media, how it asks origins.
+/// The configuration of a cache: its size, the freshness and the keys of media, and its requests to origins.
 ///
-/// Every value is checked when the cache's directory is opened; one that is not possible makes that fail with
-/// `.invalidArgument`, and media plays without being kept.
+/// All values are checked when the directory of the cache is opened. If a value is invalid, opening fails with
+/// `.invalidArgument`, and media plays without being stored.
 public struct MediaCacheConfiguration: Sendable {
-    /// The most to keep.
+    /// The maximum size of the cache.
     public var capacity = CacheCapacity.standard
-    /// Whether the directory is only read, as by an app's extension beside the app: what is stored plays from it, also
-    /// while another process has it; nothing else is kept, nothing in it is changed, and it is never locked.
-    public var isReadOnly = false
-    /// What the files and the catalog are enciphered with; nil: with nothing.
+    /// Whether the directory is only read, for example by an app extension. The default is `false`.
     ///
-    /// A directory in which there is no cache yet is begun with it. One that has another key, or none, is not opened:
-    /// media plays without being kept. ``MediaCache/rekey(_:from:to:byteStore:)`` changes it.
+    /// Stored media plays, even while another process uses the directory. Nothing else is stored, nothing in the
+    /// directory changes, and it is never locked.
+    public var isReadOnly = false
+    /// The key with which files and the catalog are encrypted. The default, `nil`, is no encryption.
+    ///
+    /// A new cache is created with this key. If the cache in the directory has another key, or none, it is not opened,
+    /// and media plays without being stored. ``MediaCache/rekey(_:from:to:byteStore:)`` changes the key.
     public var encryptionKey: EncryptionKey?
-    /// Where the bytes of media are kept; nil: in files of the directory, or in memory for a cache in memory. One that
-    /// has been closed may be given to the next cache of the same directory, and to no other.
+    /// The storage of media bytes. The default, `nil`, is files in the directory, or memory for a cache in memory.
+    ///
+    /// After a cache has been closed, its storage may be given to the next cache of the same directory, and to no
+    /// other.
     public var byteStore: (any ByteStore)?
-    /// When what is stored may be used without asking the origin.
+    /// Whether stored media may be used without a request to the origin.
     public var freshness = FreshnessPolicy.immutable
-    /// Which URLs mean the same media file.
+    /// Which URLs identify the same resource.
     public var keyPolicy = CacheKeyPolicy.url
-    /// How much is asked for at once, and how far ahead of the player.
+    /// The size of requests, and the number of bytes that are fetched ahead of the player.
     public var readAhead = ReadAheadPolicy()
-    /// When a failed request is tried again.
+    /// When a failed request is sent again.
     public var retry = RetryPolicy()
     /// The number of concurrent requests to one origin. The default is 8.
     ///
@@ -35,38 +39,41 @@ public struct MediaCacheConfiguration: Sendable {
     /// response has no known end, or more bytes than `ReadAheadPolicy.largestRequest`, and its origin does not
     /// support range requests. An endless stream would otherwise keep its connection from other readers.
     public var connectionsPerOrigin = 8
-    /// Bytes that the whole cache may hold in memory where the disk can't take them; at least 1 MiB.
+    /// The maximum memory in bytes for media that the disk can't store, of the whole cache. The default is 16 MiB, and
+    /// the minimum is 1 MiB.
     public var memoryLimit: Int64 = 16 << 20
-    /// What goes first when room is needed.
+    /// The order in which media is evicted when space is needed.
     public var eviction = EvictionPolicy.standard
-    /// The most that is kept of some of it: of a host, or of what has a ``MediaSource/tag``. Of several that count the
-    /// same media, the first does.
+    /// The maximum sizes of parts of the cache, such as the media of a host or with a ``MediaSource/tag``. If several
+    /// quotas apply to a resource, it counts for the first one.
     public var quotas: [EvictionQuota] = []
-    /// Bytes that are to stay free on the volume on which the directory lies: what the cache has goes for them, and
-    /// what would take of them is played without being kept. Looked at when the cache is opened, and every ten seconds.
-    /// 0: none.
+    /// The number of bytes to leave free on the volume of the directory. The default, 0, disables it.
+    ///
+    /// If there is less free space, media is evicted, and new media plays without being stored. The free space is
+    /// checked when the cache is opened, and every ten seconds.
     public var minimumFreeSpace: Int64 = 0
     /// How long unplayed media stays in the cache, even if there is free space. The default, `nil`, evicts nothing by
     /// age.
     ///
     /// The maximum is 10,000 years. Pinned media is never evicted by age.
     ///
-    /// All ages restart when the clock jumps, because Spool can't know which time is right. They also restart if all
-    /// media in the cache is older than the maximum age when the cache opens. Either the cache was closed for that
-    /// long, or the clock is wrong.
+    /// All ages restart after a sudden change of the clock, because Spool can't know which time is right. They also
+    /// restart if all media in the cache is older than the maximum age when the cache opens. Either the cache was
+    /// closed for that long, or the clock is wrong.
     public var maximumAge: Duration?
-    /// Whether redirects are followed; if not, one is a refusal (``CacheError/response``).
+    /// The time for which a player waits for space on disk. After that, its bytes go through memory.
+    package var spacePatience = Store.Configuration().spacePatience
+    /// Whether redirects are followed. If not, a redirect is a rejection (``CacheError/response``).
     package var followsRedirects = true
-    /// Whether responses of any final status are kept as HTTP allows, and web pages, too: for a cache before a site,
-    /// rather than before media. Under ``FreshnessPolicy/http`` only.
+    /// Whether responses of any final status, and web pages, are stored as HTTP allows. It is for a cache in front of a
+    /// site, and requires ``FreshnessPolicy/http``.
     package var storesEveryStatus = false
-    /// Whether an origin's first response is handed on at once where it is an error that might go away (5xx, 429),
-    /// rather than asked for again: for a proxy, whose clients try again by themselves. What has begun is still gone on
-    /// with.
+    /// Whether a momentary error of the origin (5xx, 429) is returned immediately, instead of being retried. It is for
+    /// a proxy, whose clients retry. A response that has started is still continued.
     package var handsOnErrors = false
-    /// What is told of all that the cache does, when it does it: counts, and marks for Instruments.
+    /// The receivers of counts, and of intervals for Instruments.
     public var instruments: [CacheInstrument] = []
-    /// Where messages go.
+    /// The receiver of log messages.
     public var logger = Logger(label: "spool")
 
     /// The default configuration.

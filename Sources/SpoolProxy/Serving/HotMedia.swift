@@ -111,8 +111,7 @@ struct HotMedia: Sendable {
             buffers.putBack(buffer)
         }
         guard let (slice, version) = media.sliceNow(range), version == mark, let descriptor = slice.fileDescriptor,
-            // If it can't be sent from its file, a reader responds and ends the response with an error.
-            let sent = try? SentSlice(slice, descriptor)
+            let sent = try? SentSlice(slice, descriptor)  // A reader responds instead, and reports the error.
         else { return nil }
         hit.buffer = buffers.allocator.buffer(capacity: headCapacity)
         encodeHead(of: range, isPartial: isPartial, date, into: &hit.buffer)

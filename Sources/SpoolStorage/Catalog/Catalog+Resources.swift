@@ -185,8 +185,7 @@ extension Catalog {
     /// row.
     private func resource(_ row: Row) -> ResourceRecord? {
         guard let name = try? row.text(0) else { return nil }  // No key.
-        // A row that can't be read counts as missing.
-        if let record = try? resource(row, named: name) { return record }
+        if let record = try? resource(row, named: name) { return record }  // Unreadable, below.
         var record = ResourceRecord(
             key: cipher.key(of: name), url: Self.unreadable, isPinned: row.isSet(3), createdAt: .distantPast,
             lastUsedAt: .distantPast)

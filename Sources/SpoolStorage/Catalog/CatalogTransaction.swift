@@ -147,8 +147,8 @@ struct CatalogTransaction {
                 SELECT resource.key, identifier FROM generation JOIN resource ON resource.id = generation.resource
                 WHERE generation.id = ?
                 """)
-        // A row that can't be read counts as missing.
-        guard let row = try Row.fetchOne(statement, arguments: [generation]), let name = try? row.text(0),
+        guard let row = try Row.fetchOne(statement, arguments: [generation]),
+            let name = try? row.text(0),  // A row that can't be read counts as missing.
             let data = try? row.data(1), let identifier = GenerationIdentifier(data)  // As above.
         else { return }
         let place = CatalogCipher.place(of: identifier, length: length, in: name)

@@ -122,8 +122,7 @@ struct CatalogUses {
             var candidates: [EvictionCandidate] = []
             var late: [(id: Int64, lastUsedAt: Int64)] = []
             while let row = try rows.next() {
-                // Without a key, the row can't be evicted, only repaired.
-                guard let id = row.number(3), let name = try? row.text(0) else { continue }
+                guard let id = row.number(3), let name = try? row.text(0) else { continue }  // Only repaired.
                 guard let lastUsedAt = row.number(2) else {
                     // A date that is no number has no place in the order. It becomes the oldest one.
                     late.append((id, 0))
@@ -155,7 +154,7 @@ struct CatalogUses {
                         ORDER BY lastUsedAt DESC LIMIT 1
                         """)
                 // A date that another program has changed is ignored.
-                guard let row, let name = try? row.text(0) else { return nil }
+                guard let row, let name = try? row.text(0) else { return nil }  // No key.
                 return try? cipher.open(row, 1, number: 2, .lastUsedAt, of: name)  // As above.
             }
             return dates.max()

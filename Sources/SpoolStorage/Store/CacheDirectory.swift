@@ -66,8 +66,8 @@ final class CacheDirectory: Sendable {
         self.fileSystem = fileSystem
         let store = bytes ?? FileByteStore(folder: path + "/media", fileSystem: fileSystem)
         self.bytes = store
-        // If the volume can't be examined now, its unit counts as 1 until the next opening.
-        blockSize = access.isWritable ? ((try? store.space()) ?? nil)?.blockSize ?? 1 : 1
+        let space = access.isWritable ? (try? store.space()) ?? nil : nil  // Unknown until the next opening.
+        blockSize = space?.blockSize ?? 1
         self.lock = Mutex(lock)
         self.signature = signature
         self.secret = try catalog.secret()
@@ -221,8 +221,9 @@ final class CacheDirectory: Sendable {
     /// - Returns: The size of the one that stays, in bytes.
     func removeSetAside(limit: Int64, now: Date) -> Int64 {
         guard access.isWritable, !signature.isEmpty else { return 0 }
-        // What can't be removed is tried again at the next opening.
-        return (try? Catalog.removeSetAside(of: catalog.path, limit: limit, fileSystem: fileSystem, now: now)) ?? 0
+        let removed = try? Catalog.removeSetAside(  // The next opening tries again.
+            of: catalog.path, limit: limit, fileSystem: fileSystem, now: now)
+        return removed ?? 0
     }
 
     /// The value that a sweep passes to ``noteSwept(since:)`` at its end.

@@ -9,6 +9,8 @@ import Synchronization
 struct Evictor: Sendable {
     /// The state of a store's eviction.
     final class State: Sendable {
+        /// See ``Store/Configuration/spacePatience``.
+        let patience: Duration
         /// The resources that may be evicted, in the order of the policy.
         let queue: EvictionQueue
         /// The maximum number of stored bytes.
@@ -28,7 +30,8 @@ struct Evictor: Sendable {
         fileprivate let aging = RepeatedWork()
         fileprivate let watching = RepeatedWork()
 
-        init(queue: EvictionQueue, limit: SpaceLimit, ages: AgeLimit) {
+        init(patience: Duration, queue: EvictionQueue, limit: SpaceLimit, ages: AgeLimit) {
+            self.patience = patience
             self.queue = queue
             self.limit = limit
             self.ages = ages
@@ -96,12 +99,6 @@ struct Evictor: Sendable {
 
     // MARK: - Space for new bytes
 
-    /// The time for which a player waits for space on disk. It is short, because the wait delays playback. Another
-    /// program may have locked the catalog, or the disk may be slow.
-    ///
-    /// With 50 ms, media was stored with missing blocks on a machine that was only busy with other work.
-    static let patience = Duration.milliseconds(200)
-
     /// Reserves capacity, and evicts as much as is needed, in this order:
     ///
     /// - unused media, by policy
@@ -111,7 +108,7 @@ struct Evictor: Sendable {
     ///
     /// One eviction runs at a time. Others wait without a thread.
     ///
-    /// - Parameter isUrgent: Whether a player waits for the bytes now. Then the result is `late` after ``patience``,
+    /// - Parameter isUrgent: Whether a player waits for the bytes now. Then the result is `late` after the patience,
     ///   although the eviction continues. Other bytes wait for its end.
     func makeRoom(
         _ count: Int64, rowBytes: Int64, isUrgent: @escaping @Sendable () -> Bool
@@ -137,7 +134,7 @@ struct Evictor: Sendable {
         }
         let timer = Task(executorPreference: store.executor.executor(for: .playback)) { [state, clock = store.clock] in
             // The sleep fails if the eviction has ended.
-            while (try? await clock.sleep(Self.patience)) != nil {
+            while (try? await clock.sleep(state.patience)) != nil {
                 guard space.isCancelled || isUrgent() else { continue }
                 state.isSlow.store(true, ordering: .relaxed)
                 return space.end(isLate: true)
@@ -479,129 +476,5 @@ struct Evictor: Sendable {
         guard store.turns.tryTake(member.key) else { return 0 }
         defer { store.turns.end(member.key) }
         return try versions.evictPart(of: member, count)
-    }
-}
-
-/// Space that a task waits for while another task evicts media.
-///
-/// The wait ends when the space is reserved, when nothing more can be evicted, or when it has lasted too long. Nothing
-/// is reserved after its end.
-private final class AwaitedSpace: Sendable {
-    private struct State: ~Copyable {
-        var isOver = false
-        var isLate = false
-        var isCancelled = false
-        var result = ReservationResult.full
-        var waiter: CheckedContinuation<Void, Never>?
-    }
-
-    private let state = ClassedMutex(State(), .neverWaits)
-
-    var isOver: Bool { state.withLock { $0.isOver } }
-    var isLate: Bool { state.withLock { $0.isLate } }
-    /// Whether the waiting task was cancelled. It still waits for a moment, because its bytes have been received.
-    var isCancelled: Bool { state.withLock { $0.isCancelled } }
-
-    /// Reserves the space if there is enough.
-    ///
-    /// - Returns: Whether no more has to be evicted.
-    func reserve(_ count: Int64, rowBytes: Int64, of ledger: Ledger) -> Bool {
-        state.withLock { state in
-            guard !state.isOver else { return true }
-            state.result = ledger.reserve(count, rowBytes: rowBytes)
-            return state.result.isReserved
-        }
-    }
-
-    /// Returns the reservation to the task that has waited for it.
-    func take() -> ReservationResult {
-        state.withLock { Self.exchange(&$0.result, with: .full) }
-    }
-
-    // Older standard libraries can exchange only what can be copied.
-    private static func exchange(
-        _ result: inout ReservationResult, with new: consuming ReservationResult
-    ) -> ReservationResult {
-        let former = result
-        result = new
-        return former
-    }
-
-    /// Ends the wait.
-    func end(isLate: Bool = false) {
-        let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
-            guard !state.isOver else { return nil }
-            state.isOver = true
-            state.isLate = isLate
-            return state.waiter.take()
-        }
-        waiter?.resume()
-    }
-
-    /// Returns when the wait has ended.
-    func wait() async {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-                let isOver = state.withLock { state in
-                    if !state.isOver { state.waiter = continuation }
-                    return state.isOver
-                }
-                if isOver { continuation.resume() }
-            }
-        } onCancel: {
-            state.withLock { $0.isCancelled = true }
-        }
-    }
-}
-
-/// The searches for media to evict that found nothing. In a full cache, each received piece needs space, and a search
-/// examines all media.
-///
-/// A search is not repeated until something has changed that may let it find media: a version was released, recorded or
-/// unpinned. It is repeated after a second in any case, because other reasons end without a report, such as a key whose
-/// turn another task had. It does not search.
-final class FruitlessSearches: Sendable {
-    /// The time after which a search is repeated.
-    static let interval: Duration = .seconds(1)
-
-    private struct State {
-        var changes: UInt64 = 0
-        var failure: (changes: UInt64, time: Duration)?
-        /// The time at which all users of open versions were asked.
-        var askedAllAt: Duration?
-        var count = 0
-    }
-
-    private let state = ClassedMutex(State(), .neverWaits)
-
-    /// The number of searches that were started.
-    var count: Int { state.withLock { $0.count } }
-
-    /// Records a change that may let a search find media.
-    func noteChange() { state.withLock { $0.changes += 1 } }
-
-    /// Starts a search.
-    ///
-    /// - Returns: The number of changes until now; `nil` if the search would find nothing.
-    func begin(at now: Duration) -> UInt64? {
-        state.withLock { state in
-            if let failure = state.failure, failure.changes == state.changes, now - failure.time < Self.interval {
-                return nil
-            }
-            state.count += 1
-            return state.changes
-        }
-    }
-
-    /// Records that a search found nothing.
-    func noteFailure(of changes: UInt64, at now: Duration) { state.withLock { $0.failure = (changes, now) } }
-
-    /// Whether a search asks the users of all open versions, and not only those with readers that have moved.
-    func mustAskAll(at now: Duration) -> Bool {
-        state.withLock { state in
-            if let last = state.askedAllAt, now - last < Self.interval { return false }
-            state.askedAllAt = now
-            return true
-        }
     }
 }

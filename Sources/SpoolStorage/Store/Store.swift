@@ -42,6 +42,11 @@ package final class Store: Sendable {
         package var minimumFreeSpace: Int64 = 0
         /// The bytes of memory for media that can't be stored, of all resources together; at least 1 MiB.
         package var memoryLimit: Int64
+        /// The time for which a player waits for space on disk. It is short, because the wait delays playback. Another
+        /// program may have locked the catalog, or the disk may be slow.
+        ///
+        /// With 50 ms, media was stored with missing blocks on a machine that was only busy with other work.
+        package var spacePatience = Duration.milliseconds(200)
         /// The number of media files that may be open at once; at least 8.
         package var openFileLimit: Int
         /// Whether the directory is only read, while another process may use it.
@@ -106,6 +111,7 @@ package final class Store: Sendable {
         let rounds = CatalogRounds()
         writing = CatalogWriter.State(flusher: Flusher(executor: executor, clock: clock), rounds: rounds)
         eviction = Evictor.State(
+            patience: configuration.spacePatience,
             queue: EvictionQueue(
                 policy: configuration.eviction, quotas: configuration.quotas, catalog: directory.catalog,
                 rounds: rounds, clock: clock),

@@ -1,0 +1,71 @@
+/// Space that a task waits for while another task evicts media.
+///
+/// The wait ends when the space is reserved, when nothing more can be evicted, or when it has lasted too long. Nothing
+/// is reserved after its end.
+final class AwaitedSpace: Sendable {
+    private struct State: ~Copyable {
+        var isOver = false
+        var isLate = false
+        var isCancelled = false
+        var result = ReservationResult.full
+        var waiter: CheckedContinuation<Void, Never>?
+    }
+
+    private let state = ClassedMutex(State(), .neverWaits)
+
+    var isOver: Bool { state.withLock { $0.isOver } }
+    var isLate: Bool { state.withLock { $0.isLate } }
+    /// Whether the waiting task was cancelled. It still waits for a moment, because its bytes have been received.
+    var isCancelled: Bool { state.withLock { $0.isCancelled } }
+
+    /// Reserves the space if there is enough.
+    ///
+    /// - Returns: Whether no more has to be evicted.
+    func reserve(_ count: Int64, rowBytes: Int64, of ledger: Ledger) -> Bool {
+        state.withLock { state in
+            guard !state.isOver else { return true }
+            state.result = ledger.reserve(count, rowBytes: rowBytes)
+            return state.result.isReserved
+        }
+    }
+
+    /// Returns the reservation to the task that has waited for it.
+    func take() -> ReservationResult {
+        state.withLock { Self.exchange(&$0.result, with: .full) }
+    }
+
+    // Older standard libraries can exchange only what can be copied.
+    private static func exchange(
+        _ result: inout ReservationResult, with new: consuming ReservationResult
+    ) -> ReservationResult {
+        let former = result
+        result = new
+        return former
+    }
+
+    /// Ends the wait.
+    func end(isLate: Bool = false) {
+        let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            guard !state.isOver else { return nil }
+            state.isOver = true
+            state.isLate = isLate
+            return state.waiter.take()
+        }
+        waiter?.resume()
+    }
+
+    /// Returns when the wait has ended.
+    func wait() async {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+                let isOver = state.withLock { state in
+                    if !state.isOver { state.waiter = continuation }
+                    return state.isOver
+                }
+                if isOver { continuation.resume() }
+            }
+        } onCancel: {
+            state.withLock { $0.isCancelled = true }
+        }
+    }
+}
