@@ -59,6 +59,22 @@ struct StoreWaitTests {
         try await store.close()
     }
 
+    @Test("E195: While a file is being written to, all of its readable bytes are reported as stored")
+    func reportsNewestBytes() async throws {
+        let store = try await fixture.open()
+        let slow = try fixture.begin("slow", length: 8 * block, in: store)
+        try await fixture.land(0..<block + 1000, of: "slow", in: slow.generation)
+        let (gate, landing) = await holdWrite(4 * block..<4 * block + 1000, of: "slow", in: slow.generation)
+        defer { gate.open() }
+        #expect(try await store.resource(key("slow"))?.landed == [0..<block + 1000])
+        #expect(try await store.resources().map(\.landed) == [[0..<block + 1000]])
+        #expect(try await store.recentResources(limit: 1).resources.map(\.landed) == [[0..<block + 1000]])
+        gate.open()
+        _ = try await landing.value
+        slow.end()
+        try await store.close()
+    }
+
     @Test("E163: While a write to one file takes long, other resources get space")
     func evictsBesideSlowFile() async throws {
         let store = try await fixture.open(capacity: 6 * block)

@@ -6,13 +6,15 @@ extension Store {
     ///
     /// - Throws: ``CacheError`` with code `storage` if the catalog can't be read or written.
     package func resources() async throws -> [StoredResourceRecord] {
-        try await readCatalog { catalog in try catalog.resources().map { try StoredResourceRecord($0, in: catalog) } }
+        try await readCatalog { catalog in
+            try catalog.resources().map { try StoredResourceRecord($0, in: catalog, of: self) }
+        }
     }
 
     /// One stored resource; `nil` if nothing is stored under the key.
     package func resource(_ key: CacheKey) async throws -> StoredResourceRecord? {
         try await readCatalog { catalog in
-            try catalog.resource(key: key.hash).map { try StoredResourceRecord($0, in: catalog) }
+            try catalog.resource(key: key.hash).map { try StoredResourceRecord($0, in: catalog, of: self) }
         }
     }
 
@@ -20,7 +22,7 @@ extension Store {
     package func recentResources(limit: Int) async throws -> (resources: [StoredResourceRecord], count: Int) {
         try await readCatalog { catalog in
             let (records, count) = try catalog.recentResources(limit: limit)
-            return (try records.map { try StoredResourceRecord($0, in: catalog) }, count)
+            return (try records.map { try StoredResourceRecord($0, in: catalog, of: self) }, count)
         }
     }
 
@@ -79,7 +81,9 @@ package struct StoredResourceRecord: Sendable, Hashable {
 }
 
 extension StoredResourceRecord {
-    init(_ record: ResourceRecord, in catalog: Catalog) throws {
+    /// - Parameter store: The store that has the resource's version open. It knows the newest bytes of a file that is
+    ///   being written to, which the catalog lacks.
+    init(_ record: ResourceRecord, in catalog: Catalog, of store: Store? = nil) throws {
         let generation = record.generation
         self.init(
             key: CacheKey(hash: record.key), url: record.url,
@@ -90,6 +94,8 @@ extension StoredResourceRecord {
             landed: try generation.map { try $0.landed ?? catalog.landed(of: $0.id) } ?? ByteRangeSet(),
             isPinned: record.isPinned, createdAt: record.createdAt, lastUsedAt: record.lastUsedAt,
             presentation: record.presentation.map { CacheKey(hash: $0) })
+        let open = store?.table.withLock { $0.currentGeneration(of: key) }
+        if let disk = open?.disk, let row = open?.row.value, row == generation?.id { landed = disk.landed }
     }
 }
 
