@@ -133,7 +133,8 @@ struct StoreTurnsTests {
         try await fixture.land(2 * block..<3 * block, of: "a", in: lease.generation)
         #expect(store.table.withLock { $0.leaseCurrent(key, user: nil) == nil && $0.open(key).isEmpty })
         try await store.flush()
-        #expect(try await store.resources().first?.landed == [0..<2 * block])
+        let record = try #require(try store.catalog.resource(key: key.hash))
+        #expect(try StoredResourceRecord(record, in: store.catalog).landed == [0..<2 * block])
         // It could not be written: nothing has changed.
         store.remover.finish(store.table.withLock { $0.endRemoval(key, isDone: false, andCandidates: true) })
         #expect(store.table.withLock { $0.open(key).count } == 1)
