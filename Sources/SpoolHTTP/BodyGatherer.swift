@@ -111,22 +111,30 @@ final class HeadGate: ChannelInboundHandler {
     typealias InboundIn = HTTPClientResponsePart
     typealias InboundOut = HTTPClientResponsePart
 
+    private let corrector: HeadCorrector
     private var isShut = false
 
-    /// Adds a gate between the parser and the client.
+    init(_ corrector: HeadCorrector) { self.corrector = corrector }
+
+    /// Adds a gate between the parser and the client, and a corrector before the parser.
     static func add(to channel: any Channel) throws {
         let pipeline = channel.pipeline.syncOperations
         let parser = try pipeline.handler(type: ByteToMessageHandler<HTTPResponseDecoder>.self)
-        try pipeline.addHandler(HeadGate(), position: .after(parser))
+        let corrector = HeadCorrector()
+        try pipeline.addHandler(corrector, position: .before(parser))
+        try pipeline.addHandler(HeadGate(corrector), position: .after(parser))
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !isShut else { return }
-        if case .head(let head) = unwrapInboundIn(data), !ImpossibleStatus.allows(Int(clamping: head.status.code)) {
+        switch unwrapInboundIn(data) {
+        case .head(let head) where !ImpossibleStatus.allows(Int(clamping: head.status.code)):
             isShut = true
             context.fireErrorCaught(ImpossibleStatus())
             context.close(promise: nil)
             return
+        case .end: corrector.expectHead()
+        case .head, .body: break
         }
         context.fireChannelRead(data)
     }

@@ -54,7 +54,7 @@ import Testing
         "E63: over HTTP/1, an invalid status or 101 is not forwarded",
         arguments: [0, 99, 100, 101, 103, 199, 200, 599, 600, 999])
     func heads(_ status: Int) throws {
-        let channel = EmbeddedChannel(handler: HeadGate())
+        let channel = EmbeddedChannel(handler: HeadGate(HeadCorrector()))
         let isGood = (100...599).contains(status) && status != 101
         let head = HTTPResponseHead(version: .http1_1, status: .init(statusCode: status))
         do {

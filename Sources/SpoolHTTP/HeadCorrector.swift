@@ -1,0 +1,202 @@
+#if AsyncHTTPClient && (os(Linux) || os(macOS))
+import Foundation
+import NIOCore
+import NIOHTTP1
+
+/// A handler that corrects harmless faults in the heads of HTTP/1 responses, before they are parsed.
+///
+/// Players and curl accept these heads. The parser rejects them, because a server that shares connections among clients
+/// must not guess where a message ends. Here each connection has one client, and is closed after a response whose
+/// framing was corrected.
+///
+/// - A SHOUTcast status line, `ICY 200 OK`, becomes `HTTP/1.0 200 OK`.
+/// - Lines that end with LF alone end with CRLF (RFC 9112 §2.2), and folded lines are joined (§5.2).
+/// - White space before a colon is removed (§5.1), and so are fields without a name.
+/// - `Transfer-Encoding: identity` is removed.
+/// - `Content-Length` is removed if there is one `Transfer-Encoding: chunked` (§6.3).
+final class HeadCorrector: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+
+    /// The size in bytes of the largest head that is corrected. The parser rejects larger ones.
+    private static let limit = 80 << 10
+
+    private var isInHead = true
+    private var pending: ByteBuffer?
+    /// The number of bytes of `pending` in which the end of the head was searched.
+    private var searched = 0
+
+    /// Treats the next bytes as a head, because the response has ended.
+    func expectHead() { isInHead = true }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard isInHead else { return context.fireChannelRead(data) }
+        var buffer = unwrapInboundIn(data)
+        if var earlier = pending.take() {
+            earlier.writeBuffer(&buffer)
+            buffer = earlier
+        }
+        while isInHead, buffer.readableBytes > 0 {
+            guard let length = headLength(of: buffer) else {
+                guard mayBeHead(buffer) else { break }
+                pending = buffer
+                return
+            }
+            searched = 0
+            guard let head = buffer.readSlice(length: length) else { break }
+            // The final head follows an interim one.
+            isInHead = Self.isInterim(head)
+            let corrected = ResponseHeadText.corrected(head.readableBytesView).map { ByteBuffer(bytes: $0) }
+            context.fireChannelRead(wrapInboundOut(corrected ?? head))
+        }
+        searched = 0
+        if buffer.readableBytes > 0 {
+            isInHead = false
+            context.fireChannelRead(wrapInboundOut(buffer))
+        }
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        passOn(context)
+        context.fireChannelInactive()
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        passOn(context)
+        context.fireErrorCaught(error)
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) { passOn(context) }
+
+    private func passOn(_ context: ChannelHandlerContext) {
+        guard let buffer = pending.take() else { return }
+        context.fireChannelRead(wrapInboundOut(buffer))
+    }
+
+    /// The number of bytes up to and including the empty line; `nil` if it has not been received.
+    private func headLength(of buffer: ByteBuffer) -> Int? {
+        let bytes = buffer.readableBytesView
+        let (lf, cr) = (UInt8(ascii: "\n"), UInt8(ascii: "\r"))
+        var index = bytes.startIndex + max(0, searched - 2)
+        while let end = bytes[index...].firstIndex(of: lf) {
+            index = end + 1
+            guard index < bytes.endIndex else { break }
+            if bytes[index] == lf { return index + 1 - bytes.startIndex }
+            if bytes[index] == cr, index + 1 < bytes.endIndex, bytes[index + 1] == lf {
+                return index + 2 - bytes.startIndex
+            }
+        }
+        searched = bytes.count
+        return nil
+    }
+
+    private func mayBeHead(_ buffer: ByteBuffer) -> Bool {
+        let start = buffer.readableBytesView.prefix(4)
+        return buffer.readableBytes <= Self.limit
+            && ("HTTP".utf8.starts(with: start) || ResponseHeadText.icy.utf8.starts(with: start))
+    }
+
+    private static func isInterim(_ head: ByteBuffer) -> Bool {
+        let bytes = head.readableBytesView
+        guard let space = bytes.firstIndex(of: UInt8(ascii: " ")), space + 1 < bytes.endIndex else { return false }
+        return bytes[space + 1] == UInt8(ascii: "1")
+    }
+}
+
+/// The text of a response's head, from the status line to the empty line.
+struct ResponseHeadText {
+    /// The start of a SHOUTcast status line.
+    static let icy = "ICY "
+
+    /// The lines, without their ends.
+    private var lines: [[UInt8]] = []
+    private var isCorrected = false
+    /// Whether other software may read the framing in another way.
+    private var isAmbiguous = false
+
+    /// Returns the head with its harmless faults corrected; `nil` if it has none. See ``HeadCorrector``.
+    static func corrected(_ head: some Collection<UInt8>) -> [UInt8]? {
+        var text = ResponseHeadText(head)
+        text.correctStatusLine()
+        text.joinFoldedLines()
+        text.correctNames()
+        text.correctFraming()
+        guard text.isCorrected || text.isAmbiguous else { return nil }
+        return Array(text.lines.joined(separator: "\r\n".utf8)) + Array("\r\n".utf8)
+    }
+
+    private init(_ head: some Collection<UInt8>) {
+        // The last part is the empty text after the last line.
+        for part in head.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).dropLast() {
+            var line = Array(part)
+            if line.last == UInt8(ascii: "\r") { line.removeLast() } else { isAmbiguous = true }
+            lines.append(line)
+        }
+    }
+
+    private mutating func correctStatusLine() {
+        guard let first = lines.first, first.starts(with: Self.icy.utf8) else { return }
+        lines[0] = Array("HTTP/1.0 ".utf8) + first.dropFirst(Self.icy.utf8.count)
+        isAmbiguous = true
+    }
+
+    private mutating func joinFoldedLines() {
+        guard lines.dropFirst(2).contains(where: { $0.first.map(Self.isSpace) ?? false }) else { return }
+        isAmbiguous = true
+        var joined = Array(lines.prefix(2))
+        for line in lines.dropFirst(2) {
+            if let first = line.first, Self.isSpace(first) {
+                joined[joined.count - 1] += [UInt8(ascii: " ")] + line.drop(while: Self.isSpace)
+            } else {
+                joined.append(line)
+            }
+        }
+        lines = joined
+    }
+
+    private mutating func correctNames() {
+        for index in lines.indices.dropFirst() {
+            guard let colon = lines[index].firstIndex(of: UInt8(ascii: ":")), colon > 0,
+                Self.isSpace(lines[index][colon - 1])
+            else { continue }
+            let start = lines[index][..<colon].lastIndex { !Self.isSpace($0) }.map { $0 + 1 } ?? 0
+            lines[index].removeSubrange(start..<colon)
+            isCorrected = true
+        }
+        let count = lines.count
+        lines = lines.prefix(1) + lines.dropFirst().filter { $0.first != UInt8(ascii: ":") }
+        if lines.count < count { isCorrected = true }
+    }
+
+    private mutating func correctFraming() {
+        let codings = values(of: "transfer-encoding")
+        if codings == ["identity"] {
+            remove("transfer-encoding")
+            isCorrected = true
+        } else if codings == ["chunked"], !values(of: "content-length").isEmpty {
+            remove("content-length")
+            isAmbiguous = true
+        }
+        guard isAmbiguous else { return }
+        remove("connection")
+        lines.insert(Array("Connection: close".utf8), at: max(lines.count - 1, 0))
+    }
+
+    private func values(of name: String) -> [String] {
+        lines.dropFirst().filter { Self.name(of: $0) == name }.map { line in
+            String(decoding: line.dropFirst(name.utf8.count + 1), as: UTF8.self)
+                .trimmingCharacters(in: .whitespaces).lowercased()
+        }
+    }
+
+    private mutating func remove(_ name: String) {
+        lines = lines.prefix(1) + lines.dropFirst().filter { Self.name(of: $0) != name }
+    }
+
+    private static func name(of line: [UInt8]) -> String? {
+        line.firstIndex(of: UInt8(ascii: ":")).map { String(decoding: line[..<$0], as: UTF8.self).lowercased() }
+    }
+
+    private static func isSpace(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
+}
+#endif

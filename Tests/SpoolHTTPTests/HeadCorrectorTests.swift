@@ -1,0 +1,130 @@
+#if AsyncHTTPClient
+import Foundation
+import NIOCore
+import NIOEmbedded
+import NIOHTTP1
+import Spool
+import SpoolTesting
+import Testing
+
+@testable import SpoolHTTP
+
+/// Harmless faults in the heads of responses, which players and curl accept.
+@Suite(.timeLimit(.minutes(5))) struct HeadCorrectorTests {
+    /// Responses whose body is `hello`, and whether the connection can be used again.
+    private static let responses: [(text: String, isReusable: Bool)] = [
+        ("HTTP/1.1 200 OK\r\nContent-Length:5\r\nETag:\"a\"\r\n\r\nhello", true),
+        (
+            "HTTP/1.1 103 Early\r\nLink:</x>\r\n\r\nHTTP/1.1 200 OK\r\nETag :\"a\"\r\nContent-Length:5\r\n\r\nhello",
+            true
+        ),
+        ("HTTP/1.1 200 OK\r\nContent-Length \t:5\r\nETag:\"a\"\r\n\r\nhello", true),
+        ("HTTP/1.1 200 OK\r\n:nothing\r\nContent-Length:5\r\nETag:\"a\"\r\n\r\nhello", true),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding:Identity\r\nContent-Length:5\r\nETag:\"a\"\r\n\r\nhello", true),
+        ("HTTP/1.1 200 OK\nContent-Length:5\nETag:\"a\"\n\nhello", false),
+        ("HTTP/1.1 200 OK\r\nX:1\r\n\t2\r\nContent-Length:5\r\nETag:\"a\"\r\n\r\nhello", false),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length:7\r\nTransfer-Encoding:chunked\r\nETag:\"a\"\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+            false
+        ),
+        ("ICY 200 OK\r\nContent-Length:5\r\nETag:\"a\"\r\n\r\nhello", false),
+    ]
+
+    /// A connection of a client, with its parser.
+    private func connection() throws -> EmbeddedChannel {
+        let corrector = HeadCorrector()
+        return EmbeddedChannel(handlers: [
+            corrector, ByteToMessageHandler(HTTPResponseDecoder(informationalResponseStrategy: .forward)),
+            HeadGate(corrector),
+        ])
+    }
+
+    /// Sends a request, and parses the response, which is received in these pieces.
+    private func receive(
+        _ pieces: [ArraySlice<UInt8>], on channel: EmbeddedChannel
+    ) throws -> (head: HTTPResponseHead?, body: String) {
+        let request = HTTPRequestHead(version: .http1_1, method: .GET, uri: "/")
+        try channel.writeOutbound(HTTPClientRequestPart.head(request))
+        for piece in pieces { try channel.writeInbound(ByteBuffer(bytes: piece)) }
+        var (head, body) = (HTTPResponseHead?.none, "")
+        while let part = try channel.readInbound(as: HTTPClientResponsePart.self) {
+            switch part {
+            case .head(let next): head = next
+            case .body(let buffer): body += String(buffer: buffer)
+            case .end: break
+            }
+        }
+        return (head, body)
+    }
+
+    @Test("E220: a harmless fault in a head is corrected, wherever the bytes are divided", arguments: responses.indices)
+    func divided(_ index: Int) throws {
+        let response = Self.responses[index]
+        let bytes = Array(response.text.utf8)
+        var divisions = (1..<bytes.count).map { [bytes[..<$0], bytes[$0...]] }
+        divisions += [[bytes[...]], bytes.indices.map { bytes[$0...$0] }]
+        for pieces in divisions {
+            let channel = try connection()
+            for _ in 0..<(response.isReusable ? 3 : 1) {
+                let received = try receive(pieces, on: channel)
+                #expect(received.body == "hello")
+                #expect(received.head?.headers["ETag"] == ["\"a\""])
+                #expect((received.head?.headers["Connection"] == ["close"]) == !response.isReusable)
+            }
+        }
+    }
+
+    @Test("E220: over a socket, such a response is received", arguments: responses.indices)
+    func received(_ index: Int) async throws {
+        let response = Self.responses[index]
+        let resources: [String: OriginResource] = [
+            "/a": .pattern(10, .raw(response.text))
+        ]
+        try await OriginServer.run(resources) { origin in
+            let upstream = AsyncHTTPClientUpstream()
+            var body: [UInt8] = []
+            for try await chunk in try await upstream.open(UpstreamRequest(url: origin.url("/a"))).body {
+                chunk.withUnsafeBytes { body += $0 }
+            }
+            #expect(body == Array("hello".utf8))
+        }
+    }
+
+    @Test(
+        "E220: a head that is correct, or that can't be corrected, is not changed",
+        arguments: [
+            "HTTP/1.1 200 OK\r\nContent-Length:5\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding:chunked\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length:5\r\nTransfer-Encoding:gzip, chunked\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length:5\r\nContent-Length:6\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length:5\r\nTransfer-Encoding:chunked\r\nTransfer-Encoding:identity\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nno colon\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n",
+        ])
+    func unchanged(_ head: String) {
+        #expect(ResponseHeadText.corrected(Array(head.utf8)) == nil)
+    }
+
+    @Test("E220: a folded line can't change the framing")
+    func foldedFraming() {
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding:chunked\r\n gzip\r\nContent-Length:5\r\n\r\n"
+        let corrected = ResponseHeadText.corrected(Array(head.utf8)).map { String(decoding: $0, as: UTF8.self) }
+        #expect(
+            corrected
+                == "HTTP/1.1 200 OK\r\nTransfer-Encoding:chunked gzip\r\nContent-Length:5\r\nConnection: close\r\n\r\n"
+        )
+    }
+
+    @Test("E220: bytes that are no head, and a head without an end, go to the parser")
+    func otherBytes() throws {
+        for text in ["<html>\r\n", "HTTP/1.1 200 OK\r\n" + String(repeating: "A:b\r\n", count: 20_000)] {
+            let channel = EmbeddedChannel(handler: HeadCorrector())
+            try channel.writeInbound(ByteBuffer(string: text))
+            #expect(try channel.readInbound(as: ByteBuffer.self).map { String(buffer: $0) } == text)
+        }
+        let channel = EmbeddedChannel(handler: HeadCorrector())
+        try channel.writeInbound(ByteBuffer(string: "HTTP/1.1 2"))
+        #expect(try channel.readInbound(as: ByteBuffer.self) == nil)
+        channel.pipeline.fireChannelInactive()
+        #expect(try channel.readInbound(as: ByteBuffer.self).map { String(buffer: $0) } == "HTTP/1.1 2")
+    }
+}
+#endif
