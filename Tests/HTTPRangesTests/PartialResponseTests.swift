@@ -177,6 +177,44 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         let twice = makeResponse(206, range, ("Content-Encoding", "identity"), ("Content-Encoding", "br"))
         #expect(evaluate(twice).isMalformed)
     }
+
+    @Test(
+        "E221: an unknown Content-Encoding counts as none",
+        arguments: ["aws-chunked", "none", "UTF-8", "", "binary", "identity, utf-8"])
+    func unknownEncoding(_ name: String) {
+        let part = makeResponse(
+            206, ("Content-Range", "bytes 500-599/1000"), ("ETag", "\"a\""), ("Content-Encoding", name))
+        #expect(evaluate(part, stored: stored()).landed?.version.contentEncoding == nil)
+        let both = makeResponse(206, ("Content-Range", "bytes 500-599/1000"), ("Content-Encoding", "\(name), gzip"))
+        #expect(evaluate(both).isMalformed)
+    }
+
+    @Test(
+        "E222: without a valid Content-Range, a part is used if its length proves its position",
+        arguments: [
+            (nil, nil), ("500-599/1000", 1000), ("500-600/1000", 1000), ("bytes=500-599/1000", 1000),
+            ("bytes: 500-599/1000", 1000), ("bytes  500 - 599 / 1000 ", 1000), ("bytes 500-599", nil),
+            ("bytes 500-599/", nil), ("500-1000/1000", 1000),
+        ] as [(String?, Int64?)])
+    func malformedContentRange(_ value: String?, _ length: Int64?) {
+        func part(_ count: Int) -> HTTPResponse {
+            let pairs =
+                [("ETag", "\"a\""), ("Content-Length", "\(count)")] + (value.map { [("Content-Range", $0)] } ?? [])
+            return HTTPResponse(status: .partialContent, headerFields: fields(pairs))
+        }
+        let landing = evaluate(part(100), stored: stored()).landed
+        #expect(landing?.offset == 500)
+        #expect(landing?.end == 600)
+        let first = evaluate(part(100)).landed
+        #expect(first?.offset == 500)
+        #expect(first?.version.length == length)
+        // Another position, a longer body, and no length.
+        #expect(evaluate(part(101)).isMalformed)
+        #expect(evaluate(part(0)).isMalformed)
+        if value != nil { #expect(evaluate(part(100), from: 400, end: 500).isMalformed) }
+        let unknown = value.map { makeResponse(206, ("Content-Range", $0)) } ?? makeResponse(206)
+        #expect(evaluate(unknown).isMalformed)
+    }
 }
 
 /// Cases A1 to A19: responses that contradict themselves or the request, and responses without media bytes.
@@ -373,7 +411,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
     @Test("The reason of a refusal starts with the status, and contains it once")
     func sentences() throws {
         let responses = [
-            makeResponse(206, ("Content-Length", "100")), makeResponse(206, ("Content-Range", "bytes */1000")),
+            makeResponse(206, ("Content-Length", "101")), makeResponse(206, ("Content-Range", "bytes */1000")),
             makeResponse(206, ("Content-Range", "bytes 500-599/1000"), ("Content-Range", "bytes 0-1/2")),
             makeResponse(206, ("Content-Type", "multipart/byteranges; boundary=B")),
             makeResponse(200, ("Content-Range", "bytes 500-599/1000"), ("Content-Length", "100")), makeResponse(404),

@@ -21,12 +21,22 @@ struct BodyClaim {
     }
 
     /// Creates the claim of a 206 (RFC 9110 §15.3.7).
-    init(partial fields: HTTPFields) throws(Contradiction) {
+    ///
+    /// Some servers send a malformed `Content-Range`, or none. Their body is used if its length proves its position.
+    ///
+    /// - Parameters:
+    ///   - askedFrom: The first requested byte; `nil` if it is unknown.
+    ///   - askedEnd: The end of the requested range; `nil` for an open end.
+    init(partial fields: HTTPFields, askedFrom: Int64?, askedEnd: Int64?) throws(Contradiction) {
         if fields[.contentType].map({ BodyClaim.isMultipart($0) }) ?? false {
             throw Contradiction(reason: "several parts (multipart/byteranges) for one requested range")
         }
         guard let contentRange = try BodyClaim.contentRange(fields) else {
-            throw Contradiction(reason: "no valid Content-Range")
+            guard let askedFrom,
+                let claim = try BodyClaim(partial: fields, requestedFrom: askedFrom, to: askedEnd)
+            else { throw Contradiction(reason: "no valid Content-Range") }
+            self = claim
+            return
         }
         guard let range = contentRange.range else {
             throw Contradiction(reason: "Content-Range without bytes: \(contentRange.text)")
@@ -45,6 +55,21 @@ struct BodyClaim {
             throw Contradiction(reason: mismatch)
         }
         discrepancy = mismatch
+    }
+
+    /// Creates the claim of a 206 without a valid `Content-Range`; `nil` if nothing proves the position of its body.
+    private init?(partial fields: HTTPFields, requestedFrom start: Int64, to end: Int64?) throws(Contradiction) {
+        guard let count = try BodyClaim.contentLength(fields), count > 0, start <= NumberLimits.byteOffset - count
+        else {
+            return nil
+        }
+        let stated = fields[values: .contentRange].first.flatMap { ContentRange.startAndLength(inMalformed: $0) }
+        if let stated {
+            guard stated.start == start, start + count <= min(end ?? .max, stated.length ?? .max) else { return nil }
+        } else {
+            guard start + count == end else { return nil }
+        }
+        self.init(offset: start, end: start + count, length: stated?.length)
     }
 
     /// Creates the claim of a 200: the whole, from byte 0.

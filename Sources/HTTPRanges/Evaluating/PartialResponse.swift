@@ -94,7 +94,8 @@ extension PartialResponse {
     ///
     /// The less obvious responses:
     /// - A 206 is stored at its `Content-Range`, if that is a part of the requested range. Otherwise it is rejected
-    ///   (RFC 9110 §15.3.7).
+    ///   (RFC 9110 §15.3.7). If the `Content-Range` is missing or malformed, a body with the length of the requested
+    ///   range is that range.
     /// - A 200 is stored from byte 0, whatever was requested.
     /// - A total other than the stored length means another version, also with the same entity tag.
     /// - If nothing contradicts or proves sameness, the rule `.immutable` combines the bytes. The validator becomes
@@ -159,7 +160,7 @@ extension PartialResponse {
         }
 
         func evaluatePart(stored: StoredVersion?, rule: CombiningRule) throws(BodyClaim.Contradiction) -> Decision {
-            let claim = try BodyClaim(partial: fields)
+            let claim = try BodyClaim(partial: fields, askedFrom: askedFrom, askedEnd: askedEnd)
             var version = ResourceVersion(fields: fields, length: claim.length)
             version.acceptsRanges = true
             if let encoding = version.contentEncoding {

@@ -10,9 +10,11 @@ package struct ResourceVersion: Sendable, Hashable, Codable {
     package var length: Int64?
     /// The value of `Content-Type`, as sent.
     package var contentType: String?
-    /// The `Content-Encoding` other than `identity`, in lower case, such as `gzip`.
+    /// The known compressions in `Content-Encoding`, in lower case, such as `gzip`.
     ///
-    /// Bytes and length are then those of the encoded form, which players can't read (RFC 9110 §8.4).
+    /// Bytes and length are then those of the encoded form, which players can't read (RFC 9110 §8.4). Players ignore
+    /// codings that they do not know, and so does this type: origins send `none`, `utf-8` or `aws-chunked` for bytes
+    /// that are not encoded.
     package var contentEncoding: String?
     /// Whether the origin supports ranges; `nil` if unknown, because a missing `Accept-Ranges` does not mean no (RFC
     /// 9110 §14.3).
@@ -74,10 +76,16 @@ package struct ResourceVersion: Sendable, Hashable, Codable {
         }
     }
 
+    /// The registered codings that change the bytes (RFC 9110 §8.4.1, and the IANA registry of content codings).
+    private static let compressions: Set<String> = [
+        "aes128gcm", "br", "compress", "dcb", "dcz", "deflate", "exi", "gzip", "pack200-gzip", "x-compress", "x-gzip",
+        "zstd",
+    ]
+
     private static func contentEncoding(_ fields: HTTPFields) -> String? {
         let codings = fields[values: .contentEncoding].flatMap { FieldText.elements($0) }.map {
             String(decoding: $0.utf8.map(FieldText.lowercased), as: UTF8.self)
-        }.filter { $0 != "identity" }
+        }.filter { compressions.contains($0) }
         return codings.isEmpty ? nil : codings.joined(separator: ", ")
     }
 

@@ -61,6 +61,41 @@ package struct ContentRange: Sendable, Hashable {
         self.length = length
     }
 
+    /// Returns the first offset and the length in a malformed value.
+    ///
+    /// The unit and the length may be missing. There may be another separator after the unit, and more white space. The
+    /// last offset may equal the length.
+    ///
+    /// Returns `nil` if the value has another form, or if a number is larger than 2^53.
+    static func startAndLength(inMalformed text: String) -> (start: Int64, length: Int64?)? {
+        var rest = Substring(text.lowercased())
+        func skip(_ characters: String) { rest = rest.drop { characters.contains($0) } }
+        func number() -> Int64? {
+            let digits = rest.prefix { $0.isASCII && $0.isNumber }
+            rest = rest.dropFirst(digits.count)
+            return FieldText.digits(digits.utf8, limit: NumberLimits.byteOffset + 1).flatMap {
+                $0 <= NumberLimits.byteOffset ? $0 : nil
+            }
+        }
+        skip(" \t")
+        if rest.hasPrefix("bytes") { rest = rest.dropFirst("bytes".count) }
+        skip(" \t=:")
+        guard let start = number() else { return nil }
+        skip(" \t")
+        guard rest.first == "-" else { return nil }
+        rest = rest.dropFirst()
+        skip(" \t")
+        guard let last = number(), last >= start else { return nil }
+        skip(" \t")
+        guard rest.first == "/" else { return rest.isEmpty ? (start, nil) : nil }
+        rest = rest.dropFirst()
+        skip(" \t")
+        if rest.first == "*" || rest.isEmpty { return (start, nil) }
+        guard let length = number(), length >= last else { return nil }
+        skip(" \t")
+        return rest.isEmpty ? (start, length) : nil
+    }
+
     /// The value of the header, for example `bytes 0-99/1000`. Without range and length it is `bytes */*`, which is
     /// invalid and must not be sent.
     package var text: String {
