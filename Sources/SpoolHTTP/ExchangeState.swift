@@ -41,6 +41,7 @@ struct ExchangeState<Chunk: GatheredBytes> {
     mutating func receiveHead(_ head: HTTPResponse) -> HeadWaiter? {
         guard !isOver, self.head == nil else { return nil }
         self.head = head
+        meter.isEndless = head.headerFields[.contentLength] == nil
         hasReceived = true
         defer { headWaiter = nil }
         return headWaiter
@@ -184,6 +185,8 @@ struct StallMeter {
     /// The way in which a body has stalled.
     enum Stall { case isSilent, isSlow }
 
+    /// Whether the body has no stated length. A live stream of a low rate is never slow.
+    var isEndless = false
     private let slowTicks: Int
     private let leastBytes: Double
     private var silentTicks = 0
@@ -216,6 +219,6 @@ struct StallMeter {
         window.ticks += 1
         guard window.ticks >= slowTicks else { return nil }
         defer { window = (0, 0) }
-        return window.bytes < leastBytes ? .isSlow : nil
+        return window.bytes < leastBytes && !isEndless ? .isSlow : nil
     }
 }

@@ -46,17 +46,18 @@ extension HTTPUpstream {
         ///
         /// URLSession has no such limit; only the ``headTimeout`` applies there.
         public var connectTimeout: Duration = .seconds(10)
-        /// The time limit for response headers. The default is 15 seconds.
+        /// The time limit for response headers. The default is 60 seconds, because some servers transcode first.
         ///
         /// It includes the time for a connection, and starts again for each redirect.
-        public var headTimeout: Duration = .seconds(15)
+        public var headTimeout: Duration = .seconds(60)
         /// The time limit for the next bytes of a body, exceeded by up to a quarter. The default is 15 seconds.
         ///
         /// Time in which no reader requests the next chunk does not count, so a paused body has not stalled.
         public var idleTimeout: Duration = .seconds(15)
         /// The rate in bytes per second below which a body has stalled. The default is 1000; 0 disables it.
         ///
-        /// It is measured over a period of ``minimumRateTime`` in which a reader always waited for the body.
+        /// It is measured over a period of ``minimumRateTime`` in which a reader always waited for the body. It does not
+        /// apply to a body without `Content-Length`, such as a live stream.
         public var minimumRate = 1000
         /// The time over which ``minimumRate`` is measured. The default is 30 seconds.
         public var minimumRateTime: Duration = .seconds(30)

@@ -29,7 +29,7 @@ import Testing
 
     private func withHead() async throws -> Exchange<Data> {
         let exchange = make()
-        exchange.receiveHead(HTTPResponse(status: .ok))
+        exchange.receiveHead(HTTPResponse(status: .ok, headerFields: [.contentLength: "1000000"]))
         _ = try await exchange.head()
         return exchange
     }

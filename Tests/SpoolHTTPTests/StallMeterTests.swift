@@ -26,6 +26,14 @@ import Testing
         #expect(ticks(&enough, Array(repeating: 3750, count: 24)) == Array(repeating: nil, count: 24))
     }
 
+    @Test("E224: a body without a length is never slow, and it can be silent")
+    func endless() {
+        var meter = meter()
+        meter.isEndless = true
+        #expect(ticks(&meter, Array(repeating: 1, count: 24)) == Array(repeating: nil, count: 24))
+        #expect(ticks(&meter, [0, 0, 0, 0, 0]).last == .isSilent)
+    }
+
     @Test("Time without a waiting reader restarts the measurement")
     func held() {
         var meter = meter()
