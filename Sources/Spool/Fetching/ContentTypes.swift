@@ -1,20 +1,73 @@
-/// Says whether one `Content-Type` may be another version of what had another one.
+/// Decides whether a response contains media, by its `Content-Type` and its first bytes.
+///
+/// Origins send errors, login pages and captive portals with status 200, and media with the type of a page. Such pages
+/// are delivered and not stored, because they would replace the media for good.
 enum ContentTypes {
-    /// Whether an origin that served `former` may mean it when it sends `new`: a page in place of a film is a login, a
-    /// captive portal or an error, not a new version of the film.
-    static func isPlausible(_ new: String?, inPlaceOf former: String?) -> Bool {
+    /// Whether the first bytes have to decide, because pages, errors and sometimes media have this type.
+    static func isDoubtful(_ type: String?) -> Bool {
+        type.map { isPage($0) || isXML($0) || name(of: $0).hasSuffix("json") } ?? false
+    }
+
+    /// Whether a response is a document instead of media, and is therefore not stored.
+    ///
+    /// - Parameter start: The first bytes, at least 16 if the response has that length.
+    static func isDocument(_ type: String?, startingWith start: some Collection<UInt8>) -> Bool {
+        guard let type, isDoubtful(type) else { return false }
+        return isWebPage(type) ? !isMedia(start) : isMarkup(start)
+    }
+
+    /// Whether a response may replace one of type `former`. A page instead of media is a login, a captive portal or an
+    /// error, and not a new version of the media.
+    ///
+    /// - Parameter start: The first bytes if the type is doubtful.
+    static func isPlausible(
+        _ new: String?, startingWith start: some Collection<UInt8>, inPlaceOf former: String?
+    ) -> Bool {
         guard let former, let new else { return true }
-        return isPage(former) || !isPage(new)
+        return isPage(former) || !isPage(new) || isMedia(start)
     }
 
-    /// Whether it is a web page, which is never media: who gets one at the first play gets the film at the next.
-    static func isWebPage(_ type: String?) -> Bool {
-        type.map { ["text/html", "application/xhtml+xml"].contains(name(of: $0)) } ?? false
+    private static func isWebPage(_ type: String) -> Bool {
+        ["text/html", "application/xhtml+xml"].contains(name(of: type))
     }
 
-    /// Whether the type is one that pages and errors come as.
     private static func isPage(_ type: String) -> Bool {
         isWebPage(type) || ["application/json", "application/problem+json", "text/plain"].contains(name(of: type))
+    }
+
+    /// Whether the type is generic XML. Manifests and subtitles have types of their own.
+    private static func isXML(_ type: String) -> Bool {
+        ["application/xml", "text/xml", "application/problem+xml"].contains(name(of: type))
+    }
+
+    /// Whether the bytes start with the signature of a container or of audio frames, or are a playlist or subtitles.
+    private static func isMedia(_ start: some Collection<UInt8>) -> Bool {
+        let bytes = Array(start.prefix(16))
+        func has(_ text: String, at offset: Int = 0) -> Bool { bytes.dropFirst(offset).starts(with: text.utf8) }
+        let codes = ["ID3", "OggS", "fLaC", "RIFF", "RF64", "FORM", "caff", "FLV", "#EXTM3U", "WEBVTT"]
+        if codes.contains(where: { has($0) })
+            || ["ftyp", "styp", "moov", "moof", "sidx"].contains(where: { has($0, at: 4) })
+        {
+            return true
+        }
+        guard bytes.count > 3 else { return false }
+        let isMatroska = bytes.starts(with: [0x1A, 0x45, 0xDF, 0xA3])
+        // The sync word of MPEG audio and of ADTS, with a layer or a profile, and a transport stream.
+        let isMPEGAudio = bytes[0] == 0xFF && bytes[1] & 0xE0 == 0xE0 && bytes[2] & 0xF0 != 0xF0
+        return isMatroska || isMPEGAudio
+            || bytes[0] == 0x47 && bytes[3] & 0x10 != 0 && bytes[1] & 0x80 == 0
+                && !isText(bytes)
+    }
+
+    private static func isText(_ bytes: [UInt8]) -> Bool { bytes.allSatisfy { (0x20...0x7E).contains($0) } }
+
+    /// Whether the bytes are a page, an XML document other than a manifest or subtitles, or JSON.
+    private static func isMarkup(_ start: some Collection<UInt8>) -> Bool {
+        var text = String(decoding: start.prefix(1024), as: UTF8.self)[...]
+        if text.first == "\u{FEFF}" { text = text.dropFirst() }
+        text = text.drop(while: \.isWhitespace)
+        guard let first = text.first, "<{[".contains(first) else { return false }
+        return !["<MPD", "<tt", "<SmoothStreamingMedia"].contains { text.contains($0) }
     }
 
     private static func name(of type: String) -> String {

@@ -80,7 +80,11 @@ struct CurrentVersion {
         }
         let known = generation.resourceVersion
         var version = known.confirmed(by: fields)
-        if !context.keepsAnyResponse, !ContentTypes.isPlausible(version.contentType, inPlaceOf: known.contentType) {
+        // A 304 has no body, so its type alone decides.
+        let type = version.contentType
+        if !context.keepsAnyResponse,
+            !ContentTypes.isPlausible(type, startingWith: [], inPlaceOf: known.contentType)
+        {
             version.contentType = known.contentType
         }
         if version != known, !cacheability.hasLongFields { generation.update(version, nil) }

@@ -20,6 +20,9 @@ struct ResponseEvaluation {
     /// The source's header fields with which the response was requested.
     let fields: HTTPFields
 
+    /// The start of the body; empty if the headers show whether it is media.
+    let firstBytes: [UInt8]
+
     /// The consequence of a response for the transfer that requested it.
     enum Verdict {
         /// Bytes of the body are stored. The body starts at `offset`.
@@ -190,10 +193,11 @@ struct ResponseEvaluation {
                 .malformedResponse, "\(address): the origin compressed the response, which was not requested")
         }
         let former = current?.description.contentType
-        guard keepsAnything || ContentTypes.isPlausible(landing.version.contentType, inPlaceOf: former) else {
+        let type = landing.version.contentType
+        guard keepsAnything || ContentTypes.isPlausible(type, startingWith: firstBytes, inPlaceOf: former) else {
             throw CacheError(
                 .malformedResponse,
-                "\(address): the origin sent \(landing.version.contentType ?? "nothing") instead of \(former ?? "media")"
+                "\(address): the origin sent \(type ?? "nothing") instead of \(former ?? "media")"
             )
         }
     }
@@ -213,9 +217,10 @@ struct ResponseEvaluation {
 
     private func begin(_ version: ResourceVersion, _ body: ResponseBody, replacing current: Generation?) async throws {
         if current != nil { resource.send(.changed(reason: "the origin responded with another version")) }
-        let isPage = !keepsAnything && ContentTypes.isWebPage(version.contentType)
+        let isPage = !keepsAnything && ContentTypes.isDocument(version.contentType, startingWith: firstBytes)
         if isPage {
-            let text = "\(address) is played without being cached: the origin sent a web page, not media"
+            let text =
+                "\(address) is played without being cached: the origin sent a web page or an error message, not media"
             resource.send(.notKept(cause: CacheError(.malformedResponse, text)))
         }
         if cacheability.hasLongFields {

@@ -81,7 +81,7 @@ struct Transfer {
         let isHeld = request.longestHold != nil
         // Other requests may use the connection limit while the origin delays this response.
         if isHeld { connection.pause() }
-        let response = try await exchange.send(request, to: origin)
+        var response = try await exchange.send(request, to: origin)
         connection.resume()
         if !isHeld { scheduler.note(origin.note(roundTrip: (clock.elapsed() - asked) / .seconds(1))) }
         var cacheability = ResponseCacheability(
@@ -89,13 +89,14 @@ struct Transfer {
             from: response.url, of: resource.address, requestDate: requestDate, responseDate: clock.now(),
             isOfSite: context.configuration.storesEveryStatus)
         cacheability.freshness.asker = resource.freshness.asker
+        let firstBytes = try await firstBytes(of: &response, from: origin)
         let verdict: ResponseEvaluation.Verdict
         do {
             verdict = try await ResponseEvaluation(
                 resource: resource, head: response.head, start: start,
                 askedFrom: request.headerFields[.range] == nil ? nil : start.lower,
                 hasIfRange: request.headerFields[.ifRange] != nil, cacheability: cacheability,
-                fields: prepared.fields
+                fields: prepared.fields, firstBytes: firstBytes
             ).run()
         } catch let error as CacheError where error.code == .malformedResponse {
             throw error.about(await OriginResponse.reading(response, on: clock))
@@ -117,9 +118,25 @@ struct Transfer {
             if length == 0, resource.generation == nil, asksWithoutRange(request) { return .restart }
             return try await unsatisfiable(length, response)
         case .refuse(let refusal):
-            // A 416 that can't be true.
-            if refusal.kind == .malformed, refusal.status == 416, asksWithoutRange(request) { return .restart }
+            // A 416 that can't be true, or a part whose position is not known.
+            let isUnusablePart = refusal.kind == .malformed && [206, 416].contains(refusal.status)
+            if isUnusablePart, asksWithoutRange(request) { return .restart }
             return try await handle(refusal, of: response, prepared.number, origin)
+        }
+    }
+
+    /// Reads the start of the body if the headers do not show whether it is media. The body still contains it.
+    private func firstBytes(of response: inout UpstreamResponse, from origin: OriginState) async throws -> [UInt8] {
+        let type = response.head.headerFields[values: .contentType].first
+        let hasBody = [200, 206].contains(response.head.status.code) && !context.keepsAnyResponse
+        guard hasBody, ContentTypes.isDoubtful(type) else { return [] }
+        do {
+            let (chunk, body) = try await response.body.readingFirstChunk()
+            response.body = body
+            return chunk?.withUnsafeBytes { Array($0.prefix(1024)) } ?? []
+        } catch {
+            exchange.noteLoss(error, of: origin)
+            throw error
         }
     }
 

@@ -119,6 +119,37 @@ struct DoubtfulResponseCases {
         }
     }
 
+    @Test(
+        "E223: an error message with status 200 is delivered but not stored, and the next read gets the media",
+        arguments: [("text/xml", "<?xml version=\"1.0\"?><error/>"), ("application/json", "{\"error\": 70}")])
+    func errorFirst(_ type: String, _ text: String) async throws {
+        let stage = try MemoryStage(["/a": OriginResource(.data(Data(text.utf8)), etag: "\"e\"", contentType: type)])
+        try await stage.session { cache in
+            let bytes = try await cache.media(for: stage.url()).data(in: 0..<Int64(text.utf8.count))
+            #expect(bytes == Data(text.utf8))
+        }
+        let film = PatternBytes(seed: 78, length: 300_000)
+        stage.origin.set("/a", OriginResource(.pattern(film), etag: "\"film\"", contentType: "video/mp4"))
+        try await stage.session { cache in
+            #expect(cache.storedByteCount == 0)
+            try await cache.media(for: stage.url()).check(.all, film, covers: 0..<film.length)
+        }
+    }
+
+    @Test("E223: media with the type of a page is stored", arguments: ["text/html", "application/xhtml+xml"])
+    func mediaAsPage(_ type: String) async throws {
+        let song = Data([0xFF, 0xFB, 0x90, 0x64] + Array(repeating: 0x55, count: 400_000))
+        let stage = try MemoryStage(["/a": OriginResource(.data(song), etag: "\"s\"", contentType: type)])
+        for _ in 0..<2 {
+            try await stage.session { cache in
+                let bytes = try await cache.media(for: stage.url()).data(in: 0..<Int64(song.count))
+                #expect(bytes == song)
+                #expect(cache.storedByteCount == song.count)
+            }
+        }
+        #expect(stage.origin.log.bytesSent("/a") == Int64(song.count))
+    }
+
     @Test("E62: when the origin sends media instead of the page again, reads continue")
     func portalGone() async throws {
         let film = OriginResource.pattern(3_000_000)
