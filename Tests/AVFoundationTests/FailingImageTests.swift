@@ -27,7 +27,7 @@ struct FailingImageTests {
         await generator.waitUntilIdle()
     }
 
-    @Test("A missing file, or bytes that are not media, report fileFormatNotRecognized")
+    @Test("A missing file and bytes that are not media report fileFormatNotRecognized")
     func noMedia() async throws {
         let delegate = MemoryDelegate(Data(repeating: 0x20, count: 300_000), contentType: "public.mpeg-4")
         for asset in [asset(delegate, delegate.queue), AVURLAsset(url: URL(fileURLWithPath: "/nonexistent/film.mp4"))] {

@@ -78,7 +78,7 @@ struct FailingPlaybackTests {
         #expect(playing.item.error is AVError)
     }
 
-    @Test("A failed item stays failed, also in another player")
+    @Test("A failed item stays failed, even in another player")
     func staysFailed() async {
         let playing = Playing(AVURLAsset(url: URL(string: "memory://test/none")!))  // a literal that is a URL
         await playing.load()

@@ -58,7 +58,7 @@ struct HostilePatternTests {
     }
 
     @Test(
-        "After a request finishes short, the item fails, or the remaining bytes are requested again",
+        "If a request finishes with too few bytes, the item fails, or the missing bytes are requested again",
         arguments: Pattern.allCases, [false, true])
     func shortFinish(pattern: Pattern, asksAgain: Bool) async throws {
         let delegate = try SynchronousDelegate(.mp3, stopsAt: 200_000)
@@ -73,7 +73,7 @@ struct HostilePatternTests {
     }
 
     @Test(
-        "Delivering the two bytes of the probe is harmless, or stalls a player that is configured so",
+        "Delivering the two probe bytes is harmless, or stalls a player that is configured to stall",
         arguments: [false, true])
     func probe(chokes: Bool) async throws {
         let delegate = try SynchronousDelegate(.mp3, answersProbe: true)

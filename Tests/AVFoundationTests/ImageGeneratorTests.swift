@@ -58,7 +58,7 @@ struct ImageGeneratorTests {
         #expect(try TimeMedia.number(of: try await generator.image(at: time(5.75)).image) == 58)
     }
 
-    @Test("Past the end or at an invalid time, there is an image only within the tolerance")
+    @Test("Past the end or at an invalid time, an image is returned only within the tolerance")
     func pastTheEnd() async throws {
         let generator = try generator(.mp4)
         for time in [

@@ -46,7 +46,7 @@ struct LoadingPatternTests {
         #expect(bytes(&pattern, 100).0 == 10)
     }
 
-    @Test("A request is cancelled with enough bytes ahead, and a new one starts when few are left")
+    @Test("A request is cancelled when enough bytes are buffered, and a new one starts when few are left")
     func hysteresis() {
         var pattern = opened()
         _ = read(&pattern)
@@ -91,7 +91,7 @@ struct LoadingPatternTests {
         #expect(pattern.buffer.end == 120)
     }
 
-    @Test("B25: a seek out of the buffer cancels and requests, in the order of the policy", arguments: [false, true])
+    @Test("B25: a seek outside the buffer cancels and requests in policy order", arguments: [false, true])
     func seekOut(newFirst: Bool) {
         var policy = Self.policy
         policy.requestsBeforeCancelling = newFirst
@@ -140,7 +140,7 @@ struct LoadingPatternTests {
         #expect(read(&pattern) == [])
     }
 
-    @Test("A failure wakes the reader and remains, but a cancelled request's failure is ignored")
+    @Test("A failure wakes the reader and persists, but a cancelled request's failure is ignored")
     func failures() {
         var pattern = opened()
         _ = read(&pattern)
@@ -168,7 +168,7 @@ struct LoadingPatternTests {
         #expect(pattern.interrupt() == (false, []))
     }
 
-    @Test("D47: the next item of a queue loads its start by a short request, and continues from there")
+    @Test("D47: the next item of a queue loads its start with a short request, and continues from there")
     func prebuffer() {
         var pattern = LoadingPattern(policy: Self.policy)
         #expect(pattern.prebuffer() == [.askInformation(token: 1)])
@@ -186,7 +186,7 @@ struct LoadingPatternTests {
         #expect(bytes(&pattern, 15) == (15, [.askData(token: 3, offset: 50, length: 950, toEnd: true)]))
     }
 
-    @Test("Closing wakes the reader and cancels nothing, and opening again starts over")
+    @Test("Closing wakes the reader without cancelling a request, and reopening starts over")
     func closing() {
         var pattern = opened()
         _ = read(&pattern)

@@ -74,7 +74,7 @@ struct PlaybackTests {
         #expect(abs(playing.item.currentTime().seconds - 8) < 1)
     }
 
-    @Test("Of two concurrent seeks at least one finishes, and playback reaches the end")
+    @Test("At least one of two concurrent seeks finishes, and playback reaches the end")
     func replacedSeek() async throws {
         let playing = Playing(try MemoryDelegate(.mp3))
         await playing.load()
@@ -142,7 +142,7 @@ struct PlaybackTests {
         #expect(await playing.playToEnd())
     }
 
-    @Test("Pausing and resuming by libmpv's own keys changes the player's rate")
+    @Test("Pausing and resuming with libmpv's keys changes the player's rate")
     func pauseInWindow() async throws {
         let playing = Playing(try MemoryDelegate(.mp3), speed: 1)
         await playing.load()

@@ -49,7 +49,7 @@ struct PlayerPartsTests {
         #expect(tracker.pending == nil)
     }
 
-    @Test("Headless mode has no output; otherwise, machines without screen and sound have a fallback")
+    @Test("Headless mode has no output; other modes have a fallback for machines without a screen or sound")
     func options() {
         func value(_ name: String, _ options: PlaybackOptions) -> String? {
             options.initial.last { $0.name == name }?.value

@@ -16,7 +16,7 @@ struct TimeRangesTests {
     }
 
     @Test(
-        "The loaded range goes from the current time to the missing bytes, and all times are seekable",
+        "The loaded range extends from the current time to the first missing bytes, and all times are seekable",
         arguments: [TestMedia.mp3, .mp4], Pattern.allCases)
     func ranges(media: TestMedia, pattern: Pattern) async throws {
         let delegate = try MemoryDelegate(media)
