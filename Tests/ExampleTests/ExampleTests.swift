@@ -31,7 +31,7 @@ struct ExampleTests {
         await cache.close()
     }
 
-    @Test("Signed URLs with different tokens have one cache key, and so have URLs with one custom key")
+    @Test("Signed URLs with different tokens share one cache key, and so do URLs with one custom key")
     func signed() async throws {
         let cache = cacheForSignedURLs(in: folder)
         let urls = try ["?token=1&expires=2", "?expires=5&token=9"].map {
