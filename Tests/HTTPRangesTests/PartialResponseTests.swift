@@ -359,7 +359,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(response, from: 500, end: 600, stored: nil).isMalformed)
     }
 
-    @Test("A 304 confirms the stored version, and is rejected if its validator is of another version")
+    @Test("A 304 confirms the stored version, and is rejected if its validator belongs to another version")
     func notModified() {
         #expect(evaluate(makeResponse(304), stored: stored()) == .notModified)
         #expect(evaluate(makeResponse(304, ("ETag", "\"a\"")), stored: stored()) == .notModified)
@@ -408,7 +408,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(part).landed?.version.acceptsRanges == true)
     }
 
-    @Test("The reason of a refusal starts with the status, and contains it once")
+    @Test("The reason for a rejection starts with the status, and contains it once")
     func sentences() throws {
         let responses = [
             makeResponse(206, ("Content-Length", "101")), makeResponse(206, ("Content-Range", "bytes */1000")),

@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(
-        "A17: positions beyond Int64 are unsatisfiable or clipped, and never crash",
+        "A17: positions beyond Int64 are unsatisfiable or clipped, and never cause a crash",
         arguments: [
             ("bytes=9223372036854775807-", .unsatisfiable), ("bytes=9223372036854775808-", .unsatisfiable),
             ("bytes=-9223372036854775808", .partial([0..<1000])),

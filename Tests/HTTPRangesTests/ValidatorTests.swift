@@ -159,7 +159,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
         #expect(validator.satisfies(ifRange: text) == expected)
     }
 
-    @Test("The catalog's text of a validator is parsed back, also through JSON")
+    @Test("The catalog's text form of a validator is parsed back, even through JSON")
     func roundTrip() throws {
         let odd = dated("W/\"x|y|z\"", modified: "Sunday, 06-Nov-94 08:49:37 GMT")
         for validator in [Validator(), dated("\"a\""), dated(), dated("\"\"", modified: nil), odd] {
