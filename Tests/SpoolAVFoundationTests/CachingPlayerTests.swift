@@ -444,7 +444,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: after the end, external playback starts nothing, and play() uses the destination that is active then")
+    @Test("I4: after the end, external playback starts nothing, and play() uses the destination that is then active")
     func externalAfterTheEnd() async throws {
         let (_, upstream, cache, player) = try await stageAtEnd()
         let item = player.avPlayer.currentItem

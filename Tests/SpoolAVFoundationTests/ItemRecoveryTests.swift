@@ -80,7 +80,7 @@ struct ItemRecoveryTests {
         }
     }
 
-    @Test("An item that makes no progress is seeked in place, then replaced, then played without the cache")
+    @Test("An item that makes no progress gets a seek in place, then a replacement, then playback without the cache")
     func standsStill() {
         var recovery = ItemRecovery()
         var actions: [ItemRecovery.Action] = []
@@ -127,7 +127,7 @@ struct ItemRecoveryTests {
         #expect(recovery.look(at(309, .ready)) == .seekInPlace)
     }
 
-    @Test("A live stream without progress is seeked in place after 10 s, and replaced only after 60 s")
+    @Test("A live stream without progress gets a seek in place after 10 s, and a replacement only after 60 s")
     func live() {
         var recovery = ItemRecovery()
         var actions: [Double: ItemRecovery.Action] = [:]

@@ -93,7 +93,7 @@ struct LostNetworkTests {
     }
 
     @Test(
-        "Only a network loss is waited for; any response or other failure fails the request",
+        "A request waits only for a lost network; any response or other failure fails it",
         arguments: [
             (UpstreamError.Code.unreachable, true), (.timedOut, true), (.connectionLost, true), (.untrusted, false),
             (.redirects, false), (.failed, false),

@@ -37,7 +37,7 @@ struct PlayOrderTests {
         #expect(order.neighbour(1) == 2 && order.neighbour(3) == nil && order.neighbour(-1) == nil)
     }
 
-    @Test("Each upcoming entry is listed once, without the current one, past the end only if all entries repeat")
+    @Test("Each upcoming entry except the current one is listed once, past the end only if all entries repeat")
     func upcoming() {
         var order = order(4)
         order.jump(to: 3)

@@ -9,7 +9,7 @@ import Testing
 @testable import Spool
 @testable import SpoolAVFoundation
 
-@Suite("N11: renewal, and availability on demand", .timeLimit(.minutes(10)))
+@Suite("N11: renewal and on-demand availability", .timeLimit(.minutes(10)))
 struct RenewalTests {
     private static let length: Int64 = 3_000_000
 

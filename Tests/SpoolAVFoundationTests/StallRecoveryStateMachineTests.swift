@@ -110,7 +110,7 @@ struct StallRecoveryStateMachineTests {
         #expect(machine.cancel() == [] && machine.state == .paused)
     }
 
-    @Test("After random inputs, nothing resumes playback once it was paused", arguments: 0..<50)
+    @Test("After random inputs, nothing resumes playback once it is paused", arguments: 0..<50)
     func random(seed: UInt64) {
         var random = SplitMix(seed)
         var machine = playing()

@@ -161,7 +161,7 @@ struct StallRecoveryTests {
         await cache.close()
     }
 
-    @Test("E77: a new item replaces an item that timed out, at the same time and rate")
+    @Test("E77: a new item replaces an item that timed out, and resumes at the same time and rate")
     func freshItem() async throws {
         let upstream = try await upstream()
         let cache = try await folder.cache(upstream, cuttingAtOnce)

@@ -19,7 +19,7 @@ struct StreamFormTests {
     init() throws { folder = try ScratchFolder() }
 
     @Test(
-        "Z16: each form of HLS plays through the caching initializer, each byte once, and again without its origin",
+        "Z16: each form of HLS plays through the caching initializer, fetches each byte once, and replays offline",
         arguments: HLSSample.Form.allCases)
     func twice(form: HLSSample.Form) async throws {
         let sample = try await HLSSample(form)
@@ -117,7 +117,7 @@ struct StreamFormTests {
     }
 
     @Test(
-        "N5: if the origin fails during playback, the stream waits and resumes completely, each byte fetched once",
+        "N5: if the origin fails during playback, the stream waits, resumes completely, and fetches each byte once",
         arguments: [
             OriginBehaviour.reset(after: nil), .status(503), .cut(after: 20_000), .cut(after: 0), .reset(after: 0),
         ])
@@ -237,7 +237,7 @@ struct StreamFormTests {
         await stage.close()
     }
 
-    @Test("I4: if the server's port is lost in the background, the item is replaced at the same time")
+    @Test("I4: if the server's port is lost in the background, a new item resumes at the same time")
     func lostPort() async throws {
         let stage = try await StreamStage(in: folder, speed: 1)
         let (player, server) = (stage.player, stage.server)

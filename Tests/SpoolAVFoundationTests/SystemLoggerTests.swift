@@ -11,7 +11,7 @@ import StandInOSLog
 
 @Suite("Logger of the system")
 struct SystemLoggerTests {
-    @Test("E137: in a file that imports OSLog and SpoolAVFoundation, Logger is the type of OSLog")
+    @Test("E137: in a file that imports OSLog and SpoolAVFoundation, Logger is OSLog's type")
     func isUnambiguous() {
         // The type annotation matters, because an initializer alone would select one of the two types.
         let logger: Logger = Logger(subsystem: "org.example.app", category: "player")
