@@ -39,7 +39,7 @@ struct ArgumentTests {
     }
 
     @Test(
-        "Sizes are shown in a unit that fits",
+        "Sizes are shown in a suitable unit",
         arguments: [
             (0, "0 bytes"), (1, "1 byte"), (999, "999 bytes"), (1000, "1.0 kB"), (19_861_943, "19.9 MB"),
             (999_960, "1.0 MB"), (2_147_483_648, "2.1 GB"),

@@ -74,7 +74,7 @@ struct GetTests {
         }
     }
 
-    @Test("For ranges in any order by consecutive processes, no byte is sent twice and all bytes are correct")
+    @Test("If consecutive processes read ranges in any order, no byte is sent twice and all bytes are correct")
     func eachByteOnce() async throws {
         try await withOrigin(origin()) { origin, spool in
             let url = origin.url("/song.mp3").absoluteString
@@ -105,7 +105,7 @@ struct GetTests {
         }
     }
 
-    @Test("A22: media of an origin without a length and ranges is fetched")
+    @Test("A22: media of an origin without length or ranges is fetched")
     func sequential() async throws {
         try await withOrigin(origin(.ignoresRanges(), .noLength(.chunked))) { origin, spool in
             let result = try await spool.run("get", origin.url("/song.mp3").absoluteString, "--output", "-")

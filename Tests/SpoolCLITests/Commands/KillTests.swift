@@ -99,7 +99,7 @@ struct KillTests {
 /// Tests that `make soak SECONDS=n` runs for this time, with new seeds.
 @Suite("Soak test of killed processes", .enabled(if: ProcessInfo.processInfo.environment["SPOOL_SOAK"] != nil))
 struct KillSoakTests {
-    @Test("C33: processes killed at random times lose and damage no recorded bytes")
+    @Test("C33: processes killed at random times neither lose nor damage recorded bytes")
     func soak() async throws {
         let environment = ProcessInfo.processInfo.environment
         let seconds = try #require(environment["SPOOL_SOAK"].flatMap(Int.init), "SPOOL_SOAK is a number of seconds")

@@ -36,7 +36,7 @@ import FoundationNetworking
         return ((response as? HTTPURLResponse)?.statusCode ?? 0, body)
     }
 
-    @Test func `A server says where it listens, serves any player, and ends well when it is told to`() async throws {
+    @Test func `A server reports its address, serves any player, and exits cleanly after a signal`() async throws {
         try await withOrigin(["/film.mp4": Self.film]) { origin, spool in
             let ended = try await Self.serving(spool, "--freshness immutable --access-log log") { line in
                 #expect(line.hasPrefix("listening on http://127.0.0.1:"))
@@ -61,7 +61,7 @@ import FoundationNetworking
         }
     }
 
-    @Test func `Commands ask the server that has the directory`() async throws {
+    @Test func `Commands use the server that has the directory open`() async throws {
         try await withOrigin(["/film.mp4": Self.film]) { origin, spool in
             let url = origin.url("/film.mp4").absoluteString
             let ended = try await Self.serving(spool, "--freshness immutable") { _ in
@@ -95,7 +95,7 @@ import FoundationNetworking
         }
     }
 
-    @Test func `What is preloaded comes through the server that has the directory, which keeps it`() async throws {
+    @Test func `Preloaded media is fetched and stored by the server that has the directory open`() async throws {
         try await withOrigin(["/film.mp4": Self.film]) { origin, spool in
             let url = origin.url("/film.mp4").absoluteString
             let ended = try await Self.serving(spool, "--freshness immutable") { _ in
@@ -111,7 +111,7 @@ import FoundationNetworking
         }
     }
 
-    @Test func `E90: Commands for streams, too, go through the server, which then has all of them`() async throws {
+    @Test func `E90: commands for streams also use the server, which then has all of the media`() async throws {
         var guarded = Self.film
         guarded.rules = [.always(.requiresField("X-Key", "1", else: 401))]
         try await withOrigin(["/a.mp4": guarded, "/b.mp4": Self.film]) { origin, spool in
@@ -138,7 +138,7 @@ import FoundationNetworking
         }
     }
 
-    @Test func `E89: Clients that take all descriptors do not end the server`() async throws {
+    @Test func `E89: clients that take all descriptors do not end the server`() async throws {
         try await withOrigin(["/film.mp4": Self.film]) { origin, spool in
             let ended = try await Self.serving(spool, after: "ulimit -n 128") { line in
                 let port = line.split(separator: ":").last ?? ""
@@ -157,7 +157,7 @@ import FoundationNetworking
         }
     }
 
-    @Test func `A server for one origin sends it the owner's fields, in place of a client's`() async throws {
+    @Test func `A server for one origin sends the operator's header fields instead of the client's`() async throws {
         var film = Self.film
         film.rules = [.always(.requiresField("Authorization", "Bearer key", else: 401))]
         try await withOrigin(["/film.mp4": film]) { origin, spool in
@@ -173,7 +173,7 @@ import FoundationNetworking
         }
     }
 
-    @Test func `What a server would not be for is refused with a sentence`() async throws {
+    @Test func `Invalid options of a server are rejected with a sentence`() async throws {
         let spool = try SpoolProcess()
         defer { spool.remove() }
         for (options, sentence) in [

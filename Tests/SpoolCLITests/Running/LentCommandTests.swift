@@ -6,7 +6,7 @@ import Testing
 @testable import SpoolCLI
 
 @Suite struct LentCommandTests {
-    @Test func `What a server does not run for others is a sentence, and no wrong usage`() async {
+    @Test func `A command that a server does not run for others is an error, but not a usage error`() async {
         let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
         let outcome = await LentCommand.runner(on: cache)(["demo", "--json"])
         #expect(outcome.status == 1)
