@@ -102,7 +102,7 @@ struct HostileHeadTests {
     }
 
     @Test(
-        "E70: a body with another transfer coding than one “chunked”, or with two lengths, is rejected",
+        "E70: a body with a transfer coding other than one “chunked”, or with two lengths, is rejected",
         arguments: [
             "Transfer-Encoding: gzip, chunked", "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked",
             "Transfer-Encoding: chunked, chunked", "Transfer-Encoding: gzip",

@@ -56,7 +56,7 @@ import Testing
     }
 
     @Test(
-        "E63: a source with an invalid port or another scheme than HTTP is rejected",
+        "E63: a source with an invalid port, or with a scheme other than HTTP, is rejected",
         arguments: ["http://h:0/b", "http://h:65536/b", "ftp://h/b"])
     func impossibleSource(_ url: String) throws {
         let error = #expect(throws: UpstreamError.self) { try self.walk(url) }
@@ -130,7 +130,7 @@ import Testing
     }
 
     @Test(arguments: ["file:///etc/passwd", "ftp://h/a", "javascript:alert(1)", "data:,x", "http:///x", "mailto:a@b"])
-    func `A redirect to another scheme than HTTP is rejected`(_ location: String) throws {
+    func `A redirect to a scheme other than HTTP is rejected`(_ location: String) throws {
         var walk = try walk("http://h/a?secret")
         let error = #expect(throws: UpstreamError.self) { try walk.follow(head(302, location)) }
         #expect(error?.code == .redirects)
