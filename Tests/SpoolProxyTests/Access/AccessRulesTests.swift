@@ -50,7 +50,7 @@ import Testing
     @Test(arguments: [
         "/~s3cret/a", "/a Proxy-Authorization: Bearer s3cret", "/a Authorization: Bearer s3cret",
     ])
-    func `E88: The token is not sent to an origin, whether it was in the path or a field`(opening: String) throws {
+    func `E88: the token is not sent to an origin, whether it was in the path or a field`(opening: String) throws {
         let parts = opening.split(separator: " ", maxSplits: 1).map(String.init)
         let fields = [
             parts.count > 1 ? parts[1] : "Accept: */*", "Authorization: Bearer s3cret",

@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test(
-        "E131: A client on another machine that reads slowly stays connected; one that reads nothing is disconnected"
+        "E131: a client on another machine that reads slowly stays connected; one that reads nothing is disconnected"
     )
     func slowReader() async throws {
         let film = OriginResource(.pattern(PatternBytes(length: 16_000_000)))
@@ -151,7 +151,7 @@ import Testing
     }
 
     @Test(
-        "E132: A client on another machine that sends its body slowly stays connected; one that stops is disconnected",
+        "E132: a client on another machine that sends its body slowly stays connected; one that stops is disconnected",
         arguments: [true, false])
     func slowUpload(isComplete: Bool) async throws {
         let (stream, pieces) = AsyncStream.makeStream(of: Int.self)

@@ -84,7 +84,7 @@ import Testing
 
     // MARK: - The choice
 
-    @Test("E183: a hit is read into the buffer of its head up to the limit, and is sent from its file above it")
+    @Test("E183: a hit up to the limit is read into the buffer of its headers; a larger one is sent from its file")
     func limit() async throws {
         try await Self.run { stage, _, _ in
             let hot = try await stage.hotMedia()
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    @Test("E184: a hit whose bytes are only partly in memory is sent from its file, and one without any by a reader")
+    @Test("E184: a hit that is only partly in memory is sent from its file, and one that is not in memory by a reader")
     func fallback() async throws {
         try await Self.run { stage, _, _ in
             let hot = try await stage.hotMedia()
@@ -145,7 +145,7 @@ import Testing
         }
     }
 
-    @Test func `The next response reuses the buffer of a sent one, but not that of an unsent one`() {
+    @Test func `The next response reuses the buffer of a response that was sent, but not of an unsent one`() {
         let buffers = HitBuffers()
         func address(_ buffer: ByteBuffer?) -> UnsafeRawPointer? { buffer?.withUnsafeReadableBytes { $0.baseAddress } }
         func taken() -> ByteBuffer? {
@@ -260,7 +260,7 @@ import Testing
         try await listener.close()
     }
 
-    @Test("E185: a slow client receives exact bytes, and a client that leaves in the middle leaves no memory in use")
+    @Test("E185: a slow client receives exact bytes, and a client that disconnects midway leaves no memory in use")
     func slowClient() async throws {
         try await Self.run { _, server, target in
             let loop = MultiThreadedEventLoopGroup.singleton.next()

@@ -23,7 +23,7 @@ import Testing
         return list
     }
 
-    @Test("E129: A stale live playlist is not used, even if its response allows that")
+    @Test("E129: a stale live playlist is not used, even if its response allows that")
     func staleWhileRevalidate() async throws {
         let control = "max-age=0, stale-while-revalidate=300, stale-if-error=300"
         try await OriginServer.run(["/live.m3u8": Self.playlist(1000, control: control)]) { origin in

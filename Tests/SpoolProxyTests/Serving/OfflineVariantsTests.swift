@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test(
-        "E127: An MPD with millions of segments is listed in time while its origin is offline"
+        "E127: an MPD with millions of segments is listed in time while its origin is offline"
     )
     func hostileMPD() async throws {
         let representations = (0..<200).map { "<Representation id='\($0)'/>" }.joined()
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test("E127: Lookups end at a limit of their number, bytes or time, and when the client leaves")
+    @Test("E127: lookups end at a limit of their number, bytes or time, and when the client leaves")
     func budget() async throws {
         let limits = LookupBudget.Limits(lookups: 3, bytes: 100, time: .seconds(4))
         let clock = ManualClock()

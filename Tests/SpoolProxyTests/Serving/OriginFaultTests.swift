@@ -20,7 +20,7 @@ import Testing
         try await ProxyServer.run(configuration) { server, _ in try await body(server) }
     }
 
-    @Test func `A response with status 204 has no Content-Length, also for HEAD`() async throws {
+    @Test func `A response with status 204 has no Content-Length, even for HEAD`() async throws {
         var resource = OriginResource(.data(Data()))
         resource.refusal = OriginRefusal(204, ["Cache-Control": "max-age=60"])
         let empty = resource
@@ -39,7 +39,7 @@ import Testing
         ("Cache-Control: no-store", 3), ("Cache-Control: private", 3), ("Cache-Control: max-age=1000", 1),
         ("CDN-Cache-Control: max-age=1000", 1), ("Cache-Control: no-cache", 3),
     ])
-    func `E85: Each waiting client has its own request if the response may not be reused`(
+    func `E85: each waiting client has its own request if the response may not be reused`(
         control: String, requests: Int
     ) async throws {
         var resource = OriginResource(
@@ -135,7 +135,7 @@ import Testing
         }
     }
 
-    @Test func `An empty file has its ETag, also if the origin rejects ranges of the file`() async throws {
+    @Test func `An empty file has its ETag, even if the origin rejects ranges of the file`() async throws {
         let empty = OriginResource(.data(Data()), etag: "\"empty\"", contentType: "video/mp4")
         try await OriginServer.run(["/empty": empty]) { origin in
             try await ProxyServer.run(freshness: .immutable) { server, _ in

@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test func `HEAD ignores Range, also if the origin responds`() async throws {
+    @Test func `HEAD ignores Range, even if the origin responds`() async throws {
         try await OriginServer.run(["/film.mp4": Self.film]) { origin in
             try await ProxyServer.run { server, _ in
                 let response = try await server.get(Self.target(origin), "Range: bytes=9000000-\r\n", method: "HEAD")

@@ -20,7 +20,7 @@ import Testing
         #expect(table[1000] == nil)
     }
 
-    @Test func `E148: A table respects its limit of bytes while the values of known keys grow`() {
+    @Test func `E148: a table respects its limit of bytes while the values of known keys grow`() {
         var table = Remembered<Int, Int>(count: 100, bytes: 10_000)
         for bytes in stride(from: 10, through: 1000, by: 10) {
             for key in 0..<50 { table.note(bytes, for: key, bytes: bytes) }
@@ -33,7 +33,7 @@ import Testing
         #expect(table[100] == nil)
     }
 
-    @Test("E130: No table remembers an address that is too long to be requested")
+    @Test("E130: no table remembers an address that is too long to be requested")
     func longAddresses() throws {
         let name = String(repeating: "a", count: 1_500_000)
         let found = try OriginURL("http://origin.example/list.m3u8")

@@ -20,7 +20,7 @@ import Testing
         return await sender.send(Response(head, .parts(parts, count: 1000)), head, .length(1000))
     }
 
-    @Test func `E82: Parts of two versions without validators are not sent as one response`() async throws {
+    @Test func `E82: parts of two versions without validators are not sent as one response`() async throws {
         let film = OriginResource.pattern(1000, .noValidators)
         try await OriginServer.run(["/a": film, "/b": film]) { origin in
             try await ProxyServer.run(freshness: .immutable) { _, cache in

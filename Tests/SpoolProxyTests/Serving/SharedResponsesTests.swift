@@ -30,7 +30,7 @@ import Testing
     @Test(
         arguments: [nil, "no-cache", "max-age=0", "no-cache, must-revalidate"] as [String?],
         [true, false])
-    func `E119: Each of three waiting clients has its own request if the response may not be reused`(
+    func `E119: each of three waiting clients has its own request if the response may not be reused`(
         control: String?, isSameClient: Bool
     ) async throws {
         let page = Self.resource(control, etag: nil, stalls: true)
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(arguments: ["max-age=60", "no-cache", nil] as [String?])
-    func `E119: The origin sends the bytes of a response with a strong validator once to all waiting clients`(
+    func `E119: the origin sends the bytes of a response with a strong validator once to all waiting clients`(
         control: String?
     ) async throws {
         let page = Self.resource(control, etag: "\"v1\"", stalls: true)
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func `E121: A cookie set for one client's cookie does not disable the cache for others`() async throws {
+    @Test func `E121: a cookie set for one client's cookie does not disable the cache for others`() async throws {
         try await OriginServer.run(["/a": Self.cookies(for: "sid=bogus")]) { origin in
             for freshness in [FreshnessPolicy.http, .immutable] {
                 var configuration = ProxyConfiguration()
@@ -132,7 +132,7 @@ import Testing
     ]
 
     @Test(arguments: unkeyed.keys.sorted())
-    func `E122: A client's field that is in no cache key does not reach the origin`(claim: String) async throws {
+    func `E122: a client's field that is in no cache key does not reach the origin`(claim: String) async throws {
         let names = try #require(Self.unkeyed[claim])
         let page = Self.resource("max-age=60", etag: "\"v1\"", stalls: false)
         try await Self.reverse(page, clock: ManualClock()) { server, origin in
@@ -150,7 +150,7 @@ import Testing
         }
     }
 
-    @Test func `E122: A description of a body reaches the origin with that body`() async throws {
+    @Test func `E122: a description of a body reaches the origin with that body`() async throws {
         let resource = Self.resource("max-age=60", etag: nil, stalls: false)
         try await Self.reverse(resource, clock: ManualClock()) { server, origin in
             let fields = "Host: localhost\r\nConnection: close\r\nContent-Length: 1\r\nContent-Encoding: br\r\n"
@@ -163,7 +163,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `E147: Fields that list nodes reach the origin although Connection names them`(
+    func `E147: fields that list nodes reach the origin although Connection names them`(
         isReverse: Bool
     ) async throws {
         try await OriginServer.run(["/a": Self.resource("no-store", etag: nil, stalls: false)]) { origin in
@@ -182,7 +182,7 @@ import Testing
     }
 
     @Test(arguments: ["GET", "HEAD", "POST"], [true, false])
-    func `E123: A request that two servers send to each other is rejected when it returns`(
+    func `E123: a request that two servers send to each other is rejected when it returns`(
         method: String, isReverse: Bool
     ) async throws {
         let film = Self.resource("no-store", etag: nil, stalls: false)
@@ -212,7 +212,7 @@ import Testing
     }
 
     @Test(arguments: [FreshnessPolicy.http, .immutable])
-    func `E124: A client's request for titles inside the audio does not reach the origin`(
+    func `E124: a client's request for metadata inside the audio does not reach the origin`(
         freshness: FreshnessPolicy
     ) async throws {
         let station = Self.resource("max-age=60", etag: nil, stalls: false)
