@@ -18,7 +18,7 @@ struct BlockSealerTests {
     }
 
     @Test(
-        "A checksum verifies its block, also after it was stored and read again",
+        "A checksum verifies its block, even after it was stored and read again",
         arguments: [1, 2, 15, 16, 17, 4096, 65535, 65536])
     func opens(count: Int) throws {
         let record = try bytes[..<count].withUnsafeBytes { try sealer.seal($0, index: 7) }
@@ -48,7 +48,7 @@ struct BlockSealerTests {
         for sealer in elsewhere { #expect(!verifies(bytes, as: record, by: sealer)) }
     }
 
-    @Test("C34: one flipped bit anywhere is found", arguments: [0, 1, 15, 16, 4095, 32768, 65535])
+    @Test("C34: one flipped bit anywhere is detected", arguments: [0, 1, 15, 16, 4095, 32768, 65535])
     func flips(position: Int) throws {
         let record = try bytes.withUnsafeBytes { try sealer.seal($0, index: 0) }
         for bit in 0..<8 {
@@ -58,7 +58,7 @@ struct BlockSealerTests {
         }
     }
 
-    @Test("A flipped bit in a stored checksum is found, in the nonce and in the tag")
+    @Test("A flipped bit in a stored checksum is detected, in the nonce and in the tag")
     func flippedSeal() throws {
         let record = try bytes.withUnsafeBytes { try sealer.seal($0, index: 0) }
         for position in 0..<28 {

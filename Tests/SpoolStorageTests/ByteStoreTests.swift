@@ -16,7 +16,7 @@ struct ByteStoreTests {
     @Test("The memory store fulfills the contract", arguments: ByteStoreContract.cases)
     func memory(_ rule: ByteStoreContract.Case) throws { try rule.run(on: MemoryByteStore()) }
 
-    @Test("The contract finds each fault of a store", arguments: BrokenByteStore.Fault.allCases)
+    @Test("The contract detects each fault of a store", arguments: BrokenByteStore.Fault.allCases)
     func faults(_ fault: BrokenByteStore.Fault) {
         let broken = ByteStoreContract.cases.filter { rule in
             do {

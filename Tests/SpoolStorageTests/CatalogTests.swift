@@ -52,7 +52,7 @@ struct CatalogFixture {
 
 @Suite("Catalog", .timeLimit(.minutes(10)))
 struct CatalogTests {
-    @Test("Stored records are read back, also after reopening")
+    @Test("Stored records are read back, even after reopening")
     func roundTrip() throws {
         let fixture = try CatalogFixture()
         let key = CatalogFixture.key("a")
@@ -151,7 +151,7 @@ struct CatalogTests {
         #expect(try fixture.catalog.settings.storedBytes() == 0)
     }
 
-    @Test("Candidates for eviction are the least recently used first, without pinned resources, with empty ones")
+    @Test("Eviction candidates are ordered by last use; empty resources are included, and pinned ones are not")
     func leastRecentlyUsed() throws {
         let fixture = try CatalogFixture()
         for (number, name) in ["c", "a", "d", "b", "pinned", "empty"].enumerated() {
@@ -262,7 +262,7 @@ struct CatalogTests {
         #expect(try again.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM resource") } == 1)
     }
 
-    @Test("A truncated catalog that is read as frozen is a storage error, and not a damaged catalog")
+    @Test("Reading a truncated catalog as frozen is a storage error, not a damaged catalog")
     func frozenHalf() throws {
         let fixture = try CatalogFixture()
         try fixture.begin("a")

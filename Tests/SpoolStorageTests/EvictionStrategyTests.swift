@@ -172,7 +172,7 @@ struct EvictionStrategyTests {
     }
 
     @Test(
-        "Of a body, played bytes are evicted first, then bytes far ahead; the first bytes of a start are last")
+        "In a body, played bytes are evicted first, then bytes far ahead; in a start, the first bytes are last")
     func parts() {
         let block = Self.block
         let parts = EvictableParts(stop: 50 * block + 7)

@@ -59,7 +59,7 @@ struct FileSystemTests {
         #expect(try file.size() == 1)
     }
 
-    @Test("A short write stores its first bytes, a flipped read changes one bit, and an early end reads none")
+    @Test("A short write stores its first bytes, a flipped read changes one bit, and an early end returns no bytes")
     func partialFaults() throws {
         let scratch = try ScratchDirectory()
         let files = FaultyFileSystem()

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Turns", .timeLimit(.minutes(10)))
 struct KeyTurnsTests {
-    @Test("Of one key one at a time is in, and all get in, errors or not")
+    @Test("Only one task at a time has the turn of a key, and all tasks get a turn, despite errors")
     func exclusive() async throws {
         struct Failure: Error {}
         let turns = KeyTurns<Int>()

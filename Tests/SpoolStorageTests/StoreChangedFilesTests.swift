@@ -14,7 +14,7 @@ struct StoreChangedFilesTests {
 
     init() throws { fixture = try StoreFixture() }
 
-    @Test("C34: a slice of a file that was removed while its descriptor was closed finds a hole")
+    @Test("C34: a slice of a file that was removed while its descriptor was closed reports missing bytes")
     func sliceOfARemovedFile() async throws {
         let store = try await fixture.open(openFileLimit: 8)
         let user = TestUser()
@@ -36,7 +36,7 @@ struct StoreChangedFilesTests {
         try await store.close()
     }
 
-    @Test("C34: a slice of a file that was cut short, although it was looked at before, finds a hole")
+    @Test("C34: a slice of a file that was truncated after an earlier slice reports missing bytes")
     func sliceOfAShorterFile() async throws {
         let store = try await fixture.open()
         let user = TestUser()
@@ -53,7 +53,7 @@ struct StoreChangedFilesTests {
         try await store.close()
     }
 
-    @Test("E174: bytes of an open file that change after they were stored are found later", arguments: [false, true])
+    @Test("E174: changes to stored bytes of an open file are detected later", arguments: [false, true])
     func changedWhileOpen(isSlice: Bool) async throws {
         let store = try await fixture.open()
         let user = TestUser()
@@ -79,7 +79,7 @@ struct StoreChangedFilesTests {
         try await store.close()
     }
 
-    @Test("E174: bytes that change are found when their file is opened again in the same process")
+    @Test("E174: changes are detected when a file is opened again in the same process")
     func changedWhileClosed() async throws {
         let store = try await fixture.open(openFileLimit: 8)
         let lease = try fixture.begin("a", length: size, in: store)
@@ -100,7 +100,7 @@ struct StoreChangedFilesTests {
         try await store.close()
     }
 
-    @Test("E174: blocks that have no record yet, or grow, are read after their file was opened again")
+    @Test("E174: blocks that have no record yet, or grow, are readable after their file is opened again")
     func uncheckableAfterReopening() async throws {
         let store = try await fixture.open(openFileLimit: 8)
         let lease = try fixture.begin("a", length: size, in: store)
@@ -122,7 +122,7 @@ struct StoreChangedFilesTests {
         try await store.close()
     }
 
-    @Test("E173: a file that can't be opened for a moment is read again later")
+    @Test("E173: a file that temporarily can't be opened is read again later")
     func passedOver() async throws {
         let store = try await fixture.open()
         let lease = try fixture.begin("a", length: size, in: store)
@@ -138,7 +138,7 @@ struct StoreChangedFilesTests {
         try await store.close()
     }
 
-    @Test("A device or a pipe in a media file's place is refused, without waiting for its other end")
+    @Test("A device or pipe instead of a media file is rejected without waiting for its other end")
     func noFile() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: size, in: store)
@@ -153,7 +153,7 @@ struct StoreChangedFilesTests {
     }
 
     @Test(
-        "Something else in a media file's place counts as bad blocks; a check goes on past it, and repairs by removing")
+        "A link instead of a media file counts as damaged blocks; a check continues after it, and a repair removes it")
     func verifyingPastNoFile() async throws {
         let first = try await fixture.open()
         try await fixture.store("a", length: 3 * Block.size, in: first)
@@ -178,7 +178,7 @@ struct StoreChangedFilesTests {
         try await store.close()
     }
 
-    @Test("A check goes on past a file that can't be opened, and says how many blocks that left unchecked, and why")
+    @Test("A check continues after a file that can't be opened, and reports its unchecked blocks and the cause")
     func verifyingPastUnopenable() async throws {
         let first = try await fixture.open()
         try await fixture.store("a", length: 3 * Block.size, in: first)
@@ -208,7 +208,7 @@ struct StoreChangedFilesTests {
         try await store.close()
     }
 
-    @Test("What can't be removed by a sweep keeps it from nothing else")
+    @Test("A file that a cleanup can't remove does not stop the cleanup")
     func sweep() async throws {
         try await fixture.open().close()
         let names = ["00", "ff"].map { String(repeating: $0, count: 16) }
@@ -229,7 +229,7 @@ struct StoreChangedFilesTests {
         try await store.close()
     }
 
-    @Test("Files that are no more leave the pool")
+    @Test("Released files are removed from the pool")
     func pool() {
         let pool = FilePool(limit: 8)
         for _ in 0..<5000 {

@@ -12,7 +12,7 @@ import Darwin
 #endif
 
 /// The space that files take on the disk, compared with the capacity.
-@Suite("Store: the space on the disk", .timeLimit(.minutes(10)))
+@Suite("Store: disk space", .timeLimit(.minutes(10)))
 struct StoreDiskUsageTests {
     private let fixture: StoreFixture
     private let block = Block.size
@@ -84,7 +84,7 @@ struct StoreDiskUsageTests {
         try await store.close()
     }
 
-    @Test("E161: a write that the disk refuses halfway leaves no uncounted bytes", arguments: [true, false], [nil, 1])
+    @Test("E161: a write that the disk rejects halfway leaves no uncounted bytes", arguments: [true, false], [nil, 1])
     func refusedHalfway(canFree: Bool, key: Int?) async throws {
         fixture.setKey(key)
         let store = try await fixture.open(capacity: 100 * block)
@@ -106,7 +106,7 @@ struct StoreDiskUsageTests {
     }
 
     @Test(
-        "E161: ranges that fill blocks of the volume in part count with whole blocks",
+        "E161: ranges that partly fill blocks of the volume count as whole blocks",
         arguments: [4096, Block.size], [nil, 1])
     func blockSizes(_ blockSize: Int64, key: Int?) async throws {
         fixture.setKey(key)

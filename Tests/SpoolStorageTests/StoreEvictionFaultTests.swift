@@ -23,7 +23,7 @@ struct StoreEvictionFaultTests {
         }
     }
 
-    @Test("E94: Rows that claim an impossible number of bytes cause no overflow in reads, evictions and quotas")
+    @Test("E94: rows that claim an impossible number of bytes cause no overflow in reads, evictions and quotas")
     func impossibleRanges() async throws {
         var store = try await fixture.open()
         for name in ["a", "b", "c"] { try await fixture.store(name, length: 4 * block, in: store) }
@@ -40,7 +40,7 @@ struct StoreEvictionFaultTests {
         try await store.close()
     }
 
-    @Test("E95: If a directory replaces a media file, the bytes of the file are evicted")
+    @Test("E95: if a directory replaces a media file, the bytes of the file are evicted")
     func unopenable() async throws {
         var store = try await fixture.open()
         for name in ["a", "b", "c"] { try await fixture.store(name, length: 20 * block, in: store) }
@@ -60,7 +60,7 @@ struct StoreEvictionFaultTests {
         try await store.close()
     }
 
-    @Test("E96: Each part of a presentation counts towards the quota of its host")
+    @Test("E96: each part of a presentation counts towards the quota of its host")
     func quotaOfParts() async throws {
         let store = try await fixture.open(
             eviction: .standard, quotas: [.host("list.example", 100 * block), .host("parts.example", 30 * block)])
@@ -85,7 +85,7 @@ struct StoreEvictionFaultTests {
         try await store.close()
     }
 
-    @Test("E96: A resource with a new tag counts towards the quota of that tag only")
+    @Test("E96: a resource with a new tag counts towards the quota of that tag only")
     func otherTag() async throws {
         let store = try await fixture.open(quotas: [.tag("a", 20 * block), .tag("b", 40 * block)])
         func put(_ name: String) async throws {
@@ -106,7 +106,7 @@ struct StoreEvictionFaultTests {
         try await store.close()
     }
 
-    @Test("E97: A minimum free space that exceeds the volume is rejected, and evicts nothing")
+    @Test("E97: a minimum free space that exceeds the volume is rejected, and evicts nothing")
     func absurdFreeSpace() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: block, in: store)
@@ -118,7 +118,7 @@ struct StoreEvictionFaultTests {
         try await again.close()
     }
 
-    @Test("E93: A resource to evict is found by an index, for any number of resources")
+    @Test("E93: a resource to evict is found by an index, for any number of resources")
     func indexed() async throws {
         let store = try await fixture.open()
         try await store.close()
@@ -141,7 +141,7 @@ struct StoreEvictionFaultTests {
     }
 
     @Test(
-        "E94: A wrong stored sum of all bytes is used until the cache is repaired",
+        "E94: a wrong stored sum of all bytes is used until the cache is repaired",
         arguments: [0, 1 << 52])
     func wrongSum(sum: Int64) async throws {
         var store = try await fixture.open()

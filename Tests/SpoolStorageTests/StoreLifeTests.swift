@@ -7,7 +7,7 @@ import Testing
 @testable import SpoolStorage
 
 /// The life of a key: stored, open, replaced, removed.
-@Suite("Store: the life of a key", .timeLimit(.minutes(10)))
+@Suite("Store: lifecycle of a key", .timeLimit(.minutes(10)))
 struct StoreLifeTests {
     private let fixture: StoreFixture
     private let key = StoreFixture.key("a")

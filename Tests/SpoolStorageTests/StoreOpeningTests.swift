@@ -63,7 +63,7 @@ struct StoreOpeningTests {
         try await again.close()
     }
 
-    @Test("E59: a directory of another user, or that other users may write, is rejected with the reason")
+    @Test("E59: a directory of another user, or that other users can write to, is rejected with the reason")
     func foreign() async throws {
         try FileManager.default.createDirectory(atPath: fixture.path, withIntermediateDirectories: true)
         for mode in [0o770, 0o702, 0o777] {

@@ -49,7 +49,7 @@ struct StorePresentationTests {
         try await store.close()
     }
 
-    @Test("One use of a playlist counts for its hundreds of parts, also after reopening")
+    @Test("One use of a playlist counts for its hundreds of parts, even after reopening")
     func many() async throws {
         var store = try await fixture.open()
         try await self.store("list", store)

@@ -51,7 +51,7 @@ struct StoreQuotaTests {
         try await store.close()
     }
 
-    @Test("Media above the quota of its last tag is evicted, also after reopening and in an encrypted cache")
+    @Test("Media above the quota of its last tag is evicted, even after reopening and in an encrypted cache")
     func tags() async throws {
         fixture.setKey(1)
         let quotas = [EvictionQuota.tag("pod casts", 20 * block)]

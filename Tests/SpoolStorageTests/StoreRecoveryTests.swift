@@ -23,7 +23,7 @@ struct StoreRecoveryTests {
 
     // MARK: - Foreign directories
 
-    @Test("E155: a directory that another account creates during the opening is refused, and nothing is put into it")
+    @Test("E155: a directory that another account creates during the opening is rejected, and no file is created in it")
     func createdByAnother() async throws {
         let path = fixture.path
         fixture.files.decide { call, called in
@@ -36,7 +36,7 @@ struct StoreRecoveryTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: path).isEmpty)
     }
 
-    @Test("E155: a cache whose folder of media others may write to is refused, also to be read only")
+    @Test("E155: a cache whose media folder other users can write to is rejected, even as read-only")
     func foreignMedia() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: block, in: store)
@@ -73,7 +73,7 @@ struct StoreRecoveryTests {
         try Data(repeating: 0x5A, count: 8192).write(to: URL(fileURLWithPath: fixture.path + "/catalog.sqlite"))
     }
 
-    @Test("E156: one damaged catalog stays for 30 days, and its size counts")
+    @Test("E156: only one damaged catalog is retained, for 30 days, and its size is counted")
     func setAsideCatalogs() async throws {
         for _ in 0..<3 {
             try await fixture.open(capacity: 100 * block).close()
@@ -180,7 +180,7 @@ struct StoreRecoveryTests {
 
     // MARK: - Failed removals and the log
 
-    @Test("E159: however many files can't be removed, the catalog records it once, and again after a sweep")
+    @Test("E159: for any number of files that can't be removed, the catalog records it once, and again after a cleanup")
     func failedRemovals() async throws {
         let store = try await fixture.open(capacity: 100 * block)
         for number in 0..<20 { try await fixture.store("\(number)", length: block, in: store) }

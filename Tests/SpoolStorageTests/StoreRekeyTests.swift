@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolStorage
 
-@Suite("Store: another key", .timeLimit(.minutes(10)))
+@Suite("Store: rekeying", .timeLimit(.minutes(10)))
 struct StoreRekeyTests {
     private let block = Block.size
     private let fixture: StoreFixture
@@ -89,7 +89,7 @@ struct StoreRekeyTests {
     }
 
     @Test(
-        "A cache that is encrypted, given another key or decrypted keeps all media, pins and dates; only the new key opens it",
+        "Encrypting, rekeying or decrypting a cache keeps all media, pins and dates; only the new key opens it",
         arguments: [[nil, 1], [1, 2], [1, nil], [nil, 1, 2, nil]] as [[Int?]])
     func change(keys: [Int?]) async throws {
         fixture.setKey(keys[0])
@@ -135,7 +135,7 @@ struct StoreRekeyTests {
         expectSilence(fixture)
     }
 
-    @Test("A cancelled rekeying leaves the cache as it was, and no file of the copy")
+    @Test("A cancelled rekeying leaves the cache unchanged, and no file of the copy")
     func cancelled() async throws {
         try await fill(fixture)
         let files = Set(fixture.mediaFiles)
@@ -147,7 +147,7 @@ struct StoreRekeyTests {
         try await expectAll(fixture)
     }
 
-    @Test("Without enough free space, a rekeying is refused with both numbers, and the cache stays as it was")
+    @Test("Without enough free space, a rekeying is rejected with both sizes, and the cache is unchanged")
     func space() async throws {
         try await fill(fixture)
         let files = Set(fixture.mediaFiles)
@@ -168,7 +168,7 @@ struct StoreRekeyTests {
         try await expectAll(fixture)
     }
 
-    @Test("A wrong key, an unchanged state, and a cache that is missing or open are refused, and nothing changes")
+    @Test("A wrong key, an unchanged state, and a missing or open cache are rejected, and nothing changes")
     func refused() async throws {
         let none = await #expect(throws: CacheError.self) { try await rekey(fixture, from: nil, to: 1) }
         #expect(none?.code == .notStored && !FileManager.default.fileExists(atPath: fixture.path))
@@ -199,7 +199,7 @@ struct StoreRekeyTests {
         try await expectAll(fixture)
     }
 
-    @Test("E95: a media file whose name another kind of file has does not prevent a rekeying of the others")
+    @Test("E95: another kind of file with the name of a media file does not prevent rekeying the other files")
     func unopenable() async throws {
         try await fill(fixture)
         let plain = Set(fixture.mediaFiles)
@@ -231,7 +231,7 @@ struct StoreRekeyTests {
         try await again.close()
     }
 
-    @Test("A disk that can't read a file fails a rekeying, the cache stays as it was, and the next run succeeds")
+    @Test("If the disk can't read a file, the rekeying fails, the cache is unchanged, and the next run succeeds")
     func unreadable() async throws {
         try await fill(fixture)
         fixture.files.decide { call, path in call == .read && path.hasSuffix(".media") ? .error(.EIO) : nil }
@@ -243,7 +243,7 @@ struct StoreRekeyTests {
         try await expectAll(fixture)
     }
 
-    @Test("A cache whose media is in a byte store of the app gets another key, and the previous files are removed")
+    @Test("A cache with its media in a byte store of the app gets another key, and the previous files are removed")
     func byteStore() async throws {
         let bytes = MemoryByteStore()
         let fixture = try StoreFixture(byteStore: bytes)
@@ -263,7 +263,7 @@ struct StoreRekeyTests {
         try await expectAll(fixture)
     }
 
-    @Test("Versions without a resource, which another program has left, do not prevent a rekeying")
+    @Test("Versions without a resource, left by another program, do not prevent a rekeying")
     func stray() async throws {
         try await fill(fixture)
         func leaveStray() throws {

@@ -295,7 +295,7 @@ struct StoreRoomTests {
         try await store.close()
     }
 
-    @Test("Memory is released with the last lease, also for a block whose transfer did not end")
+    @Test("Memory is released with the last lease, even for a block whose transfer did not end")
     func memoryOfUnendedTransfer() async throws {
         let store = try await fixture.open()
         let lease = try fixture.begin("a", in: store, isKept: false)

@@ -35,7 +35,7 @@ struct StoreStandardEvictionTests {
         return Dictionary(uniqueKeysWithValues: resources)
     }
 
-    @Test("Replayed media stays, also after reopening; of media played once, only the start stays")
+    @Test("Replayed media stays, even after reopening; of media played once, only the start stays")
     func playedAgain() async throws {
         var store = try await fixture.open(eviction: .standard)
         for name in ["a", "b", "c", "d", "b"] { try await play(name, in: store) }
@@ -66,7 +66,7 @@ struct StoreStandardEvictionTests {
         try await store.close()
     }
 
-    @Test("Bytes around the stop position stay with the start, also after reopening, until playback reaches the end")
+    @Test("Bytes around the stop position stay with the start, even after reopening, until playback reaches the end")
     func bookmark() async throws {
         var store = try await fixture.open(eviction: .standard)
         for name in ["a", "b", "c"] { try await play(name, blocks: 100, in: store) }
@@ -84,7 +84,7 @@ struct StoreStandardEvictionTests {
         try await store.close()
     }
 
-    @Test("Media marked as spent is evicted first and completely, also after reopening, unless it is played again")
+    @Test("Media marked as spent is evicted first and completely, even after reopening, unless it is played again")
     func playedOnce() async throws {
         for isReopened in [false, true] {
             var store = try await fixture.open(eviction: .standard)

@@ -7,7 +7,7 @@ import Testing
 @testable import SpoolStorage
 
 /// What comes of a store's call while another is in the middle of its own, on another thread.
-@Suite("Store: turns", .timeLimit(.minutes(10)))
+@Suite("Store: concurrent calls", .timeLimit(.minutes(10)))
 struct StoreTurnsTests {
     private let fixture: StoreFixture
     private let key = StoreFixture.key("a")
@@ -25,7 +25,7 @@ struct StoreTurnsTests {
         return gate
     }
 
-    @Test("Who opens a key waits until its removal is over; who opens another does not")
+    @Test("Opening a key waits until its removal ends; opening another key does not wait")
     func opensAfterRemoval() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: 2 * block, in: store)
@@ -52,7 +52,7 @@ struct StoreTurnsTests {
         try await store.close()
     }
 
-    @Test("Who needs room waits for who is making it, instead of finding that nothing can go")
+    @Test("A version that needs space waits for an eviction in progress instead of failing")
     func roomAfterRoom() async throws {
         let store = try await fixture.open(capacity: 64 * block)
         for (name, count) in [("a", 4), ("pinned", 60)] as [(String, Int64)] {
@@ -87,7 +87,7 @@ struct StoreTurnsTests {
         try await store.close()
     }
 
-    @Test("A version that was stored after the catalog was read is the one that is opened")
+    @Test("If a version is stored after the catalog was read, that version is opened")
     func replacedWhileOpening() async throws {
         var store = try await fixture.open()
         try await fixture.store("a", as: "old", length: 2 * block, in: store)
@@ -123,7 +123,7 @@ struct StoreTurnsTests {
         try await store.close()
     }
 
-    @Test("While a key's removal is written, nothing of it is leased, recorded or closed")
+    @Test("While the removal of a key is being written, none of its versions is leased, recorded or closed")
     func removing() async throws {
         let store = try await fixture.open()
         let lease = try fixture.begin("a", length: 3 * block, in: store)

@@ -39,7 +39,7 @@ struct StoreWaitTests {
         return (gate, landing)
     }
 
-    @Test("E163: While a write to one file takes long, the changes of other resources are recorded")
+    @Test("E163: while a write to one file takes long, the changes of other resources are recorded")
     func recordsBesideSlowFile() async throws {
         let store = try await fixture.open()
         let slow = try fixture.begin("slow", length: 8 * block, in: store)
@@ -59,7 +59,7 @@ struct StoreWaitTests {
         try await store.close()
     }
 
-    @Test("E195: While a file is being written to, all of its readable bytes are reported as stored")
+    @Test("E195: while a file is being written to, all of its readable bytes are reported as stored")
     func reportsNewestBytes() async throws {
         let store = try await fixture.open()
         let slow = try fixture.begin("slow", length: 8 * block, in: store)
@@ -75,7 +75,7 @@ struct StoreWaitTests {
         try await store.close()
     }
 
-    @Test("E163: While a write to one file takes long, other resources get space")
+    @Test("E163: while a write to one file takes long, other resources get space")
     func evictsBesideSlowFile() async throws {
         let store = try await fixture.open(capacity: 6 * block)
         let user = TestUser()
@@ -98,7 +98,7 @@ struct StoreWaitTests {
 
     // MARK: - The catalog
 
-    @Test("E164: Tasks that wait for the catalog wait without a thread")
+    @Test("E164: tasks that wait for the catalog wait without a thread")
     func waitsWithoutThreads() async throws {
         let executor = BlockingExecutor()
         let store = try await fixture.open(executor: executor)
@@ -123,7 +123,7 @@ struct StoreWaitTests {
         try await store.close()
     }
 
-    @Test("E164: While a round by timer waits for its turn, no other one is started")
+    @Test("E164: while a timed round waits for its turn, no other round starts")
     func oneRoundByTimer() async throws {
         let store = try await fixture.open()
         let lease = try fixture.begin("a", length: 64 * block, in: store)
@@ -153,7 +153,7 @@ struct StoreWaitTests {
         try await store.close()
     }
 
-    @Test("E164: Each lane leaves one thread free for each lane above it")
+    @Test("E164: each lane leaves one thread free for each lane above it")
     func laneLimits() {
         var limits = LaneLimits(threadLimit: 8, laneCount: 4)
         #expect(limits.limits == [8, 7, 6, 5])
@@ -175,7 +175,7 @@ struct StoreWaitTests {
         #expect(LaneLimits(threadLimit: 1, laneCount: 4).limits == [1, 1, 1, 1])
     }
 
-    @Test("E164: However much background work there is, a player's call gets a thread")
+    @Test("E164: with any amount of background work, a player's call gets a thread")
     func backgroundLeavesThreads() async throws {
         let executor = BlockingExecutor(threadLimit: 8)
         let gate = DispatchSemaphore(value: 0)
@@ -197,7 +197,7 @@ struct StoreWaitTests {
         for task in work { await task.value }
     }
 
-    @Test("E165: A task that is cancelled while it waits for a key's turn ends, and the next one gets the turn")
+    @Test("E165: a task that is cancelled while it waits for a key's turn ends, and the next one gets the turn")
     func cancelledWait() async throws {
         let turns = KeyTurns<Int>()
         #expect(turns.tryTake(0))
@@ -218,7 +218,7 @@ struct StoreWaitTests {
         #expect(turns.waiterCount(0) == 0)
     }
 
-    @Test("E165: Opening a version ends if its task is cancelled while another task has the key's turn")
+    @Test("E165: opening a version ends if its task is cancelled while another task has the key's turn")
     func cancelledOpening() async throws {
         var store = try await fixture.open()
         try await fixture.store("a", length: block, in: store)
@@ -245,7 +245,7 @@ struct StoreWaitTests {
         return gate
     }
 
-    @Test("E166: If freeing space takes long, the bytes that a player waits for go through memory, after one wait")
+    @Test("E166: if freeing space takes long, the bytes that a player waits for go through memory, after one wait")
     func lateSpace() async throws {
         let store = try await fixture.open(capacity: 8 * block)
         try await fixture.store("old", length: 8 * block, in: store)
@@ -278,7 +278,7 @@ struct StoreWaitTests {
         try await store.close()
     }
 
-    @Test("E166: If freeing space takes long, a preload waits until its bytes can be stored")
+    @Test("E166: if freeing space takes long, a preload waits until its bytes can be stored")
     func patientPreload() async throws {
         let store = try await fixture.open(capacity: 8 * block)
         try await fixture.store("old", length: 8 * block, in: store)
@@ -303,7 +303,7 @@ struct StoreWaitTests {
         try await store.close()
     }
 
-    @Test("E166: A catalog that is being closed waits for another program's lock only briefly")
+    @Test("E166: a catalog that is being closed waits for another program's lock only briefly")
     func busyWait() async throws {
         let wait = BusyWait()
         #expect(wait.allowsAttempt(after: 999) && !wait.allowsAttempt(after: 1000))
@@ -314,7 +314,7 @@ struct StoreWaitTests {
 
     // MARK: - Searches
 
-    @Test("E167: If no media can be evicted, the search is not repeated until a reader moves or a version is released")
+    @Test("E167: if no media can be evicted, the search is not repeated until a reader moves or a version is released")
     func fruitlessSearch() async throws {
         let store = try await fixture.open(capacity: 16 * block)
         var users: [TestUser] = []
@@ -352,7 +352,7 @@ struct StoreWaitTests {
         try await store.close()
     }
 
-    @Test("E168: Changes of other resources do not make the opening of a version read its record again")
+    @Test("E168: changes of other resources do not make the opening of a version reread its record")
     func otherChanges() async throws {
         var store = try await fixture.open()
         try await fixture.store("a", length: 2 * block, in: store)
@@ -383,7 +383,7 @@ struct StoreBoundedRequestTests {
 
     private func key(_ name: String) -> CacheKey { StoreFixture.key(name) }
 
-    @Test("E169: While media with many separate ranges is received, a change does not record all ranges again")
+    @Test("E169: while media with many separate ranges is received, a change does not record all ranges again")
     func scattered() async throws {
         var store = try await fixture.open()
         let lease = try fixture.begin("a", length: 1000 * block, in: store)
@@ -415,7 +415,7 @@ struct StoreBoundedRequestTests {
         try await store.close()
     }
 
-    @Test("E171: The variants of a resource are found by an index, whether they are recorded or not")
+    @Test("E171: the variants of a resource are found by an index, whether they are recorded or not")
     func variants() async throws {
         for encryption in [nil, 1] as [Int?] {
             let fixture = try StoreFixture()
@@ -458,7 +458,7 @@ private final class Inside: Sendable {
 /// Work that is bounded by the request.
 @Suite("Bounded work", .timeLimit(.minutes(10)))
 struct BoundedWorkTests {
-    @Test("E170: However many quotas there are, the URL of a resource is parsed once")
+    @Test("E170: with any number of quotas, the URL of a resource is parsed once")
     func quotas() {
         let box = Counted()
         let quotas = (0..<50).map { EvictionQuota.host("h\($0).example", 1) } + [.tag("b", 1), .host("H7.example", 1)]
@@ -480,7 +480,7 @@ struct BoundedWorkTests {
         #expect(box.parsed.load(ordering: .relaxed) == 4)
     }
 
-    @Test("E170: Choosing victims among the parts of a long presentation examines only as many as are needed")
+    @Test("E170: choosing victims among the parts of a long presentation examines only as many as are needed")
     func members() {
         var order = EvictionOrder(EvictionPolicy.leastRecentlyUsed.makeStrategy)
         let now = Date(timeIntervalSince1970: 1_700_000_000)
@@ -499,7 +499,7 @@ struct BoundedWorkTests {
         #expect(order.examinedCount == 2 * 128)
     }
 
-    @Test("E172: A block that was discarded and then stored by another transfer can be evicted")
+    @Test("E172: a block that was discarded and then stored by another transfer can be evicted")
     func tailOfOtherTransfer() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
@@ -510,7 +510,7 @@ struct BoundedWorkTests {
         #expect(media.evict(0..<3 * block).byteCount == 3 * block)
     }
 
-    @Test("E172: A block that was discarded while a transfer filled it is no change that waits to be recorded")
+    @Test("E172: a block that is discarded while a transfer fills it is not a pending change")
     func tailOfDiscardedBlock() throws {
         for format in [BlockFormat.plain, .encrypted] {
             let fixture = try MediaFixture(format: format)
@@ -544,7 +544,7 @@ struct LockClassTests {
     }
 
     #if DEBUG
-    @Test("A thread knows the classes of the locks that it holds, also after an error")
+    @Test("A thread knows the classes of the locks that it holds, even after an error")
     func held() {
         struct Failure: Error {}
         let file = TryableLock(0, .mayWaitForFile)
@@ -563,7 +563,7 @@ struct LockClassTests {
         #expect(HeldLocks.classes.isEmpty)
     }
 
-    @Test("A lock that is taken can't be tried, and threads that wait for it get it one after the other")
+    @Test("Trying a lock that is held fails, and threads that wait for the lock get it one after another")
     func tryable() async {
         let lock = TryableLock(0, .mayWaitForFile)
         lock.withLock { _ in #expect(lock.withLockIfAvailable { _ in true } == nil) }
