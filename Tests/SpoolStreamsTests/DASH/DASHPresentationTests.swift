@@ -69,7 +69,7 @@ import Testing
         #expect(try names(text, seconds: 1.5) == ["100-1.m4s", "110-2.m4s"])
     }
 
-    @Test func `Lists and files have byte ranges, and a start has about the requested seconds`() throws {
+    @Test func `Lists and files have byte ranges, and a start has about the requested number of seconds`() throws {
         let list = mpd(
             """
             <AdaptationSet><Representation id="a" bandwidth="8000"><BaseURL>a.mp4</BaseURL>
@@ -87,7 +87,7 @@ import Testing
         #expect(try names(file, seconds: 1) == ["a.mp4 0-800", "a.mp4 0-566536"])
     }
 
-    @Test func `A start has the first video and audio set of the first period, and a whole has all sets`() throws {
+    @Test func `A start has the first video and audio set of the first period; a full download has all sets`() throws {
         func set(_ kind: String, _ name: String) -> String {
             "<AdaptationSet contentType='\(kind)'><Representation bandwidth='1'><BaseURL>\(name)</BaseURL></Representation></AdaptationSet>"
         }
@@ -125,7 +125,7 @@ import Testing
         #expect(error?.code == code)
     }
 
-    @Test func `A filter keeps the most complete representations of each set, and all other bytes`() throws {
+    @Test func `A filter retains the most complete representations of each set, and changes no other bytes`() throws {
         let text = """
             <MPD><Period><AdaptationSet> <Representation id="a"/><!-- x --><Representation id="b"><BaseURL>b</BaseURL></Representation>
             </AdaptationSet><AdaptationSet><Representation id="c"/></AdaptationSet></Period></MPD>

@@ -47,11 +47,11 @@ import Testing
 
         """
 
-    @Test func `An MPD by ffmpeg is not changed, including its clock`() throws {
+    @Test func `An MPD from ffmpeg is not changed, including its clock`() throws {
         #expect(try rewrite(Self.ffmpeg) == Self.ffmpeg)
     }
 
-    @Test func `After a redirect, an MPD without a BaseURL gets one, and relative references stay`() throws {
+    @Test func `After a redirect, an MPD without a BaseURL gets one, and relative references are not changed`() throws {
         let expected = Self.ffmpeg
             .replacing(
                 "<Period id", with: "<BaseURL>/~TOKEN/https/origin.example/v/a.mpd?x=1&amp;y</BaseURL><Period id")
@@ -179,7 +179,7 @@ import Testing
         }
     }
 
-    @Test func `Too many BaseURLs throw an error, and references below a too long one stay`() throws {
+    @Test func `Too many BaseURLs throw an error, and references below one that is too long are not changed`() throws {
         let bases = { (count: Int) in "<MPD>\(String(repeating: "<BaseURL>a</BaseURL>", count: count))</MPD>" }
         #expect(try rewrite(bases(DASHDocument.maximumBases)) == bases(DASHDocument.maximumBases))
         let error = #expect(throws: ManifestError.self) { try rewrite(bases(DASHDocument.maximumBases + 1)) }

@@ -29,7 +29,7 @@ struct HLSMasterFilterTests {
         (64_000, ["sound", "low"]), (499_999, ["sound", "low"]), (500_000, ["sound", "low"]),
         (700_000, ["sound", "mid", "low"]), (900_000, ["sound", "mid", "low", "high"]), (0, ["low"]),
     ])
-    func `A bit rate limit retains the lowest variant with video, also if audio variants remain`(
+    func `A bit rate limit retains the lowest variant with video, even if audio variants remain`(
         limit: Int, names: [String]
     ) throws {
         #expect(try Self.listed(Self.mixed, at: Int64(limit)) == names)

@@ -90,7 +90,7 @@ import Testing
         #expect(try playlist.downloads(at: url).map(\.url.description) == ["http://h/p/k.bin"])
     }
 
-    @Test func `A master playlist by ffmpeg is parsed`() throws {
+    @Test func `A master playlist from ffmpeg is parsed`() throws {
         let playlist = try playlist(
             """
             #EXTM3U

@@ -61,7 +61,7 @@ import Testing
         #expect(try rewrite(text) == lines.joined(separator: "\n"))
     }
 
-    @Test func `In a playlist by ffmpeg with a base URL, only the segment URLs are rewritten`() throws {
+    @Test func `In a playlist from ffmpeg with a base URL, only the segment URLs are rewritten`() throws {
         let text = """
             #EXTM3U
             #EXT-X-VERSION:7

@@ -32,7 +32,7 @@ import Testing
         "ftp://h/a",
         "http://h:0/a", "http://ho st/a", "http://h:99999/", "http://[::1/a", "https://{host}/a",
     ])
-    func `A reference that is correct or not for the proxy is not changed`(reference: String) throws {
+    func `A reference that already works, or is not meant for the proxy, is not changed`(reference: String) throws {
         let rewriter = ReferenceRewriter(finalURL: try OriginURL(base), proxied: StubProxy.path)
         #expect(rewriter.rewritten(reference) == nil)
     }
@@ -55,7 +55,7 @@ import Testing
         #expect(rewriter.rewritten("?x") == "/~TOKEN/https/origin.example/dir/sub/list.m3u8?x")
     }
 
-    @Test func `In reverse form, URLs of the origin become paths, and others stay`() throws {
+    @Test func `In reverse form, URLs of the origin become paths, and others are not changed`() throws {
         let origin = try OriginURL("https://origin.example/")
         let rewriter = ReferenceRewriter(finalURL: try OriginURL(base)) { url in
             url.isSameOrigin(as: origin) ? url.target : url.description
