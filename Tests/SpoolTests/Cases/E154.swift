@@ -6,7 +6,7 @@ import Testing
 @testable import Spool
 
 /// CASE E154: secrets in addresses and header fields.
-@Suite("E154: secrets in addresses and header fields", .timeLimit(.minutes(5)))
+@Suite("E154: secrets in URLs and header fields", .timeLimit(.minutes(5)))
 struct E154 {
     private static let marker = "S3cretMark"
 
@@ -34,7 +34,7 @@ struct E154 {
     }
 
     @Test(
-        "E154: no secret of an address, a redirect, a resolver or a header field is in the cache's directory",
+        "E154: no secret in a URL, a redirect, a resolver or a header field is in the cache's directory",
         arguments: [FreshnessPolicy.immutable, .revalidate, .http])
     func marker(_ freshness: FreshnessPolicy) async throws {
         let secret = Self.marker
@@ -71,7 +71,7 @@ struct E154 {
 
     private static let film = PatternBytes(seed: 1, length: 300_000)
 
-    @Test("E154: the address of a playlist after redirects is stored, because its references are relative to it")
+    @Test("E154: the URL of a playlist after redirects is stored, because its references are relative to it")
     func playlist() async throws {
         try await onStage([
             "/a": .redirect(to: "/elsewhere/index.m3u8?sig=\(Self.marker)"), "/elsewhere/index.m3u8": .pattern(1000),

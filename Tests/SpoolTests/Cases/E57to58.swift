@@ -96,7 +96,7 @@ struct ClosingAndBoundsCases {
         }
     }
 
-    @Test("E57: close() takes at most one second, also if a resource is reopened meanwhile")
+    @Test("E57: close() takes at most one second, even if a resource is reopened meanwhile")
     func closesThoughReopened() async throws {
         let stage = try MemoryStage(["/a": .pattern(300_000, .stall(after: 100_000))])
         let cache = try await stage.open()

@@ -39,7 +39,7 @@ struct UnfriendlyMachineCases {
     }
 
     @Test(
-        "E59: a directory that other users may write is rejected with an error that contains its path",
+        "E59: a directory that other users can write to is rejected with an error that contains its path",
         arguments: [0o777, 0o702])
     func writableByOthers(_ mode: Int) async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000)])

@@ -173,7 +173,7 @@ struct DoubtfulResponseCases {
     }
 
     @Test(
-        "E64: with Vary: Accept-Encoding, the second read is a hit, also without the origin",
+        "E64: with Vary: Accept-Encoding, the second read is a hit, even without the origin",
         arguments: [.immutable, .http, .revalidate] as [FreshnessPolicy])
     func varyByEncoding(_ policy: FreshnessPolicy) async throws {
         let stage = try MemoryStage(
@@ -223,7 +223,7 @@ struct DoubtfulResponseCases {
         }
     }
 
-    @Test("E65: media of which each response contains at least one block plays to its end")
+    @Test("E65: media whose responses each contain at least one block plays to its end")
     func blocksEach() async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000, .rangeLimit(100_000))])
         try await stage.session { cache in

@@ -21,7 +21,7 @@ struct FailingPlaceCases {
         return delays
     }
 
-    @Test("E66: Retry-After: 0 is followed by back-off all the same")
+    @Test("E66: Retry-After: 0 still causes back-off")
     func retryAfterZero() async throws {
         let stage = try MemoryStage([
             "/a": OriginResource(.pattern(Self.song), rules: [.first(3, .status(503, ["Retry-After": "0"]))])
@@ -35,7 +35,7 @@ struct FailingPlaceCases {
         }
     }
 
-    @Test("E66: Retry-After: 20 means not before 20 seconds")
+    @Test("E66: Retry-After: 20 delays the next request by at least 20 seconds")
     func retryAfterTwenty() async throws {
         let stage = try MemoryStage([
             "/a": OriginResource(.pattern(Self.song), rules: [.request(0, .status(503, ["Retry-After": "20"]))])
@@ -52,7 +52,7 @@ struct FailingPlaceCases {
         }
     }
 
-    @Test("E66: those who are told the same Retry-After do not all come at the same moment")
+    @Test("E66: requests with the same Retry-After are not all repeated at the same moment")
     func jitter() async throws {
         let paths = (0..<8).map { "/\($0)" }
         let resource = OriginResource(
@@ -67,7 +67,7 @@ struct FailingPlaceCases {
         }
     }
 
-    @Test("E66: Retry-After: 120 is longer than a player waits: the error comes at once")
+    @Test("E66: Retry-After: 120 is longer than a player waits, so the read fails immediately")
     func retryAfterTwoMinutes() async throws {
         let stage = try MemoryStage([
             "/a": OriginResource(.pattern(Self.song), rules: [.first(1, .status(503, ["Retry-After": "120"]))])
@@ -84,7 +84,7 @@ struct FailingPlaceCases {
         }
     }
 
-    @Test("E66: who asks again after Retry-After: 120 does not reach the origin before 120 seconds have gone by")
+    @Test("E66: after Retry-After: 120, no request reaches the origin for 120 seconds")
     func notBeforeTwoMinutes() async throws {
         let stage = try MemoryStage([
             "/a": OriginResource(.pattern(Self.song), rules: [.first(1, .status(503, ["Retry-After": "120"]))])
@@ -101,7 +101,7 @@ struct FailingPlaceCases {
         }
     }
 
-    @Test("E66: an origin that asks for centuries is asked again after a day, by players and preloads")
+    @Test("E66: after a Retry-After of centuries, players and preloads send requests again after a day")
     func retryAfterCenturies() async throws {
         let stage = try MemoryStage([
             "/a": OriginResource(.pattern(Self.song), rules: [.first(1, .status(503, ["Retry-After": "99999999999"]))])
@@ -118,7 +118,7 @@ struct FailingPlaceCases {
         }
     }
 
-    @Test("E66: 501 and 505 are not tried again", arguments: [501, 505])
+    @Test("E66: 501 and 505 are not retried", arguments: [501, 505])
     func notImplemented(_ status: Int) async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000, .status(status))])
         try await stage.session { cache in
@@ -132,7 +132,7 @@ struct FailingPlaceCases {
     enum Failure: CaseIterable { case notFound, hasToWait, isOverloaded }
 
     @Test(
-        "E67: a place that fails, or has to wait, concerns nobody who reads elsewhere",
+        "E67: a range that fails or is delayed does not affect readers of other ranges",
         arguments: Failure.allCases, [true, false])
     func failingElsewhere(_ failure: Failure, _ isPreload: Bool) async throws {
         let stage = try MemoryStage([
@@ -177,7 +177,7 @@ struct FailingPlaceCases {
         }
     }
 
-    @Test("E67: a preload's failure is not playback's: a player at the same place has tries of its own")
+    @Test("E67: after a preload has failed, a player at the same offset has its own retries")
     func preloadFails() async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000, .status(503))])
         try await stage.session { cache in
@@ -190,7 +190,7 @@ struct FailingPlaceCases {
         }
     }
 
-    @Test("A preload that begins while a player of another resource waits asks for nothing before that has its bytes")
+    @Test("A preload that starts while a player of another resource waits sends no request meanwhile")
     func preloadYieldsFromItsStart() async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000)])
         try await stage.session(isFlowing: false) { cache in
@@ -212,7 +212,7 @@ struct FailingPlaceCases {
         }
     }
 
-    @Test("E67: nine paused bodies of an origin without ranges do not keep a tenth reader from being served")
+    @Test("E67: nine paused bodies of an origin without ranges do not block a tenth reader")
     func pausedBodies() async throws {
         let paths = (0..<10).map { "/\($0)" }
         let resource = OriginResource.pattern(24_000_000, .ignoresRanges())

@@ -6,7 +6,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-@Suite("The conductor")
+@Suite("Origin coordination")
 struct ConductorTests {
     private let clock = ManualClock()
 
@@ -16,7 +16,7 @@ struct ConductorTests {
 
     private func url(_ text: String) throws -> URL { try #require(URL(string: text)) }
 
-    @Test("Knows an origin by scheme, host and port, in any case")
+    @Test("An origin is identified by scheme, host and port, in any letter case")
     func origins() throws {
         let conductor = conductor()
         let origin = conductor.origin(of: try url("https://Media.example/a?x=1"))
@@ -25,7 +25,7 @@ struct ConductorTests {
         #expect(conductor.origin(of: try url("https://media.example:8443/a")) !== origin)
     }
 
-    @Test("What was measured of the line to an origin outlives the resource that it was measured on")
+    @Test("The bandwidth measured with one resource applies to other resources of the origin")
     func line() throws {
         let conductor = conductor()
         _ = conductor.origin(of: try url("http://a.example/1")).note(bytes: 1_000_000, seconds: 1)
@@ -33,7 +33,7 @@ struct ConductorTests {
         #expect(conductor.origin(of: try url("http://b.example/1")).link.bytesPerSecond == nil)
     }
 
-    @Test("An origin that can't be had is lost until it responds, or nobody has asked it for two minutes")
+    @Test("A failing origin counts as lost until it responds, or until no request was sent for two minutes")
     func losses() throws {
         let conductor = conductor()
         let here = try url("http://a.example/1")
@@ -54,7 +54,7 @@ struct ConductorTests {
         #expect(conductor.losses(for: here) == [])
     }
 
-    @Test("What is lost, and who waits, counts for what needs that origin, however far behind it, and for nothing else")
+    @Test("Losses and waiting players count for each URL that needs their origin, and for no other")
     func needs() throws {
         let conductor = conductor()
         let (list, media, key) = (
@@ -77,7 +77,7 @@ struct ConductorTests {
         #expect(!conductor.isPlayerWaiting(for: list))
     }
 
-    @Test("Who preloads hears when a player begins to wait anywhere, and when none has waited for a second")
+    @Test("Preloads are notified when any player starts to wait, and when none has waited for a second")
     func yielding() async throws {
         let conductor = conductor()
         let holder = Holder()
@@ -111,7 +111,7 @@ struct ConductorTests {
         #expect(await changes.next() == nil)
     }
 
-    @Test("Who begins to preload when no player waits begins at once")
+    @Test("A preload starts immediately if no player waits")
     func afterwards() {
         let conductor = conductor()
         conductor.playbackWaits(true, at: "http://a.example:80")
@@ -121,7 +121,7 @@ struct ConductorTests {
         #expect(!conductor.holdsPreloads(of: holder))
     }
 
-    @Test("Those who preload hear in the order in which they began")
+    @Test("Preloads are notified in the order in which they started")
     func order() {
         let conductor = conductor()
         let holders = (0..<20 as Range<Int>).map { _ in Holder() }

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("An origin's connections", .timeLimit(.minutes(10)))
 struct OriginStateTests {
-    @Test("No more are in use than allowed, and who came first goes first")
+    @Test("The number of connections is limited, and waiting requests are served in order")
     func limited() async throws {
         let origin = OriginState(connectionLimit: 1)
         let first = try await origin.connect(.playback)
@@ -33,7 +33,7 @@ struct OriginStateTests {
         #expect(origin.activeCount == 0)
     }
 
-    @Test("Who waits while no connection is given back gets an error; while some are, one waits on")
+    @Test("A wait fails if no connection is returned in time, and continues while connections are returned")
     func patience() async throws {
         let clock = ManualClock()
         var cacheClock = CacheClock(clock: clock)
@@ -62,7 +62,7 @@ struct OriginStateTests {
         #expect(origin.activeCount == 0)
     }
 
-    @Test("Players go before preloads that have waited longer")
+    @Test("Players are served before preloads that have waited longer")
     func priorities() async throws {
         let origin = OriginState(connectionLimit: 1)
         let first = try await origin.connect(.playback)
@@ -85,7 +85,7 @@ struct OriginStateTests {
         #expect(order.values == [.playback, .preload])
     }
 
-    @Test("Preloads leave one connection to players")
+    @Test("Preloads leave one connection free for players")
     func preloadsLeaveOne() async throws {
         let origin = OriginState(connectionLimit: 3)
         let preloads = [try await origin.connect(.preload), try await origin.connect(.preload)]
@@ -104,7 +104,7 @@ struct OriginStateTests {
         #expect(origin.activeCount == 0)
     }
 
-    @Test("E67: a connection that back-pressure holds makes room for another, and is counted again when it goes on")
+    @Test("E67: a connection that back-pressure pauses is not counted until it resumes")
     func paused() async throws {
         let origin = OriginState(connectionLimit: 1)
         let held = try await origin.connect(.playback)
@@ -159,7 +159,7 @@ struct OriginStateTests {
         #expect(origin.activeCount == 0)
     }
 
-    @Test("E179: a player that waits for two seconds passes the slowest response, up to a limit")
+    @Test("E179: a player that waits for two seconds bypasses the slowest response, up to a limit")
     func slowResponses() async throws {
         let clock = ManualClock()
         var cacheClock = CacheClock(clock: clock)
@@ -215,7 +215,7 @@ struct OriginStateTests {
         connection.end()
     }
 
-    @Test("Who is cancelled while it waits takes no connection, and leaves the others their places")
+    @Test("A request that is cancelled while it waits takes no connection, and the others keep their places")
     func cancelled() async throws {
         let origin = OriginState(connectionLimit: 1)
         let first = try await origin.connect(.playback)
@@ -228,7 +228,7 @@ struct OriginStateTests {
         #expect(origin.activeCount == 0)
     }
 
-    @Test("A connection that is let go of without a word is free again")
+    @Test("A connection that is released without being ended is free again")
     func dropped() async throws {
         let origin = OriginState(connectionLimit: 1)
         do { _ = try await origin.connect(.playback) }

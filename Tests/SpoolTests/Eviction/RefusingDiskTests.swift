@@ -5,7 +5,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("A disk that refuses never stops the player", .timeLimit(.minutes(10)))
+@Suite("Disk failures never stop playback", .timeLimit(.minutes(10)))
 struct RefusingDiskTests {
     let directory: ScratchDirectory
     let upstream = PatternUpstream(length: 3 << 20)
@@ -32,7 +32,7 @@ struct RefusingDiskTests {
     }
 
     @Test(
-        "C35: writes fail from the first, the tenth or the thirtieth on; play goes on and nothing false is claimed",
+        "C35: if writes fail from the first, tenth or thirtieth on, playback continues and no record is wrong",
         arguments: [POSIXErrorCode.ENOSPC, .EIO, .EROFS], [0, 9, 29])
     func failingWrites(code: POSIXErrorCode, skipped: Int) async throws {
         let disk = FaultyFileSystem()
@@ -56,7 +56,7 @@ struct RefusingDiskTests {
         #expect(upstream.bytesSent <= 2 * upstream.length)
     }
 
-    @Test("C35: no media file can be opened; play goes on uncached", arguments: [POSIXErrorCode.EMFILE, .ENOSPC])
+    @Test("C35: if no media file can be opened, media plays uncached", arguments: [POSIXErrorCode.EMFILE, .ENOSPC])
     func noFile(code: POSIXErrorCode) async throws {
         let disk = FaultyFileSystem()
         // From the beginning: the cache makes a file ahead as soon as it is open.
@@ -68,7 +68,7 @@ struct RefusingDiskTests {
         await cache.close()
     }
 
-    @Test("C35: reads fail; the bytes come from the origin instead")
+    @Test("C35: if reads fail, the bytes are fetched from the origin")
     func failingReads() async throws {
         let disk = FaultyFileSystem()
         let first = try await cache(disk)
@@ -80,7 +80,7 @@ struct RefusingDiskTests {
         await second.close()
     }
 
-    @Test("E173: a resource whose bytes the disk rejected for a moment is cached when it is read later")
+    @Test("E173: a resource whose bytes the disk temporarily rejected is cached when it is read later")
     func fullForAMoment() async throws {
         let disk = FaultyFileSystem()
         let film = PatternBytes(seed: 1, length: 3_000_000)

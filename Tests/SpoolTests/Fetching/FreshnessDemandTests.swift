@@ -162,7 +162,7 @@ struct FreshnessDemandTests {
         }
     }
 
-    @Test("E128: A HEAD response without validators, or of a version whose use is limited, does not extend freshness")
+    @Test("E128: a HEAD response without validators, or of a version whose use is limited, does not extend freshness")
     func headThatProvesNothing() async throws {
         for (tag, limited) in [(nil, false), ("\"v1\"", true)] {
             let stage = try stage("max-age=100")
@@ -184,7 +184,7 @@ struct FreshnessDemandTests {
         }
     }
 
-    @Test("E83: A HEAD response that confirms a variant does not make it the response to other requests")
+    @Test("E83: a HEAD response that confirms a variant does not make it the response to other requests")
     func headOfAVariant() async throws {
         let (german, english) = (PatternBytes(seed: 1, length: 100_000), PatternBytes(seed: 2, length: 100_000))
         let speaks = OriginRule(
@@ -235,7 +235,7 @@ struct FreshnessDemandTests {
         }
     }
 
-    @Test("E87: After a limit on its use, a resource is revalidated, and open readers continue")
+    @Test("E87: after a limit on its use, a resource is revalidated, and open readers continue")
     func limitedUse() async throws {
         let stage = try stage("max-age=100")
         try await stage.session { cache in

@@ -91,7 +91,7 @@ struct CacheEventTests {
         try await cache.media(for: stage.url("/a?sig=secret")).check(.all, Self.song, covers: 0..<Self.length)
     }
 
-    @Test("A play that loads all of it: asked for, landed in order, complete once; a second play says nothing")
+    @Test("A first read reports its request, its bytes in order and one completion; a second read reports nothing")
     func loaded() async throws {
         let stage = try stage()
         let first = try await story(stage, upTo: "completed") { try await play(stage, $0) }
@@ -100,7 +100,7 @@ struct CacheEventTests {
         #expect(second == [])
     }
 
-    @Test("A part is no completion; what is missing completes it")
+    @Test("A partial read reports no completion; fetching the missing bytes reports it")
     func completedLater() async throws {
         let stage = try stage()
         let part = try await story(stage) { cache in
@@ -111,7 +111,7 @@ struct CacheEventTests {
         #expect(rest == ["requested 65536-200000", "landed 65536..<200000", "completed"])
     }
 
-    @Test("An origin that refuses: asked for, failed with its status, and nothing else")
+    @Test("If the origin rejects a request, the request and the failure with its status are reported, and nothing else")
     func refused() async throws {
         let stage = try stage(.always(.status(404)))
         let heard = try await story(stage) { cache in
@@ -121,7 +121,7 @@ struct CacheEventTests {
         #expect(heard == ["requested 0-1048576", "failed originRefused 404"])
     }
 
-    @Test("An origin that fails at first: each try and each pause is told, then bytes and the end")
+    @Test("If requests fail at first, each request and each delay is reported, then the bytes and the completion")
     func retried() async throws {
         let stage = try stage(.request(0, .status(503)), .request(1, .cut(after: 65536)))
         let heard = try await story(stage, upTo: "completed") { try await play(stage, $0) }
@@ -133,7 +133,7 @@ struct CacheEventTests {
             ])
     }
 
-    @Test("An origin that fails for good: as many tries as there are retries, then the failure, once")
+    @Test("If all requests fail, each retry is reported, then the failure, once")
     func failed() async throws {
         let stage = try stage(.always(.status(500)))
         let heard = try await story(stage) { cache in
@@ -145,7 +145,7 @@ struct CacheEventTests {
         #expect(heard == tries.flatMap { $0 } + ["requested 0-1048576", "failed originUnavailable 500"])
     }
 
-    @Test("Another version at the origin: told when it is met, before its bytes")
+    @Test("Another version at the origin is reported before its bytes")
     func changed() async throws {
         let stage = try stage()
         _ = try await story(stage) { cache in
@@ -163,7 +163,7 @@ struct CacheEventTests {
         #expect(heard.dropFirst(change).contains { $0.hasPrefix("landed") })
     }
 
-    @Test("A response that contradicts itself: told before what is believed of it lands")
+    @Test("A response that contradicts itself is reported before its bytes")
     func discrepancy() async throws {
         let stage = try stage(.request(0, .bodyLonger(by: 1000)))
         let heard = try await story(stage, upTo: "completed") { try await play(stage, $0) }
@@ -172,7 +172,7 @@ struct CacheEventTests {
         #expect(heardOfBytes == ["requested 0-1048576", "discrepancy", "landed 0..<200000", "completed"])
     }
 
-    @Test("A damaged block: dropped, fetched again, complete again")
+    @Test("A damaged block is reported as discarded, fetched again and complete")
     func blocksDropped() async throws {
         let stage = try stage()
         _ = try await story(stage, upTo: "completed") { try await play(stage, $0) }
@@ -191,7 +191,7 @@ struct CacheEventTests {
             ])
     }
 
-    @Test("A disk that takes nothing: told once that nothing is kept, and the play goes on")
+    @Test("If the disk rejects all writes, one event reports it, and playback continues")
     func notKept() async throws {
         let disk = FaultyFileSystem()
         let stage = try stage(disk: disk)
@@ -205,7 +205,7 @@ struct CacheEventTests {
         #expect(heard.contains("landed 0..<200000") && heard.count { $0.hasPrefix("landed") } == 1)
     }
 
-    @Test("Room made: what went is told in bytes")
+    @Test("An eviction reports the number of evicted bytes")
     func evicted() async throws {
         let stage = try stage()
         _ = try await story(stage, upTo: "completed") { try await play(stage, $0) }
@@ -213,7 +213,7 @@ struct CacheEventTests {
         #expect(heard == ["evicted 200000"])
     }
 
-    @Test("A reader that leaves: its transfer is cancelled where it stands, and nothing lands after that")
+    @Test("When a reader is released, its transfer is cancelled at its position, and no bytes follow")
     func cancelled() async throws {
         let stage = try MemoryStage(["/a": .pattern(Self.length, .stall(after: 65536))])
         let heard = try await story(stage, cuts: true) { cache in
@@ -230,7 +230,7 @@ struct CacheEventTests {
         #expect(landed.first?.hasPrefix("landed 0..<") == true && landed.last?.hasSuffix("..<65536") == true)
     }
 
-    @Test("Each listener hears all of it, and a listener's stream ends with the cache")
+    @Test("Each listener receives all events, and its stream ends with the cache")
     func listeners() async throws {
         let stage = try stage()
         let cache = try await stage.open()

@@ -6,13 +6,13 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-@Suite("Caches in memory, and over stores of one's own", .timeLimit(.minutes(10)))
+@Suite("Caches in memory, and with custom stores", .timeLimit(.minutes(10)))
 struct InMemoryTests {
     private let song = PatternBytes(seed: 1, length: 300_000)
 
     private func url(_ path: String) throws -> URL { try #require(URL(string: "http://origin.test/\(path)")) }
 
-    @Test("One in memory keeps what an upstream of one's own brings, by a clock of one's own")
+    @Test("A cache in memory stores the media of a custom transport, and uses a custom clock")
     func inMemory() async throws {
         let origin = ScriptedUpstream([
             "/a": OriginResource(.pattern(song), rules: [.first(2, .status(503))])
@@ -34,7 +34,7 @@ struct InMemoryTests {
         #expect(clock.now.offset >= RetryPolicy().firstDelay)
     }
 
-    @Test("One in memory holds its capacity: memory does not grow with what is played")
+    @Test("A cache in memory respects its capacity, and memory does not grow with the played media")
     func capacity() async throws {
         let store = MemoryByteStore()
         var configuration = MediaCache.Configuration()
@@ -55,7 +55,7 @@ struct InMemoryTests {
         await cache.close()
     }
 
-    @Test("What a store in memory has lost since is fetched anew, by a catalog on disk that still names it")
+    @Test("Bytes that a store in memory has lost are fetched again, although the catalog on disk lists them")
     func lost() async throws {
         let scratch = try ScratchDirectory()
         let origin = ScriptedUpstream(["/a": OriginResource(.pattern(song))])
@@ -71,7 +71,7 @@ struct InMemoryTests {
         #expect(!FileManager.default.fileExists(atPath: directory.path + "/media/00"))
     }
 
-    @Test("Media may lie in another directory than the catalog, enciphered or not", arguments: [false, true])
+    @Test("Media can be in another directory than the catalog's, encrypted or not", arguments: [false, true])
     func elsewhere(isEncrypted: Bool) async throws {
         let scratch = try ScratchDirectory()
         let origin = ScriptedUpstream(["/a": OriginResource(.pattern(song))])
@@ -93,7 +93,7 @@ struct InMemoryTests {
         #expect(!FileManager.default.fileExists(atPath: scratch.file("cache/media/" + (files.first ?? ""))))
     }
 
-    @Test("A store that refuses all it is asked leaves media to be played without being kept")
+    @Test("If a store rejects every call, media plays without being cached")
     func refusing() async throws {
         var configuration = MediaCache.Configuration()
         configuration.byteStore = RefusingByteStore()
@@ -104,7 +104,7 @@ struct InMemoryTests {
         await cache.close()
     }
 
-    @Test("A part of a volume, free space on it, or reading only, are refused in memory with a sentence")
+    @Test("A cache in memory rejects a fraction of a volume, a minimum free space, and read-only mode")
     func refused() async throws {
         var impossible: [MediaCache.Configuration] = Array(repeating: MediaCache.Configuration(), count: 3)
         impossible[0].capacity = .fractionOfVolume(0.1)

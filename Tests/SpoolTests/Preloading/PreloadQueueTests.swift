@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The queue of preloads")
 struct PreloadQueueTests {
-    @Test("Equals a naive model: highest priority first, then first in, first out; returned items are first")
+    @Test("The order equals a naive model's: by priority, then first in, first out; returned items are first")
     func model() {
         for seed in 0..<50 {
             var random = SplitMix(UInt64(seed))

@@ -11,7 +11,7 @@ import Testing
 /// What a player meets before its first bytes.
 @Suite("First bytes", .timeLimit(.minutes(10)))
 struct FirstBytesTests {
-    @Test("A reader that begins in landed bytes of an open resource is handed them without a change of threads")
+    @Test("A reader that starts in stored bytes of an open resource gets them without changing threads")
     func withoutThreads() async throws {
         let stage = try MemoryStage(["/a": .pattern(1_000_000)])
         let film = PatternBytes(seed: 1, length: 1_000_000)
@@ -36,7 +36,7 @@ struct FirstBytesTests {
         }
     }
 
-    @Test("A reader of one chunk that has landed asks no scheduler, hands it out once, and can be sent elsewhere")
+    @Test("A reader of one stored chunk does not use the scheduler, returns the chunk once, and can seek")
     func withoutPlan() async throws {
         let stage = try MemoryStage(["/a": .pattern(1_000_000)])
         let film = PatternBytes(seed: 1, length: 1_000_000)
@@ -68,7 +68,7 @@ struct FirstBytesTests {
         }
     }
 
-    @Test("Length and type are told when the head of the response has come, before the first byte of its body")
+    @Test("Length and type are available when the headers are received, before the first byte of the body")
     func descriptionByHead() async throws {
         let stage = try MemoryStage(["/a": .pattern(1_000_000, .stall(after: 0))])
         try await stage.session { cache in
@@ -83,7 +83,7 @@ struct FirstBytesTests {
         }
     }
 
-    @Test("Once length and type are told, a first block that does not come is not asked for again")
+    @Test("Once length and type are known, a first block that fails is not requested again")
     func toldAndCut() async throws {
         let stage = try MemoryStage(["/a": .pattern(1_000_000, .stall(after: 0))])
         try await stage.session { cache in
@@ -103,7 +103,7 @@ struct FirstBytesTests {
         }
     }
 
-    @Test("Asking for the length, which the origin does not tell, takes no byte from the cache")
+    @Test("Requesting the length, which the origin does not send, reads no byte from the cache")
     func notServed() async throws {
         let stage = try MemoryStage(["/a": .pattern(100_000, .noLength(.chunked))])
         try await stage.session { cache in
@@ -115,7 +115,7 @@ struct FirstBytesTests {
         }
     }
 
-    @Test("The first block lands although whoever asked for length and type has let go of the resource")
+    @Test("The first block is stored although the caller that requested length and type released the resource")
     func toldAndLetGo() async throws {
         let stage = try MemoryStage(["/a": .pattern(1_000_000, .stall(after: 0))])
         // Time stands still: what drains has all of it.
@@ -131,7 +131,7 @@ struct FirstBytesTests {
         }
     }
 
-    @Test("Whoever is cancelled while the origin is silent stops waiting for length and type")
+    @Test("A cancelled task stops waiting for length and type while the origin is silent")
     func cancelled() async throws {
         let stage = try MemoryStage(["/a": .pattern(1_000_000, .stall(after: nil))])
         try await stage.session { cache in

@@ -66,7 +66,7 @@ struct ReadingTests {
         }
     }
 
-    @Test("A reader continues at the offset of a seek, also after its end or an error; its upper bound stays")
+    @Test("A reader continues at the offset of a seek, even after its end or an error; its upper bound stays")
     func seek() async throws {
         let stage = try MemoryStage(["/a": .pattern(Self.length)])
         try await stage.session { (cache: MediaCache) async throws in

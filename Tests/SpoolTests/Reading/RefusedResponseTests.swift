@@ -32,7 +32,7 @@ struct RefusedResponseTests {
     }
 
     @Test(
-        "The error contains the origin's status, end-to-end fields and body, also after all retries",
+        "The error contains the origin's status, end-to-end fields and body, even after all retries",
         arguments: [301, 401, 404, 410, 418, 500, 503])
     func carried(status: Int) async throws {
         let stage = try stage(status, Data("Sorry".utf8), [.location: "/b"])

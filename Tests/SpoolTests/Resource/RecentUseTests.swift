@@ -2,7 +2,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("The uses that are reported to the store")
+@Suite("Uses that are reported to the store")
 struct RecentUseTests {
     @Test("The first use in a second is reported, and each use after a use of another resource")
     func news() {

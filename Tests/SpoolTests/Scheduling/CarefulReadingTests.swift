@@ -7,7 +7,7 @@ import Testing
 /// Readers that may leave when they have enough: what is asked for beyond what they have taken.
 @Suite(.timeLimit(.minutes(10)))
 struct CarefulReadingTests {
-    @Test("Who may leave has 256 KiB asked for, then its own block, and an eighth when it has taken a megabyte")
+    @Test("For a reader that may leave, 256 KiB are requested, then its block, and after a megabyte an eighth ahead")
     func growth() {
         var play = CarefulPlay()
         #expect(play.requested == 256 * kib)
@@ -23,14 +23,14 @@ struct CarefulReadingTests {
     }
 
     @Test(
-        "A seek into the middle of a block costs no more than the blocks that it touches", arguments: [12_345, 65_535])
+        "A seek into a block requests only the blocks that the reader reaches", arguments: [12_345, 65_535])
     func seek(start: Int64) {
         var play = CarefulPlay(at: start)
         while play.taken < 600_000 { play.take(60_000) }
         #expect(play.requested <= Block.end(at: start + play.taken))
     }
 
-    @Test("On a far line as much is under way as two round trips bring, up to what was taken")
+    @Test("On a link with high latency, two round trips of bytes are requested ahead, up to the number of bytes read")
     func farLine() {
         var play = CarefulPlay()
         for _ in 0..<2 { play.bench.machine.link.note(roundTrip: 0.05) }
@@ -44,7 +44,7 @@ struct CarefulReadingTests {
         #expect(play.requested - play.taken >= 192 * kib)
     }
 
-    @Test("The first response, which opened the connection, says nothing of the line, and one slow response little")
+    @Test("The first response, which opens the connection, is not measured, and one slow response has little effect")
     func roundTrips() {
         var link = LinkEstimate()
         link.note(roundTrip: 5)

@@ -8,7 +8,7 @@ import Testing
 /// it does not concern.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerCostTests {
-    @Test("With 1,600 readers waiting elsewhere, chunks and steps look at no more readers than with 16")
+    @Test("With 1,600 readers waiting elsewhere, chunks and steps examine no more readers than with 16")
     func elsewhere() {
         let few = cost(readers: 16)
         let many = cost(readers: 1600)
@@ -35,7 +35,7 @@ struct SchedulerCostTests {
         return (bench.machine.plan.readers.served - before.0, bench.examined - before.1)
     }
 
-    @Test("1,600 readers in landed bytes read on without being planned for more than once in a quarter of a window")
+    @Test("1,600 readers of stored bytes cause no request and need no further planning")
     func inLandedBytes() {
         let bench = SchedulerBench(length: 5000 * mib, landed: ByteRangeSet(0..<5000 * mib))
         let readers = (0..<1600 as Range<Int64>).map { bench.open(at: $0 * 3 * mib) }
@@ -49,7 +49,7 @@ struct SchedulerCostTests {
         #expect(bench.actions.isEmpty)
     }
 
-    @Test("A line of 1,600 readers is served in turn: each input looks at those that can get a request")
+    @Test("1,600 waiting readers are served in turn, and each input examines only readers that can get a request")
     func queue() {
         let bench = SchedulerBench(length: 5000 * mib)
         for index in 0..<1600 as Range<Int64> { bench.open(at: index * 3 * mib, end: index * 3 * mib + 64 * kib) }

@@ -7,7 +7,7 @@ import Testing
 /// How the scheduler goes on after failures, and whom they concern.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerFailureTests {
-    @Test("E67: a place that fails stops nobody elsewhere")
+    @Test("E67: a range that fails does not stop readers of other ranges")
     func otherPlacesGoOn() {
         let bench = SchedulerBench()
         let served = bench.open(at: 0)
@@ -34,7 +34,7 @@ struct SchedulerFailureTests {
         #expect(bench.transfer(at: 80 * mib) == nil)
     }
 
-    @Test("E67: a reader further on in a failed request goes on by its own")
+    @Test("E67: when a request fails, a reader further ahead gets its own request")
     func furtherOn() {
         let bench = SchedulerBench()
         bench.open(at: 0)
@@ -46,7 +46,7 @@ struct SchedulerFailureTests {
         #expect(bench.live.first == 0..<448 * kib)
     }
 
-    @Test("E67: a preload's failure is not playback's", arguments: [false, true])
+    @Test("E67: if a preload's request fails, a player there immediately gets its own", arguments: [false, true])
     func preloadFails(isRefused: Bool) {
         let bench = SchedulerBench()
         let preload = bench.open(at: 0, .preload)
@@ -62,7 +62,7 @@ struct SchedulerFailureTests {
         #expect(bench.found(preload) == 0..<256 * kib)
     }
 
-    @Test("E67: while a preload waits for its retry, a player reads on behind it")
+    @Test("E67: while a preload waits for its retry, a player's read-ahead continues")
     func preloadRetries() {
         let bench = SchedulerBench(window: 8 * mib)
         let player = bench.open(at: 0)
@@ -82,7 +82,7 @@ struct SchedulerFailureTests {
         #expect(bench.live.map(\.lowerBound) == [mib])
     }
 
-    @Test("E67: tries are counted for each place, also where bytes come in one sequence")
+    @Test("E67: attempts are counted for each offset, even if the origin does not support ranges")
     func ownCounts() {
         let bench = SchedulerBench(retries: 1)
         let far = bench.open(at: 10 * mib)
@@ -113,7 +113,7 @@ struct SchedulerFailureTests {
         }
     }
 
-    @Test("E68: refused credentials are their reader's only; another asks with its own, and at once")
+    @Test("E68: rejected credentials fail only their own reader; another reader immediately sends its own")
     func personalRefusal() {
         let bench = SchedulerBench()
         let first = bench.open(at: 0)
@@ -129,7 +129,7 @@ struct SchedulerFailureTests {
         #expect(bench.liveIDs.map { bench.askedFor[$0] } == [second])
     }
 
-    @Test("One who comes long after a failure tries anew")
+    @Test("Long after a failure, a reader that reaches the range sends a new request")
     func longAfter() {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<mib))
         let reader = bench.open(at: 0)

@@ -7,7 +7,7 @@ import Testing
 /// Who gets a transfer when there are more readers than transfers, and who has to yield.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerFairnessTests {
-    @Test("B28: 200 readers at 200 places all get their bytes, six transfers at a time")
+    @Test("B28: 200 readers at 200 offsets get all their bytes with six transfers at a time")
     func manyReaders() {
         let bench = SchedulerBench(length: 200 * 4 * mib)
         var positions: [ReaderID: Int64] = [:]
@@ -32,7 +32,7 @@ struct SchedulerFairnessTests {
         #expect(bench.landed.byteCount == 200 * mib)
     }
 
-    @Test("B28: first come, first served")
+    @Test("B28: readers get transfers in the order in which they were opened")
     func order() {
         let bench = SchedulerBench(length: 1000 * mib)
         for index in 0..<20 as Range<Int64> { bench.open(at: index * 40 * mib, end: index * 40 * mib + 1) }
@@ -46,7 +46,7 @@ struct SchedulerFairnessTests {
         }
     }
 
-    @Test("Playback goes before preload")
+    @Test("Playback is served before preloads")
     func priority() {
         let bench = SchedulerBench(length: 1000 * mib)
         for index in 0..<10 as Range<Int64> { bench.open(at: index * 40 * mib, end: index * 40 * mib + 1, .preload) }
@@ -55,7 +55,7 @@ struct SchedulerFairnessTests {
         #expect(bench.transfer(at: 800 * mib) != nil)
     }
 
-    @Test("A preload yields as soon as a reader waits, and goes on when it does not")
+    @Test("A preload pauses as soon as a reader waits, and resumes when none waits")
     func preloadYields() {
         let bench = SchedulerBench()
         bench.open(at: 0, .preload)
@@ -70,7 +70,7 @@ struct SchedulerFairnessTests {
         #expect(bench.land(preload, 64 * kib) == .proceed(upTo: mib))
     }
 
-    @Test("A preload goes on when the player has what it waited for, even if that pauses then")
+    @Test("A preload resumes when a player has the bytes that it waited for, even if the player then pauses")
     func preloadGoesOn() {
         let bench = SchedulerBench()
         bench.open(at: 0, .preload)
@@ -83,7 +83,7 @@ struct SchedulerFairnessTests {
         #expect(bench.resumed.contains(preload))
     }
 
-    @Test("While a player waits on another resource, preloads hold and begin nothing")
+    @Test("While a player of another resource waits, preloads pause and start no request")
     func yieldsToOthers() {
         let bench = SchedulerBench()
         bench.open(at: 0, .preload)
@@ -104,7 +104,7 @@ struct SchedulerFairnessTests {
         #expect(bench.transfer(at: 50 * mib) != nil)
     }
 
-    @Test("A request is on the account of the reader that needs it")
+    @Test("A request belongs to the reader that needs it")
     func accounts() {
         let bench = SchedulerBench()
         let first = bench.open(at: 0)
@@ -120,7 +120,7 @@ struct SchedulerFairnessTests {
         #expect(bench.transfer(at: mib).map { bench.askedFor[$0] } == follower)
     }
 
-    @Test("A22: a held body gives way to a reader that waits for what it has passed and is no longer there")
+    @Test("A22: a paused body gives way to a reader that waits for evicted bytes that the body has passed")
     func heldBodyGivesWay() {
         var policy = ReadAheadPolicy()
         policy.transfersPerResource = 1
@@ -137,7 +137,7 @@ struct SchedulerFairnessTests {
         #expect(bench.live == [0..<Int64.max])
     }
 
-    @Test("A preload does not yield to a reader that waits for its very bytes")
+    @Test("A preload does not pause for a reader that waits for the bytes that it fetches")
     func preloadServes() {
         let bench = SchedulerBench()
         bench.open(at: 0, .preload)
@@ -148,7 +148,7 @@ struct SchedulerFairnessTests {
         #expect(bench.land(preload, 64 * kib) == .proceed(upTo: mib))
     }
 
-    @Test("B28: transfers that are held give way to a reader that waits")
+    @Test("B28: paused transfers give way to a reader that waits")
     func heldGiveWay() {
         let bench = SchedulerBench(length: 1000 * mib)
         for index in 0..<6 as Range<Int64> { bench.open(at: index * 40 * mib) }
@@ -165,7 +165,7 @@ struct SchedulerFairnessTests {
         #expect(bench.transfer(at: 900 * mib) != nil)
     }
 
-    @Test("A transfer without room goes on in memory for a reader that it has still to reach")
+    @Test("A transfer without space continues in memory for a reader further ahead")
     func awaited() {
         let bench = SchedulerBench()
         bench.open(at: 0)
@@ -177,7 +177,7 @@ struct SchedulerFairnessTests {
         #expect(bench.isAwaited(id))
     }
 
-    @Test("A preload's request that waited for a connection until a player waits is not sent")
+    @Test("A preload's request that gets a connection after a player has started to wait is not sent")
     func yieldsBeforeAsking() {
         let bench = SchedulerBench()
         let preload = bench.open(at: 0, .preload)
@@ -196,7 +196,7 @@ struct SchedulerFairnessTests {
         #expect(bench.mayAsk(bench.liveIDs[0]))
     }
 
-    @Test("A request that waited for a connection until its place is to be left alone is not sent")
+    @Test("A request that gets a connection after its offset has received a Retry-After is not sent")
     func leavesAlone() {
         let bench = SchedulerBench()
         let reader = bench.open(at: 70 * kib, end: 128 * kib)

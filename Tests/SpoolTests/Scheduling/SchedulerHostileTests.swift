@@ -8,7 +8,7 @@ import Testing
 /// Values that no sane shell, origin or person gives: nothing traps, nothing hangs.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerHostileTests {
-    @Test("E61: a second body that is shorter than what has landed is noticed, and nothing traps")
+    @Test("E61: a second body that is shorter than the stored bytes is detected and causes no crash")
     func shorterSecondBody() {
         let bench = SchedulerBench(length: nil, window: mib)
         let first = bench.open(at: 0)
@@ -43,7 +43,7 @@ struct SchedulerHostileTests {
         #expect(bench.landed.isEmpty)
     }
 
-    @Test("A body that goes on behind a length that was told meanwhile stops there", arguments: [nil, mib])
+    @Test("A body that continues beyond a length that was learned meanwhile stops there", arguments: [nil, mib])
     func beyondTheLength(length: Int64?) {
         let bench = SchedulerBench(length: length)
         bench.open(at: 0)
@@ -57,7 +57,7 @@ struct SchedulerHostileTests {
         #expect(bench.permission(id) == .stop)
     }
 
-    @Test("Closing resumes or cancels a transfer that is held, however little remains of it")
+    @Test("Closing resumes or cancels a paused transfer, even if few bytes remain")
     func closingWithHeldTransfer() {
         for isHeld in [false, true] {
             let bench = SchedulerBench(window: mib)
@@ -77,7 +77,7 @@ struct SchedulerHostileTests {
         }
     }
 
-    @Test("Any policy can be followed", arguments: [Int64.min, -1, 0, 1, 100_000, .max - 1, .max])
+    @Test("Any policy values are accepted without a crash", arguments: [Int64.min, -1, 0, 1, 100_000, .max - 1, .max])
     func oddPolicies(number: Int64) {
         var policy = ReadAheadPolicy()
         policy.firstRequest = number
@@ -111,13 +111,13 @@ struct SchedulerHostileTests {
         }
     }
 
-    @Test("Any values of any input are taken without a trap", arguments: 0..<40 as Range<UInt64>)
+    @Test("Any values of any input are accepted without a crash", arguments: 0..<40 as Range<UInt64>)
     func anything(seed: UInt64) {
         let inputs = HostileInputs(seed: seed)
         for _ in 0..<500 { inputs.step() }
     }
 
-    @Test("A read at any offset and limit does not trap, and nobody waits for what can't be")
+    @Test("A read at any offset and limit causes no crash, and no reader waits for bytes that can't exist")
     func extremes() {
         let bench = SchedulerBench(length: nil, landed: ByteRangeSet(0..<mib))
         #expect(bench.found(bench.open(at: 0), limit: .max) == 0..<mib)

@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerPaceTests {
     @Test(
-        "A player that leaves after a burst and some play has had at most a megabyte asked for beyond",
+        "When a player stops after a burst and some playback, at most one megabyte ahead was requested",
         arguments: [16 * kib, 64 * kib, 256 * kib])
     func leaving(read: Int64) {
         var play = PacedPlay(line: 8_000_000, read: read)
@@ -20,7 +20,7 @@ struct SchedulerPaceTests {
         #expect(play.worst <= mib + 128 * kib)
     }
 
-    @Test("A player that goes on slowly has between half a megabyte and one asked for ahead, in few requests")
+    @Test("For a player that reads slowly, half a megabyte to one megabyte is requested ahead, in few requests")
     func steady() {
         var play = PacedPlay(line: 8_000_000, read: 64 * kib)
         play.run(until: .seconds(60)) { seconds in min(4_000_000, 8_000_000 * seconds) + 333_333 * seconds }
@@ -30,7 +30,7 @@ struct SchedulerPaceTests {
         #expect(play.requests < 90)
     }
 
-    @Test("A copier gets the largest requests, and its line is never idle")
+    @Test("A reader that copies gets the largest requests, and its link is never idle")
     func copier() {
         var play = PacedPlay(line: 1_000_000_000, read: mib, step: .microseconds(200), length: 4000 * mib)
         play.bench.machine.link.note(bytes: 1_000_000_000, seconds: 1)
@@ -41,7 +41,7 @@ struct SchedulerPaceTests {
         #expect(play.idleSteps <= 2)
     }
 
-    @Test("One who pauses and comes back begins with a small window again")
+    @Test("A reader that returns after a pause starts with a small window again")
     func pause() {
         var pace = ReadingPace(initial: mib, now: .zero)
         #expect(pace.window(initial: mib, limit: 32 * mib) == mib)
@@ -56,7 +56,7 @@ struct SchedulerPaceTests {
         #expect(pace.window(initial: mib, limit: 32 * mib) == 32 * mib)
     }
 
-    @Test("In landed bytes a reader goes on by itself up to where reading ahead has to go on")
+    @Test("In stored bytes, a reader continues without planning up to the offset at which read-ahead must continue")
     func freeUntil() {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<100 * mib))
         #expect(bench.read(bench.open(at: 0)) == .landed(0..<256 * kib, freeUntil: 100 * mib))

@@ -7,7 +7,7 @@ import Testing
 /// When a place that failed is tried again, and when that ends.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerRetryTests {
-    @Test("B29: an interrupted transfer is tried again where it stopped, later each time, until retries are spent")
+    @Test("B29: an interrupted transfer is retried where it stopped, with increasing delays, until no retries remain")
     func retries() {
         let bench = SchedulerBench(retries: 3)
         let reader = bench.open(at: 0)
@@ -37,7 +37,7 @@ struct SchedulerRetryTests {
         #expect(bench.remembered.isEmpty)
     }
 
-    @Test("B29: a block of progress gives the retries back")
+    @Test("B29: a received block restores the retries")
     func progress() {
         let bench = SchedulerBench(retries: 1)
         bench.open(at: 0)
@@ -51,7 +51,7 @@ struct SchedulerRetryTests {
         #expect(bench.live.count == 1)
     }
 
-    @Test("E66: Retry-After is waited for in full, by everybody at that place, and 0 backs off all the same")
+    @Test("E66: all readers at an offset wait for the full Retry-After, and 0 still causes back-off")
     func retryAfter() {
         let bench = SchedulerBench()
         bench.open(at: 0)
@@ -69,7 +69,7 @@ struct SchedulerRetryTests {
         #expect(bench.isPlaybackWaiting)
     }
 
-    @Test("E66: a Retry-After beyond what a player waits for is an error at once, and is kept to even so")
+    @Test("E66: a Retry-After that is longer than a player waits is an immediate error, and is still respected")
     func longRetryAfter() {
         let bench = SchedulerBench()
         let reader = bench.open(at: 0)
@@ -88,7 +88,7 @@ struct SchedulerRetryTests {
         #expect(bench.remembered.isEmpty)
     }
 
-    @Test("E66: Retry-After holds also where what is kept has been removed or replaced meanwhile", arguments: [2, 120])
+    @Test("E66: Retry-After applies even if the stored bytes were removed or replaced meanwhile", arguments: [2, 120])
     func removedMeanwhile(seconds: Int) {
         let bench = SchedulerBench()
         bench.open(at: 0)
@@ -102,7 +102,7 @@ struct SchedulerRetryTests {
         #expect(bench.live == [0..<mib])
     }
 
-    @Test("E66: back-off is jittered, never beyond its bound, whatever the jitter")
+    @Test("E66: back-off has jitter, and stays within its bounds for any jitter")
     func jitter() {
         let policy = RetryPolicy().clamped
         for attempt in [-5, 0, 1, 2, 6, 7, 100, .max] {
@@ -118,7 +118,7 @@ struct SchedulerRetryTests {
         #expect(policy.delay(attempt: 1, retryAfter: .seconds(Int64.max), jitter: 0) == .seconds(86_400))
     }
 
-    @Test("E66: tries at a place end in time, however many are left")
+    @Test("E66: attempts at an offset end after a limited time, even if retries remain")
     func longestWait() {
         let bench = SchedulerBench(retries: 1000)
         let reader = bench.open(at: 0)
@@ -135,7 +135,7 @@ struct SchedulerRetryTests {
         #expect(bench.woken.contains(reader))
     }
 
-    @Test("E65: an origin that ignores ranges and always cuts at the same place is asked a bounded number of times")
+    @Test("E65: an origin that ignores ranges and always truncates at one offset gets a limited number of requests")
     func alwaysCutAtTheSamePlace() {
         let bench = SchedulerBench()
         let reader = bench.open(at: 0)
@@ -159,7 +159,7 @@ struct SchedulerRetryTests {
         #expect(bench.found(bench.open(at: 0)) == 0..<200 * kib)
     }
 
-    @Test("E65: an origin that sends one byte for each request is asked a bounded number of times")
+    @Test("E65: an origin that sends one byte per request gets a limited number of requests")
     func aByteForEachRequest() {
         let bench = SchedulerBench()
         let reader = bench.open(at: 0)
@@ -177,7 +177,7 @@ struct SchedulerRetryTests {
         }
     }
 
-    @Test("E65: an origin that sends a block and a half for each request is played to the end")
+    @Test("E65: media of an origin that sends a block and a half per request plays to its end")
     func smallParts() {
         let bench = SchedulerBench(length: 8 * mib)
         let reader = bench.open(at: 0)
@@ -191,7 +191,7 @@ struct SchedulerRetryTests {
         #expect(bench.read(reader) == .end)
     }
 
-    @Test("E66: when the time is over for which the origin asked a preload, players read on at its place")
+    @Test("E66: when the Retry-After of a preload is over, players continue at its offset")
     func preloadsRetryAfterIsOver() {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<mib), retries: 0)
         let preload = bench.open(at: mib, .preload)
@@ -210,7 +210,7 @@ struct SchedulerRetryTests {
     }
 
     @Test(
-        "E65: an origin that sends other bytes than it was asked for is asked a few times, whether they are new or not",
+        "E65: an origin that sends other bytes than requested gets few requests, whether the bytes are new or not",
         arguments: [false, true])
     func otherBytes(evicts: Bool) {
         let bench = SchedulerBench(length: 8 * mib)
@@ -233,7 +233,7 @@ struct SchedulerRetryTests {
         }
     }
 
-    @Test("E65: an origin that sends what is there instead of what it was asked for is asked a few times")
+    @Test("E65: an origin that sends stored bytes instead of the requested ones gets few requests")
     func knownBytes() {
         let bench = SchedulerBench(length: 8 * mib, landed: ByteRangeSet(0..<mib))
         let reader = bench.open(at: 0)
@@ -254,7 +254,7 @@ struct SchedulerRetryTests {
         }
     }
 
-    @Test("E66: where bytes come in one sequence only, none is begun while the origin has asked for time for a part")
+    @Test("E66: without ranges, no transfer starts while a Retry-After applies to any offset")
     func sequenceRetryAfter() {
         let bench = SchedulerBench(length: 8 * mib)
         let reader = bench.open(at: 0)
@@ -279,7 +279,7 @@ struct SchedulerRetryTests {
         #expect(bench.live == [0..<Int64.max])
     }
 
-    @Test("What no retry cures fails at once; responses of no use do so after a few")
+    @Test("An error that no retry can fix fails immediately, and useless responses fail after a few requests")
     func refusedAndRestarted() {
         let bench = SchedulerBench(retries: 2)
         let reader = bench.open(at: 0)
@@ -296,7 +296,7 @@ struct SchedulerRetryTests {
         #expect(bench.read(second) == .failed(bench.remembered.first!))
     }
 
-    @Test("A6: transfers that end without a byte do not go on for ever")
+    @Test("A6: transfers that end without a byte are not repeated forever")
     func barren() {
         let bench = SchedulerBench(retries: 2)
         let reader = bench.open(at: 0)
@@ -310,7 +310,7 @@ struct SchedulerRetryTests {
         #expect(bench.read(reader) == .failed(bench.remembered.first!))
     }
 
-    @Test("A retry that nobody wants any more is not made")
+    @Test("A retry that no reader needs is not made")
     func unwantedRetry() {
         let bench = SchedulerBench()
         let reader = bench.open(at: 0)

@@ -7,21 +7,21 @@ import Testing
 /// What is asked of the origin, and when, decided without clock, disk or socket.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerStateMachineTests {
-    @Test("The first request at a new place is small and begins at the reader's block")
+    @Test("The first request at a new offset is small and starts at the reader's block")
     func firstRequest() {
         let bench = SchedulerBench()
         bench.open(at: 10 * mib + 70_000)
         #expect(bench.live == [10 * mib + 64 * kib..<11 * mib + 64 * kib])
     }
 
-    @Test("A request ends with what the reader wants, rounded out to a block")
+    @Test("A request ends where the reader's range ends, rounded up to a block")
     func shortRange() {
         let bench = SchedulerBench()
         bench.open(at: 5, end: 100)
         #expect(bench.live == [0..<64 * kib])
     }
 
-    @Test("Each request that continues another is twice as large, up to the largest")
+    @Test("Each request that continues another is twice as large, up to the maximum")
     func growth() {
         let bench = SchedulerBench(length: 200 * mib)
         let reader = bench.open(at: 0, .preload)
@@ -34,7 +34,7 @@ struct SchedulerStateMachineTests {
         #expect(sizes.map { $0 / mib } == [1, 2, 4, 8, 16, 16, 16])
     }
 
-    @Test("The next request is sent before the former ends, so that the line stays full")
+    @Test("The next request is sent before the previous one ends, so that the link stays busy")
     func successor() {
         let bench = SchedulerBench()
         let reader = bench.open(at: 0)
@@ -49,7 +49,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.live == [0..<mib, mib..<1728 * kib])
     }
 
-    @Test("Nothing is asked for behind a request before the player has come near its end")
+    @Test("No further request is sent until the player is near the end of the current one")
     func noSuccessor() {
         let bench = SchedulerBench()
         bench.open(at: 0)
@@ -57,7 +57,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.live.isEmpty)
     }
 
-    @Test("A preload's next request is sent before the former ends, too, and is twice as large")
+    @Test("The next request of a preload is also sent before the previous one ends, and is twice as large")
     func successorOfPreload() {
         let bench = SchedulerBench()
         bench.open(at: 0, .preload)
@@ -69,7 +69,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.live == [0..<mib, mib..<3 * mib])
     }
 
-    @Test("A short response that ends inside a block is waited for: bytes land behind what has landed of a block")
+    @Test("After a short response that ends inside a block, the next request starts where the response ended")
     func shortResponse() {
         let bench = SchedulerBench()
         bench.open(at: 0)
@@ -81,7 +81,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.live.first?.lowerBound == 100)
     }
 
-    @Test("A response that begins further on, or ends earlier, leaves the rest to other requests")
+    @Test("If a response starts later or ends earlier than requested, other requests fetch the remaining bytes")
     func otherResponse() {
         let bench = SchedulerBench()
         bench.open(at: 0)
@@ -99,7 +99,7 @@ struct SchedulerStateMachineTests {
         #expect(other.live == [0..<64 * kib, 0..<128 * kib])
     }
 
-    @Test("B23: a second reader in the hole joins the transfer that will reach it soon")
+    @Test("B23: a second reader joins the transfer that will soon reach its offset")
     func join() {
         let bench = SchedulerBench()
         bench.open(at: 0)
@@ -108,7 +108,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.live == [0..<mib])
     }
 
-    @Test("A reader far ahead inside a range in flight gets its own, and the former stops where that begins")
+    @Test("A reader far ahead in a requested range gets its own request, and the first transfer stops at its start")
     func truncation() {
         let bench = SchedulerBench()
         bench.machine.link.note(bytes: 256 * kib, seconds: 1)
@@ -121,7 +121,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.landed == ByteRangeSet(0..<576 * kib))
     }
 
-    @Test("One who goes far ahead alone has the former cut, and asks for what that leaves when it is gone")
+    @Test("After a seek far ahead, the previous transfer is cancelled, and a new request starts where it ended")
     func overtaking() {
         let bench = SchedulerBench()
         bench.machine.link.note(bytes: 256 * kib, seconds: 1)
@@ -140,7 +140,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.live.map(\.lowerBound) == [664 * kib])
     }
 
-    @Test("Until something has been measured, a reader joins what the first request brings")
+    @Test("Until the bandwidth is measured, a reader joins the first request")
     func joinUnmeasured() {
         let bench = SchedulerBench()
         bench.open(at: 0)
@@ -148,7 +148,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.live == [0..<mib])
     }
 
-    @Test("No request reaches into landed bytes")
+    @Test("No request includes stored bytes")
     func landedLimit() {
         let bench = SchedulerBench(landed: ByteRangeSet(512 * kib..<700 * kib, 2 * mib..<3 * mib))
         let reader = bench.open(at: 0)
@@ -160,7 +160,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.live.first == 700 * kib..<1280 * kib)
     }
 
-    @Test("A22: a body that can't be had in parts is held forty times as long, and goes on for whoever comes back")
+    @Test("A22: without ranges, a body that no reader needs is paused forty times as long, and resumes for any reader")
     func unwantedBody() {
         let bench = SchedulerBench()
         let reader = bench.open(at: 0)
@@ -177,7 +177,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.liveIDs == [id])
     }
 
-    @Test("B24: what nobody wants is held at once, and cancelled when nobody has come back for it")
+    @Test("B24: a transfer that no reader needs is paused immediately, and cancelled if no reader returns")
     func unwanted() {
         let bench = SchedulerBench()
         let reader = bench.open(at: 0)
@@ -202,7 +202,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.live.first?.lowerBound == 128 * kib)
     }
 
-    @Test("B24: a reader that comes back within the delay keeps the transfer, and a late timer does nothing")
+    @Test("B24: a reader that returns within the delay keeps the transfer, and a late timer has no effect")
     func rescued() {
         let bench = SchedulerBench()
         let reader = bench.open(at: 0)
@@ -217,7 +217,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.land(id, 64 * kib) == .proceed(upTo: mib))
     }
 
-    @Test("B24: followers keep the transfer of a leader that left")
+    @Test("B24: a transfer continues for other readers after its first reader has left")
     func followers() {
         let bench = SchedulerBench()
         let leader = bench.open(at: 0)
@@ -226,7 +226,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.delays.isEmpty)
     }
 
-    @Test("What little remains of a bounded range is let in rather than cancelled: the sockets hold it")
+    @Test("The last bytes of a bounded range are received instead of cancelled, because the sockets hold them")
     func letIn() {
         let bench = SchedulerBench()
         let reader = bench.open(at: 0, end: mib)
@@ -239,7 +239,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.land(id, mib) == .proceed(upTo: mib))
     }
 
-    @Test("However fast the line, no more is let in than the sockets hold")
+    @Test("On a link of any speed, a transfer with more bytes left than the sockets hold is cancelled")
     func fastLine() {
         let bench = SchedulerBench()
         bench.machine.link.note(bytes: 100_000_000, seconds: 1)
@@ -253,7 +253,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.isCancelled(id))
     }
 
-    @Test("B27: nothing is asked for beyond the window of a reader that does not move")
+    @Test("B27: nothing is requested beyond the window of a reader that does not move")
     func window() {
         let bench = SchedulerBench(window: 4 * mib)
         bench.open(at: 0, .preload)
@@ -266,7 +266,7 @@ struct SchedulerStateMachineTests {
         #expect(landed.intersection(50 * mib..<100 * mib).byteCount == mib)
     }
 
-    @Test("Reading ahead goes on when half of the window is free, in a good piece")
+    @Test("Read-ahead resumes when half of the window is free, with a large request")
     func hysteresis() {
         let bench = SchedulerBench(window: 4 * mib)
         let reader = bench.open(at: 0, .preload)
@@ -280,7 +280,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.live[0].upperBound - bench.live[0].lowerBound >= mib)
     }
 
-    @Test("B27: a whole body is held at the window's end, and goes on when the reader does")
+    @Test("B27: a whole body is paused at the end of the window, and resumes when the reader advances")
     func heldBody() {
         let bench = SchedulerBench(window: 4 * mib)
         let reader = bench.open(at: 0, .preload)
@@ -298,7 +298,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.permission(id) == .proceed(upTo: 100 * mib))
     }
 
-    @Test("A22: an origin without ranges has one transfer, from the start, for all readers")
+    @Test("A22: an origin without ranges gets one request, from the start, for all readers")
     func sequential() {
         let bench = SchedulerBench()
         bench.open(at: 50 * mib)
@@ -317,7 +317,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.live == [0..<Int64.max])
     }
 
-    @Test("A reader's range that the length makes shorter ends at the length; one that begins there is unsatisfiable")
+    @Test("A range beyond the length is clipped to the length; one that starts there is unsatisfiable")
     func ends() {
         let bench = SchedulerBench(length: 1000, landed: ByteRangeSet(0..<1000))
         let clipped = bench.open(at: 900, end: 5000)
@@ -329,7 +329,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.asked.isEmpty)
     }
 
-    @Test("B26: a reader that waits past an end that shrank is woken and told")
+    @Test("B26: a reader beyond the new end of a resource that became shorter is woken with an error")
     func shrunk() {
         let bench = SchedulerBench(length: nil)
         let reader = bench.open(at: 10 * mib)
@@ -338,7 +338,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.read(reader) == .unsatisfiable(length: 3 * mib))
     }
 
-    @Test("Of two whole bodies the one that finds no room ends where the other has gone ahead")
+    @Test("If two whole bodies are received, the one without space ends where the other one is ahead")
     func noRoomBehindAnother() {
         let bench = SchedulerBench(length: 2 * mib)
         bench.perform(bench.machine.rangesUnsupported())

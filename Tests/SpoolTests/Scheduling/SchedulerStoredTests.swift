@@ -7,7 +7,7 @@ import Testing
 /// How the scheduler goes on after other versions, validations, evictions and closing.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerStoredTests {
-    @Test("A2: another generation leaves those in the former one where they are, and the others wait for the new one")
+    @Test("A2: readers of the previous version keep their positions, and the others wait for the new version")
     func generationChanged() {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<mib))
         let inside = bench.open(at: 0)
@@ -64,7 +64,7 @@ struct SchedulerStoredTests {
     }
 
     @Test(
-        "A range that has landed is read without a request, although the last block of it has not; with ranges or not")
+        "A stored range is read without a request, with or without ranges, even if its last block is incomplete")
     func landedRange() {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<100 * kib))
         let reader = bench.open(at: 0, end: 100 * kib)
@@ -79,7 +79,7 @@ struct SchedulerStoredTests {
         #expect(other.live == [100 * kib..<128 * kib])
     }
 
-    @Test("Validation: readers wait for it, one small request asks, and then all go on")
+    @Test("During a validation, readers wait for one small request, and then all continue")
     func validation() {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<100 * mib), needsValidation: true)
         let readers = [bench.open(at: 0), bench.open(at: mib)]
@@ -90,7 +90,7 @@ struct SchedulerStoredTests {
         #expect(bench.found(readers[1]) == mib..<mib + 256 * kib)
     }
 
-    @Test("Validation asked for later: readers that are open go on, those that come wait for the origin's word")
+    @Test("If a validation is required later, open readers continue, and new ones wait for it")
     func laterValidation() {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<10 * mib))
         let reading = bench.open(at: 0)
@@ -120,7 +120,7 @@ struct SchedulerStoredTests {
         }
     }
 
-    @Test("E66: an origin that asked for time when what is stored was to be validated is not asked for holes before")
+    @Test("E66: after a Retry-After for a validation, missing ranges are not requested before its time")
     func validationPutOff() {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<mib), needsValidation: true)
         let reader = bench.open(at: 0)
@@ -139,7 +139,7 @@ struct SchedulerStoredTests {
         #expect(bench.live.map(\.lowerBound) == [2 * mib])
     }
 
-    @Test("E66: an origin that asks for time is left alone also if nobody waits for its answer any more")
+    @Test("E66: a Retry-After for a validation applies even if no reader waits for its response any more")
     func answeredValidationPutOff() {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<mib), needsValidation: true)
         bench.open(at: 0)
@@ -158,7 +158,7 @@ struct SchedulerStoredTests {
         #expect(bench.live.map(\.lowerBound) == [2 * mib])
     }
 
-    @Test("A cut is waited for also by a reader that does not know yet whether what is stored still holds")
+    @Test("A reader that waits for a validation also waits for the retry of a truncated transfer")
     func cutWhileAsking() {
         let bench = SchedulerBench()
         let gone = bench.open(at: 0, end: 64 * kib)
@@ -175,7 +175,7 @@ struct SchedulerStoredTests {
         #expect(bench.live.contains { $0.lowerBound == 5000 })
     }
 
-    @Test("A question that is answered by bytes fails and is tried again like other requests for bytes")
+    @Test("A validation that receives bytes fails and is retried like other requests for bytes")
     func answeredByBytes() {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<1000), needsValidation: true)
         let reader = bench.open(at: 0)
@@ -191,7 +191,7 @@ struct SchedulerStoredTests {
         #expect(bench.live.contains { $0.lowerBound == 5000 })
     }
 
-    @Test("Who waits behind a hole in a block waits for the transfer that fills it, also where room is scarce")
+    @Test("A reader behind a missing range of a block waits for the transfer that fills it, even if space is scarce")
     func awaitedBeginning() {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<60_000))
         let reader = bench.open(at: 0)
@@ -207,7 +207,7 @@ struct SchedulerStoredTests {
         #expect(bench.lackSpace(beginning) != .hold)
     }
 
-    @Test("A transfer that lacked room goes on for a reader that waited for the origin's word until now")
+    @Test("A transfer that lacked space resumes for a reader that waited for a validation")
     func validationEndsLackOfSpace() {
         let bench = SchedulerBench()
         let former = bench.open(at: 0)
@@ -225,7 +225,7 @@ struct SchedulerStoredTests {
         #expect(!bench.isHeld(transfer))
     }
 
-    @Test("A validation that fails stops those that wait for it, and what is stored may be used by the shell's word")
+    @Test("A failed validation fails the readers that wait for it, unless the stored bytes may be used")
     func validationFails() {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<mib), needsValidation: true)
         let reader = bench.open(at: 0)
@@ -249,7 +249,7 @@ struct SchedulerStoredTests {
         #expect(refused.read(told) == .failed(refused.remembered.first!))
     }
 
-    @Test("Validation without ranges asks for the whole")
+    @Test("Without ranges, a validation requests the whole resource")
     func validationOfWhole() {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<mib), needsValidation: true)
         bench.perform(bench.machine.rangesUnsupported())
@@ -257,7 +257,7 @@ struct SchedulerStoredTests {
         #expect(bench.live == [0..<Int64.max])
     }
 
-    @Test("C37: what goes first is furthest behind; nothing within a reader's window, only whole blocks")
+    @Test("C37: the bytes furthest behind are evicted first, only as whole blocks, and none in a reader's window")
     func release() {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<100 * mib), window: 8 * mib)
         bench.open(at: 40 * mib + 1000)
@@ -276,14 +276,14 @@ struct SchedulerStoredTests {
         #expect(gone >= 100 * mib - 16 * mib - 4 * Block.size)
     }
 
-    @Test("Ahead of all readers, the far end goes first: the head is what a next play needs")
+    @Test("Ahead of all readers, the end is evicted first, because the next playback needs the start")
     func releaseAhead() {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<100 * mib), window: 8 * mib)
         bench.open(at: 0)
         #expect(bench.offerEvictable(mib) == [99 * mib..<100 * mib])
     }
 
-    @Test("What is being evicted is not asked for before it is gone, and what stayed is there again")
+    @Test("Bytes under eviction are not requested until they are gone, and bytes that stay are available again")
     func dropped() {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<10 * mib), window: mib)
         let away = bench.open(at: 9 * mib)
@@ -298,7 +298,7 @@ struct SchedulerStoredTests {
         #expect(bench.landed == ByteRangeSet(64 * kib..<128 * kib, 2 * mib..<10 * mib))
     }
 
-    @Test("A transfer stops before what is on its way out")
+    @Test("A transfer stops before bytes under eviction")
     func transferMeetsEviction() {
         let bench = SchedulerBench(landed: ByteRangeSet(512 * kib..<mib), window: 256 * kib)
         let reader = bench.open(at: 0, .preload)
@@ -311,7 +311,7 @@ struct SchedulerStoredTests {
         #expect(bench.landed == ByteRangeSet(0..<512 * kib))
     }
 
-    @Test("The block that a transfer is filling stays")
+    @Test("The block that a transfer is filling is not evicted")
     func releaseKeepsTail() {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<100), window: 64 * kib)
         let reader = bench.open(at: 0)
@@ -321,7 +321,7 @@ struct SchedulerStoredTests {
         #expect(bench.offerEvictable(mib).isEmpty)
     }
 
-    @Test("Lost bytes are asked for again")
+    @Test("Lost bytes are requested again")
     func lost() {
         let bench = SchedulerBench(length: mib, landed: ByteRangeSet(0..<mib))
         let reader = bench.open(at: 0)
@@ -330,7 +330,7 @@ struct SchedulerStoredTests {
         #expect(bench.live == [0..<64 * kib])
     }
 
-    @Test("Closing lets in what is nearly done, cancels the rest, and ends those that wait; reopening goes on")
+    @Test("Closing finishes transfers that are nearly complete, cancels others, and wakes readers; reopening resumes")
     func closeAndReopen() {
         let bench = SchedulerBench()
         let near = bench.open(at: 0, end: 64 * kib)

@@ -30,7 +30,7 @@ struct ResolverRetryTests {
 
     private final class Calls: Sendable { let count = Mutex(0) }
 
-    @Test("One that finds no network is asked again as the origin would be, and the play goes on")
+    @Test("A resolver without a network is called again like the origin, and playback continues")
     func networkIsBack() async throws {
         let errors: [any Error] = [
             URLError(.notConnectedToInternet), URLError(.timedOut), URLError(.networkConnectionLost),
@@ -47,7 +47,7 @@ struct ResolverRetryTests {
         #expect(stage.clock.now.offset >= RetryPolicy().firstDelay)
     }
 
-    @Test("So is one that finds no network when the origin has refused what it gave before")
+    @Test("After the origin has rejected a request, a resolver without a network is called again")
     func networkIsBackAfterRefusal() async throws {
         let stage = try MemoryStage(["/a": .pattern(300_000, .requiresField("Authorization", "Bearer 3", else: 401))])
         let calls = Calls()
@@ -59,7 +59,7 @@ struct ResolverRetryTests {
         #expect(calls.count.withLock { $0 } == 4)
     }
 
-    @Test("The error after the last try names the resource and the cause, as one of the network")
+    @Test("The error after the last attempt names the resource, and its cause is the network")
     func networkStaysAway() async throws {
         let stage = try MemoryStage(["/a": .pattern(300_000)])
         let calls = Calls()
@@ -77,7 +77,7 @@ struct ResolverRetryTests {
         #expect(calls.count.withLock { $0 } > RetryPolicy().retries)
     }
 
-    @Test("One that fails for another reason ends the play at once")
+    @Test("A resolver that fails for another reason ends playback immediately")
     func otherErrors() async throws {
         for error in [Refused(), URLError(.userAuthenticationRequired), UpstreamError(.untrusted, "no")] as [any Error]
         {

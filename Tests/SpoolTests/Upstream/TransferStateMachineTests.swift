@@ -8,7 +8,7 @@ import Testing
 struct TransferStateMachineTests {
     typealias Machine = Transfer.StateMachine
 
-    @Test("Pieces land one behind the other, from where was asked")
+    @Test("Pieces are stored one after another, from the requested offset")
     func inOrder() {
         var machine = Machine(offset: 100, end: 1000, asked: 100)
         let actions = [machine.chunk(count: 400, limit: .max), machine.chunk(count: 500, limit: .max)]
@@ -17,7 +17,7 @@ struct TransferStateMachineTests {
         #expect(end == .complete)
     }
 
-    @Test("A6: a response that begins elsewhere inside a block lands from the next block on")
+    @Test("A6: a response that starts elsewhere inside a block is stored from the next block on")
     func elsewhere() {
         var machine = Machine(offset: 1000, end: 200_000, asked: 0)
         let first = machine.firstLanding
@@ -29,21 +29,21 @@ struct TransferStateMachineTests {
         #expect(actions == [.skip, .land(skip: 4536, count: 5464, at: 65_536), .land(skip: 0, count: 10, at: 71_000)])
     }
 
-    @Test("A7: what comes beyond the announced end does not land")
+    @Test("A7: bytes beyond the stated end are not stored")
     func tooLong() {
         var machine = Machine(offset: 0, end: 100, asked: 0)
         let actions = [machine.chunk(count: 150, limit: .max), machine.chunk(count: 1, limit: .max)]
         #expect(actions == [.land(skip: 0, count: 100, at: 0), .stop])
     }
 
-    @Test("No byte lands at or past the limit")
+    @Test("No byte is stored at or beyond the limit")
     func limit() {
         var machine = Machine(offset: 0, end: nil, asked: 0)
         let actions = [machine.chunk(count: 100, limit: 60), machine.chunk(count: 100, limit: 60)]
         #expect(actions == [.land(skip: 0, count: 60, at: 0), .stop])
     }
 
-    @Test("A body whose last piece was taken in part tells no length")
+    @Test("A body whose last piece was only partly stored does not determine the length")
     func cutLastPiece() {
         var machine = Machine(offset: 0, end: nil, asked: 0)
         _ = machine.chunk(count: 100, limit: 60)
@@ -51,7 +51,7 @@ struct TransferStateMachineTests {
         #expect(end == .complete)
     }
 
-    @Test("Where the end of a piece was not wanted, the body is left, though more be wanted by then: bytes are missing")
+    @Test("After the end of a piece was not stored, the body ends, even if the limit has risen meanwhile")
     func cutPiece() {
         var machine = Machine(offset: 0, end: 1000, asked: 0)
         let actions = [machine.chunk(count: 100, limit: 60), machine.chunk(count: 100, limit: 1000)]
@@ -59,7 +59,7 @@ struct TransferStateMachineTests {
         #expect(machine.position == 60)
     }
 
-    @Test("A8, A9: a body that ends before its announced end is cut; one without an end ends the resource")
+    @Test("A8, A9: a body that ends before its stated end is interrupted; one without an end ends the resource")
     func ends() {
         var short = Machine(offset: 0, end: 100, asked: 0)
         _ = short.chunk(count: 40, limit: .max)
@@ -71,7 +71,7 @@ struct TransferStateMachineTests {
         #expect(end == .endOfResource(at: 40))
     }
 
-    @Test("Nothing traps at the end of what an offset can address")
+    @Test("Nothing crashes at the maximum offset")
     func extremes() {
         let last = Block.offsetLimit - 10
         var machine = Machine(offset: last, end: nil, asked: last)
