@@ -1,16 +1,16 @@
 import Crypto
 import Foundation
 
-/// The stable name of a media file in the cache: two addresses with one key share their bytes.
+/// The stable name of a resource in the cache. Two URLs with one key share their bytes.
 ///
-/// Only a SHA-256 hash of the name is kept, so names of any length, case or script neither collide nor escape into
-/// a path, and no signed query or token is written anywhere. It may be stored, as text or by `Codable`, and made again
-/// from that.
+/// Only a SHA-256 hash of the name is stored. Names of any length, case or script therefore neither collide nor become
+/// part of a path, and no signed query or token is stored. A key can be stored as text or by `Codable`, and created
+/// again from that.
 public struct CacheKey: Hashable, Sendable, Codable, RawRepresentable, CustomStringConvertible {
     /// The hash of the name, 64 lower-case hexadecimal digits.
     public let rawValue: String
 
-    /// Makes the key of `name`; names that differ in any byte give different keys.
+    /// Creates the key of `name`. Names that differ in any byte have different keys.
     public init(_ name: String) {
         self.rawValue = SHA256.hash(data: Data(name.utf8)).map { byte in
             let digits = String(byte, radix: 16)
@@ -18,7 +18,7 @@ public struct CacheKey: Hashable, Sendable, Codable, RawRepresentable, CustomStr
         }.joined()
     }
 
-    /// The key that has this ``rawValue``; nil if none can have it.
+    /// Creates the key with this ``rawValue``; `nil` if no key can have it.
     public init?(rawValue: String) {
         let isHash =
             rawValue.utf8.count == 64

@@ -1,54 +1,56 @@
 import ByteRanges
 
-/// What is known of one version of a media file on disk: which bytes have landed, which of them are proven, and what
-/// the catalog has not been told yet.
+/// The state of one version of a media file on disk: which bytes were received, and which of them are proven. It also
+/// has the changes that the catalog does not have yet.
 ///
-/// The decisions behind ``MediaFile``, without its I/O and locks. *Landed* bytes may be claimed by an earlier process;
-/// *trusted* ones landed in this process or were checked against their seal in it. Only trusted bytes are served. Seals
-/// of earlier processes are not here until their blocks are read: see ``needsSeals(for:)``.
+/// It makes the decisions of ``MediaFile``, without its I/O and locks. The ``landed`` bytes were received, by this
+/// process or an earlier one. The ``trusted`` bytes were received by this process, or compared with their checksum in
+/// it. Only trusted bytes are served. Checksums of earlier processes are missing here until their blocks are read; see
+/// ``needsSeals(for:)``.
 ///
-/// Invariants: trusted ⊆ landed, and what has landed of a block is a prefix of it — so each landed range begins at a
-/// block's start.
+/// Invariants: trusted bytes are a subset of the received bytes, and the received bytes of a block are a prefix of it.
+/// Each received range therefore starts at the start of a block.
 struct BlockMap: Sendable {
-    /// The whole resource's length, once it is known.
+    /// The length of the whole resource, if it is known.
     private(set) var length: Int64?
-    /// Bytes that were received, here or in an earlier process.
+    /// Bytes that were received by this process or an earlier one.
     private(set) var landed: ByteRangeSet
     /// Bytes that may be served.
     private(set) var trusted = ByteRangeSet()
-    /// Bytes that were trusted, and have to be checked again.
+    /// Bytes that were trusted, and must be checked again.
     private var expired = ByteRangeSet()
-    /// Counts the times that bytes went away; what was read while it changed may be zeros of a punched hole.
+    /// The number of times that bytes were removed. Bytes that were read while it changed may be zeros of a punched
+    /// hole.
     private(set) var removals: UInt64 = 0
 
-    /// Whether blocks are enciphered, so that their seals are needed at each read rather than at the first.
+    /// Whether blocks are encrypted, so that each read needs their checksums, and not only the first one.
     let keepsSeals: Bool
-    /// Seals that the catalog may not have yet, where they are needed at each read: made here, and not known to be
+    /// Checksums that each read needs and that the catalog may not have: they were made here, and are not known to be
     /// written.
     private var made: [Int64: BlockRecord] = [:]
-    /// Blocks whose seals were handed out to be written last.
+    /// Blocks whose checksums were returned last, to be written.
     private var taken: [Int64] = []
-    /// Seals of earlier processes that have been read from the catalog and not been used yet; where they are needed at
-    /// each read, some that were.
+    /// Checksums of earlier processes that were read from the catalog and have not been used. If each read needs them,
+    /// some have been used.
     private var stored: [Int64: BlockRecord] = [:]
-    /// The newest seal of each block that has landed in part and was sealed or checked here.
+    /// The newest checksum of each block that is partly received and was checked or given a checksum here.
     private var prefixSeals: [Int64: BlockRecord] = [:]
-    /// Ranges that must stay as they are, by ticket.
+    /// Ranges that must not change, by ticket.
     private var holds: [UInt64: Range<Int64>] = [:]
     private var lastTicket: UInt64 = 0
 
-    /// What the catalog holds, or will when the changes that were taken last have been written.
+    /// The bytes that the catalog has, or will have when the changes that were taken last are written.
     private(set) var recorded: ByteRangeSet
-    /// Seals that nobody has taken yet, in the order of sealing.
+    /// Checksums that have not been taken yet, in the order in which they were made.
     private var fresh: [BlockRecord] = []
-    /// Recorded blocks that are holes now, and nobody has taken yet; written before ``fresh``.
+    /// Recorded blocks that are missing now, and have not been taken. They are written before ``fresh``.
     private var removed = ByteRangeSet()
-    /// What is recorded has to be written once more as a whole.
+    /// Whether all ranges must be recorded again.
     private var isRecordStale: Bool
 
-    /// Starts from what earlier processes recorded as landed; what can't be meant is left out.
+    /// Creates the state from what earlier processes recorded as received. Impossible ranges are left out.
     ///
-    /// - Parameter isRecordStale: Whether the catalog has the blocks, but does not say what they hold together.
+    /// - Parameter isRecordStale: Whether the catalog has the blocks, but not their ranges.
     init(landed: ByteRangeSet = ByteRangeSet(), isRecordStale: Bool = false, keepsSeals: Bool = false) {
         self.keepsSeals = keepsSeals
         self.isRecordStale = isRecordStale
@@ -65,53 +67,54 @@ struct BlockMap: Sendable {
         checkInvariants()
     }
 
-    /// `range` out to the bounds of its blocks.
+    /// `range`, extended to the bounds of its blocks.
     private static func blocks(of range: Range<Int64>) -> Range<Int64> {
         Block.roundDown(range.lowerBound)..<Block.roundUp(range.upperBound)
     }
 
     // MARK: - Questions
 
-    /// How many bytes of the block at `index` have landed, from its start.
+    /// The number of received bytes of the block at `index`, from its start.
     func landedCount(of index: Int64) -> Int64 {
         let start = Block.start(of: index)
         guard let prefix = landed.prefix(at: start) else { return 0 }
         return min(prefix.upperBound - start, Block.size)
     }
 
-    /// Whether no more bytes belong to the block at `index`, given that it has `count` of them.
+    /// Whether the block at `index`, which has `count` bytes, is complete.
     func isComplete(_ index: Int64, count: Int64) -> Bool {
         count == Block.size || length == Block.start(of: index) + count
     }
 
-    /// Whether every byte of the resource is there.
+    /// Whether every byte of the resource is stored.
     var isWhole: Bool { length.map { landed.contains(0..<$0) } ?? false }
 
-    /// How many bytes of `range` have not landed.
+    /// The number of bytes of `range` that are missing.
     func missingByteCount(in range: Range<Int64>) -> Int64 {
         range.upperBound - range.lowerBound - landed.intersection(range).byteCount
     }
 
     // MARK: - Seals of earlier processes
 
-    /// The newest seal over landed bytes of the block at `index`, if it is here.
+    /// The newest checksum of received bytes of the block at `index`; `nil` if it is not in memory.
     func seal(of index: Int64) -> BlockRecord? { prefixSeals[index] ?? made[index] ?? stored[index] }
 
-    /// Takes seals from the catalog, unless bytes have gone since `removals` was what it was: they may be of others.
+    /// Adds checksums from the catalog, unless bytes were removed since `removals` was read, because they may then
+    /// belong to other bytes.
     mutating func add(stored records: [BlockRecord], since removals: UInt64) {
         guard removals == self.removals else { return }
         for record in records where isStored(record) { keep(record) }
     }
 
     private mutating func keep(_ record: BlockRecord) {
-        // What was read ahead and not used is read again rather than kept for ever.
+        // Unused checksums are read again later instead of being stored without a limit.
         if stored.count > 4096 { stored = [:] }
         stored[record.index] = record
     }
 
     private func isStored(_ record: BlockRecord) -> Bool {
         guard record.isPlausible else { return false }
-        // One that was read before more landed must not take the place of the newer one.
+        // A checksum that was read before more bytes were received must not replace the newer one.
         if keepsSeals { return landedCount(of: record.index) == Int64(record.length) }
         let start = Block.start(of: record.index)
         return landed.contains(start) && !trusted.contains(start)
@@ -119,20 +122,20 @@ struct BlockMap: Sendable {
 
     // MARK: - Reading
 
-    /// What a read of landed bytes has to check before it may hand them out.
+    /// The checks that a read of received bytes makes before it returns them.
     struct Reading {
-        /// ``BlockMap/removals`` when the read began.
+        /// The value of ``BlockMap/removals`` when the read started.
         var removals: UInt64
-        /// The landed bytes of each block to check; empty when all of the range is trusted.
+        /// The received bytes of each block to check; empty if the whole range is trusted.
         var unverified: [Range<Int64>]
     }
 
-    /// From `offset` to where the trusted bytes around it end.
+    /// The range from `offset` to the end of the trusted bytes around it.
     func trustedPrefix(at offset: Int64) -> Range<Int64>? { trusted.prefix(at: offset) }
 
     /// Plans a read of `range`.
     ///
-    /// - Throws: ``MissingBytes`` if some of it has not landed.
+    /// - Throws: ``MissingBytes`` if some of its bytes are missing.
     func planReading(_ range: Range<Int64>) throws -> Reading {
         if trusted.contains(range) { return Reading(removals: removals, unverified: []) }
         if let hole = landed.firstHole(in: range) { throw MissingBytes(range: hole) }
@@ -146,7 +149,7 @@ struct BlockMap: Sendable {
         return reading
     }
 
-    /// Plans the check of one recorded block, trusted or not; nil if the bytes that it seals have not landed.
+    /// Plans the check of one recorded block, trusted or not; `nil` if the bytes of its checksum are missing.
     func planVerifying(_ record: BlockRecord) -> Reading? {
         landed.contains(record.range) ? Reading(removals: removals, unverified: [record.range]) : nil
     }
@@ -166,7 +169,7 @@ struct BlockMap: Sendable {
         return true
     }
 
-    /// Notes that the bytes on disk are those that `record` was made from.
+    /// Records that the bytes on disk are those from which `record` was made.
     mutating func trust(_ record: BlockRecord) {
         let count = landedCount(of: record.index)
         if !keepsSeals { stored[record.index] = nil }
@@ -188,26 +191,27 @@ struct BlockMap: Sendable {
         trusted.holes(in: range).allSatisfy { expired.contains($0) }
     }
 
-    /// Notes that the bytes on disk are not what was received, but leaves them landed: whoever reads them finds out.
+    /// Records that the bytes on disk are not those that were received. They still count as received, so that the next
+    /// read detects it.
     ///
-    /// - Returns: False if bytes went away since the reading was planned.
+    /// - Returns: `false` if bytes were removed since the read was planned.
     mutating func distrust(_ range: Range<Int64>, after reading: Reading) -> Bool {
         guard removals == reading.removals else { return false }
         for index in Block.indices(touching: range) { prefixSeals[index] = nil }
         trusted.remove(Self.blocks(of: range))
         expired.remove(Self.blocks(of: range))
-        // Who is reading them now has to look again.
+        // Current readers of the bytes must repeat their read.
         removals &+= 1
         return true
     }
 
     // MARK: - Landing
 
-    /// The parts of `range` that have not landed, to be written; each starts at a block's start or landed end.
+    /// The missing parts of `range`, to be written. Each starts at the start of a block, or at the end of its received
+    /// bytes.
     ///
-    /// - Throws: ``CacheError`` if the range lies beyond the length or the largest offset; ``MissingBytes``, with the
-    ///   bytes that are missing before it, if it begins past what has landed of its block, as when that block was found
-    ///   bad meanwhile.
+    /// - Throws: ``CacheError`` if the range is beyond the length or the maximum offset; ``MissingBytes`` if it starts
+    ///   beyond the received bytes of its block. The error then has the missing bytes before the range.
     func planLanding(_ range: Range<Int64>) throws -> [Range<Int64>] {
         guard Block.isAddressable(range), range.upperBound <= length ?? .max else {
             let end = length.map { "the length \($0)" } ?? "the largest offset"
@@ -220,7 +224,7 @@ struct BlockMap: Sendable {
         return holes
     }
 
-    /// Takes bytes that were received and written, with the seals of the blocks that they complete.
+    /// Adds bytes that were received and written, with the checksums of the blocks that they complete.
     mutating func land(_ range: Range<Int64>, completing records: [BlockRecord]) {
         landed.insert(range)
         trusted.insert(range)
@@ -232,15 +236,15 @@ struct BlockMap: Sendable {
         checkInvariants()
     }
 
-    /// Takes a seal over the landed prefix of a block that is not complete.
+    /// Adds a checksum of the received prefix of an incomplete block.
     mutating func sealPrefix(_ record: BlockRecord) {
         prefixSeals[record.index] = record
         fresh.append(record)
     }
 
-    /// Notes the whole resource's length.
+    /// Sets the length of the whole resource.
     ///
-    /// - Returns: False, and nothing changes, if more has landed or another length was known.
+    /// - Returns: `false`, without a change, if more bytes were received or another length is known.
     mutating func setLength(_ length: Int64) -> Bool {
         guard length >= landed.bounds?.upperBound ?? 0, self.length ?? length == length else { return false }
         self.length = length
@@ -249,13 +253,14 @@ struct BlockMap: Sendable {
 
     // MARK: - Going away
 
-    /// Forgets the blocks whose landed bytes lie in `range`, except those of `kept` and those that a hold covers.
+    /// Removes the blocks whose received bytes are in `range`, except those in `kept` and those that a hold covers.
     ///
-    /// - Returns: The landed bytes that went, by run of neighbouring blocks.
+    /// - Returns: The received bytes that were removed, by run of adjacent blocks.
     mutating func evict(_ range: Range<Int64>, keeping kept: some Collection<Int64>) -> [Range<Int64>] {
         var going = ByteRangeSet()
         for piece in landed.intersection(range) {
-            // A block goes whole or stays whole: the first starts in the piece, the last has no landed byte behind it.
+            // A block is removed completely or not at all: the first one starts in the piece, and no received byte
+            // follows the last one.
             let start = Block.roundUp(piece.lowerBound)
             let end = landed.contains(piece.upperBound) ? Block.roundDown(piece.upperBound) : piece.upperBound
             if start < end { going.insert(start..<end) }
@@ -267,7 +272,7 @@ struct BlockMap: Sendable {
         return runs
     }
 
-    /// Forgets blocks, without regard to holds: what is bad must not be served.
+    /// Removes blocks, even if they are held, because damaged bytes must not be served.
     mutating func invalidate(_ range: Range<Int64>) {
         guard !landed.intersection(range).isEmpty else { return }
         let blocks = Self.blocks(of: range)
@@ -284,16 +289,16 @@ struct BlockMap: Sendable {
         checkInvariants()
     }
 
-    /// Forgets everything: there is no file.
+    /// Removes everything, because there is no file.
     ///
-    /// - Returns: What had landed.
+    /// - Returns: The bytes that had been received.
     mutating func invalidateAll() -> [Range<Int64>] {
         let gone = Array(landed)
         if let bounds = landed.bounds { invalidate(bounds) }
         return gone
     }
 
-    /// The blocks that hold no landed byte below `end`, as runs of whole blocks.
+    /// The blocks without received bytes below `end`, as runs of whole blocks.
     func emptyBlocks(below end: Int64) -> [Range<Int64>] {
         landed.holes(in: 0..<max(0, min(end, Block.offsetLimit))).compactMap { hole in
             let start = Block.roundUp(hole.lowerBound)
@@ -301,7 +306,7 @@ struct BlockMap: Sendable {
         }
     }
 
-    /// Keeps `range` from being evicted until ``endHold(_:)``.
+    /// Protects `range` from eviction until ``endHold(_:)``.
     mutating func hold(_ range: Range<Int64>) -> UInt64 {
         lastTicket &+= 1
         holds[lastTicket] = range
@@ -313,13 +318,13 @@ struct BlockMap: Sendable {
 
     // MARK: - What the catalog has to be told
 
-    /// Whether there is anything to write.
+    /// Whether there are changes to write.
     var hasChanges: Bool { !fresh.isEmpty || !removed.isEmpty || isRecordStale }
 
-    /// Hands out what the catalog does not know yet, each change once; nil if there is none.
+    /// Returns the changes that the catalog does not have yet, each change once; `nil` if there are none.
     mutating func takeChanges() -> BlockChanges? {
         guard hasChanges else { return nil }
-        // What was handed out before has been written, or was taken back.
+        // The changes that were returned before have been written, or were restored.
         let open = Set(fresh.map(\.index))
         for index in taken where !open.contains(index) {
             if let record = made.removeValue(forKey: index) { keep(record) }
@@ -339,7 +344,7 @@ struct BlockMap: Sendable {
     /// Records that the catalog has the blocks, but not their ranges.
     mutating func noteRangesUnrecorded() { isRecordStale = true }
 
-    /// Takes back changes that could not be written; they come before what has changed since.
+    /// Restores changes that could not be written. They precede later changes.
     mutating func restore(_ changes: BlockChanges) {
         let lost = removed
         fresh = changes.sealed.filter { !lost.contains(Block.start(of: $0.index)) } + fresh
@@ -357,15 +362,15 @@ struct BlockMap: Sendable {
     }
 }
 
-/// Changes of one generation's blocks, for the catalog: first the removed ones go, then the sealed ones come.
+/// The changes of the blocks of one generation, for the catalog: removed blocks first, then new checksums.
 struct BlockChanges: Sendable {
-    /// Blocks that are holes now, as the bytes that they had room for.
+    /// Blocks that are missing now, as the ranges that they occupied.
     var removed: ByteRangeSet
-    /// New seals; of one block a later one replaces the former.
+    /// New checksums. A later one of a block replaces the earlier one.
     var sealed: [BlockRecord]
-    /// What was recorded before.
+    /// The bytes that were recorded before.
     var before: ByteRangeSet
-    /// What is recorded afterwards.
+    /// The bytes that are recorded afterwards.
     var after: ByteRangeSet
 
     /// Creates changes.

@@ -1,40 +1,41 @@
 package import ByteRanges
 package import Foundation
 
-/// What may be evicted, and what of it goes next: tells a strategy, which knows numbers, what becomes of resources.
+/// The resources that may be evicted, in their order. It passes the changes of resources to a strategy, which knows
+/// them only by number.
 ///
-/// A presentation counts as one with its parts. A value: no I/O, no clock.
+/// A presentation counts as one resource with all its parts. This is a value without I/O or a clock.
 package struct EvictionOrder: Sendable {
-    /// What goes next.
+    /// The next resource or presentation to evict.
     package struct Victim: Sendable {
-        /// Names it to this order.
+        /// The number that identifies it in this order.
         var number: Int
-        /// The resources that may go, in this order; of a presentation some at a time.
+        /// The resources to evict, in this order. The resources of a presentation are returned in several steps.
         package var members: [Member]
     }
 
     /// A resource of a victim.
     package struct Member: Sendable {
         package var key: CacheKey
-        /// What it has.
+        /// Its stored bytes.
         package var bytes: EvictableBytes
-        /// What of it may go.
+        /// The part of it to evict.
         package var part: EvictionVictim.Part
-        /// Where its last play stopped.
+        /// The offset at which its last playback session stopped.
         package var stop: Int64?
     }
 
-    /// What is evicted as one: a resource, or a presentation with its parts.
+    /// A unit of eviction: a resource, or a presentation with its parts.
     private struct Unit: Sendable {
         var key: CacheKey
         var bytes = EvictableBytes()
-        /// In the order in which they came; also some that have gone since.
+        /// The parts in the order in which they were added, including some that were removed since.
         var parts: [CacheKey] = []
-        /// How many of them have bytes.
+        /// The number of parts that have bytes.
         var partCount = 0
-        /// Seconds since 1970.
+        /// The time of the last use, in seconds since 1970.
         var lastUse: Double?
-        /// Of each quota that its members count to, their bytes.
+        /// The bytes of its members, by the quota that they count toward.
         var ofQuotas: [Int: EvictableBytes] = [:]
     }
 
@@ -42,30 +43,30 @@ package struct EvictionOrder: Sendable {
         var unit: Int
         var bytes: EvictableBytes
         var stop: Int64 = -1
-        /// The quota that it counts to.
+        /// The quota that it counts toward.
         var quota: Int?
     }
 
-    /// Which quota a resource counts to.
+    /// A change of the quota that a resource counts toward.
     package enum QuotaChange: Sendable {
-        /// The same as before.
+        /// The quota does not change.
         case none
-        /// The one of this number; nil: none.
+        /// The quota with this number, or `nil` for none.
         case to(Int?)
     }
 
-    /// Uses that lie less than this apart are one sitting.
+    /// Uses that are less than this time apart belong to one playback session, in seconds.
     package static let sittingGap: TimeInterval = 600
-    /// A presentation that was used less than this ago is being played.
+    /// A presentation that was used less than this time ago is being played, in seconds.
     private static let playingTime: TimeInterval = 60
-    /// How many of a presentation's parts, and bytes of them, are its start.
+    /// The number of parts, and of their bytes, that are the start of a presentation.
     private static let startParts = (count: 8, bytes: Int64(2 << 20))
 
-    /// The most bytes that a resource counts for: sums of millions do not overflow.
+    /// The maximum number of bytes that a resource counts for, so that sums of millions do not overflow.
     private static let largest: Int64 = 1 << 40
 
     private var strategy: any EvictionStrategy
-    /// Of each quota: what counts to it, in an order of its own.
+    /// The order of each quota, with the resources that count toward it.
     private var quotas: [(strategy: any EvictionStrategy, byteCount: Int64)]
     private var units: [Unit?] = []
     private var free: [Int] = []
@@ -75,26 +76,26 @@ package struct EvictionOrder: Sendable {
     /// The number of resources that were examined for victims.
     package private(set) var examinedCount = 0
 
-    /// An order in which nothing is.
+    /// Creates an empty order.
     ///
     /// - Parameters:
-    ///   - makeStrategy: Makes what decides.
-    ///   - quotaCount: How many quotas there are.
+    ///   - makeStrategy: Creates the strategy.
+    ///   - quotaCount: The number of quotas.
     package init(_ makeStrategy: () -> any EvictionStrategy, quotaCount: Int = 0) {
         strategy = makeStrategy()
         quotas = (0..<quotaCount).map { _ in (makeStrategy(), 0) }
     }
 
-    /// How many resources are known.
+    /// The number of known resources.
     package var count: Int { places.count }
 
     // MARK: - What comes about
 
-    /// These bytes of a resource are kept; also if there are none, it takes a place.
+    /// Sets the stored bytes of a resource. It is added even if it has no bytes.
     ///
     /// - Parameters:
-    ///   - date: When that came about; where it is new, the time of its first use.
-    ///   - quota: Whether it counts to another quota from now on.
+    ///   - date: The time of the change. If the resource is new, it is the time of its first use.
+    ///   - quota: Whether it counts toward another quota from now on.
     package mutating func update(
         _ key: CacheKey, partOf whole: CacheKey?, _ landed: ByteRangeSet, at date: Date, quota: QuotaChange = .none
     ) {
@@ -114,25 +115,25 @@ package struct EvictionOrder: Sendable {
         add(place.bytes, to: number, insteadOf: former, quota: place.quota)
     }
 
-    /// Whether a resource has a place.
+    /// Whether the order contains a resource.
     package func contains(_ key: CacheKey) -> Bool { places[key] != nil }
 
-    /// The same of a resource that stays a part of what it was.
+    /// Sets the stored bytes of a resource that stays part of the same presentation.
     ///
-    /// - Returns: False where it has no place yet: nothing has changed.
+    /// - Returns: `false` if the order does not contain it, so that nothing has changed.
     package mutating func update(_ key: CacheKey, _ landed: ByteRangeSet, at date: Date) -> Bool {
         guard places[key] != nil else { return false }
         update(key, partOf: nil, landed, at: date)
         return true
     }
 
-    /// Whether a resource counts as a part of a presentation, or that as a part of what the resource is one of.
+    /// Whether a resource counts as a part of `whole`, or of the presentation that `whole` is a part of.
     package func isPart(_ key: CacheKey, of whole: CacheKey) -> Bool {
         guard let unit = places[key]?.unit else { return false }
         return unit == places[whole]?.unit ?? presentations[whole]
     }
 
-    /// Nothing of a resource is kept, or it is not to go.
+    /// Removes a resource that has no bytes, or must not be evicted.
     package mutating func remove(_ key: CacheKey) {
         guard let place = places.removeValue(forKey: key) else { return }
         count(key, in: place.unit, by: -1)
@@ -147,9 +148,9 @@ package struct EvictionOrder: Sendable {
         free.append(place.unit)
     }
 
-    /// A resource is used.
+    /// Records a use of a resource.
     ///
-    /// - Parameter isEnd: It was used until now: no sitting begins by that.
+    /// - Parameter isEnd: Whether a use ends now, which does not start a session.
     package mutating func use(_ key: CacheKey, partOf whole: CacheKey? = nil, at date: Date, isEnd: Bool = false) {
         let number = places[key]?.unit ?? whole.flatMap { places[$0]?.unit ?? presentations[$0] }
         guard let number, let last = units[number]?.lastUse else { return }
@@ -159,29 +160,30 @@ package struct EvictionOrder: Sendable {
         tell(number) { $0.use(number, isNewSitting: isNewSitting) }
     }
 
-    /// What was noted of a resource before.
+    /// Restores the recorded history of a resource.
     package mutating func restore(_ history: PlayHistory, of key: CacheKey) {
         guard let place = places[key], units[place.unit]?.key == key else { return }
         for _ in 0..<min(3, history.sittings) { tell(place.unit) { $0.use(place.unit, isNewSitting: true) } }
         if history.isSpent { spend(key) }
     }
 
-    /// A play of a resource has stopped at `stop`; nil: at its end. It counts when its bytes are told next.
+    /// Records that playback of a resource has stopped at `stop`, or at its end if `stop` is `nil`. It takes effect
+    /// with the next change of its bytes.
     package mutating func setStop(_ stop: Int64?, of key: CacheKey) { places[key]?.stop = stop ?? -1 }
 
-    /// A resource was heard to its end, and is played once.
+    /// Records that a resource that is played once was played to its end.
     package mutating func spend(_ key: CacheKey) {
         if let place = places[key] { tell(place.unit) { $0.spend(place.unit) } }
     }
 
     // MARK: - What goes
 
-    /// Bytes that count to a quota.
+    /// The number of bytes that count toward a quota.
     package func byteCount(ofQuota quota: Int) -> Int64 { quotas[quota].byteCount }
 
-    /// What is to go next; it stays first until its bytes have gone, or it is held.
+    /// Returns what to evict next. It stays the same until its bytes are evicted, or it is held.
     ///
-    /// - Parameter quota: Of what counts to one; nil: of all.
+    /// - Parameter quota: The quota to evict from; `nil` for all resources.
     package mutating func nextVictim(
         isLastResort: Bool, ofQuota quota: Int? = nil, at date: Date, limit: Int = 128
     ) -> Victim? {
@@ -197,8 +199,8 @@ package struct EvictionOrder: Sendable {
         return nil
     }
 
-    /// Whether a victim is a presentation that was used so lately that it is being played: between two of its parts
-    /// nobody reads it.
+    /// Whether a victim is a presentation that was used so recently that it is being played. Between two of its parts,
+    /// no reader is open.
     package func isPlaying(_ victim: Victim, at date: Date) -> Bool {
         units[victim.number].map { isPlaying($0, at: date) } ?? false
     }
@@ -209,10 +211,10 @@ package struct EvictionOrder: Sendable {
         return abs(date.timeIntervalSince1970 - last) < Self.playingTime
     }
 
-    /// Passes over a victim until it is released.
+    /// Skips a victim until it is released.
     package mutating func hold(_ victim: Victim) { setHeld(true, victim.number) }
 
-    /// Victims that were held may be named again.
+    /// Allows victims that were held to be returned again.
     package mutating func release(_ victims: [Victim]) {
         for victim in victims { setHeld(false, victim.number) }
     }
@@ -277,7 +279,7 @@ package struct EvictionOrder: Sendable {
         return units.count - 1
     }
 
-    /// A resource comes to another presentation, with all that it is a presentation of.
+    /// Moves a resource, with everything that it is a presentation of, to another presentation.
     private mutating func move(_ former: Int, _ key: CacheKey, to target: Int) {
         let keys = units[former]?.key == key ? (units[former]?.parts ?? []) + [key] : [key]
         for key in keys {
@@ -306,7 +308,7 @@ package struct EvictionOrder: Sendable {
     }
 
     private func bytes(_ landed: ByteRangeSet, of key: CacheKey, in number: Int, stop: Int64) -> EvictableBytes {
-        // A resource of no bytes has a row in the catalog; of one that is larger than any disk nobody knows more.
+        // A resource without bytes has a row in the catalog. A resource larger than any disk counts for a fixed size.
         let total = min(max(1, landed.byteCount), Self.largest)
         guard let unit = units[number], unit.key != key else {
             let bytes = EvictableParts(stop: stop < 0 ? nil : stop).count(landed)
@@ -346,20 +348,20 @@ package struct EvictionOrder: Sendable {
         return quotas[quota].strategy.nextVictim(isLastResort: isLastResort)
     }
 
-    /// Tells those who decide about a unit.
+    /// Passes a change of a unit to its strategies.
     private mutating func tell(_ number: Int, _ change: (inout any EvictionStrategy) -> Void) {
         change(&strategy)
         for quota in units[number]?.ofQuotas.keys.sorted() ?? [] { change(&quotas[quota].strategy) }
     }
 
-    /// Holds a number, or lets it go, everywhere: also where its unit has gone, or came to a quota, meanwhile.
+    /// Holds or releases a number in all strategies, even if its unit was removed or moved to a quota meanwhile.
     private mutating func setHeld(_ isHeld: Bool, _ number: Int) {
         strategy.setHeld(isHeld, number)
         for quota in quotas.indices { quotas[quota].strategy.setHeld(isHeld, number) }
     }
 
     private static func fingerprint(_ key: CacheKey) -> UInt64 {
-        // The key is a hash: any part of it tells as much.
+        // Any part of the key works, because it is a hash.
         UInt64(key.hash.prefix(16), radix: 16) ?? 0
     }
 }

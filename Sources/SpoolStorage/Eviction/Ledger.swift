@@ -1,21 +1,22 @@
 import Synchronization
 
-/// Counts bytes of one kind that the cache holds, on disk or in memory, and says no before they would be too many.
+/// Counts the bytes of one kind that the cache has, on disk or in memory, and rejects bytes that would exceed the
+/// limit.
 ///
-/// `used` is the sum of what is claimed and what is reserved. Bytes are reserved before they are written; as they land,
-/// the reservation turns into a claim, which changes nothing here; what goes, and what was reserved in vain, is given
-/// back once. Counted are landed bytes.
+/// `used` is the sum of claimed and reserved bytes. Bytes are reserved before they are written. When they are stored,
+/// the reservation becomes a claim, and `used` does not change. Removed bytes, and reservations that were not used, are
+/// returned once. Only received bytes are counted.
 ///
-/// Rows of the catalog, with the header fields that they hold, are counted apart (``rowBytes``). They may take a small
-/// part of the limit beyond it, ``allowance(of:)``; what is more takes the place of media. So however small resources
-/// are, a disk holds at most the limit and that allowance.
+/// Rows of the catalog, with their header fields, are counted separately (``rowBytes``). They may exceed the limit by a
+/// small part of it, ``allowance(of:)``; further rows use the space of media. A disk therefore holds at most the limit
+/// and that allowance, even if all resources are small.
 ///
-/// Its lock is the innermost: nothing is called under it.
+/// Its lock is the innermost one: nothing is called under it.
 final class Ledger: Sendable {
     private struct State {
         var limit: Int64?
         var used: Int64
-        /// Part of `used` that has not landed.
+        /// The part of `used` that is not stored yet.
         var reserved: Int64 = 0
         var rowBytes: Int64 = 0
         /// The size of a damaged catalog that was set aside.
@@ -31,7 +32,7 @@ final class Ledger: Sendable {
 
     private let state: Mutex<State>
 
-    /// Begins with `used` bytes, and `rowBytes` of rows, claimed.
+    /// Creates a ledger in which `used` bytes, and `rowBytes` of rows, are claimed.
     init(limit: Int64?, used: Int64, rowBytes: Int64 = 0) {
         state = Mutex(State(limit: limit, used: used, rowBytes: rowBytes))
     }
@@ -39,7 +40,7 @@ final class Ledger: Sendable {
     /// The bytes that rows may take beyond a limit: a sixteenth of it, and at least 128 KiB.
     static func allowance(of limit: Int64) -> Int64 { max(limit / 16, 128 << 10) }
 
-    /// The limit in bytes; nil: none.
+    /// The limit in bytes, or `nil` for no limit.
     var limit: Int64? {
         get { state.withLock { $0.limit } }
         set { state.withLock { $0.limit = newValue } }
@@ -51,16 +52,16 @@ final class Ledger: Sendable {
         set { state.withLock { $0.setAsideByteCount = newValue } }
     }
 
-    /// Bytes claimed or reserved.
+    /// The number of claimed or reserved bytes.
     var used: Int64 { state.withLock { $0.used } }
 
-    /// Bytes reserved.
+    /// The number of reserved bytes.
     var reserved: Int64 { state.withLock { $0.reserved } }
 
-    /// Bytes that rows claim.
+    /// The number of bytes that rows claim.
     var rowBytes: Int64 { state.withLock { $0.rowBytes } }
 
-    /// Sets `count` bytes aside, and claims `rowBytes` for a row, if both fit.
+    /// Reserves `count` bytes, and claims `rowBytes` for a row, if both fit.
     func reserve(_ count: Int64, rowBytes: Int64 = 0) -> ReservationResult {
         let fits = state.withLock { state in
             let (sum, overflow) = state.used.addingReportingOverflow(count)
@@ -75,7 +76,7 @@ final class Ledger: Sendable {
         return fits ? .reserved(Reservation(count, of: self)) : .full
     }
 
-    /// Sets `count` bytes aside whether they fit or not, since somebody would wait for ever.
+    /// Reserves `count` bytes even if they do not fit, because a reader would wait forever.
     func reserveRegardless(_ count: Int64) -> Reservation {
         state.withLock { state in
             state.used += count
@@ -84,24 +85,24 @@ final class Ledger: Sendable {
         return Reservation(count, of: self)
     }
 
-    /// How many bytes of media or rows have to go until a row of so many fits; 0 or less if it fits now.
+    /// The number of bytes of media or rows to evict until a row of this size fits; 0 or less if it fits now.
     func shortage(ofRowBytes count: Int64) -> Int64 {
         state.withLock { $0.used.saturatingSum($0.rowBytes).saturatingSum(count) - $0.sumLimit }
     }
 
-    /// Rows claim so many bytes more, or less.
+    /// Changes the claim of rows by this number of bytes.
     func correctRows(by difference: Int64) {
         state.withLock { $0.rowBytes = max(0, $0.rowBytes.saturatingSum(difference)) }
     }
 
-    /// Bytes that were claimed are gone.
+    /// Records that claimed bytes were removed.
     func giveBack(_ count: Int64) {
-        // What has just landed may go before its reservation has ended. A damaged catalog's sum may be less than its
-        // parts.
+        // Bytes that were just stored may be removed before their reservation ends. The sum of a damaged catalog may be
+        // less than its parts.
         state.withLock { $0.used = max(0, $0.used - max(0, count)) }
     }
 
-    /// Claims of a stored generation turned out to be so much more than recorded, or less.
+    /// Corrects the claims of a stored generation, which has this many more bytes than were recorded.
     func correct(by difference: Int64) {
         state.withLock { state in
             let (sum, overflow) = state.used.addingReportingOverflow(difference)
@@ -124,13 +125,13 @@ extension Int64 {
     }
 }
 
-/// Whether bytes could be set aside.
+/// The result of a reservation.
 ///
-/// Not an optional: standard libraries before Swift 6's have none of what can't be copied.
+/// It is not an optional, because standard libraries before Swift 6 do not support optionals of noncopyable types.
 enum ReservationResult: ~Copyable, Sendable {
-    /// They were.
+    /// The bytes are reserved.
     case reserved(Reservation)
-    /// There is no room for them.
+    /// There is no space for them.
     case full
     /// There is no space yet, and a reader has waited for long enough.
     case late
@@ -144,10 +145,10 @@ enum ReservationResult: ~Copyable, Sendable {
     }
 }
 
-/// Bytes of a ledger, set aside for what is about to land; what has not landed goes back at its end.
+/// Reserved bytes of a ledger. The bytes that are not stored are returned when it ends.
 struct Reservation: ~Copyable, Sendable {
     private let ledger: Ledger?
-    /// Bytes that may still land.
+    /// The number of bytes that may still be stored.
     private(set) var remaining: Int64
 
     fileprivate init(_ count: Int64, of ledger: Ledger) {
@@ -155,13 +156,13 @@ struct Reservation: ~Copyable, Sendable {
         self.remaining = count
     }
 
-    /// Nothing.
+    /// Creates an empty reservation.
     init() {
         self.ledger = nil
         self.remaining = 0
     }
 
-    /// So many bytes have landed, and are a claim from now on.
+    /// Turns this number of stored bytes into a claim.
     mutating func land(_ count: Int64) {
         precondition(count >= 0 && count <= remaining, "more bytes were stored than reserved")
         remaining -= count

@@ -1,27 +1,28 @@
-/// Keeps what is played again, and of everything else that with which a play begins.
+/// Keeps media that is played again, and the starts of all other media.
 ///
-/// S3-FIFO by resource for bodies, a use counted once a sitting. Beside it a pool of starts, itself S3-FIFO, which may
-/// have a part of the bytes and keeps the starts of what has lost its body. What somebody said is played once goes
+/// Bodies are evicted by S3-FIFO, and each playback session counts as one use. A separate S3-FIFO pool contains the
+/// starts of resources that have lost their body, up to a share of all bytes. Media that is played once is evicted
+/// first after it was played to its end.
 /// first when it has been heard.
 package struct StandardEviction: EvictionStrategy {
     private struct Entry {
         var byteCount: Int64 = 0
         var isHeld = false
         var isSpent = false
-        /// It was named since its bytes last became more: where none are left, it is remembered.
+        /// Whether it was returned as a victim since its bytes last increased. If no bytes are left, it is remembered.
         var isNamed = false
     }
 
     private var entries: [Entry] = []
     private var bodies = S3FIFO()
-    /// The starts of what has no body.
+    /// The starts of resources without a body.
     private var starts = S3FIFO()
-    /// What has been heard, and is played once.
+    /// Resources that are played once, and were played to their end.
     private var spent = LinkedQueues(1)
-    /// Of all bytes, the part that starts may have before they are the ones to go.
+    /// The share of all bytes above which starts are evicted.
     package var startShare = 0.2
 
-    /// A strategy that knows of no resource.
+    /// Creates a strategy without resources.
     package init() {}
 
     package mutating func update(_ resource: Int, fingerprint: UInt64, _ bytes: EvictableBytes) {
@@ -30,7 +31,7 @@ package struct StandardEviction: EvictionStrategy {
         if bytes.total == 0 || bytes.total > entries[resource].byteCount { entries[resource].isNamed = false }
         entries[resource].byteCount = bytes.total
         bodies.update(resource, fingerprint: fingerprint, bytes: bytes.body, isHeld: isHeld, isRemembered: isNamed)
-        // With a body, its start is none of the pool's; it is remembered, and comes back into the pool's main queue.
+        // A start with a body is not in the pool. It is remembered, and returns to the main queue of the pool.
         starts.update(
             resource, fingerprint: fingerprint, bytes: bytes.body > 0 ? 0 : bytes.start, isHeld: isHeld,
             isRemembered: bytes.body > 0 || isNamed)

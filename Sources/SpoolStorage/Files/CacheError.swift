@@ -74,7 +74,7 @@ public struct CacheError: Error, CustomStringConvertible {
     public let httpStatus: Int?
     /// The underlying error of the system, of SQLite or of a transport.
     public let underlying: (any Error)?
-    /// What a higher layer adds to the error, such as the rejected response. The store does not read it.
+    /// Details that a higher layer adds to the error, such as the rejected response. The store does not read them.
     package var detail: (any CacheErrorDetail)?
 
     /// Creates an error; `status` is HTTP's.

@@ -7,7 +7,7 @@ package struct FileHashes: Sendable, Hashable {
     package let sha256: [UInt8]
     /// SHA-512 (FIPS 180-4).
     package let sha512: [UInt8]
-    /// MD5 (RFC 1321): tells what was damaged or mistaken, not what was forged.
+    /// MD5 (RFC 1321). It detects damage and mistakes, but not forgery.
     package let md5: [UInt8]
 
     /// Reads all of a file; blocks.

@@ -1,10 +1,10 @@
 import ByteRanges
 import Synchronization
 
-/// Stands in for a file where the disk takes nothing: bytes in memory, in pages of 64 KiB, each as long as it has been
-/// written, up to twice that.
+/// A file in memory, for use when the disk accepts no data. Its bytes are in pages of 64 KiB. Each page is as long as
+/// the bytes that were written to it, and at most twice as long.
 ///
-/// It grows by what is written and shrinks only by ``punchHole(_:)``: its user bounds it.
+/// It grows with each write, and shrinks only by ``punchHole(_:)``. The caller limits its size.
 final class MemoryFile: StoredFile {
     private struct Pages {
         var pages: [Int64: [UInt8]] = [:]

@@ -6,7 +6,7 @@ import Synchronization
 extension SystemFile {
     /// Frees the disk space of `range`, which ends before the end of the file: `fcntl` with `F_PUNCHHOLE`.
     ///
-    /// APFS wants both bounds on its 4 KiB blocks; what of `range` is outside of them is kept.
+    /// APFS requires both bounds to be multiples of 4 KiB. The bytes of `range` outside of such bounds are not freed.
     func free(_ range: Range<Int64>) throws(CacheError) {
         let grain: Int64 = 4096
         let lower = (range.lowerBound + grain - 1) / grain * grain
@@ -27,9 +27,8 @@ extension SystemFile {
     private static let start = ContinuousClock.now
     private static var secondsSinceStart: Int64 { start.duration(to: .now).components.seconds }
 
-    /// There is no call that reads from memory only. Bytes of a file that was written a moment ago are in the unified
-    /// buffer cache unless memory is short, and a plain `pread` of them does not wait; all others are left to
-    /// ``read(into:at:)``.
+    /// No system call reads from memory only. Bytes that were written recently are in the unified buffer cache unless
+    /// memory is short, and a `pread` of them does not wait. All other reads use ``read(into:at:)``.
     func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
         guard Self.secondsSinceStart - lastWrite.load(ordering: .relaxed) < 30, let base = buffer.baseAddress else {
             return nil

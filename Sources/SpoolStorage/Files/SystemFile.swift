@@ -13,7 +13,7 @@ import Musl
 final class SystemFile: StoredFile {
     let path: String
     let descriptor: Int32
-    /// Set when the file system has said that it can't read without waiting: asked once for each opening.
+    /// Whether the file system can read without waiting. It is asked once for each opening.
     let canReadNow = Atomic(true)
     /// The time of this opening's last write, in seconds since the first write of the process. Only Apple platforms use
     /// it.

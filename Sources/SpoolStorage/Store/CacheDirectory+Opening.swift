@@ -9,15 +9,15 @@ import Musl
 #endif
 
 extension CacheDirectory {
-    /// Opens a cache to read and write; begins it, readable by its owner only, if there is none.
+    /// Opens a cache to read and write, or creates one that only its owner can read.
     ///
-    /// Where the disk is full or read-only, what is there is opened to read, and if nothing is, a cache without a
-    /// folder begun. After an unclean end nothing is looked at here: the catalog is told that files have to be swept,
-    /// and each one tidied when it is opened.
+    /// If the disk is full or read-only, the stored media is opened to read. If there is none, a cache without a
+    /// directory is created. After an unclean shutdown, no files are examined here. The catalog records that they must
+    /// be cleaned up, and each file is repaired when it is opened.
     ///
-    /// - Parameter key: The key of an encrypted cache; one that is begun is encrypted with it.
-    /// - Throws: ``CacheError``: `directoryInUse`, which names the process that has it; `catalogTooNew`; `keyRequired`,
-    ///   `keyRefused`; `storage`, also where others than its owner may write into the folder.
+    /// - Parameter key: The key of an encrypted cache. A new cache is encrypted with it.
+    /// - Throws: ``CacheError``: `directoryInUse`, which names the process that has the directory; `catalogTooNew`;
+    ///   `keyRequired`, `keyRefused`; `storage`, also if other users can write to the directory.
     convenience init(
         opening path: String, key: EncryptionKey? = nil, fileSystem: any FileSystem, bytes: (any ByteStore)? = nil,
         now: Date
@@ -50,7 +50,7 @@ extension CacheDirectory {
         try fileSystem.createDirectory(path + "/media")
         try Self.refuseForeign(path + "/media", fileSystem)
         let catalog = try Catalog(path: path + "/catalog.sqlite", key: key, fileSystem: fileSystem, now: now)
-        // A catalog that is begun anew, since the former one was damaged or is gone, names none of the media there.
+        // A new catalog, which replaces one that was damaged or is missing, lists none of the media in the directory.
         let isForgotten = try catalog.isNew && (!fileSystem.list(path + "/media").isEmpty || bytes?.hasNames == true)
         if try catalog.settings.areRowNumbersUsedUp() { try catalog.settings.restoreRowNumbers() }
         let isEpochLost = try catalog.settings.isTidyEpochLost()
@@ -77,10 +77,9 @@ extension CacheDirectory {
             bytes: bytes, lock: lock, signature: "")
     }
 
-    /// Opens a cache that another process has, or may have at any moment, to read only; takes no lock and changes
-    /// nothing.
+    /// Opens a cache to read only, while another process has it or may open it. It takes no lock and changes nothing.
     ///
-    /// - Parameter cause: Why it is only read.
+    /// - Parameter cause: The reason why it is only read.
     /// - Throws: ``CacheError``: `notStored` if there is no cache; `catalogTooNew`, `catalogDamaged`, `storage`;
     ///   `keyRequired`, `keyRefused`.
     convenience init(
@@ -95,14 +94,14 @@ extension CacheDirectory {
             lock: nil, signature: "")
     }
 
-    /// Begins a cache in memory, with its catalog, which is gone when it is released.
+    /// Creates a cache in memory, with its catalog. It disappears when it is released.
     convenience init(inMemory bytes: any ByteStore, fileSystem: any FileSystem) throws {
         try self.init(
             path: "memory", catalog: Catalog(inMemory: "memory"), access: .readWrite, notices: [],
             fileSystem: fileSystem, bytes: bytes, lock: nil, signature: "")
     }
 
-    /// The catalog to read only, or why the disk does not allow that; nil if there is none.
+    /// Returns the catalog to read only, or the reason why the disk does not allow that; `nil` if there is none.
     private static func readableCatalog(
         _ path: String, _ key: EncryptionKey?, _ fileSystem: any FileSystem
     ) throws -> Result<Catalog, CacheError>? {
@@ -110,9 +109,9 @@ extension CacheDirectory {
         do {
             return .success(try Catalog(inspecting: path, key: key))
         } catch let cause as CacheError where cause.code == .storage {
-            // What a change that was broken off has left can't be told from what was there before.
+            // An interrupted change can't be distinguished from earlier content.
             guard try fileSystem.attributes(path + "-journal") == nil else { return .failure(cause) }
-            // Readers of a live database note themselves beside it, which this disk does not allow.
+            // Readers of a live database write files next to it, which this disk does not allow.
             do {
                 return .success(try Catalog(inspecting: path, key: key, isFrozen: true))
             } catch let error as CacheError where error.code == .storage {
@@ -121,7 +120,7 @@ extension CacheDirectory {
         }
     }
 
-    /// Opens a cache to look at, which another process may be using.
+    /// Opens the catalog of a cache that another process may be using, to inspect it.
     ///
     /// - Throws: ``CacheError``: `notStored` if there is no cache; `catalogTooNew`, `catalogDamaged`, `storage`;
     ///   `keyRequired`, `keyRefused`.
@@ -136,7 +135,7 @@ extension CacheDirectory {
         return try catalog.get()
     }
 
-    /// A folder in which others can put files or links is not one to read media from.
+    /// Media is not read from a directory in which other users can put files or links.
     static func refuseForeign(_ path: String, _ fileSystem: any FileSystem) throws {
         guard let attributes = try refuseFile(path, fileSystem) else { return }
         guard attributes.owner == geteuid() else {
@@ -164,17 +163,18 @@ extension CacheDirectory {
     private static func takeLock(_ path: String, _ fileSystem: any FileSystem) throws -> any StoredFile {
         let lockPath = path + "/lock"
         if let lock = try fileSystem.lockFile(lockPath) { return lock }
-        // Only for the sentence: the file may be empty, or go away meanwhile.
+        // Only for the message: the file may be empty, or removed meanwhile.
         let holder = (try? text(of: fileSystem.openFile(lockPath, .read)))?.prefix { !$0.isNewline } ?? ""
         throw CacheError(.directoryInUse, "“\(path)” is in use by \(holder.isEmpty ? "another process" : holder)")
     }
 
-    /// Writes who has the folder, and a random word by which it can be told from any other.
+    /// Writes the process that has the directory, and a random word that distinguishes it from all others.
     private static func sign(_ lock: any StoredFile) throws -> String {
         let process = ProcessInfo.processInfo
         let name = process.processName.filter { !$0.isNewline }.prefix(60)
         let signature = "process \(process.processIdentifier) (\(name))\n\(GenerationIdentifier().hex)\n"
-        // Written over what an unclean end left, then shortened: it is never empty in between.
+        // The signature is written over the remains of an unclean shutdown, and then the file is shortened, so that it
+        // is never empty.
         try write(signature, to: lock)
         try lock.punchHole(Int64(signature.utf8.count)..<Int64.max)
         return signature
@@ -197,7 +197,7 @@ extension CacheDirectory {
 }
 
 extension CacheError {
-    /// Whether a disk says by this that it takes nothing, for now or for good.
+    /// Whether the error means that the disk accepts no data, temporarily or permanently.
     fileprivate var isRefusalToWrite: Bool {
         if let posixCode {
             return [.EROFS, .ENOSPC, .EDQUOT, .EIO, .EACCES, .EPERM].contains(posixCode)

@@ -3,10 +3,10 @@ import Foundation
 import Synchronization
 
 /// The directory of a cache, or its equivalent in memory. It has the lock, the media files, and the remains of an
-/// unclean end.
+/// unclean shutdown.
 ///
 /// ```
-/// <path>/CACHEDIR.TAG          tells backup programs to pass over
+/// <path>/CACHEDIR.TAG          tells backup programs to skip the directory
 ///        lock                  locked while a process writes; holds its id and name, and is empty after a clean end
 ///        catalog.sqlite        see Catalog
 ///        media/ab/ab…cd.media  one file for each generation, named at random; see ``ByteStore``
@@ -177,7 +177,7 @@ final class CacheDirectory: Sendable {
     /// - Returns: Whether the file was created, so that the name is taken.
     func prepareFile(_ identifier: GenerationIdentifier) -> Bool {
         guard access.isWritable, prepared.withLock({ $0.beginMaking() }) else { return false }
-        guard let file = try? makeFile(identifier) else {  // Whoever needs it tries again, and says why not.
+        guard let file = try? makeFile(identifier) else {  // The caller tries again and reports the error.
             prepared.withLock { $0.endMaking() }
             return false
         }
