@@ -1,39 +1,39 @@
 package import Foundation
 
 extension MediaCache {
-    /// How origins that what is at a URL needs could not be had, of those that were asked of late.
+    /// The recent failures of the origins that the media at a URL needs.
     package func originLosses(for url: URL) -> Set<OriginLoss> { context.conductor.losses(for: url) }
 
-    /// Whether a player waits for bytes of an origin that what is at a URL needs.
+    /// Whether a player waits for bytes of an origin that the media at a URL needs.
     package func isPlayerWaiting(for url: URL) -> Bool { context.conductor.isPlayerWaiting(for: url) }
 
-    /// What is at a URL can't be played without what is at others.
+    /// Records that the media at a URL can't be played without the media at other URLs.
     package func noteNeeds(_ others: [URL], for url: URL) { context.conductor.needs(others, for: url) }
 
-    /// What came of a request past the cache.
+    /// Records the result of a request that bypassed the cache.
     package func note(_ loss: OriginLoss?, at url: URL) {
         let origin = context.conductor.origin(of: url)
         if let loss { origin.lost(loss, at: context.clock.elapsed()) } else { origin.found() }
     }
 
-    /// What happens from now on, to all resources: for logs, warnings and counts. What one download bar shows is
+    /// The events of all resources from now on, for logs, warnings and counts. For the progress of one download, use
     /// ``MediaResource/states``.
     ///
-    /// Each call gives a stream of its own, which ends when the cache is closed; one task iterates over it. A listener
-    /// that falls behind loses the oldest of a kind of which more than a thousand wait, never those of another kind.
+    /// Each call returns a separate stream, which ends when the cache is closed. Iterate over it in one task. If more
+    /// than a thousand events of a kind wait, a listener loses the oldest of that kind, but none of another kind.
     public func events() -> AsyncStream<CacheEvent> { context.events.events() }
 
-    /// Tells listeners that a player goes past the cache.
+    /// Reports that a player bypasses the cache.
     package func noteBypass(of source: MediaSource, reason: String) {
         context.events.send(.bypassed(reason: reason), key: key(for: source), address: source.displayAddress)
     }
 
-    /// What readers were handed and origins sent since the cache was made, over all resources.
+    /// The bytes that readers received and origins sent since the cache was created, over all resources.
     ///
-    /// It is added up when it is asked for; from any thread.
+    /// The sums are computed for each call. It may be called from any thread.
     public var statistics: TransferStatistics { resources.statistics }
 
-    /// What the cache does now; from any thread.
+    /// The current activity of the cache. It may be called from any thread.
     package var activity: CacheActivity {
         var activity = CacheActivity(counts: context.events.counts)
         for resource in resources.open {
@@ -45,16 +45,14 @@ extension MediaCache {
         return activity
     }
 
-    /// Checks every stored block against the checksum of what was received, 64 KiB each; it goes on beside players,
-    /// whose reads come first.
+    /// Checks every stored block of 64 KiB against the checksum that was computed when it was received. Reads of
+    /// players have priority.
     ///
     /// - Parameters:
-    ///   - repairing: Whether bad blocks are dropped, to be fetched again when asked for.
-    ///   - progress: Called now and then; from any thread.
-    /// - Returns: What it found; blocks whose file can't be opened this time are counted as not checked, with the
-    ///   cause.
-    /// - Throws: `CacheError`: `.storage` when the catalog can't be read, or is to be repaired and can't be written;
-    ///   `.closed`.
+    ///   - repairing: Whether damaged blocks are removed, so that they are fetched again when they are needed.
+    ///   - progress: Called occasionally, from any thread.
+    /// - Returns: The result. Blocks whose file can't be opened this time are counted as unchecked, with the cause.
+    /// - Throws: `CacheError`: `.storage` if the catalog can't be read, or can't be written for a repair; `.closed`.
     public func verify(
         repairing: Bool, progress: @escaping @Sendable (VerificationProgress) -> Void = { _ in }
     ) async throws -> VerificationReport {
@@ -62,12 +60,12 @@ extension MediaCache {
     }
 }
 
-/// How far a check of all blocks has come.
+/// The progress of a check of all blocks.
 public struct VerificationProgress: Sendable, Hashable {
-    /// Blocks looked at.
+    /// The number of checked blocks.
     public var checked: Int
-    /// Blocks in all; it may grow while players have more stored.
+    /// The number of all blocks. It may grow while players store more.
     public var total: Int
-    /// The part that is done, from 0 to 1.
+    /// The fraction that is done, from 0 to 1.
     public var fractionCompleted: Double { total > 0 ? min(Double(checked) / Double(total), 1) : 1 }
 }

@@ -4,26 +4,27 @@ import SpoolStorage
 import Synchronization
 
 extension MediaCache {
-    /// ``events()`` as a publisher. Values come on a background thread: `receive(on:)` before what is shown.
+    /// ``events()`` as a publisher. It publishes on a background thread, so use `receive(on:)` for values to display.
     public var eventPublisher: AnyPublisher<CacheEvent, Never> {
         StreamPublisher { [self] in events() }.eraseToAnyPublisher()
     }
 }
 
 extension MediaResource {
-    /// ``states`` as a publisher: the present state first, then the newest as a subscriber asks for more. Values come
-    /// on a background thread: `receive(on:)` before what is shown.
+    /// ``states`` as a publisher: the current state first, then the newest one when the subscriber requests more. It
+    /// publishes on a background thread, so use `receive(on:)` for values to display.
     public var statePublisher: AnyPublisher<ResourceState, Never> {
         StreamPublisher { [self] in states }.eraseToAnyPublisher()
     }
 
-    /// ``events()`` as a publisher, as ``MediaCache/eventPublisher``.
+    /// ``events()`` as a publisher, like ``MediaCache/eventPublisher``.
     public var eventPublisher: AnyPublisher<CacheEvent, Never> {
         StreamPublisher { [self] in events() }.eraseToAnyPublisher()
     }
 }
 
-/// Publishes what a stream brings: a stream of its own for each subscriber, pulled as the subscriber asks for more.
+/// Publishes the elements of a stream. Each subscriber has a separate stream, which is read when the subscriber
+/// requests more.
 private struct StreamPublisher<Output: Sendable>: Publisher {
     typealias Failure = Never
 
@@ -34,9 +35,9 @@ private struct StreamPublisher<Output: Sendable>: Publisher {
     }
 }
 
-/// One subscriber, and how much it wants.
-// `@unchecked`: a subscriber is not `Sendable`; Combine calls for its calls one at a time, and the one task makes them
-// all.
+/// One subscriber and its demand.
+// `@unchecked`: a subscriber is not `Sendable`. Combine requires that it is called by one caller at a time, and one
+// task makes all calls.
 private final class StreamSubscription<S: Subscriber>: Subscription, @unchecked Sendable
 where S.Input: Sendable, S.Failure == Never {
     private struct State {
@@ -86,7 +87,7 @@ where S.Input: Sendable, S.Failure == Never {
         }
     }
 
-    /// Waits until the subscriber wants one more; false when it wants none any more.
+    /// Waits until the subscriber requests one more value. Returns `false` if it requests no more.
     private func isWanted() async -> Bool {
         while !Task.isCancelled {
             let version = changes.version

@@ -7,14 +7,14 @@ import Synchronization
 /// 9111 §4). `Vary` must select the response, and it must be usable without asking the origin. Otherwise the request
 /// asks the origin itself. Which case applies is known only when the response's header fields have been received.
 extension MediaCache {
-    /// The maximum number of open resources of one key that a request looks at.
+    /// The maximum number of open resources of one key that a request examines.
     private static let lookLimit = 16
 
     /// Opens a resource for one request of a client.
     ///
-    /// If another request is asking the origin, this one waits for that response, but only once. If it may not use the
-    /// response, it asks the origin itself, without waiting for other requests that do the same. If the other request
-    /// is given up without a response, one of the requests that wait asks the origin, and the rest wait for that one.
+    /// If another request is waiting for the origin, this one waits for that response, but only once. If it may not use
+    /// the response, it sends its own request without waiting for others that do the same. If the other request ends
+    /// without a response, one of the waiting requests is sent, and the others wait for it.
     ///
     /// - Parameters:
     ///   - demand: The request directives of the client.
@@ -124,8 +124,7 @@ package final class OriginTurn: Sendable {
 
     /// Ends the turn because the client is no longer served. The next request may ask the origin, or use this response.
     ///
-    /// - Parameter isAnswered: Whether the origin has answered the request, with a response or an error. The default is
-    ///   `false`.
+    /// - Parameter isAnswered: Whether the request has its result, a response or an error. The default is `false`.
     package func end(isAnswered: Bool = false) {
         let former = question.withLock { state in
             state.isEnded = true

@@ -1,50 +1,51 @@
 public import Foundation
 
-/// A server on this machine that players ask in place of origins: for what a resource loader can't give them, such as
+/// A server on this device that players use instead of origins, for media that a resource loader can't provide, such as
 /// HLS.
 ///
-/// Adopted by `ProxyServer` of `SpoolProxy`, which an app links that wants it; `SpoolAVFoundation` hands players its
-/// URLs. All may be called from any thread.
+/// `ProxyServer` of `SpoolProxy` conforms to it. An app that needs it links that target, and `SpoolAVFoundation` gives
+/// its URLs to players. All members may be called from any thread.
 public protocol MediaServer: AnyObject, Sendable {
-    /// Whether it can be asked.
+    /// The current state of the server.
     var state: MediaServerState { get }
 
-    /// The URL to hand to a player in place of a source's own.
+    /// Returns the URL to give to a player instead of a source's own URL.
     ///
-    /// The player sees no credentials: the server sends the source's header fields, or its resolver's, to the source's
-    /// own origin, for that URL and for all that a playlist there names. The URL is a secret, and good until the server
-    /// stops or hundreds of others were handed out.
+    /// The player sees no credentials. The server sends the source's header fields, or its resolver's, only to the
+    /// source's own origin. They are sent for that URL and for all URLs that a playlist there names. The returned URL
+    /// is a secret. It is valid until the server stops, or until hundreds of other URLs were returned.
     ///
-    /// Looks whether the server can still be reached, and has it listen anew if not, at the same port where that is
-    /// free: a system may take a suspended app's sockets away without a word. Takes no longer than that.
+    /// The call checks whether the server is still reachable, and otherwise makes it listen again, at the same port if
+    /// that is free. This is needed because the system may close the sockets of a suspended app.
     ///
-    /// - Returns: Nil while the server is not running, and for a source that is not at `http` or `https`.
+    /// - Returns: `nil` if the server is not running, or if the URL of the source is not `http` or `https`.
     func url(for source: MediaSource) -> URL?
 
-    /// Brings the beginning of a stream, so that it starts at once: of its first variant that players are offered.
+    /// Fetches the start of a stream, so that it plays immediately. It uses the first variant that players are offered.
     ///
-    /// Bytes that players wait for go first. Cancelled with its task, it keeps what has landed. A server that can't do
-    /// this need not: then nothing is brought.
+    /// Bytes that players wait for have priority. If the task is cancelled, received bytes stay stored. A server that
+    /// can't preload may do nothing.
     ///
     /// - Parameters:
     ///   - source: The playlist.
-    ///   - seconds: How much: the segments that begin before then, at least one. Nil: all of it.
-    /// - Throws: Why it can't be had: `CacheError`, `CancellationError`.
+    ///   - seconds: The duration to preload: all segments that start before it, and at least one. `nil` for the whole
+    ///     stream.
+    /// - Throws: `CacheError` if the stream can't be fetched, or `CancellationError`.
     func preload(_ source: MediaSource, firstSeconds seconds: Double?) async throws
 }
 
 extension MediaServer {
-    /// Brings nothing.
+    /// Does nothing.
     public func preload(_ source: MediaSource, firstSeconds seconds: Double?) async throws {}
 }
 
-/// Whether a ``MediaServer`` can be asked.
+/// The state of a ``MediaServer``.
 #if hasAttribute(nonexhaustive)
 @nonexhaustive
 #endif
 public enum MediaServerState: Sendable, Hashable {
     /// It has not been started, or was stopped.
     case stopped
-    /// It listens at a port of this machine.
+    /// It listens on a port of this device.
     case running(port: Int)
 }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Waits that somebody else can end: for what may take as long as an app or an origin likes.
+/// Waits for an app or an origin, which may take any time. Another caller can end them.
 final class EndableWaits: Sendable {
     private struct State {
         var turn: UInt64 = 0
@@ -10,10 +10,10 @@ final class EndableWaits: Sendable {
 
     private let state = Mutex(State())
 
-    /// How often all waits have been ended.
+    /// The number of times that all waits were ended.
     var turn: UInt64 { state.withLock { $0.turn } }
 
-    /// Ends those that go on, and those of this turn that are still to come.
+    /// Ends the current waits, and the future waits of this turn.
     func end() {
         let cancels = state.withLock { state in
             state.turn += 1
@@ -23,10 +23,10 @@ final class EndableWaits: Sendable {
         for (_, cancel) in cancels { cancel() }
     }
 
-    /// Runs `body` in a task of its own, and waits for it.
+    /// Runs `body` in a separate task, and waits for it.
     ///
-    /// - Parameter turn: Of when the caller decided to wait.
-    /// - Throws: What `body` does; `CancellationError` where the waits were ended, or the task that waits is cancelled.
+    /// - Parameter turn: The turn in which the caller decided to wait.
+    /// - Throws: The error of `body`; `CancellationError` if the waits were ended, or the waiting task is cancelled.
     func run<R: Sendable>(
         _ turn: UInt64, on executor: any TaskExecutor, _ body: @escaping @Sendable () async throws -> R
     ) async throws -> R {

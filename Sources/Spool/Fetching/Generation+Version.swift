@@ -3,9 +3,9 @@ import Foundation
 import HTTPRanges
 import SpoolStorage
 
-/// What HTTP says of a version, in the form in which the store keeps it without looking inside.
+/// The HTTP metadata of a version, in the form in which the store saves it without reading it.
 extension Generation {
-    /// Validator, length and type, as far as the origin's responses have told them.
+    /// The validator, length and type, if the origin's responses contained them.
     var resourceVersion: ResourceVersion {
         let description = description
         var version = ResourceVersion(encoded: description.version) ?? ResourceVersion()
@@ -14,12 +14,12 @@ extension Generation {
         return version
     }
 
-    /// What the last response told of it beside; nil if that is not known.
+    /// Further values of the last response; `nil` if they are not known.
     var storedFreshness: StoredFreshness? { StoredFreshness(encoded: description.fields) }
 
-    /// Takes over what a response told; what is nil stays.
+    /// Applies the values of a response. Values that are `nil` stay unchanged.
     func update(_ version: ResourceVersion?, _ freshness: StoredFreshness?) {
-        // A length that contradicts what has landed was refused by the scheduler before it comes here.
+        // The scheduler has already rejected a length that contradicts the received bytes.
         _ = update { description in
             if let version {
                 description.version = version.encoded
@@ -27,14 +27,14 @@ extension Generation {
                 description.contentType = version.contentType ?? description.contentType
             }
             if var freshness {
-                // Whose variant it is does not change with what a response says.
+                // The owner of a variant does not change with a response.
                 freshness.variantOf = StoredFreshness(encoded: description.fields)?.variantOf
                 description.fields = freshness.encoded
             }
         }
     }
 
-    /// Takes over the whole resource's length.
+    /// Sets the length of the whole resource.
     func learn(length: Int64) {
         var version = resourceVersion
         version.length = length
@@ -47,8 +47,8 @@ extension ResourceVersion {
         guard let version = try? JSONDecoder().decode(ResourceVersion.self, from: Data(text.utf8)),
             (0...NumberLimits.byteOffset).contains(version.length ?? 0)
         else {
-            // An older or newer build wrote it, or another program changed it. Nothing is known of the version, so the
-            // origin is asked.
+            // Another build wrote it, or another program changed it. Nothing is known of the version, so a request is
+            // sent to the origin.
             return nil
         }
         self = version
@@ -59,7 +59,7 @@ extension ResourceVersion {
 
 extension StoredFreshness {
     init?(encoded text: String) {
-        // As above: no freshness is known, so the origin is asked.
+        // As above: no freshness is known, so a request is sent to the origin.
         guard let freshness = try? JSONDecoder().decode(StoredFreshness.self, from: Data(text.utf8)),
             freshness.isPlausible
         else { return nil }

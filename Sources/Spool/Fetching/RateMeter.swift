@@ -1,4 +1,4 @@
-/// Measures how fast a body comes, leaving out the time during which it was held.
+/// Measures the rate of a body, without the time during which it was paused.
 struct RateMeter {
     private var bytes: Int64 = 0
     private var active = Duration.zero
@@ -6,10 +6,10 @@ struct RateMeter {
 
     init(now: Duration) { mark = now }
 
-    /// Time until now was spent landing or waiting for permission, which is not the line's.
+    /// Excludes the time until now, which was spent storing or waiting for permission, and not on the network.
     mutating func resume(at now: Duration) { mark = now }
 
-    /// A chunk came at `now`; every 256 KiB or quarter of a second gives a sample.
+    /// Records a chunk that was received at `now`. Returns a sample for every 256 KiB or quarter of a second.
     mutating func sample(bytes count: Int, at now: Duration) -> (bytes: Int64, seconds: Double)? {
         bytes += Int64(count)
         active += now - mark
@@ -18,8 +18,8 @@ struct RateMeter {
         return take()
     }
 
-    /// The body is over: what came since the last sample, unless it is so little that its time is the machine's, not
-    /// the line's.
+    /// Returns the last sample when the body has ended. It is `nil` if there are so few bytes that their time depends
+    /// on the machine and not on the network.
     mutating func rest() -> (bytes: Int64, seconds: Double)? {
         bytes >= 64 << 10 && active >= .milliseconds(2) ? take() : nil
     }

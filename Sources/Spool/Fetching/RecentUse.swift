@@ -1,18 +1,17 @@
 import Synchronization
 
-/// Tells a use that says something new from one that does not: that of the resource which was used last, within the
-/// same second. Which of two was used later, and in which second, stays right.
+/// Filters out uses that change nothing: those of the resource that was used last, within the same second. The order of
+/// uses, and their times in seconds, stay correct.
 ///
-/// Readers that come by the thousand look at one word here that none of them changes, rather than take the store's
-/// locks.
+/// Thousands of concurrent readers only read one word here instead of taking the locks of the store.
 struct RecentUse: ~Copyable, Sendable {
     private let last = Atomic<UInt64>(.max)
     private let count = Atomic<UInt32>(0)
 
-    /// A number for one more open resource.
+    /// Returns the number of one more open resource.
     func newNumber() -> UInt32 { count.wrappingAdd(1, ordering: .relaxed).newValue }
 
-    /// Notes that the resource with this number is used; whether the store has to be told.
+    /// Records that the resource with this number is used. Returns whether the store must record it.
     func note(_ number: UInt32, at elapsed: Duration) -> Bool {
         let use = UInt64(number) << 32 | UInt64(UInt32(truncatingIfNeeded: elapsed.components.seconds))
         guard last.load(ordering: .relaxed) != use else { return false }

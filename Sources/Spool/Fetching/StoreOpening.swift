@@ -2,10 +2,10 @@ import SpoolScheduling
 import SpoolStorage
 import Synchronization
 
-/// A cache's store: opened when it is first needed, once, and by nobody twice.
+/// The store of a cache, which is opened once, when it is first needed.
 ///
-/// For those who play it can't fail: where the directory can't be used there is a store that keeps nothing. Why, is
-/// told once to the people, and to whoever asks for the directory itself.
+/// For players, opening can't fail: if the directory can't be used, they get a store that stores nothing. The reason is
+/// reported once, and to each caller that needs the directory itself.
 final class StoreOpening: Sendable {
     private struct Opened: Sendable {
         var store: Store
@@ -15,7 +15,7 @@ final class StoreOpening: Sendable {
     private enum Phase {
         /// → opening, closed
         case unopened
-        /// → open; or it stays, where not even a store that keeps nothing can be made.
+        /// → open. It stays in this state if not even a store that stores nothing can be created.
         case opening(Task<Opened, any Error>)
         /// → closed
         case open(Opened)
@@ -29,7 +29,7 @@ final class StoreOpening: Sendable {
 
     /// - Parameters:
     ///   - openStore: Opens the directory.
-    ///   - standIn: A store that keeps nothing, for this reason.
+    /// - standIn: Creates a store that stores nothing, for this reason.
     init(
         on executor: BlockingExecutor, _ openStore: @escaping @Sendable () async throws -> Store,
         standIn: @escaping @Sendable (CacheError) throws -> Store
@@ -39,29 +39,29 @@ final class StoreOpening: Sendable {
         self.standIn = standIn
     }
 
-    /// The store, opened if it is not; one that keeps nothing where the directory can't be used.
+    /// The store, which is opened if necessary. If the directory can't be used, it stores nothing.
     ///
-    /// - Throws: `CacheError` with code `.closed` once the cache is closed.
+    /// - Throws: `CacheError` with code `.closed` if the cache is closed.
     var store: Store { get async throws { try await opened().store } }
 
-    /// The same, for whoever wants what is in the directory.
+    /// Returns the store for a caller that needs the content of the directory.
     ///
-    /// - Throws: `CacheError`: why the directory can't be used; `.closed`.
+    /// - Throws: `CacheError`: the reason why the directory can't be used; `.closed`.
     func directory() async throws -> Store {
         let opened = try await opened()
         if let failure = opened.failure { throw failure }
         return opened.store
     }
 
-    /// The store if it is open by now.
+    /// The store, if it is open.
     var openedStore: Store? {
         if case .open(let opened) = phase.withLock({ $0 }) { opened.store } else { nil }
     }
 
-    /// Begins to open the store, if nobody has.
-    func begin() { _ = try? started() }  // Once it is closed there is nothing to open.
+    /// Starts to open the store, if that has not been started.
+    func begin() { _ = try? started() }  // After a close, there is nothing to open.
 
-    /// Nothing is opened any more; the store that has been, to be closed.
+    /// Prevents further openings. Returns the store to be closed, if one was opened.
     func close() async -> Store? {
         while true {
             let (opening, store) = phase.withLock { phase -> (Task<Opened, any Error>?, Store?) in
@@ -86,7 +86,7 @@ final class StoreOpening: Sendable {
         }
     }
 
-    /// The phase once opening has begun.
+    /// Returns the phase after the opening has been started.
     private func started() throws -> Phase {
         try phase.withLock { phase in
             switch phase {

@@ -1,7 +1,7 @@
 import SpoolStorage
 import Synchronization
 
-/// How long a player waits for the first bytes that a reader of its asks for; told to the cache's instruments once.
+/// Measures the time until a reader's first bytes, and reports it once to the instruments of the cache.
 final class FirstBytesWatch: Sendable {
     private enum Phase {
         case idle
@@ -12,13 +12,13 @@ final class FirstBytesWatch: Sendable {
     private let resource: OpenResource
     private let phase = Mutex(Phase.idle)
 
-    /// - Returns: Nil where nobody is to be told.
+    /// - Returns: `nil` if there are no instruments.
     init?(_ resource: OpenResource?) {
         guard let resource, !resource.context.instruments.isEmpty else { return nil }
         self.resource = resource
     }
 
-    /// They are asked for.
+    /// Records that the first bytes were requested.
     func begin() {
         let now = resource.context.clock.elapsed()
         phase.withLock { phase in
@@ -26,9 +26,9 @@ final class FirstBytesWatch: Sendable {
         }
     }
 
-    /// They are handed over.
+    /// Records that the first bytes were returned.
     ///
-    /// - Parameter isStored: Whether none of them is fresh.
+    /// - Parameter isStored: Whether all of them were stored before.
     func end(isStored: Bool) {
         let start = phase.withLock { phase -> Duration? in
             guard case .waiting(let start) = phase else { return nil }

@@ -1,11 +1,11 @@
 import Synchronization
 
 extension MediaResource {
-    /// What is there of the file: its present state at once, then the newest one whenever it has changed.
+    /// The state of the stored bytes: the current one first, then the newest one after each change.
     ///
-    /// The origin is not asked. However fast bytes land, whoever takes a state gets the present one: states in between
-    /// are left out, so a slow view costs nothing. Each call gives a stream of its own, which keeps the resource open
-    /// until it is let go of, and ends when the cache is closed; one task iterates over it.
+    /// This sends no request to the origin. States between two reads of the stream are left out, so a slow view causes
+    /// no backlog. Each call returns a separate stream, which keeps the resource open until it is released, and ends
+    /// when the cache is closed. Iterate over it in one task.
     ///
     /// ```swift
     /// for await state in media.states { bar.progress = state.fractionCompleted ?? 0 }
@@ -16,7 +16,7 @@ extension MediaResource {
     }
 }
 
-/// How far one observer has come in the states of a resource.
+/// The position of one observer in the states of a resource.
 private final class StateCourse: Sendable {
     private struct Seen {
         var version: UInt64
@@ -28,9 +28,9 @@ private final class StateCourse: Sendable {
 
     init(of media: MediaResource) { self.media = media }
 
-    /// The next state that is not the one before; nil at the end.
+    /// Returns the next state that differs from the previous one; `nil` at the end.
     func next() async -> ResourceState? {
-        // It throws for a closed cache or a cancelled task: there is nothing to show any more.
+        // It throws if the cache is closed or the task is cancelled, so there is nothing more to show.
         guard let resource = try? await media.opened() else { return nil }
         while true {
             let former = seen.withLock { $0 }

@@ -1,25 +1,25 @@
 package import SpoolStorage
 
-/// The head of the version that a reader is in, and how it came to be used.
+/// The headers of the version that a reader uses, and how they were obtained.
 package struct OpenedResponse: Sendable {
-    /// What was done before what is stored was used.
+    /// The way in which a response was obtained.
     package enum Source: Sendable, Hashable {
-        /// Nothing was asked: what is wanted is stored.
+        /// The requested bytes are stored, and no request was sent.
         case hit
-        /// Nothing was asked about the head, but some of the bytes are not stored.
+        /// No request was sent for the headers, but some of the bytes are not stored.
         case partial
         /// The origin has confirmed it (304).
         case revalidated
-        /// A response has brought it.
+        /// The origin sent the response.
         case miss
-        /// It is stale: the origin could not be asked, or may be asked later.
+        /// The response is stale: no request could be sent, or a request may be sent later.
         case stale
     }
 
-    /// The head.
+    /// The headers.
     package var response: StoredResponse
-    /// Which version it is the head of; nil where the origin has told no more than the length.
+    /// The version that the headers belong to; `nil` if the origin has sent no more than the length.
     package var version: GenerationIdentifier?
-    /// What was done before it was used.
+    /// The way in which they were obtained.
     package var source: Source
 }

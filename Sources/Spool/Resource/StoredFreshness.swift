@@ -32,16 +32,16 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     /// is stored.
     var staleIfError: Int64?
 
-    /// Whether the origin has another version now, of which no byte has been received yet. The stored version is then
-    /// no longer used. `nil` if not.
+    /// Whether the origin now has another version of which no byte has been received yet, so that the stored version is
+    /// no longer used. `nil` if there is none.
     var isSuperseded: Bool?
 
     /// Whether the version may be used for less time than its response allows, like a live playlist; `nil` if not. A
     /// response to `HEAD` does not extend that time.
     var isUseLimited: Bool?
 
-    /// A hash of the header fields of the request that received or confirmed the response, without those that do not
-    /// distinguish users; `nil` if the cache does not store responses of every status.
+    /// A hash of the header fields of the request that received or confirmed the response, without fields that do not
+    /// distinguish users. `nil` if the cache does not store responses of every status.
     var asker: String?
 
     /// The hashes of the keys whose variant this is. One key is the resource's for all users, and one is for these

@@ -2,33 +2,33 @@ import Foundation
 import HTTPRanges
 import HTTPTypes
 
-/// A response's head, in the form in which it is kept with a version.
+/// The headers of a response, in the form in which they are stored with a version.
 struct StoredHead: Codable, Sendable, Hashable {
-    /// The limit of what is stored of a response's header fields, in bytes of names and values: 16 KiB of the fields
-    /// themselves, of which the largest that are not needed are left out, and as much of those that are stored apart,
-    /// too.
+    /// The limit of the stored header fields of a response, in bytes of names and values. The fields themselves may
+    /// have 16 KiB; of larger fields, those that are not needed are left out. The fields that are stored separately may
+    /// have 16 KiB, too.
     static let limit = 16 << 10
 
-    /// Whether the fields that are stored apart, and can't be left out, are longer than the limit: those that tell
-    /// versions and variants from each other. Such a response is passed on without being stored.
+    /// Whether the separately stored fields, which distinguish versions and variants and can't be left out, exceed the
+    /// limit. Such a response is passed on without being stored.
     static func exceedsLimit(_ fields: HTTPFields) -> Bool {
         let needed: [HTTPField.Name] = [.eTag, .lastModified, .contentType, .contentEncoding, .vary]
         return needed.reduce(0) { sum, name in fields[values: name].reduce(sum) { $0 + $1.utf8.count } } > limit
     }
 
-    /// Of the whole: 200 where a part came.
+    /// The status of the whole resource: 200 if the response was a part.
     var status: Int
-    /// Names and values, in order; as ``EndToEndFields/storable(_:isOfSite:)`` leaves them.
+    /// The names and values, in order, as ``EndToEndFields/storable(_:isOfSite:)`` returns them.
     private var lines: [[String]]
-    /// Whether it had cookies that are not among them; nil: no.
+    /// Whether the response had cookies that are not among the fields; `nil` if not.
     private(set) var dropsCookies: Bool?
-    /// The address after redirects, without user, query and fragment; `nil` if it is not stored, see
+    /// The URL after redirects, without user, query and fragment; `nil` if it is not stored, see
     /// ``storableAddress(_:_:of:)``.
     var url: String?
 
     /// - Parameters:
-    ///   - url: The address after redirects.
-    ///   - address: The address of the resource, as the catalog stores it.
+    ///   - url: The URL after redirects.
+    ///   - address: The URL of the resource, as the catalog stores it.
     ///   - isOfSite: See ``EndToEndFields/storable(_:isOfSite:)``.
     init(_ head: HTTPResponse, from url: URL?, of address: String? = nil, isOfSite: Bool = false) {
         status = head.status == .partialContent ? 200 : head.status.code
@@ -41,9 +41,9 @@ struct StoredHead: Codable, Sendable, Hashable {
         if EndToEndFields.hasCookies(head.headerFields), !EndToEndFields.hasCookies(fields) { dropsCookies = true }
     }
 
-    /// The address to store with a response: that of the resource, which the catalog has in any case, or that of a
-    /// playlist, to which its references are relative. `nil` for others, because the path to which a redirect or a
-    /// resolver leads may be secret.
+    /// Returns the URL to store with a response. It is the URL of the resource, which the catalog always has, or that
+    /// of a playlist, to which its references are relative. For other media, it is `nil`, because the path of a
+    /// redirect or a resolver may be secret.
     private static func storableAddress(_ url: URL, _ fields: HTTPFields, of address: String?) -> String? {
         let type = fields[.contentType]?.lowercased() ?? ""
         let isManifest =
@@ -53,7 +53,7 @@ struct StoredHead: Codable, Sendable, Hashable {
         return isManifest || stored == address ? stored : nil
     }
 
-    /// Its fields, bounded.
+    /// Its fields, with a limited size.
     var fields: HTTPFields {
         get {
             HTTPFields(
@@ -65,7 +65,7 @@ struct StoredHead: Codable, Sendable, Hashable {
         set { lines = EndToEndFields.bounded(newValue, to: Self.limit).map { [$0.name.rawName, $0.value] } }
     }
 
-    /// After a later response of the same version: a 304, or another part (RFC 9111 §3.2, §3.4).
+    /// Returns the headers after a later response of the same version: a 304, or another part (RFC 9111 §3.2, §3.4).
     func updated(by newer: StoredHead) -> StoredHead {
         var result = self
         let updated = EndToEndFields.updating(fields, by: newer.fields)

@@ -3,37 +3,38 @@ package import HTTPRanges
 package import HTTPTypes
 import SpoolStorage
 
-/// The head under which an origin sent a version, as it is kept with the version and sent on to others.
+/// The headers with which an origin sent a version. They are stored with the version and sent to clients.
 package struct StoredResponse: Sendable, Hashable {
-    /// The status of the whole: 200 where only parts have come.
+    /// The status of the whole resource: 200 if only parts were received.
     package var status: Int
-    /// The end-to-end fields, as later responses of the version have updated them. Framing (`Content-Length`,
-    /// `Content-Range`), `Age` and what is one user's (`Set-Cookie`) is not among them.
+    /// The end-to-end fields, as later responses of the version have updated them. They contain no framing
+    /// (`Content-Length`, `Content-Range`), no `Age` and no fields for one user (`Set-Cookie`).
     package var fields: HTTPFields
-    /// The length of the whole in bytes, if it is known.
+    /// The length of the whole resource in bytes, if it is known.
     package var length: Int64?
-    /// The address after redirects, without user, query and fragment. `nil` if it is not stored: if it is neither the
-    /// resource's own address nor that of a playlist.
+    /// The URL after redirects, without user, query and fragment. `nil` if it is not stored, which is the case unless
+    /// it is the URL of the resource or of a playlist.
     package var url: URL?
-    /// Tells the version from others.
+    /// The validator, which distinguishes the version from others.
     package var validator: Validator
-    /// Whether its bytes are kept on disk, rather than only passed on.
+    /// Whether its bytes are stored on disk, and not only passed on.
     package var isStored: Bool
-    /// Whether the origin sent cookies with it that are not among the fields: who needs them has to ask himself.
+    /// Whether the origin sent cookies that are not among the fields. A client that needs them must send its own
+    /// request.
     package var dropsCookies: Bool { freshness?.head?.dropsCookies ?? false }
     private var freshness: StoredFreshness?
 
-    /// Whether a source, which needs no resolver, would have been sent it, too (RFC 9111 §4.1).
+    /// Whether a request of a source without a resolver would also get this response (RFC 9111 §4.1).
     func isSelected(by source: MediaSource) -> Bool { freshness?.matches(source.headerFields) ?? true }
 
-    /// What stands for the variant of the same resource that a request with these fields would be sent.
+    /// Returns a text that identifies the variant of the resource for a request with these fields.
     func selection(by request: HTTPFields) -> String { freshness?.selection(by: request) ?? "" }
 
-    /// How old it is at a moment in seconds since 1970: what `Age` says of it (RFC 9111 §4.2.3).
+    /// The age at a time in seconds since 1970, which is the value of `Age` (RFC 9111 §4.2.3).
     package func age(at now: Int64) -> Int64 { freshness?.age(at: now) ?? 0 }
 
-    /// For how many seconds more, at a moment in seconds since 1970, it may be used without asking; less than none
-    /// where it is stale, nil where that is not known.
+    /// The number of seconds for which it may still be used without revalidation, at a time in seconds since 1970. It
+    /// is negative if the response is stale, and `nil` if that is unknown.
     package func lifetimeLeft(at now: Int64) -> Int64? {
         guard let freshness else { return nil }
         let (left, overflow) = freshness.freshUntil.subtractingReportingOverflow(now)
@@ -52,13 +53,13 @@ package struct StoredResponse: Sendable, Hashable {
         isSelected(by: source) && use(at: now, for: demand) != .ask
     }
 
-    /// Whether it may be used at a moment in seconds since 1970 without asking, by HTTP's rules (RFC 9111 §4.2).
+    /// Whether it may be used without revalidation at a time in seconds since 1970 (RFC 9111 §4.2).
     package func isFresh(at now: Int64) -> Bool { freshness?.isFresh(at: now) ?? false }
 }
 
 extension StoredResponse {
-    /// Of what is kept of a version; where an earlier build noted no head, its most needed fields are made from the
-    /// rest.
+    /// Creates the headers from the description of a version. If an earlier build did not store headers, the most
+    /// important fields are created from the other values.
     init(_ description: GenerationDescription, isStored: Bool) {
         var version = ResourceVersion(encoded: description.version) ?? ResourceVersion()
         version.contentType = version.contentType ?? description.contentType
@@ -66,7 +67,7 @@ extension StoredResponse {
         self.init(version, freshness, length: description.length ?? version.length, isStored: isStored)
     }
 
-    /// Of a resource of which only the length has been told, or not even that.
+    /// Creates the headers of a resource of which at most the length is known.
     init(length: Int64?) { self.init(ResourceVersion(), nil, length: length, isStored: false) }
 
     private init(_ version: ResourceVersion, _ freshness: StoredFreshness?, length: Int64?, isStored: Bool) {

@@ -4,17 +4,18 @@ package import HTTPTypes
 package import SpoolStorage
 import Synchronization
 
-/// A final response of an origin that brings no media, such as a 404 with its page: to be handed on to whoever asked.
+/// A final response of an origin without media, such as a 404 with its page, to be passed to the client.
 package struct OriginResponse: CacheErrorDetail {
     /// The status.
     package var status: Int
-    /// The end-to-end fields, without `Set-Cookie`: several who wait for the same bytes get the same response.
+    /// The end-to-end fields, without `Set-Cookie`, because several clients that wait for the same bytes get the same
+    /// response.
     package var fields: HTTPFields
-    /// Where it came from, after redirects.
+    /// The URL of the response, after redirects.
     package var url: URL
-    /// The body as far as it came, up to 64 KiB.
+    /// The received part of the body, up to 64 KiB.
     package var body = Data()
-    /// Whether that is all of it.
+    /// Whether the body is complete.
     package var isWhole = false
 
     init(_ response: UpstreamResponse) {
@@ -24,8 +25,8 @@ package struct OriginResponse: CacheErrorDetail {
         url = response.url
     }
 
-    /// Whether a service of S3's kind says that a signature or a token has expired. It is a 403 at most of them, but a
-    /// 400 for tokens at Amazon's (“Error Responses” of its API reference), and for signatures at others.
+    /// Whether an S3-compatible service reports an expired signature or token. Most services send a 403. Amazon sends a
+    /// 400 for tokens (“Error Responses” of its API reference), and other services do so for signatures.
     var saysExpired: Bool {
         guard status == 400 else { return false }
         let text = String(decoding: body, as: UTF8.self)
@@ -35,7 +36,7 @@ package struct OriginResponse: CacheErrorDetail {
 }
 
 extension CacheError {
-    /// The origin's response that the error is about; nil if none came.
+    /// The origin's response that the error is about; `nil` if none was received.
     package var response: OriginResponse? { detail as? OriginResponse }
 
     /// The same error, about `response`.
@@ -47,10 +48,10 @@ extension CacheError {
 }
 
 extension OriginResponse {
-    /// The most that is read of a body, and the longest that it may take.
+    /// The maximum number of bytes of a body, and the maximum time to read them.
     private static let limit = (bytes: 64 << 10, time: Duration.seconds(2))
 
-    /// The head, and of the body what comes within the limits.
+    /// Returns the headers, and the part of the body that is received within the limits.
     static func reading(_ response: UpstreamResponse, on clock: CacheClock) async -> OriginResponse {
         let body = ReceivedBody(limit: limit.bytes)
         await withTaskGroup(of: Void.self) { group in
@@ -66,7 +67,7 @@ extension OriginResponse {
     }
 }
 
-/// The beginning of a body.
+/// The received start of a body.
 private final class ReceivedBody: Sendable {
     private let limit: Int
     private let state = Mutex((data: Data(), isWhole: false))
@@ -87,7 +88,7 @@ private final class ReceivedBody: Sendable {
             }
             if !Task.isCancelled { state.withLock { $0.isWhole = true } }
         } catch {
-            // It broke off: what has come is told as a part.
+            // The body was interrupted. The received part is reported as incomplete.
         }
     }
 }
