@@ -4,8 +4,8 @@ import PackageDescription
 // Set by `make lint` and in CI. Not always, or a newer compiler's new warnings would keep people from building.
 let warningsAreErrors = Context.environment["SPOOL_WARNINGS"] == "error"
 
-// On Linux a module named AVFoundation stands in for Apple's, on libmpv. Whoever asks `canImport(AVFoundation)` has to
-// depend on it, or it depends on what was built first.
+// On Linux, a module named AVFoundation, based on libmpv, replaces Apple's. A target that tests
+// `canImport(AVFoundation)` must depend on it; otherwise the result depends on what was built first.
 #if os(Linux)
 let linuxTargets: [Target] = [
     .target(name: "CMPV"),
