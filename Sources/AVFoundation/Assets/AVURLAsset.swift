@@ -58,12 +58,12 @@ open class AVURLAsset: AVAsset, @unchecked Sendable {
         resourceLoader.core.cancelAll()
     }
 
-    /// The playable container formats, as uniform type identifiers.
+    /// Returns the playable container formats, as uniform type identifiers.
     open class func audiovisualTypes() -> [AVFileType] {
         [.mov, .mp4, .m4v, .m4a, .mp3, .wav, .aiff, .aifc, .caf, .ac3, .eac3, .au, .mobile3GPP, .mobile3GPP2]
     }
 
-    /// The playable container formats, as media types.
+    /// Returns the playable container formats, as media types.
     open class func audiovisualMIMETypes() -> [String] {
         [
             "video/mp4", "video/quicktime", "video/x-m4v", "video/3gpp", "video/3gpp2", "audio/mp4", "audio/x-m4a",

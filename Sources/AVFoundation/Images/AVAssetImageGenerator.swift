@@ -217,7 +217,7 @@ extension AVAssetImageGenerator {
 
         let series: ImageSeries
 
-        /// The sequence itself, because its images can be read only once.
+        /// Returns the sequence itself, because its images can be read only once.
         public func makeAsyncIterator() -> Images { self }
 
         /// Returns the next result, or `nil` after the last one.

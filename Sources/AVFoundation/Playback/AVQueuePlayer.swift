@@ -24,7 +24,7 @@
         super.init(playerItem: distinct.first)
     }
 
-    /// The current item and the waiting ones, in order.
+    /// Returns the current item and the waiting ones, in order.
     open func items() -> [AVPlayerItem] { (currentItem.map { [$0] } ?? []) + waiting }
 
     /// Advances to the next item, or removes the last one.
