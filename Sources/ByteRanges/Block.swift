@@ -12,22 +12,22 @@ package enum Block {
     /// Returns the index of the block that contains the byte at `offset`. The offset must not be negative.
     package static func index(of offset: Int64) -> Int64 { offset / size }
 
-    /// The offset of the first byte of a block.
+    /// Returns the offset of the first byte of a block.
     package static func start(of index: Int64) -> Int64 { index * size }
 
-    /// The bytes of a complete block.
+    /// Returns the bytes of a complete block.
     package static func range(of index: Int64) -> Range<Int64> { index * size..<(index + 1) * size }
 
-    /// The indices of all blocks that `range` touches.
+    /// Returns the indices of all blocks that `range` touches.
     package static func indices(touching range: Range<Int64>) -> Range<Int64> {
         guard !range.isEmpty else { return 0..<0 }
         return index(of: range.lowerBound)..<index(of: range.upperBound - 1) + 1
     }
 
-    /// The smallest block start at or after `offset`, which must be at most ``offsetLimit``.
+    /// Returns the smallest block start at or after `offset`, which must be at most ``offsetLimit``.
     package static func roundUp(_ offset: Int64) -> Int64 { (offset + (size - 1)) / size * size }
 
-    /// The greatest block start at or before `offset`.
+    /// Returns the greatest block start at or before `offset`.
     package static func roundDown(_ offset: Int64) -> Int64 { offset / size * size }
 
     /// Whether the range is possible: not negative, and within ``offsetLimit``.

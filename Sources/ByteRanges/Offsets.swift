@@ -1,6 +1,6 @@
 /// Sums of offsets that are read from outside. They end at the largest offset instead of overflowing.
 extension Int64 {
-    /// The sum, or the largest or smallest number if it would overflow.
+    /// Returns the sum, or the largest or smallest number if it would overflow.
     package func adding(_ other: Int64) -> Int64 {
         let (sum, overflow) = addingReportingOverflow(other)
         return overflow ? (other > 0 ? .max : .min) : sum
@@ -8,7 +8,7 @@ extension Int64 {
 }
 
 extension Block {
-    /// The end of the block that contains the byte at `offset`.
+    /// Returns the end of the block that contains the byte at `offset`.
     package static func end(at offset: Int64) -> Int64 { roundDown(offset).adding(size) }
 }
 
