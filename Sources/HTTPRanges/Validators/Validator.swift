@@ -232,7 +232,7 @@ package struct EntityTag: Sendable, Hashable {
         self.isWeak = isWeak
     }
 
-    /// The characters of `etagc` (RFC 9110 §8.8.3).
+    /// Whether a byte is a character of `etagc` (RFC 9110 §8.8.3).
     private static func isTagByte(_ byte: UInt8) -> Bool {
         byte == 0x21 || (byte >= 0x23 && byte != 0x7F)
     }
