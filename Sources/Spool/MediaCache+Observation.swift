@@ -1,7 +1,7 @@
 package import Foundation
 
 extension MediaCache {
-    /// The recent failures of the origins that the media at a URL needs.
+    /// Returns the recent failures of the origins that the media at a URL needs.
     package func originLosses(for url: URL) -> Set<OriginLoss> { context.conductor.losses(for: url) }
 
     /// Whether a player waits for bytes of an origin that the media at a URL needs.
@@ -16,8 +16,8 @@ extension MediaCache {
         if let loss { origin.lost(loss, at: context.clock.elapsed()) } else { origin.found() }
     }
 
-    /// The events of all resources from now on, for logs, warnings and counts. For the progress of one download, use
-    /// ``MediaResource/states``.
+    /// Returns the events of all resources from now on, for logs, warnings and counts. For the progress of one
+    /// download, use ``MediaResource/states``.
     ///
     /// Each call returns a separate stream, which ends when the cache is closed. Iterate over it in one task. If more
     /// than a thousand events of a kind wait, a listener loses the oldest of that kind, but none of another kind.

@@ -76,7 +76,7 @@ struct PreloadYielding: Sendable {
     /// The preloads, in the order in which they started.
     private var preloads: [HeldPreload] = []
 
-    /// The number of resources of an origin whose players wait.
+    /// Returns the number of resources of an origin whose players wait.
     func waitingCount(at origin: String) -> Int { max(0, playbacks[origin]?.count ?? 0) }
 
     /// Whether there are preloads.

@@ -28,7 +28,7 @@ extension CacheContext {
         return wasStored
     }
 
-    /// The key, and the keys of its variants that are stored or being received.
+    /// Returns the key, and the keys of its variants that are stored or being received.
     private func variants(of key: CacheKey, in store: Store) async throws -> [CacheKey] {
         guard configuration.freshness == .http else { return [key] }
         return [key] + (try await store.variants(of: key).filter { $0 != key })

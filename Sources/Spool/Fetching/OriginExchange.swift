@@ -104,7 +104,7 @@ struct OriginExchange: Sendable {
 
     // MARK: - Errors
 
-    /// The error to report for a request that failed without a response.
+    /// Returns the error to report for a request that failed without a response.
     ///
     /// - Parameter place: The address, and the range if there is one.
     /// - Returns: A `CacheError`, a `CancellationError`, or the error itself if it is of another kind.

@@ -14,13 +14,13 @@ struct ResourceVariants {
     private var key: CacheKey { resource.key }
     private var context: CacheContext { resource.context }
 
-    /// The key under which the variant for a request of `credentials` is, or would be, stored.
+    /// Returns the key under which the variant for a request of `credentials` is, or would be, stored.
     func key(for credentials: SourceCredentials) async throws -> CacheKey {
         guard context.configuration.freshness == .http else { return key }
         return try await variant(for: credentials, requestedWith: try await headerFields(of: credentials)).key
     }
 
-    /// The key of the variant, and the keys of which it is a variant.
+    /// Returns the key of the variant, and the keys of which it is a variant.
     private func variant(
         for credentials: SourceCredentials, requestedWith fields: HTTPFields
     ) async throws -> (key: CacheKey, of: [CacheKey]) {
@@ -48,7 +48,7 @@ struct ResourceVariants {
         context.configuration.freshness == .http && credentials.source.isResolved && !resource.isLoaded
     }
 
-    /// A lease on the stored variant. `nil` if nothing is stored.
+    /// Returns a lease on the stored variant. `nil` if nothing is stored.
     func lease(for credentials: SourceCredentials) async throws -> Lease? {
         if let apart = resource.apart {
             guard let version = apart.beside else { return nil }

@@ -45,7 +45,7 @@ extension Transfer {
             self.firstLanding = firstLanding
         }
 
-        /// The offset of the first byte to store of a body from `offset` to `end`.
+        /// Returns the offset of the first byte to store of a body from `offset` to `end`.
         ///
         /// - Parameter asked: The start of the requested range: the start of a block, or the end of a block's stored
         ///   bytes. Bytes are stored from there or from the start of a block. `nil` if the response starts another
@@ -70,7 +70,7 @@ extension Transfer {
             return .land(skip: Int(from - start), count: Int(stop - from), at: from)
         }
 
-        /// The body has ended.
+        /// Records that the body has ended.
         func bodyEnded() -> EndAction {
             // The bytes that were skipped at the end of the last piece were not counted.
             if isCut { return .complete }

@@ -184,7 +184,8 @@ struct Transfer {
         return request
     }
 
-    /// The end of a preload's transfer, if the origin has sent `Retry-After`. For a player, the failed places decide.
+    /// Returns the end of a preload's transfer, if the origin has sent `Retry-After`. For a player, the failed places
+    /// decide.
     private func restBeforePreloading(from origin: OriginState) -> Outcome? {
         let rest = origin.restUntil - clock.elapsed()
         guard start.priority == .preload, rest > .zero else { return nil }

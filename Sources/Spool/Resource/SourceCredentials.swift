@@ -49,8 +49,8 @@ final class SourceCredentials: Sendable {
         }
     }
 
-    /// The origin refused request number `number`. Resolves the source again, unless that was done for the last
-    /// refusal.
+    /// Resolves the source again after the origin rejected request number `number`, unless that was done for the last
+    /// rejection.
     ///
     /// - Returns: Whether there is a new request to try.
     /// - Throws: The errors of ``resolved()``.
@@ -69,7 +69,7 @@ final class SourceCredentials: Sendable {
         return resolved.number > number
     }
 
-    /// The origin has accepted a request. After the next refusal, the source may be resolved again.
+    /// Records that the origin has accepted a request. After the next refusal, the source may be resolved again.
     func accepted() {
         state.withLock { $0.hasRefreshed = false }
     }

@@ -62,7 +62,7 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     /// its age is then not known.
     func isFresh(at now: Int64) -> Bool { now < freshUntil && now >= receivedAt ?? .min }
 
-    /// The age of the response, in seconds.
+    /// Returns the age of the response, in seconds.
     func age(at now: Int64) -> Int64 {
         min((initialAge ?? 0) + max(0, now - (receivedAt ?? now)), NumberLimits.seconds)
     }
@@ -134,7 +134,7 @@ struct StoredFreshness: Codable, Sendable, Hashable {
         "traceparent", "tracestate", "user-agent", "via", "x-playback-session-id",
     ]
 
-    /// The time `seconds` after `start`, at most 10,000 years after 1970; `start` if `seconds` is negative.
+    /// Returns the time `seconds` after `start`, at most 10,000 years after 1970; `start` if `seconds` is negative.
     static func end(of seconds: Int64, from start: Int64) -> Int64 {
         min(start + max(seconds, 0), NumberLimits.seconds)
     }

@@ -30,18 +30,18 @@ package struct StoredResponse: Sendable, Hashable {
     /// Returns a text that identifies the variant of the resource for a request with these fields.
     func selection(by request: HTTPFields) -> String { freshness?.selection(by: request) ?? "" }
 
-    /// The age at a time in seconds since 1970, which is the value of `Age` (RFC 9111 §4.2.3).
+    /// Returns the age at a time in seconds since 1970, which is the value of `Age` (RFC 9111 §4.2.3).
     package func age(at now: Int64) -> Int64 { freshness?.age(at: now) ?? 0 }
 
-    /// The number of seconds for which it may still be used without revalidation, at a time in seconds since 1970. It
-    /// is negative if the response is stale, and `nil` if that is unknown.
+    /// Returns the number of seconds for which it may still be used without revalidation, at a time in seconds since
+    /// 1970. It is negative if the response is stale, and `nil` if that is unknown.
     package func lifetimeLeft(at now: Int64) -> Int64? {
         guard let freshness else { return nil }
         let (left, overflow) = freshness.freshUntil.subtractingReportingOverflow(now)
         return overflow ? .min : left
     }
 
-    /// How the response may be used at a time, in seconds since 1970, for a request with these directives.
+    /// Returns how the response may be used at a time, in seconds since 1970, for a request with these directives.
     func use(at now: Int64, for demand: RequestDirectives) -> StoredFreshness.Use {
         freshness?.use(at: now, for: demand) ?? .ask
     }

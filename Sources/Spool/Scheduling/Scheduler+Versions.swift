@@ -41,7 +41,7 @@ extension Scheduler {
         }
     }
 
-    /// The current version if it needs no validation and all of the range is stored. Otherwise `nil`.
+    /// Returns the current version if it needs no validation and all of the range is stored. Otherwise `nil`.
     func lease(having range: Range<Int64>) -> Lease? {
         look { $0.machine.needsValidation || !$0.machine.landed.contains(range) ? nil : $0.lease }
     }

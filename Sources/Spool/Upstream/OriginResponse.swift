@@ -39,7 +39,7 @@ extension CacheError {
     /// The origin's response that the error is about; `nil` if none was received.
     package var response: OriginResponse? { detail as? OriginResponse }
 
-    /// The same error, about `response`.
+    /// Returns the same error, about `response`.
     func about(_ response: OriginResponse) -> CacheError {
         var error = self
         error.detail = error.detail ?? response
