@@ -43,7 +43,7 @@ struct FetchOptions: ParsableArguments {
         guard maximumRedirects >= 0 else { throw ValidationError("--maximum-redirects must be 0 or more") }
     }
 
-    /// The HTTP client.
+    /// Returns the HTTP client.
     func upstream() -> any Upstream { HTTPUpstream.standard(upstreamConfiguration) }
 
     /// Returns a source of the media at `url`, with the header fields of these options.
