@@ -299,7 +299,7 @@ private struct AddressGate: Sendable {
         guard allows(address, url.port ?? (url.isSecure ? 443 : 80)) else { throw RefusedAddress() }
     }
 
-    /// An unreadable address is not allowed.
+    /// Whether an address is allowed. An unreadable one is not.
     private func isAllowed(_ address: SocketAddress?) -> Bool {
         guard let address, let text = address.ipAddress, let port = address.port,
             let numbers = IPAddress(text.prefix { $0 != "%" })

@@ -69,7 +69,7 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
     /// Ends the exchange, because the transport has ended.
     func finish(_ outcome: Result<Void, UpstreamError>) { finish(outcome, stopping: nil) }
 
-    /// The waiting task is resumed last, when the transport is stopped.
+    /// Ends the exchange. The waiting task is resumed last, when the transport is stopped.
     private func finish(_ outcome: Result<Void, UpstreamError>, stopping transport: Transport?) {
         let (head, chunk) = state.withLock { $0.machine.finish(outcome) }
         transport?.cancel()
