@@ -158,7 +158,7 @@ struct RequestFailure: Error, Sendable, Hashable {
         return failure
     }
 
-    /// The same failure, whose sentence may contain facts about the origin.
+    /// Returns the same failure, whose sentence may contain facts about the origin.
     func namingOrigin() -> RequestFailure {
         var failure = self
         failure.namesOrigin = true

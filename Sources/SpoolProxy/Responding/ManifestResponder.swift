@@ -70,7 +70,7 @@ struct ManifestResponder: Sendable {
         return response
     }
 
-    /// The name of a version for ``StreamKnowledge``, or `nil` if the version has no validator.
+    /// Returns the name of a version for ``StreamKnowledge``, or `nil` if the version has no validator.
     private static func name(of response: StoredResponse, _ media: MediaResource) -> String? {
         (response.validator.entityTag?.text ?? response.validator.lastModified).map { media.key.hash + $0 }
     }

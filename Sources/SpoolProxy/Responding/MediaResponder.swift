@@ -28,7 +28,7 @@ struct MediaResponder: Sendable {
 
     private var builder: ResponseBuilder { ResponseBuilder(date: date, node: configuration.nodeName) }
 
-    /// The response to a `GET` or `HEAD`.
+    /// Returns the response to a `GET` or `HEAD`.
     ///
     /// - Throws: `RequestFailure`: 504 if the origin does not start to respond in time.
     func respond(to request: RequestHead, _ call: OriginCall) async throws -> Response {
@@ -94,7 +94,7 @@ struct MediaResponder: Sendable {
 
     // MARK: - The request
 
-    /// The freshness that the client demands, if it may demand one.
+    /// Returns the freshness that the client demands, if it may demand one.
     private func demand(of request: RequestHead) -> FreshnessDemand {
         guard configuration.followsRequestDirectives else { return FreshnessDemand() }
         return FreshnessDemand(fields: request.fields.all)
@@ -105,7 +105,7 @@ struct MediaResponder: Sendable {
         call.isForOwner && request.fields["priority"] == "u=7" ? .preload : .playback
     }
 
-    /// The range to open a reader for. If several are requested, it is the first, whose head applies to all.
+    /// Returns the range to open a reader for. If several are requested, it is the first, whose head applies to all.
     private func range(of request: RequestHead) -> MediaRange {
         guard request.method == .get, let first = RangeHeader(fields: request.fields.all)?.specifiers.first else {
             return .all
@@ -128,7 +128,7 @@ struct MediaResponder: Sendable {
         length.map { bounds(range, length: $0)?.isEmpty ?? true } ?? false
     }
 
-    /// The bytes of a resource in a range, or `nil` if the range starts after the end.
+    /// Returns the bytes of a resource in a range, or `nil` if the range starts after the end.
     private static func bounds(_ range: MediaRange, length: Int64) -> Range<Int64>? {
         switch range {
         case .from(let start): start <= length ? start..<length : nil
@@ -206,7 +206,7 @@ struct MediaResponder: Sendable {
         }
     }
 
-    /// The manifest in a resource, or `nil` if the resource is not a manifest.
+    /// Returns the manifest in a resource, or `nil` if the resource is not a manifest.
     ///
     /// - Parameter mayLook: See ``ManifestResponder/manifest(of:_:for:_:mayLook:)``.
     private func manifest(
@@ -244,7 +244,8 @@ struct MediaResponder: Sendable {
         }
     }
 
-    /// The origin's own response to a `HEAD`, or `nil` if the stored head can be used without asking the origin.
+    /// Returns the origin's own response to a `HEAD`, or `nil` if the stored head can be used without asking the
+    /// origin.
     private func head(
         _ request: RequestHead, _ call: OriginCall, _ media: MediaResource, _ demand: FreshnessDemand
     ) async throws -> Response? {

@@ -133,7 +133,7 @@ final class OfflineVariants: Sendable {
         return document
     }
 
-    /// How much is stored of what one representation needs.
+    /// Returns how much of a representation is stored.
     ///
     /// When the budget is used up, a representation without a missing file so far counts as whole. One that has not
     /// been examined counts as partly stored. It therefore stays listed unless another one of its set is whole.
@@ -161,7 +161,7 @@ final class OfflineVariants: Sendable {
         return hasSegment ? .whole : .none
     }
 
-    /// How much of a variant is stored. If the budget is used up, the rules for a representation of an MPD apply.
+    /// Returns how much of a variant is stored. If the budget is used up, the rules of an MPD's representation apply.
     private func extent(
         of media: MediaResource, at url: OriginURL, _ call: OriginCall, _ master: HLSPlaylist,
         _ budget: inout LookupBudget

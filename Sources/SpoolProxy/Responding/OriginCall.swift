@@ -48,7 +48,7 @@ struct OriginCall: Sendable {
         self.fields = fields
     }
 
-    /// The path with which a client requests a URL from this server.
+    /// Returns the path with which a client requests a URL from this server.
     ///
     /// If the server has an origin of its own and the URL is not one of that origin, the result is the URL itself.
     func proxied(_ url: OriginURL) -> String {
@@ -65,7 +65,7 @@ struct OriginCall: Sendable {
         }
     }
 
-    /// The source of a resource of the same stream.
+    /// Returns the source of a resource of the same stream.
     ///
     /// - Throws: `RequestFailure` with status 400 for an address that `URL` does not accept.
     func source(of url: OriginURL) throws(RequestFailure) -> MediaSource {
@@ -86,8 +86,8 @@ struct OriginCall: Sendable {
 
 /// The fields of a client's request that are forwarded to an origin.
 enum OutgoingFields {
-    /// The fields for an address that names its own origin: those that a player may need there, and ``trace``. Cookies,
-    /// the page's origin and fields between the client and this server are removed.
+    /// Returns the fields for an address that names its own origin: those that a player may need there, and ``trace``.
+    /// Cookies, the page's origin and fields between the client and this server are removed.
     ///
     /// - Parameter secret: Fields that contain this secret are removed.
     static func forward(_ fields: HTTPFields, hiding secret: String?) -> HTTPFields {
@@ -98,7 +98,7 @@ enum OutgoingFields {
             })
     }
 
-    /// The fields for the server's own origin: all end-to-end fields except those that the cache sets.
+    /// Returns the fields for the server's own origin: all end-to-end fields except those that the cache sets.
     ///
     /// ``trace`` is preserved even if `Connection` names it. Otherwise a client could hide a loop.
     ///

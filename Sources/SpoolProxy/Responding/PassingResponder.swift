@@ -84,7 +84,7 @@ struct PassingResponder: Sendable {
         }
     }
 
-    /// The origin's response, as the client receives it.
+    /// Returns the origin's response, as the client receives it.
     func response(_ response: UpstreamResponse, to request: RequestHead) -> Response {
         let length = response.head.headerFields.contentLength
         var passed = Response(ResponseHead(response.head.status.code, EndToEndFields.of(response.head.headerFields)))

@@ -25,7 +25,7 @@ struct Responder: Sendable {
     /// Whether this address is for the operator's commands.
     let isForOwner: Bool
 
-    /// The response to a request.
+    /// Returns the response to a request.
     ///
     /// - Parameter body: The body of the request, or `nil` if it is not used.
     func respond(to request: RequestHead, body: RequestBodyStream.Body?, client: ProxyClient) async -> Response {
@@ -75,7 +75,7 @@ struct Responder: Sendable {
         }
     }
 
-    /// The path of a request for the log, without a token or a query.
+    /// Returns the path of a request for the log, without a token or a query.
     func shownPath(of request: RequestHead) -> String {
         var path = request.target.prefix { $0 != "?" }
         if rules.token != nil, path.hasPrefix("/~") { path = path.dropFirst(2).drop { $0 != "/" } }

@@ -14,7 +14,7 @@ struct ResponseBuilder: Sendable {
     /// The node's name in `Cache-Status`, or `nil` if it has none.
     let node: String?
 
-    /// The plan for a version: its head, and the bytes that the client receives.
+    /// Returns the plan for a version: its head, and the bytes that the client receives.
     func plan(for request: RequestHead, _ response: StoredResponse) -> ResponsePlan {
         ResponsePlan(for: request, response, now: date.second, boundary: Self.boundary())
     }
@@ -23,7 +23,7 @@ struct ResponseBuilder: Sendable {
         (0..<3).map { _ in String(UInt64.random(in: .min ... .max), radix: 16) }.joined()
     }
 
-    /// The response with the bytes of a reader.
+    /// Returns the response with the bytes of a reader.
     func response(to request: RequestHead, _ plan: ResponsePlan, _ opened: MediaOpener.Opened) -> Response {
         let (media, reader, head) = (opened.media, opened.reader, opened.head)
         var response = response(plan, head)
@@ -59,7 +59,7 @@ struct ResponseBuilder: Sendable {
         return body + [.text(parts.closing)]
     }
 
-    /// The response with the bytes of a manifest.
+    /// Returns the response with the bytes of a manifest.
     func response(
         to request: RequestHead, _ manifest: ManifestResponder.Manifest, _ head: OpenedResponse
     ) -> Response {
@@ -83,7 +83,7 @@ struct ResponseBuilder: Sendable {
         return response
     }
 
-    /// The planned head with the fields of this server, without a body.
+    /// Returns the planned head with the fields of this server, without a body.
     private func response(_ plan: ResponsePlan, _ head: OpenedResponse) -> Response {
         var response = Response(plan.head)
         response.note(CacheStatus.Outcome(head, at: date.second), by: node)
@@ -100,7 +100,7 @@ struct ResponseBuilder: Sendable {
         return !said.isWhole && request.method == .get && maySend(status: said.status)
     }
 
-    /// The origin's own error response if there is one, otherwise a response that reports the error.
+    /// Returns the origin's own error response if there is one, otherwise a response that reports the error.
     func response(to request: RequestHead, _ error: CacheError) -> Response {
         guard let said = error.response, said.isWhole || request.method == .head, Self.maySend(status: said.status)
         else { return Response(Self.failure(error).namingOrigin()) }

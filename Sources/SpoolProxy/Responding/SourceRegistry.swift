@@ -35,7 +35,7 @@ final class SourceRegistry: Sendable {
         self.limit = max(1, limit)
     }
 
-    /// The prefix for the path of an origin's URL. It is the same for the same source.
+    /// Returns the prefix for the path of an origin's URL. It is the same for the same source.
     func prefix(for source: MediaSource) -> String {
         let secret = state.withLock { state in
             state.uses += 1
@@ -78,7 +78,7 @@ final class SourceRegistry: Sendable {
         return (String(rest.dropFirst(secret.count)), Self.prefix + secret, presentation)
     }
 
-    /// A path without its secret.
+    /// Returns a path without its secret.
     static func shown(_ path: Substring) -> Substring {
         path.hasPrefix(prefix) ? path.dropFirst(prefix.count).drop { $0 != "/" } : path
     }

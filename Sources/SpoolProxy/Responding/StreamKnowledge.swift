@@ -38,16 +38,17 @@ final class StreamKnowledge: Sendable {
 
     // MARK: - Lookups for requests
 
-    /// The kind of a version that was examined: `.some(nil)` if it is not a manifest, `nil` if it was not examined.
+    /// Returns the kind of a version that was examined: `.some(nil)` if it is not a manifest, `nil` if it was not
+    /// examined.
     func kind(ofVersion name: String) -> ManifestKind?? { facts.withLock { $0.kinds[name] } }
 
-    /// The variables that a media playlist may import. The default is none.
+    /// Returns the variables that a media playlist may import. The default is none.
     func variables(for playlist: OriginURL) -> [String: String] {
         let name = HLSDelivery.withoutDirectives(playlist)
         return facts.withLock { $0.variables[name] } ?? [:]
     }
 
-    /// The time for which an origin may hold the response to a request, or `nil` if it may not.
+    /// Returns the time for which an origin may hold the response to a request, or `nil` if it may not.
     ///
     /// An origin holds a reload until the segment or part that the request names exists (RFC 8216bis §6.2.5.2). It also
     /// holds a partial segment that a preload hint names, until that exists (§4.4.5.3).
@@ -65,7 +66,7 @@ final class StreamKnowledge: Sendable {
         return keys.withLock { $0[hash] != nil }
     }
 
-    /// The key of the manifest that an address belongs to, or `nil` if none is known.
+    /// Returns the key of the manifest that an address belongs to, or `nil` if none is known.
     func manifest(of url: OriginURL) -> CacheKey? { members.manifest(of: url) }
 
     // MARK: - Facts from manifests
@@ -139,7 +140,7 @@ final class StreamKnowledge: Sendable {
     /// Three target durations (RFC 8216bis §6.2.5.2), up to the maximum.
     private static func hold(targetDuration: Duration) -> Duration { min(targetDuration * 3, longestHold) }
 
-    /// A hash that is the same for all percent-encodings of an address.
+    /// Returns a hash that is the same for all percent-encodings of an address.
     private static func hash(ofKey url: OriginURL) -> Int { url.description.percentDecoded.hashValue }
 }
 #endif

@@ -34,7 +34,7 @@ final class StreamMembers: Sendable {
     /// The maximum number of digits of an address at which a number may start.
     private static let digitLimit = 64
 
-    /// The key of the manifest that an address belongs to, or `nil` if none is known.
+    /// Returns the key of the manifest that an address belongs to, or `nil` if none is known.
     func manifest(of url: OriginURL) -> CacheKey? {
         let (known, hasTemplates) = state.withLock { ($0.manifests[url.hashValue], !$0.templates.isEmpty) }
         if known != nil || !hasTemplates { return known }
@@ -99,7 +99,7 @@ final class StreamMembers: Sendable {
 }
 
 extension HLSPlaylist {
-    /// The addresses that belong to the playlist: none if it has no end.
+    /// Returns the addresses that belong to the playlist: none if it has no end.
     ///
     /// For a master playlist, these are the other playlists; for a media playlist, its segments, keys and
     /// initialization sections.

@@ -44,10 +44,11 @@ struct CacheStatus: Sendable, Hashable {
         return text
     }
 
-    /// The field's value after the values of the caches between this one and the origin, which stay (RFC 9211 §2).
+    /// Returns the field's value after the values of the caches between this one and the origin, which stay (RFC 9211
+    /// §2).
     func text(after others: [String]) -> String { (others + [text]).joined(separator: ", ") }
 
-    /// A quoted string (RFC 9651 §3.3.3) of the printable ASCII characters in `text`.
+    /// Returns a quoted string (RFC 9651 §3.3.3) of the printable ASCII characters in `text`.
     private static func quoted(_ text: String) -> String {
         var result = "\""
         for byte in text.utf8 where byte >= 0x20 && byte < 0x7F {

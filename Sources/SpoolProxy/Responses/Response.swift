@@ -89,7 +89,8 @@ struct Response: Sendable {
         head.fields[.cacheStatus] = status.text(after: otherCaches)
     }
 
-    /// The offset in the resource at which the body starts, and the resource's length, or `nil` if they are unknown.
+    /// Returns the offset in the resource at which the body starts, and the resource's length, or `nil` if they are
+    /// unknown.
     func place(for request: RequestHead) -> (offset: Int64, length: Int64?)? {
         switch head.status {
         case 200: (0, request.method == .head ? declaredLengthForHead : body.count)
@@ -116,7 +117,7 @@ extension Response {
         case close
     }
 
-    /// The head to send, the framing of the body, and whether the connection stays open.
+    /// Returns the head to send, the framing of the body, and whether the connection stays open.
     ///
     /// - Parameters:
     ///   - request: The request to which this is the response.

@@ -38,7 +38,7 @@ struct ClientProgress: Equatable {
         socket = Self.socketProgress(of: channel)
     }
 
-    /// The number of written bytes that the socket has not accepted yet. It costs no system call.
+    /// Returns the number of written bytes that the socket has not accepted yet. It costs no system call.
     ///
     /// - Parameter channel: The connection, on its event loop.
     static func bufferedBytes(of channel: any Channel) -> Int {
@@ -46,7 +46,7 @@ struct ClientProgress: Equatable {
         (try? channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
     }
 
-    /// A value that changes when the client's system acknowledges bytes; 0 if the system does not report it.
+    /// Returns a value that changes when the client's system acknowledges bytes; 0 if the system does not report it.
     private static func socketProgress(of channel: any Channel) -> UInt64 {
         guard let socket = channel as? any SocketOptionProvider else { return 0 }
         var progress: UInt64 = 0

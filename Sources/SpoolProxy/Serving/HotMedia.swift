@@ -80,7 +80,7 @@ struct HotMedia: Sendable {
         var slice: SentSlice?
     }
 
-    /// The response to a request, or `nil` if it can't be sent at once.
+    /// Returns the response to a request, or `nil` if it can't be sent at once.
     ///
     /// If all bytes of a small body are in memory, they are read into the buffer of the head, and one system call sends
     /// both. Otherwise the body is sent from its file.

@@ -142,7 +142,7 @@ final class SentSlice: Sendable {
     /// The whole slice, as a channel writes it.
     var data: IOData { data(0..<slice.count) }
 
-    /// A part of the slice, as offsets in the slice.
+    /// Returns a part of the slice, as offsets in the slice.
     func data(_ part: Range<Int>) -> IOData {
         let start = Int(slice.fileOffset)
         return .fileRegion(

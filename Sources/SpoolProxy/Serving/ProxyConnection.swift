@@ -282,7 +282,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         return true
     }
 
-    /// A stream for the request's body, which resumes this connection when it accepts more bytes.
+    /// Returns a stream for the request's body, which resumes this connection when it accepts more bytes.
     private func bodyStream() -> RequestBodyStream? {
         context.map { context in
             let me = NIOLoopBound(self, eventLoop: context.eventLoop)

@@ -90,7 +90,7 @@ final class ProxyService: Sendable {
             node: configuration.nodeName)
     }
 
-    /// The response to a request if it can be sent at once, on the event loop of the connection.
+    /// Returns the response to a request if it can be sent at once, on the event loop of the connection.
     func hit(_ request: RequestHead, of hot: HotMedia, buffers: HitBuffers) -> HotMedia.Hit? {
         guard !isStopping else { return nil }
         return hot.hit(request, date: date, buffers: buffers)
