@@ -50,17 +50,17 @@ struct ReadAhead {
     /// The length of the resource. `nil` if it is not known.
     var length: Int64?
 
-    /// The end of the bytes that the reader can get.
+    /// Returns the end of the bytes that the reader can get.
     func bound(of reader: ReaderState) -> Int64 { min(reader.bound(length: length), Block.offsetLimit) }
 
-    /// The number of bytes beyond the reader's position that may be stored before it wants them. A preload may have
-    /// all.
+    /// Returns the number of bytes beyond the reader's position that may be stored before it wants them. A preload may
+    /// have all.
     func window(of reader: ReaderState) -> Int64 {
         guard reader.priority == .playback else { return largestWindow }
         return reader.pace.window(initial: firstRequest, limit: largestWindow, line: inTransit)
     }
 
-    /// The demand of the reader: whole blocks, from its own to the end of its window.
+    /// Returns the demand of the reader: whole blocks, from its own to the end of its window.
     func demand(of reader: ReaderState) -> Demand? {
         let lower = Block.roundDown(reader.position)
         let bound = bound(of: reader)
@@ -77,8 +77,8 @@ struct ReadAhead {
             keeps: takes.adding(window / 2), keepsBody: .max)
     }
 
-    /// The bytes that must not be evicted: the reader's block and the largest window, whatever its pace. Otherwise they
-    /// would soon be requested again.
+    /// Returns the bytes that must not be evicted: the reader's block and the largest window, whatever its pace.
+    /// Otherwise they would soon be requested again.
     func protectedRange(of reader: ReaderState) -> Range<Int64> {
         let lower = Block.roundDown(reader.position)
         let ahead = min(reader.position.adding(largestWindow), Block.offsetLimit)
@@ -86,8 +86,8 @@ struct ReadAhead {
         return Range(from: lower, to: max(upper, Block.end(at: reader.position)))
     }
 
-    /// The offset at which the reader has to report its position, because the plan changes before the stored bytes end
-    /// at `run`. A quarter of a window is no change.
+    /// Returns the offset at which the reader has to report its position, because the plan changes before the stored
+    /// bytes end at `run`. A quarter of a window is no change.
     ///
     /// - Parameter isFetched: Whether a transfer fetches the byte at `run`.
     func freeUntil(of reader: ReaderState, run: Int64, isFetched: Bool) -> Int64 {
@@ -157,7 +157,7 @@ struct DemandIndex {
         if entries.isEmpty { leaves.remove(at: leaf) } else { leaves[leaf] = Leaf(entries) }
     }
 
-    /// The reader that reaches furthest, of those that start before `limit` and reach beyond `offset`.
+    /// Returns the reader that reaches furthest, of those that start before `limit` and reach beyond `offset`.
     mutating func furthest(_ bound: Demand.Bound, startingBefore limit: Int64, beyond offset: Int64) -> Entry? {
         var best: Entry?
         search(bound, startingBefore: limit, beyond: offset) { entry in
@@ -180,7 +180,7 @@ struct DemandIndex {
         return isFound
     }
 
-    /// All readers that want bytes of `range`.
+    /// Returns all readers that want bytes of `range`.
     mutating func readers(wanting range: Range<Int64>) -> [ReaderID] {
         var found: [ReaderID] = []
         search(.takes, startingBefore: range.upperBound, beyond: range.lowerBound) { entry in

@@ -75,7 +75,7 @@ struct FailedPlaces {
             return tries > policy.retries || now + delay - since > policy.longestWait ? nil : delay
         }
 
-        /// The origin may be asked again.
+        /// Records that the origin may be asked again.
         mutating func forgetNotBefore() { notBefore = nil }
 
         fileprivate func progress(to position: Int64) -> Int64 { gained + (position - furthest) }
@@ -157,14 +157,14 @@ struct FailedPlaces {
     /// All places, oldest first.
     var all: [Place] { places.values.sorted { $0.number < $1.number } }
 
-    /// The places that contain the byte at `offset`, oldest first.
+    /// Returns the places that contain the byte at `offset`, oldest first.
     func places(at offset: Int64) -> [Place] {
         if places.isEmpty { return [] }
         let numbers = (byBlock[Block.index(of: offset)] ?? []) + wide
         return numbers.sorted().compactMap { places[$0] }.filter { $0.range.contains(offset) }
     }
 
-    /// The places that a request for the byte at `offset` would contain, and that concern the reader.
+    /// Returns the places that a request for the byte at `offset` would contain, and that concern the reader.
     ///
     /// - Parameter isSequential: Whether bytes can only be received in sequence. Then the request would also contain
     ///   the places for which the origin wants time.
@@ -177,10 +177,10 @@ struct FailedPlaces {
         return touched.filter { $0.stops(id, reader) }
     }
 
-    /// The place that waits for the timer.
+    /// Returns the place that waits for the timer.
     func place(awaiting timer: TimerID) -> Place? { byTimer[timer].flatMap { places[$0] } }
 
-    /// The place whose attempts include a request at `offset`.
+    /// Returns the place whose attempts include a request at `offset`.
     ///
     /// - Parameter others: The places that other transfers request.
     func retried(
@@ -225,7 +225,8 @@ struct FailedPlaces {
         return ended
     }
 
-    /// The places that no longer matter, once there are many: neither waiting nor requested for longer than `age`.
+    /// Returns the places that no longer matter, once there are many: neither waiting nor requested for longer than
+    /// `age`.
     mutating func outdated(now: Duration, age: Duration, besides kept: Set<Number>) -> [Number] {
         guard places.count >= purgeAt else { return [] }
         let old = all.filter { place in
@@ -237,7 +238,7 @@ struct FailedPlaces {
         return old.map(\.number)
     }
 
-    /// The one block that contains the range. `nil` if the range is larger.
+    /// Returns the one block that contains the range. `nil` if the range is larger.
     private static func block(of range: Range<Int64>) -> Int64? {
         let index = Block.index(of: range.lowerBound)
         return range.upperBound <= Block.end(at: range.lowerBound) ? index : nil

@@ -27,7 +27,7 @@ package struct LinkEstimate: Sendable, Hashable {
         roundTrip = roundTrip.map { $0 * 0.7 + seconds * 0.3 } ?? seconds
     }
 
-    /// The number of bytes that can be received in `duration`. `nil` before the first measurement.
+    /// Returns the number of bytes that can be received in `duration`. `nil` before the first measurement.
     func bytes(in duration: Duration) -> Int64? {
         bytesPerSecond.map { Int64(min($0 * (duration / .seconds(1)), 1e15)) }
     }
@@ -38,7 +38,7 @@ package struct LinkEstimate: Sendable, Hashable {
         Int64(min(min(bytesPerSecond ?? 8e6, 8e6) * (shortestRoundTrip ?? 0) * 2, 1e9))
     }
 
-    /// The number of bytes that can be received during `count` round trips.
+    /// Returns the number of bytes that can be received during `count` round trips.
     func bytes(inRoundTrips count: Double) -> Int64? {
         guard let bytesPerSecond, let roundTrip else { return nil }
         return Int64(min(bytesPerSecond * roundTrip * count, 1e15))

@@ -55,7 +55,8 @@ extension Plan {
         return (outcome, actions + settle())
     }
 
-    /// The place is not requested before a new reader reads there. The readers that wait receive the failure.
+    /// Marks a place as failed. It is not requested before a new reader reads there, and waiting readers receive the
+    /// failure.
     private mutating func fail(_ place: inout FailedPlaces.Place, now: Duration) -> Outcome {
         let failure = FailureID(number: next())
         place.state = .failed(failure, at: now)
@@ -65,7 +66,7 @@ extension Plan {
     /// The places that transfers request again.
     var retriedPlaces: Set<FailedPlaces.Number> { Set(transfers.states.compactMap(\.place)) }
 
-    /// The range in which readers may be stopped by a place.
+    /// Returns the range in which readers may be stopped by a place.
     private func reach(of place: FailedPlaces.Place) -> Range<Int64> {
         rangeSupport == .unsupported ? 0..<Int64.max : place.range
     }
@@ -114,7 +115,7 @@ extension Plan {
         for id in waiting { reviewStanding(id, &actions) }
     }
 
-    /// The failure that a reader receives at its position. `nil` if it may request its bytes again.
+    /// Returns the failure that a reader receives at its position. `nil` if it may request its bytes again.
     ///
     /// It may if it was opened after the failure, or if the failure is old, but not before the time that the origin
     /// wants.
@@ -135,7 +136,7 @@ extension Plan {
         return nil
     }
 
-    /// The first byte that a waiting reader needs: in its block, at its position or before.
+    /// Returns the first byte that a waiting reader needs: in its block, at its position or before.
     func nextHole(of reader: ReaderState) -> Int64 {
         let block = Range(from: Block.roundDown(reader.position), to: reader.position.adding(1))
         return stored.firstMissingRange(in: block)?.lowerBound ?? reader.position
@@ -148,7 +149,7 @@ extension Plan {
         unblock(place, &actions)
     }
 
-    /// The timer of a place has fired. The place is requested again if a reader still wants it.
+    /// Records that the timer of a place has fired. The place is requested again if a reader still wants it.
     mutating func retryPlace(awaiting timer: TimerID, _ actions: inout [Action]) {
         guard var place = failures.place(awaiting: timer) else { return }
         place.state = .trying
@@ -163,7 +164,7 @@ extension Plan {
         if place.isValidation { readers.enqueueUnvalidated() } else { readers.enqueue(wanting: reach(of: place)) }
     }
 
-    /// The stored bytes may be used, so that failed validations no longer matter.
+    /// Records that the stored bytes may be used, so that failed validations no longer matter.
     mutating func endValidationPlaces(_ actions: inout [Action]) {
         for number in failures.endValidation() { removePlace(number, &actions) }
     }

@@ -40,13 +40,14 @@ struct Plan: ~Copyable {
         transfers = TransferTable(self.policy)
     }
 
-    /// A number that was not returned before. It orders readers, transfers, tickets, timers and failures by age.
+    /// Returns a number that was not returned before. It orders readers, transfers, tickets, timers and failures by
+    /// age.
     mutating func next() -> Int {
         counter += 1
         return counter
     }
 
-    /// A reader has moved on, or space was freed in another way. Transfers that lack space try again.
+    /// Records that a reader has moved on, or space was freed in another way. Transfers that lack space try again.
     mutating func noteMovement() { movements += 1 }
 
     mutating func limitWindow(to bytes: Int64) { window = min(window, max(bytes, Block.size)) }
@@ -144,7 +145,7 @@ struct Plan: ~Copyable {
             for: mustPreloadsYield ? .playback : .preload)
     }
 
-    /// The transfer is nearer to its end. The bytes behind it are requested shortly before the end.
+    /// Records that the transfer is nearer to its end. The bytes behind it are requested shortly before the end.
     mutating func extend(_ id: TransferID) {
         guard let transfer = transfers[id], transfer.isLive, let end = leadEnd(of: transfer) else { return }
         // The reader that caused the transfer comes first, if it wants the next bytes.
@@ -154,7 +155,7 @@ struct Plan: ~Copyable {
         if let next = readers.furthest(.asks, startingBefore: end.adding(1), beyond: end) { readers.enqueue(next) }
     }
 
-    /// The end of the transfer, if it is so near that the next request may be sent.
+    /// Returns the end of the transfer, if it is so near that the next request may be sent.
     ///
     /// Bytes are stored from the start of a block, or behind its stored bytes. Inside a block, nothing can be requested
     /// in advance.
@@ -257,7 +258,7 @@ struct Plan: ~Copyable {
         return true
     }
 
-    /// A transfer that may be cancelled for a waiting reader: one that is paused, or that no reader wants.
+    /// Returns a transfer that may be cancelled for a waiting reader: one that is paused, or that no reader wants.
     private mutating func idleTransfer(for priority: Priority) -> TransferID? {
         for id in transfers.ids {
             guard let transfer = transfers[id], transfer.isLive, !isAwaited(transfer, by: priority) else { continue }
@@ -305,7 +306,7 @@ struct Plan: ~Copyable {
 // MARK: - Readers
 
 extension Plan {
-    /// The stored bytes at the reader's position, or the end. `nil` if the reader has to wait.
+    /// Returns the stored bytes at the reader's position, or the end. `nil` if the reader has to wait.
     func find(for reader: ReaderState, limit: Int64) -> ReadDecision? {
         if let length = stored.length, reader.start >= length, reader.start > 0 {
             return .unsatisfiable(length: length)
@@ -368,7 +369,7 @@ extension Plan {
         readers.enqueue(wanting: range)
     }
 
-    /// All readers may use stored bytes, and validations in progress are no longer needed.
+    /// Records that all readers may use stored bytes, and validations in progress are no longer needed.
     mutating func endValidation(_ actions: inout [Action]) {
         needsValidation = false
         letUseStored(true)

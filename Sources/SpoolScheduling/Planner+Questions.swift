@@ -66,7 +66,7 @@ extension Planner {
     /// Whether a transfer that was not cancelled is in progress.
     package var isFetching: Bool { plan.transfers.liveCount > 0 }
 
-    /// The offset of the transfer's next byte. `nil` if it has ended.
+    /// Returns the offset of the transfer's next byte. `nil` if it has ended.
     package func position(of id: TransferID) -> Int64? { plan.transfers[id]?.position }
 
     /// Whether no more bytes of the transfer may be stored.

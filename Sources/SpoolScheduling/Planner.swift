@@ -95,13 +95,14 @@ extension Planner {
         set { plan.link = newValue }
     }
 
-    /// A playback reader of another resource waits, or no longer waits. Until then, transfers for preloads pause.
+    /// Records that a playback reader of another resource waits, or no longer waits. Until then, transfers for preloads
+    /// pause.
     package mutating func setYielding(_ yields: Bool) -> [Action] {
         plan.isYielding = yields
         return plan.settle()
     }
 
-    /// There is less space than the policy's window. The window is never enlarged again.
+    /// Records that there is less space than the policy's window. The window is never enlarged again.
     package mutating func limitWindow(to bytes: Int64) -> [Action] {
         plan.limitWindow(to: bytes)
         plan.readers.renewDemands(plan.readAhead)
@@ -207,7 +208,7 @@ extension Planner {
 // MARK: - Transfers
 
 extension Planner {
-    /// The transfer has a connection. Returns whether it may still send its request.
+    /// Records that the transfer has a connection. Returns whether it may still send its request.
     ///
     /// While it waited, the origin may have sent `Retry-After`, or a player may have started to wait while only
     /// preloads want its bytes. It is cancelled then, and planned again when it may be sent.
@@ -226,7 +227,7 @@ extension Planner {
                 .takes, startingBefore: transfer.end ?? .max, beyond: transfer.position, for: .playback)
     }
 
-    /// The headers of a response have been received, and its bytes follow.
+    /// Records that the headers of a response have been received, and its bytes follow.
     package mutating func responseStarted(_ id: TransferID, _ body: ResponseBody) -> [Action] {
         let isNews = note(body.support)
         let actions = start(id, body)
@@ -274,7 +275,7 @@ extension Planner {
         return .proceed(upTo: limit)
     }
 
-    /// Bytes of the transfer have been stored.
+    /// Records that bytes of the transfer have been stored.
     package mutating func landed(_ range: Range<Int64>, by id: TransferID, now: Duration) -> [Action] {
         let range = plan.stored.bounded(range)
         guard !range.isEmpty, !(plan.transfers[id]?.isStale ?? false) else { return [] }
@@ -295,8 +296,8 @@ extension Planner {
         return actions + plan.settle(transfer?.isSequential == true ? nil : id)
     }
 
-    /// There was no space for the transfer's next bytes. It pauses until a reader moves on, unless a reader waits for
-    /// them.
+    /// Records that there was no space for the transfer's next bytes. It pauses until a reader moves on, unless a
+    /// reader waits for them.
     package mutating func transferLacksSpace(_ id: TransferID) -> (Permission, [Action]) {
         guard mayLandMore(id), let transfer = plan.transfers[id] else { return (.stop, []) }
         guard !isAwaited(id) else {
@@ -312,7 +313,8 @@ extension Planner {
         return (.hold, plan.settle())
     }
 
-    /// The time of an ``Action/setTimer(_:after:)`` is over. A timer that is no longer needed has no effect.
+    /// Records that the time of an ``Action/setTimer(_:after:)`` is over. A timer that is no longer needed has no
+    /// effect.
     package mutating func timerFired(_ timer: TimerID, now: Duration) -> [Action] {
         var actions: [Action] = []
         for id in plan.transfers.ids where plan.transfers[id]?.interest == .unwanted(timer) {
@@ -326,7 +328,7 @@ extension Planner {
 // MARK: - Ends of transfers
 
 extension Planner {
-    /// The transfer has ended: its last byte was stored, or it was cancelled.
+    /// Records that the transfer has ended: its last byte was stored, or it was cancelled.
     ///
     /// If it received too little, it counts as a failure. Otherwise the same request might follow it forever.
     package mutating func transferEnded(_ id: TransferID, now: Duration) -> (Outcome, [Action]) {
@@ -337,12 +339,12 @@ extension Planner {
         return (.none, actions + plan.settle())
     }
 
-    /// The transfer's response could not be used, but the same bytes may be requested again immediately.
+    /// Records that the transfer's response could not be used, but the same bytes may be requested again immediately.
     package mutating func transferRestarts(_ id: TransferID, now: Duration) -> (Outcome, [Action]) {
         plan.transferFailed(id, .restart, now: now)
     }
 
-    /// The transfer failed and may be retried: no response, an incomplete body, or a status such as 503.
+    /// Records that the transfer failed and may be retried: no response, an incomplete body, or a status such as 503.
     ///
     /// - Parameters:
     ///   - retryAfter: The delay that the origin requests (RFC 9110 §10.2.3). No reader requests the place before.
@@ -353,7 +355,7 @@ extension Planner {
         plan.transferFailed(id, .interruption(retryAfter: retryAfter, jitter: jitter), now: now)
     }
 
-    /// The transfer failed, and a retry would fail too.
+    /// Records that the transfer failed, and a retry would fail too.
     ///
     /// - Parameter isPersonal: Whether the credentials were refused. Other readers try with their own.
     package mutating func transferRefused(_ id: TransferID, isPersonal: Bool, now: Duration) -> (Outcome, [Action]) {
@@ -364,7 +366,7 @@ extension Planner {
 // MARK: - Stored bytes and versions
 
 extension Planner {
-    /// The stored version has been opened.
+    /// Records that the stored version has been opened.
     package mutating func opened(landed: ByteRangeSet, length: Int64?, needsValidation: Bool) -> [Action] {
         plan.stored = StoredRanges(landed, length: length)
         plan.needsValidation = needsValidation
@@ -378,14 +380,14 @@ extension Planner {
         return []
     }
 
-    /// The stored version is current, or may be used as if it were.
+    /// Records that the stored version is current, or may be used as if it were.
     package mutating func validated() -> [Action] {
         var actions: [Action] = []
         plan.endValidation(&actions)
         return actions + plan.reconsider()
     }
 
-    /// The total length is known.
+    /// Records that the total length is known.
     ///
     /// - Returns: `false`, without a change, if bytes are stored beyond the length, because it then belongs to another
     ///   version.
@@ -395,10 +397,10 @@ extension Planner {
         return (true, plan.reconsider())
     }
 
-    /// The origin supports range requests.
+    /// Records that the origin supports range requests.
     package mutating func rangesSupported() -> [Action] { note(.supported) ? plan.reconsider() : [] }
 
-    /// The origin ignores range requests, or parts of its responses can't be combined.
+    /// Records that the origin ignores range requests, or parts of its responses can't be combined.
     package mutating func rangesUnsupported() -> [Action] { note(.unsupported) ? plan.reconsider() : [] }
 
     /// Returns whether this is new.
@@ -507,7 +509,7 @@ extension Planner {
         return plan.stored.evict(count, within: place, except: protected, foremost: foremost)
     }
 
-    /// The store has evicted the ranges that ``offerEvictable(_:within:positions:)`` returned, except for
+    /// Records that the store has evicted the ranges that ``offerEvictable(_:within:positions:)`` returned, except for
     /// `kept`, which was still in use.
     package mutating func evicted(_ ranges: [Range<Int64>], kept: ByteRangeSet) -> [Action] {
         var actions: [Action] = []
@@ -522,7 +524,7 @@ extension Planner {
 
     // MARK: - Closing
 
-    /// The shell is closing. No transfer starts, and transfers are cancelled unless they are nearly done.
+    /// Records that the shell is closing. No transfer starts, and transfers are cancelled unless they are nearly done.
     package mutating func close() -> [Action] {
         plan.isClosing = true
         var actions: [Action] = []
@@ -540,7 +542,7 @@ extension Planner {
         return actions
     }
 
-    /// The transfers that were nearly done at closing took too long.
+    /// Records that the transfers that were nearly done at closing took too long.
     package mutating func cancelAll() -> [Action] {
         guard plan.isClosing else { return [] }
         var actions: [Action] = []
@@ -548,7 +550,7 @@ extension Planner {
         return actions
     }
 
-    /// A resource that is closing is opened again.
+    /// Records that a resource that is closing is opened again.
     package mutating func reopen() -> [Action] {
         guard plan.isClosing else { return [] }
         plan.isClosing = false

@@ -35,7 +35,7 @@ struct ReaderTable {
     /// The number of readers that all searches have looked at. Tests compare it with the number of readers.
     var examined: Int { playback.demands.examined + preloads.demands.examined }
 
-    /// The readers that wait for a byte of `range`, the oldest first.
+    /// Returns the readers that wait for a byte of `range`, the oldest first.
     func waiting(in range: Range<Int64>) -> [ReaderID] {
         if playback.waiting.isEmpty && preloads.waiting.isEmpty { return [] }
         return (playback.waiting.readers(in: range) + preloads.waiting.readers(in: range)).sorted()
@@ -57,8 +57,8 @@ struct ReaderTable {
             && preloads.demands.reaches(bound, startingBefore: limit, beyond: offset, besides: excluded)
     }
 
-    /// The reader that reaches furthest, of those that start before `limit` and reach beyond `offset`. Any playback
-    /// reader precedes all preloads.
+    /// Returns the reader that reaches furthest, of those that start before `limit` and reach beyond `offset`. Any
+    /// playback reader precedes all preloads.
     mutating func furthest(_ bound: Demand.Bound, startingBefore limit: Int64, beyond offset: Int64) -> ReaderID? {
         let player = playback.demands.furthest(bound, startingBefore: limit, beyond: offset)
         return (player ?? preloads.demands.furthest(bound, startingBefore: limit, beyond: offset))?.id
@@ -75,7 +75,7 @@ struct ReaderTable {
         if let demand = reader.demand { change(reader.priority) { $0.demands.remove(demand, of: id) } }
     }
 
-    /// The reader has reported that it has taken all bytes before `position`.
+    /// Records that the reader has reported that it has taken all bytes before `position`.
     mutating func advance(_ id: ReaderID, to position: Int64, now: Duration) {
         endWaiting(id)
         guard let reader = readers[id] else { return }
@@ -84,14 +84,15 @@ struct ReaderTable {
         readers[id]?.position = position
     }
 
-    /// The reader has taken all bytes before `position` without reporting it. Its pace counts them at its next report.
+    /// Records that the reader has taken all bytes before `position` without reporting it. Its pace counts them at its
+    /// next report.
     mutating func pass(_ id: ReaderID, to position: Int64) {
         guard let reader = readers[id] else { return }
         readers[id]?.untoldBytes += position - reader.position
         readers[id]?.position = position
     }
 
-    /// The reader has found bytes of the current version.
+    /// Records that the reader has found bytes of the current version.
     mutating func noteRead(_ id: ReaderID) { readers[id]?.hasRead = true }
 
     /// Allows all readers to use stored bytes, or none.
@@ -130,7 +131,7 @@ struct ReaderTable {
         if reader.mayUseStored { change(reader.priority) { $0.waiting.insert(id, at: reader.position) } }
     }
 
-    /// The reader was woken, or has what it waited for.
+    /// Records that the reader was woken, or has what it waited for.
     mutating func endWaiting(_ id: ReaderID) {
         guard let reader = readers[id], reader.isWaiting else { return }
         expect(id)
@@ -140,14 +141,14 @@ struct ReaderTable {
         if reader.queued != nil { enqueue(id) }
     }
 
-    /// The reader's bytes are requested again later, and until then no other reader has to yield to it.
+    /// Records that the reader's bytes are requested again later, and until then no other reader has to yield to it.
     mutating func stall(_ id: ReaderID) {
         guard let reader = readers[id], case .waiting(let ticket) = reader.standing else { return }
         readers[id]?.standing = .stalled(ticket: ticket)
         if reader.priority == .playback { expectantPlayers -= 1 }
     }
 
-    /// The reader's bytes may be received now.
+    /// Records that the reader's bytes may be received now.
     mutating func expect(_ id: ReaderID) {
         guard let reader = readers[id], case .stalled(let ticket) = reader.standing else { return }
         readers[id]?.standing = .waiting(ticket: ticket)
@@ -266,7 +267,7 @@ struct ReaderState {
 
     var isWaiting: Bool { ticket != nil }
 
-    /// The end of its range in a resource of this length.
+    /// Returns the end of its range in a resource of this length.
     func bound(length: Int64?) -> Int64 { min(end ?? .max, length ?? .max) }
 }
 
@@ -330,7 +331,7 @@ private struct WaitingReaders {
         if index < entries.count, entries[index].id == id { entries.remove(at: index) }
     }
 
-    /// The readers that wait for a byte of `range`, by offset.
+    /// Returns the readers that wait for a byte of `range`, by offset.
     func readers(in range: Range<Int64>) -> [ReaderID] {
         guard !range.isEmpty else { return [] }
         return entries[first(from: range.lowerBound)...].prefix { $0.offset < range.upperBound }.map(\.id)

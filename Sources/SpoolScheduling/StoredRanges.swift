@@ -34,7 +34,7 @@ struct StoredRanges {
 
     func contains(_ range: Range<Int64>) -> Bool { ranges.contains(range) }
 
-    /// The stored bytes from `offset` on, or `nil` if the byte at `offset` is missing.
+    /// Returns the stored bytes from `offset` on, or `nil` if the byte at `offset` is missing.
     func prefix(at offset: Int64) -> Range<Int64>? { ranges.prefix(at: offset) }
 
     func firstMissingRange(in range: Range<Int64>) -> Range<Int64>? { ranges.firstHole(in: range) }
@@ -47,7 +47,7 @@ struct StoredRanges {
 
     func isEvicting(_ offset: Int64) -> Bool { evicting.contains(offset) }
 
-    /// The first byte of `range` that is being evicted.
+    /// Returns the first byte of `range` that is being evicted.
     func firstEvicting(in range: Range<Int64>) -> Int64? {
         guard !evicting.isEmpty, !range.isEmpty else { return nil }
         if evicting.contains(range.lowerBound) { return range.lowerBound }
@@ -55,7 +55,7 @@ struct StoredRanges {
         return free.upperBound
     }
 
-    /// The part of `range` in which bytes of the resource can be stored.
+    /// Returns the part of `range` in which bytes of the resource can be stored.
     func bounded(_ range: Range<Int64>) -> Range<Int64> {
         let range = range.addressable
         return Range(from: range.lowerBound, to: min(range.upperBound, length ?? .max))
@@ -72,7 +72,7 @@ struct StoredRanges {
         return true
     }
 
-    /// Bytes have been stored.
+    /// Records that bytes have been stored.
     ///
     /// - Returns: The number of them that were missing.
     mutating func insert(_ range: Range<Int64>) -> Int64 {
@@ -107,7 +107,7 @@ struct StoredRanges {
         return chosen
     }
 
-    /// The store has evicted a range, except for `kept`, which was still in use.
+    /// Records that the store has evicted a range, except for `kept`, which was still in use.
     ///
     /// - Returns: The parts that are still stored.
     mutating func endEviction(of range: Range<Int64>, except kept: ByteRangeSet) -> ByteRangeSet {

@@ -37,7 +37,7 @@ struct TransferTable {
 
     var liveCount: Int { transfers.values.count(where: \.isLive) }
 
-    /// The lowest position of the transfers of a whole body, except `id`.
+    /// Returns the lowest position of the transfers of a whole body, except `id`.
     func firstSequentialPosition(besides id: TransferID) -> Int64? {
         transfers.filter { $0.key != id && $0.value.isSequential && $0.value.isLive }.values.map(\.position).min()
     }
@@ -85,7 +85,7 @@ struct TransferTable {
 
     // MARK: - Reach
 
-    /// The offset at which the transfer has to stop: its end, or where stored bytes or another transfer start.
+    /// Returns the offset at which the transfer has to stop: its end, or where stored bytes or another transfer start.
     func limit(of id: TransferID, _ transfer: TransferState, in stored: StoredRanges) -> Int64 {
         let position = transfer.position
         var limit = min(transfer.end ?? .max, stored.length ?? .max)
@@ -139,8 +139,8 @@ struct TransferTable {
         transfers.values.contains { $0.isLive && $0.position <= run && run < $0.end ?? .max }
     }
 
-    /// The end of a request for a missing range. The size grows with each request that continues another, and the
-    /// request contains no byte that is stored or being fetched.
+    /// Returns the end of a request for a missing range. The size grows with each request that continues another, and
+    /// the request contains no byte that is stored or being fetched.
     func upperBound(of missing: Range<Int64>, takes: Int64, in stored: StoredRanges) -> Int64 {
         let lower = missing.lowerBound
         var size = firstRequest
@@ -162,7 +162,8 @@ struct TransferTable {
 
     // MARK: - Progress
 
-    /// The offset before which all bytes that the transfer requested are stored. An origin may send other bytes.
+    /// Returns the offset before which all bytes that the transfer requested are stored. An origin may send other
+    /// bytes.
     func reached(by transfer: TransferState, in stored: StoredRanges) -> Int64 {
         if transfer.isSequential { return transfer.position }
         guard let found = stored.prefix(at: transfer.start) else { return transfer.start }
@@ -187,8 +188,8 @@ struct TransferTable {
         return limit(of: id, asked, in: stored) > position
     }
 
-    /// The transfers that are inside a block of `range` whose first bytes are no longer stored. They have to request
-    /// the block again.
+    /// Returns the transfers that are inside a block of `range` whose first bytes are no longer stored. They have to
+    /// request the block again.
     func headless(in range: Range<Int64>, of stored: StoredRanges) -> [TransferID] {
         ids.filter { id in
             guard let position = transfers[id]?.position else { return false }
@@ -362,7 +363,7 @@ struct TransferState {
         }
     }
 
-    /// The response headers have been received.
+    /// Records that the response headers have been received.
     mutating func respond(_ body: ResponseBody, isSequential: Bool) {
         if case .requesting(let interest) = phase { phase = .streaming(interest, .flowing) }
         self.isSequential = isSequential
@@ -386,20 +387,20 @@ struct TransferState {
 
     mutating func discard() { phase = .stale }
 
-    /// Bytes have been stored, of which `fresh` were missing.
+    /// Records that bytes have been stored, of which `fresh` were missing.
     mutating func land(_ range: Range<Int64>, fresh: Int64) {
         position = max(position, range.upperBound)
         hasLanded = true
         self.fresh += fresh
     }
 
-    /// It no longer counts as a retry.
+    /// Records that it no longer counts as a retry.
     mutating func forgetPlace() { place = nil }
 
-    /// The stored bytes no longer have to be validated.
+    /// Records that the stored bytes no longer have to be validated.
     mutating func noteAnswered() { if purpose == .validation { purpose = .answered } }
 
-    /// Nothing is stored of the block in which it would continue, so it continues with the next one.
+    /// Continues with the next block, because nothing is stored of the current one.
     mutating func skipToBlock() { position = Block.roundUp(position) }
 
     fileprivate mutating func resetEnd() { end = askedEnd }
