@@ -67,14 +67,14 @@ struct BlockMap: Sendable {
         checkInvariants()
     }
 
-    /// `range`, extended to the bounds of its blocks.
+    /// Returns `range`, extended to the bounds of its blocks.
     private static func blocks(of range: Range<Int64>) -> Range<Int64> {
         Block.roundDown(range.lowerBound)..<Block.roundUp(range.upperBound)
     }
 
     // MARK: - Questions
 
-    /// The number of received bytes of the block at `index`, from its start.
+    /// Returns the number of received bytes of the block at `index`, from its start.
     func landedCount(of index: Int64) -> Int64 {
         let start = Block.start(of: index)
         guard let prefix = landed.prefix(at: start) else { return 0 }
@@ -89,14 +89,14 @@ struct BlockMap: Sendable {
     /// Whether every byte of the resource is stored.
     var isWhole: Bool { length.map { landed.contains(0..<$0) } ?? false }
 
-    /// The number of bytes of `range` that are missing.
+    /// Returns the number of bytes of `range` that are missing.
     func missingByteCount(in range: Range<Int64>) -> Int64 {
         range.upperBound - range.lowerBound - landed.intersection(range).byteCount
     }
 
     // MARK: - Seals of earlier processes
 
-    /// The newest checksum of received bytes of the block at `index`; `nil` if it is not in memory.
+    /// Returns the newest checksum of received bytes of the block at `index`; `nil` if it is not in memory.
     func seal(of index: Int64) -> BlockRecord? { prefixSeals[index] ?? made[index] ?? stored[index] }
 
     /// Adds checksums from the catalog, unless bytes were removed since `removals` was read, because they may then
@@ -130,7 +130,7 @@ struct BlockMap: Sendable {
         var unverified: [Range<Int64>]
     }
 
-    /// The range from `offset` to the end of the trusted bytes around it.
+    /// Returns the range from `offset` to the end of the trusted bytes around it.
     func trustedPrefix(at offset: Int64) -> Range<Int64>? { trusted.prefix(at: offset) }
 
     /// Plans a read of `range`.
@@ -207,8 +207,8 @@ struct BlockMap: Sendable {
 
     // MARK: - Landing
 
-    /// The missing parts of `range`, to be written. Each starts at the start of a block, or at the end of its received
-    /// bytes.
+    /// Returns the missing parts of `range`, to be written. Each starts at the start of a block, or at the end of its
+    /// received bytes.
     ///
     /// - Throws: ``CacheError`` if the range is beyond the length or the maximum offset; ``MissingBytes`` if it starts
     ///   beyond the received bytes of its block. The error then has the missing bytes before the range.
@@ -298,7 +298,7 @@ struct BlockMap: Sendable {
         return gone
     }
 
-    /// The blocks without received bytes below `end`, as runs of whole blocks.
+    /// Returns the blocks without received bytes below `end`, as runs of whole blocks.
     func emptyBlocks(below end: Int64) -> [Range<Int64>] {
         landed.holes(in: 0..<max(0, min(end, Block.offsetLimit))).compactMap { hole in
             let start = Block.roundUp(hole.lowerBound)

@@ -244,7 +244,7 @@ final class FillingBlock: @unchecked Sendable {
         count += part.count
     }
 
-    /// The first `count` bytes.
+    /// Returns the first `count` bytes.
     func bytes(_ count: Int) -> UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: buffer[..<count]) }
 
     /// Copies bytes from `start` on until `target` is full.

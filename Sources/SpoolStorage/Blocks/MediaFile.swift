@@ -116,10 +116,10 @@ final class MediaFile: Sendable {
     /// Whether all of `range` is stored.
     func contains(_ range: Range<Int64>) -> Bool { blocks.withMap { $0.landed.contains(range) } }
 
-    /// The stored bytes from `offset` on; `nil` if the byte at `offset` is not stored.
+    /// Returns the stored bytes from `offset` on; `nil` if the byte at `offset` is not stored.
     func prefix(at offset: Int64) -> Range<Int64>? { blocks.withMap { $0.landed.prefix(at: offset) } }
 
-    /// The number of bytes of `range` that are not stored.
+    /// Returns the number of bytes of `range` that are not stored.
     func missingByteCount(in range: Range<Int64>) -> Int64 { blocks.withMap { $0.missingByteCount(in: range) } }
 
     /// Sets the whole resource's length, so that a short last block counts as complete.

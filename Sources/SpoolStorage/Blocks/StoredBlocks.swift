@@ -265,7 +265,7 @@ final class StoredBlocks: Sendable {
         try storedSeals(index..<index + 1).first { $0.index == index && $0.isPlausible }
     }
 
-    /// The blocks that `range` touches, as one range.
+    /// Returns the blocks that `range` touches, as one range.
     static func wholeBlocks(_ range: Range<Int64>) -> Range<Int64> {
         Block.roundDown(range.lowerBound)..<Block.roundUp(range.upperBound)
     }

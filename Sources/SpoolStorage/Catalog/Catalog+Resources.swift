@@ -3,7 +3,7 @@ import Foundation
 import GRDB
 
 extension Catalog {
-    /// The resource with this key, and its stored version.
+    /// Returns the resource with this key, and its stored version.
     func resource(key: String) throws -> ResourceRecord? {
         try readOnce { db in
             let statement = try db.cachedStatement(sql: Self.resourceQuery + " WHERE resource.key = ?")
@@ -11,7 +11,7 @@ extension Catalog {
         }
     }
 
-    /// All resources, sorted by URL and key.
+    /// Returns all resources, sorted by URL and key.
     func resources() throws -> [ResourceRecord] {
         let resources = try read { db in
             try Row.fetchAll(db, sql: Self.resourceQuery + " ORDER BY resource.url, resource.key").compactMap {
@@ -22,7 +22,7 @@ extension Catalog {
         return cipher.isPlain ? resources : resources.sorted { ($0.url, $0.key) < ($1.url, $1.key) }
     }
 
-    /// The resources that were used last, the last one first, and the number of all resources.
+    /// Returns the resources that were used last, the last one first, and the number of all resources.
     func recentResources(limit: Int) throws -> (resources: [ResourceRecord], count: Int) {
         try read { db in
             // Pinned and unpinned resources each have an index.
@@ -39,7 +39,7 @@ extension Catalog {
         }
     }
 
-    /// The keys of a presentation's parts.
+    /// Returns the keys of a presentation's parts.
     func parts(of presentation: String) throws -> [String] {
         try readOnce { db in
             let statement = try db.cachedStatement(
@@ -49,7 +49,7 @@ extension Catalog {
         }
     }
 
-    /// The keys of the stored variants of a resource.
+    /// Returns the keys of the stored variants of a resource.
     func variants(of key: String) throws -> [String] {
         try readOnce { db in
             let statement = try db.cachedStatement(sql: Self.variantQuery)
@@ -64,7 +64,7 @@ extension Catalog {
         WHERE variant.base = ? AND typeof(resource.key) = 'text'
         """
 
-    /// The next keys after `key`, in the catalog's order.
+    /// Returns the next keys after `key`, in the catalog's order.
     func keys(after key: String, limit: Int) throws -> [String] {
         try readOnce { db in
             // In a damaged catalog, a key of another type follows all texts, and would be listed again and again.
@@ -96,7 +96,7 @@ extension Catalog {
 
     // MARK: - Blocks
 
-    /// The recorded blocks of a version with these indices, ascending. Impossible rows are skipped.
+    /// Returns the recorded blocks of a version with these indices, ascending. Impossible rows are skipped.
     func blocks(
         of generation: Int64, in indices: Range<Int64> = 0..<Int64.max, limit: Int = .max
     ) throws -> [BlockRecord] {
@@ -120,7 +120,7 @@ extension Catalog {
         }
     }
 
-    /// The stored ranges of a version, computed from its recorded blocks.
+    /// Returns the stored ranges of a version, computed from its recorded blocks.
     func landed(of generation: Int64) throws -> ByteRangeSet {
         try readOnce { db in
             let statement = try db.cachedStatement(
@@ -146,7 +146,8 @@ extension Catalog {
         }
     }
 
-    /// The number of recorded blocks, and the number of bytes in the blocks of each version. Invalid rows are ignored.
+    /// Returns the number of recorded blocks, and the number of bytes in the blocks of each version. Invalid rows are
+    /// ignored.
     func countedBytes() throws -> (blocks: Int, bytes: [Int64: Int64]) {
         try read { db in
             var result = (blocks: 0, bytes: [Int64: Int64]())
@@ -165,7 +166,7 @@ extension Catalog {
         }
     }
 
-    /// The number of recorded blocks.
+    /// Returns the number of recorded blocks.
     func blockCount() throws -> Int {
         try readOnce { db in try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM block") ?? 0 }
     }
@@ -181,8 +182,8 @@ extension Catalog {
         FROM resource LEFT JOIN generation ON generation.resource = resource.id
         """
 
-    /// The record in a row; `nil` if its key is no text, so that no query finds it. ``repairRows()`` removes such a
-    /// row.
+    /// Returns the record in a row; `nil` if its key is no text, so that no query finds it. ``repairRows()`` removes
+    /// such a row.
     private func resource(_ row: Row) -> ResourceRecord? {
         guard let name = try? row.text(0) else { return nil }  // No key.
         if let record = try? resource(row, named: name) { return record }  // Unreadable, below.
@@ -222,7 +223,7 @@ extension Catalog {
     /// The URL of a record that another program has changed.
     static let unreadable = "(a record that can't be read)"
 
-    /// A row's URL; `nil` if another program has changed it.
+    /// Returns a row's URL; `nil` if another program has changed it.
     static func url(_ row: Row, _ index: Int, _ cipher: CatalogCipher, of name: String) throws -> String? {
         do {
             return try cipher.open(row, index, .url, of: name)
@@ -231,7 +232,7 @@ extension Catalog {
         }
     }
 
-    /// A recorded number of bytes, between 0 and ``Block/offsetLimit``.
+    /// Returns a recorded number of bytes, between 0 and ``Block/offsetLimit``.
     static func byteCount(_ recorded: Int64?) -> Int64 { min(max(recorded ?? 0, 0), Block.offsetLimit) }
 
     /// Scheme, host and path of a URL: cut before `?` and `#`, and without `user:password@`.
@@ -247,13 +248,13 @@ extension Catalog {
 
 /// Cells whose damage costs less than the row.
 extension Row {
-    /// The integer in a cell; `nil` if it holds anything else.
+    /// Returns the integer in a cell; `nil` if it holds anything else.
     func number(_ index: Int) -> Int64? { (try? integer(index)) ?? nil }  // Of another type.
 
-    /// The number of bytes in a cell; 0 if it holds anything else.
+    /// Returns the number of bytes in a cell; 0 if it holds anything else.
     func byteCount(_ index: Int) -> Int64 { Catalog.byteCount(number(index)) }
 
-    /// The stored ranges in a cell; `nil` if the value is impossible. Then they are computed from the blocks.
+    /// Returns the stored ranges in a cell; `nil` if the value is impossible. Then they are computed from the blocks.
     func landed(_ index: Int) -> ByteRangeSet? {
         guard let encoded = try? data(index),  // Of another type.
             let landed = try? ByteRangeSet(decoding: Array(encoded)),  // It can't be decoded.

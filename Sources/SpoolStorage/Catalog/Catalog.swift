@@ -175,7 +175,7 @@ final class Catalog: Sendable {
         }
     }
 
-    /// The configuration of every connection.
+    /// Returns the configuration of every connection.
     static func configuration(_ busyWait: BusyWait = BusyWait()) -> Configuration {
         var configuration = Configuration()
         configuration.label = "spool.catalog"
@@ -205,13 +205,14 @@ final class Catalog: Sendable {
 
     // MARK: - The secret
 
-    /// The cache's secret.
+    /// Returns the cache's secret.
     func secret() throws -> CacheSecret { try unlocked ?? CacheSecret(format: .plain, key: settings.sealKey()) }
 
     /// The format of new versions' blocks.
     var format: BlockFormat { unlocked?.format ?? .plain }
 
-    /// A number for the order of use: the date, or in an encrypted cache, which does not reveal it, the next number.
+    /// Returns a number for the order of use: the date, or in an encrypted cache, which does not reveal it, the next
+    /// number.
     func ordinal(at date: Date, _ db: Database) throws -> Int64 {
         guard !cipher.isPlain else { return date.microseconds }
         return try lastOrdinal.withLock { last in

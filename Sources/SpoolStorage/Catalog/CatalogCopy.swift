@@ -137,7 +137,7 @@ final class CatalogCopy: Sendable {
         try fileSystem.openFile(path, .readWrite).synchronize()
     }
 
-    /// The values of all resources, in the order of eviction, which does not change.
+    /// Returns the values of all resources, in the order of eviction, which does not change.
     private func sealedResources() throws -> [StatementArguments] {
         try previous.read { db in
             let rows = try Row.fetchCursor(
@@ -176,7 +176,7 @@ final class CatalogCopy: Sendable {
         ]
     }
 
-    /// The values of all readable members of sets.
+    /// Returns the values of all readable members of sets.
     private func sealedDownloads() throws -> [StatementArguments] {
         try previous.read { db in
             let rows = try Row.fetchCursor(
@@ -221,7 +221,7 @@ final class CatalogCopy: Sendable {
 }
 
 extension Catalog {
-    /// The size of the catalog in bytes.
+    /// Returns the size of the catalog in bytes.
     func byteCount() throws -> Int64 {
         try readOnce { db in
             try Int64.fetchOne(
@@ -229,7 +229,7 @@ extension Catalog {
         }
     }
 
-    /// The number of stored versions.
+    /// Returns the number of stored versions.
     func generationCount() throws -> Int {
         try readOnce { db in
             try Int.fetchOne(

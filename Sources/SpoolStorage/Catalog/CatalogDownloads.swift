@@ -85,7 +85,7 @@ struct CatalogDownloads {
         }
     }
 
-    /// The members of sets in the order in which they were added, sorted by the names of the sets.
+    /// Returns the members of sets in the order in which they were added, sorted by the names of the sets.
     ///
     /// - Parameter set: The name of one set; `nil` for all.
     func members(of set: String? = nil) throws -> [DownloadRecord] {
@@ -115,7 +115,7 @@ struct CatalogDownloads {
         }
     }
 
-    /// The record in a row; `nil` if another program has changed it.
+    /// Returns the record in a row; `nil` if another program has changed it.
     func record(_ row: Row) -> DownloadRecord? {
         guard let name = try? row.text(1),  // Of another type.
             let set = try? cipher.open(row, 0, .collection, of: ""),  // As above, or changed.
@@ -139,7 +139,7 @@ struct CatalogDownloads {
         return unreadable.count
     }
 
-    /// The bytes of all pinned resources except one.
+    /// Returns the bytes of all pinned resources except one.
     ///
     /// Members that were added before that one count with their whole length. Of two members that don't fit together,
     /// the first one therefore gets the space.

@@ -11,13 +11,14 @@ struct CatalogSettings {
 
     // MARK: - Sums
 
-    /// The bytes in all recorded blocks. Every write updates the sum. It is counted here only if it is impossible.
+    /// Returns the bytes in all recorded blocks. Every write updates the sum. It is counted here only if it is
+    /// impossible.
     func storedBytes() throws -> Int64 { try sum("storedBytes") }
 
-    /// The bytes that the rows of all versions take, as ``storedBytes()``.
+    /// Returns the bytes that the rows of all versions take, as ``storedBytes()``.
     func rowBytes() throws -> Int64 { try sum("rowBytes") }
 
-    /// The sum of a column of the versions, which is stored under the column's name.
+    /// Returns the sum of a column of the versions, which is stored under the column's name.
     private func sum(_ name: String) throws -> Int64 {
         let (sum, isPossible) = try catalog.read { db in
             let sum = try db.number(name) ?? -1
@@ -56,7 +57,7 @@ struct CatalogSettings {
 
     // MARK: - Values
 
-    /// The capacity of this cache directory in bytes; `nil` if none was set.
+    /// Returns the capacity of this cache directory in bytes; `nil` if none was set.
     func capacity() throws -> Int64? { try catalog.read { db in try db.number("capacity") } }
 
     /// Sets the capacity, or removes it if it is `nil`.
@@ -64,8 +65,8 @@ struct CatalogSettings {
         try catalog.write { db in try db.set("capacity", to: bytes?.databaseValue) }
     }
 
-    /// The secret from which the keys of all checksums are derived. It is created at the first use. In a catalog that
-    /// is only read and has none, and therefore no checksums, it is random.
+    /// Returns the secret from which the keys of all checksums are derived. It is created at the first use. In a
+    /// catalog that is only read and has none, and therefore no checksums, it is random.
     func sealKey() throws -> SymmetricKey {
         if let stored = try catalog.read({ db in try Self.sealKey(db) }) { return stored }
         guard catalog.isWritable else { return SymmetricKey(size: .bits256) }
@@ -154,7 +155,7 @@ struct CatalogSettings {
         }
     }
 
-    /// The recorded times for the maximum age.
+    /// Returns the recorded times for the maximum age.
     func ageRecord() throws -> AgeStart.Record {
         try catalog.read { db in
             // A damaged value counts as absent, because the dates of use are compared as well.
@@ -176,14 +177,14 @@ struct CatalogSettings {
 }
 
 extension Database {
-    /// A setting that is a number from 0 to ``Block/offsetLimit``. `nil` if it is absent, or if another program has
-    /// stored anything else.
+    /// Returns a setting that is a number from 0 to ``Block/offsetLimit``. `nil` if it is absent, or if another program
+    /// has stored anything else.
     func number(_ name: String) throws -> Int64? {
         guard case .int64(let number) = try setting(name)?.storage else { return nil }
         return (0...Block.offsetLimit).contains(number) ? number : nil
     }
 
-    /// A setting of any type; `nil` if it is absent.
+    /// Returns a setting of any type; `nil` if it is absent.
     func setting(_ name: String) throws -> DatabaseValue? {
         try DatabaseValue.fetchOne(self, sql: "SELECT value FROM setting WHERE name = ?", arguments: [name])
     }

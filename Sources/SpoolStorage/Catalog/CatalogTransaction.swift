@@ -80,7 +80,7 @@ struct CatalogTransaction {
         return (try? cipher.open(row, 0, number: 1, .createdAt, of: name)) != nil  // Changed by another program.
     }
 
-    /// The version that is stored under the key.
+    /// Returns the version that is stored under the key.
     func generation(of key: String) throws -> GenerationIdentifier? {
         let statement = try db.cachedStatement(
             sql: """

@@ -67,7 +67,7 @@ struct CatalogUses {
         """
     }
 
-    /// The resource in a row; `nil` if its key is no text, so that no query finds it.
+    /// Returns the resource in a row; `nil` if its key is no text, so that no query finds it.
     private func evictable(_ row: Row) -> Evictable? {
         guard let name = try? row.text(0) else { return nil }  // No key.
         let whole = (try? row.text(1)) ?? nil  // The row of the presentation is damaged, not this one.
@@ -84,7 +84,7 @@ struct CatalogUses {
 
     // MARK: - The order of use
 
-    /// The resources that are not pinned, the least recently used first, also those without bytes.
+    /// Returns the resources that are not pinned, the least recently used first, also those without bytes.
     ///
     /// The parts of a presentation count as used when it was. Its later parts are listed first, then the presentation.
     ///
@@ -102,7 +102,8 @@ struct CatalogUses {
         }
     }
 
-    /// The recorded order, and the parts that are to get a later date because their presentation was used later.
+    /// Returns the recorded order, and the parts that are to get a later date because their presentation was used
+    /// later.
     private func candidates(
         limit: Int, after position: EvictionPosition?
     ) throws -> (candidates: [EvictionCandidate], late: [(id: Int64, lastUsedAt: Int64)]) {
@@ -141,7 +142,7 @@ struct CatalogUses {
         }
     }
 
-    /// The most recent date of use, or `nil` if nothing is stored or the date can't be read.
+    /// Returns the most recent date of use, or `nil` if nothing is stored or the date can't be read.
     func newestUse() throws -> Date? {
         try catalog.readOnce { db in
             // Pinned and unpinned resources each have an index.

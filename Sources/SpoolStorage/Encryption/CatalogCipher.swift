@@ -46,15 +46,15 @@ struct CatalogCipher: Sendable {
 
     // MARK: - Keys
 
-    /// The name of a cache key's hash in the catalog.
+    /// Returns the name of a cache key's hash in the catalog.
     func name(of key: String) -> String { keys?.names.name(of: key) ?? key }
 
-    /// The cache key's hash that a name stands for.
+    /// Returns the cache key's hash that a name stands for.
     func key(of name: String) -> String { keys?.names.key(of: name) ?? name }
 
     // MARK: - Values
 
-    /// The value of a cell.
+    /// Returns the value of a cell.
     ///
     /// - Parameter row: The name of the row's resource, and other values that identify the row.
     func seal(_ text: String?, _ column: Column, of row: String) throws -> DatabaseValue {
@@ -63,7 +63,7 @@ struct CatalogCipher: Sendable {
         return try Self.seal(Data(text.utf8), Self.place(column, row), keys).databaseValue
     }
 
-    /// The value of a cell by which rows are found: the same text gives the same value each time.
+    /// Returns the value of a cell by which rows are found: the same text gives the same value each time.
     func sealForSearch(_ text: String, _ column: Column) throws -> DatabaseValue {
         guard let keys else { return text.databaseValue }
         let place = Self.place(column, "")
@@ -81,12 +81,12 @@ struct CatalogCipher: Sendable {
         return String(decoding: try Self.open(data, Self.place(column, name), keys), as: UTF8.self)
     }
 
-    /// The encrypted date, next to the number that defines the order of rows; null if that number is the date.
+    /// Returns the encrypted date, next to the number that defines the order of rows; null if that number is the date.
     func seal(_ date: Date, _ column: Column, of row: String) throws -> DatabaseValue {
         isPlain ? .null : try seal(String(date.microseconds), column, of: row)
     }
 
-    /// The date in such a cell, or if it has none, the date that the number represents.
+    /// Returns the date in such a cell, or if it has none, the date that the number represents.
     ///
     /// - Throws: ``UnreadableValue``, also if the date is more than 10,000 years from 1970.
     func open(_ row: Row, _ index: Int, number: Int, _ column: Column, of name: String) throws -> Date {
@@ -97,19 +97,19 @@ struct CatalogCipher: Sendable {
         return date
     }
 
-    /// The play history in a cell; empty if another program has changed it.
+    /// Returns the play history in a cell; empty if another program has changed it.
     func history(_ row: Row, _ index: Int, of name: String) -> PlayHistory {
         PlayHistory(try? open(row, index, .history, of: name))  // Changed by another program.
     }
 
-    /// The row of a version, which is identified by its resource, its file and its length.
+    /// Returns the row of a version, which is identified by its resource, its file and its length.
     static func place(of generation: GenerationIdentifier, length: Int64?, in name: String) -> String {
         "\(name)\0\(generation.hex)\0\(length.map { "\($0)" } ?? "")"
     }
 
     private static func place(_ column: Column, _ row: String) -> Data { Data("\(column.rawValue)\0\(row)".utf8) }
 
-    /// A nonce of 12 bytes, the ciphertext, and a tag of 16.
+    /// Returns a nonce of 12 bytes, the ciphertext, and a tag of 16.
     private static func seal(_ data: Data, _ place: Data, _ keys: Keys, nonce: Data? = nil) throws -> Data {
         let sealed = try keys.format.seal(data, using: keys.cells, nonce: nonce, authenticating: place)
         return sealed.nonce + sealed.ciphertext + sealed.tag
@@ -131,7 +131,7 @@ struct CatalogCipher: Sendable {
 ///
 /// Each method throws ``CatalogCipher/UnreadableValue`` if the cell holds another type, and returns `nil` for null.
 extension Row {
-    /// The integer in a cell.
+    /// Returns the integer in a cell.
     func integer(_ index: Int) throws(CatalogCipher.UnreadableValue) -> Int64? {
         switch (self[index] as DatabaseValue).storage {
         case .null: return nil
@@ -140,7 +140,7 @@ extension Row {
         }
     }
 
-    /// The text in a cell.
+    /// Returns the text in a cell.
     func text(_ index: Int) throws(CatalogCipher.UnreadableValue) -> String? {
         switch (self[index] as DatabaseValue).storage {
         case .null: return nil
@@ -149,7 +149,7 @@ extension Row {
         }
     }
 
-    /// The bytes in a cell.
+    /// Returns the bytes in a cell.
     func data(_ index: Int) throws(CatalogCipher.UnreadableValue) -> Data? {
         switch (self[index] as DatabaseValue).storage {
         case .null: return nil
@@ -177,10 +177,10 @@ struct KeyPermutation: Sendable {
 
     init(_ key: SymmetricKey) { self.key = key }
 
-    /// The name of a key. A text that is not 64 hexadecimal digits is its own name.
+    /// Returns the name of a key. A text that is not 64 hexadecimal digits is its own name.
     func name(of key: String) -> String { apply(to: key, rounds: [0, 1, 2, 3]) }
 
-    /// The key of a name.
+    /// Returns the key of a name.
     func key(of name: String) -> String {
         guard let (left, right) = Self.halves(of: name) else { return name }
         // The inverse of the network is the same network with its halves and rounds in the opposite order.

@@ -72,19 +72,19 @@ struct CacheSecret: Sendable {
         self.key = key
     }
 
-    /// A key for one purpose.
+    /// Returns a key for one purpose.
     func derive(_ purpose: String) -> SymmetricKey {
         HKDF<SHA256>.deriveKey(inputKeyMaterial: key, info: Data(purpose.utf8), outputByteCount: 32)
     }
 
-    /// The sealer of one version's blocks.
+    /// Returns the sealer of one version's blocks.
     func sealer(of generation: GenerationIdentifier, key: CacheKey) -> BlockSealer {
         BlockSealer(secret: self.key, format: format, resource: key.hash, generation: generation)
     }
 
     // MARK: - The envelope
 
-    /// The secret, encrypted with `key`. The first bytes identify the format.
+    /// Returns the secret, encrypted with `key`. The first bytes identify the format.
     func sealed(with key: SymmetricKey) throws -> Data {
         let head = Data([Self.version, UInt8(truncatingIfNeeded: format.rawValue)])
         let bytes = self.key.withUnsafeBytes { Data($0) }
@@ -128,7 +128,7 @@ struct EncryptionMark {
         data = try salt + secret.sealed(with: Self.envelopeKey(key, salt: salt))
     }
 
-    /// The secret.
+    /// Returns the secret.
     ///
     /// - Throws: ``CacheError`` with code `keyRefused` for another key. The errors of deriving it.
     func secret(_ key: EncryptionKey, path: String) throws -> CacheSecret {

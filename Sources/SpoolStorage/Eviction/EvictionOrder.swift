@@ -178,7 +178,7 @@ package struct EvictionOrder: Sendable {
 
     // MARK: - What goes
 
-    /// The number of bytes that count toward a quota.
+    /// Returns the number of bytes that count toward a quota.
     package func byteCount(ofQuota quota: Int) -> Int64 { quotas[quota].byteCount }
 
     /// Returns what to evict next. It stays the same until its bytes are evicted, or it is held.

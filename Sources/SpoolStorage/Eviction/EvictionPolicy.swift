@@ -84,7 +84,7 @@ struct QuotaIndex: Sendable {
         }
     }
 
-    /// The number of the first quota that limits the media at `url` with this tag; `nil` if there is none.
+    /// Returns the number of the first quota that limits the media at `url` with this tag; `nil` if there is none.
     func quota(of url: String, tag: String?) -> Int? {
         let byTag = tag.flatMap { tags[$0] }
         let byHost = hosts.isEmpty ? nil : host(url).flatMap { hosts[$0] }

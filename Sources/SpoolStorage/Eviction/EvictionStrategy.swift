@@ -50,7 +50,7 @@ package struct EvictableBytes: Hashable, Sendable {
         EvictableBytes(start: a.start - b.start, body: a.body - b.body)
     }
 
-    /// The bytes of a part.
+    /// Returns the number of bytes in a part.
     package func count(of part: EvictionVictim.Part) -> Int64 {
         switch part {
         case .body: body
@@ -102,14 +102,14 @@ package struct EvictableParts: Sendable {
             ? [0..<max(head.upperBound, around.upperBound)] : [head, around]
     }
 
-    /// The number of bytes in each part.
+    /// Returns the number of bytes in each part.
     package func count(_ landed: ByteRangeSet) -> EvictableBytes {
         let start = start.reduce(Int64(0)) { $0 + landed.intersection($1).byteCount }
         return EvictableBytes(start: start, body: landed.byteCount - start)
     }
 
-    /// The ranges to evict for `count` bytes. They have more bytes, up to the end of a block, or fewer if there are
-    /// fewer bytes.
+    /// Returns the ranges to evict for `count` bytes. They have more bytes, up to the end of a block, or fewer if there
+    /// are fewer bytes.
     ///
     /// In the body, the played bytes are first, from their start, then the bytes ahead, from their end. A body without
     /// a stop is evicted from its end. In the start, the bytes around the stop are first, then the first bytes, from

@@ -37,7 +37,7 @@ final class Ledger: Sendable {
         state = Mutex(State(limit: limit, used: used, rowBytes: rowBytes))
     }
 
-    /// The bytes that rows may take beyond a limit: a sixteenth of it, and at least 128 KiB.
+    /// Returns the bytes that rows may use beyond a limit: a sixteenth of it, and at least 128 KiB.
     static func allowance(of limit: Int64) -> Int64 { max(limit / 16, 128 << 10) }
 
     /// The limit in bytes, or `nil` for no limit.
@@ -85,7 +85,7 @@ final class Ledger: Sendable {
         return Reservation(count, of: self)
     }
 
-    /// The number of bytes of media or rows to evict until a row of this size fits; 0 or less if it fits now.
+    /// Returns the number of bytes of media or rows to evict until a row of this size fits; 0 or less if it fits now.
     func shortage(ofRowBytes count: Int64) -> Int64 {
         state.withLock { $0.used.saturatingSum($0.rowBytes).saturatingSum(count) - $0.sumLimit }
     }

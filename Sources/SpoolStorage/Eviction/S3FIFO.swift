@@ -171,7 +171,7 @@ struct LinkedQueues: Sendable {
         counts = Array(repeating: 0, count: count)
     }
 
-    /// The queue of a resource; `nil` if it is in none.
+    /// Returns the queue of a resource; `nil` if it is in none.
     func queue(of resource: Int) -> Int? {
         guard resource < nodes.count, nodes[resource].queue >= 0 else { return nil }
         return Int(nodes[resource].queue)

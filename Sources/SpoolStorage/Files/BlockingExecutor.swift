@@ -47,7 +47,7 @@ package final class BlockingExecutor: Sendable {
 
     deinit { threads?.close() }
 
-    /// The lane as an executor that a task can prefer.
+    /// Returns the lane as an executor that a task can prefer.
     package func executor(for lane: Lane) -> any TaskExecutor { lanes[lane.rawValue] }
 
     /// Runs a blocking call on one of the threads, and returns its result. The caller waits without blocking.

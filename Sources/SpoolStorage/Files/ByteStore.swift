@@ -38,7 +38,7 @@ public protocol ByteStore: Sendable {
     /// removed meanwhile may be included or not.
     func forEachName(_ body: (String) throws -> Bool) throws
 
-    /// The space for files; `nil` if it is unknown. In that case, only a capacity in bytes is possible.
+    /// Returns the space for files; `nil` if it is unknown. In that case, only a capacity in bytes is possible.
     func space() throws(CacheError) -> VolumeSpace?
 }
 
@@ -84,12 +84,12 @@ public protocol StoredFile: AnyObject, Sendable {
     /// shortens the file instead. A range at or after the end does nothing.
     func punchHole(_ range: Range<Int64>) throws(CacheError)
 
-    /// The next bytes at or after `offset` that take space; `nil` if there are none up to the end.
+    /// Returns the next bytes at or after `offset` that take space; `nil` if there are none up to the end.
     ///
     /// If that is unknown, all of the file counts. Bytes that were written always count.
     func nextData(from offset: Int64) throws(CacheError) -> Range<Int64>?
 
-    /// The length of the file in bytes, including bytes that take no space.
+    /// Returns the length of the file in bytes, including bytes that take no space.
     func size() throws(CacheError) -> Int64
 
     /// Waits until all written bytes have reached the device.
@@ -105,10 +105,10 @@ public protocol StoredFile: AnyObject, Sendable {
 }
 
 extension StoredFile {
-    /// `nil`, because it is unknown.
+    /// Returns `nil`, because it is unknown.
     public func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? { nil }
 
-    /// All bytes after `offset`.
+    /// Returns all bytes after `offset`.
     public func nextData(from offset: Int64) throws(CacheError) -> Range<Int64>? {
         let size = try size()
         return offset < size ? max(offset, 0)..<size : nil
@@ -117,7 +117,7 @@ extension StoredFile {
     /// Does nothing, because there is no device.
     public func synchronize() throws(CacheError) {}
 
-    /// `true`, because no other process has the file.
+    /// Returns `true`, because no other process has the file.
     public func setMark(_ mark: FileMark) throws(CacheError) -> Bool { true }
 
     /// `nil`.

@@ -32,7 +32,7 @@ package struct CacheClock: Sendable {
     /// A random number from 0 up to, not including, 1.
     package var jitter: Double { Double(random() >> 11) * 0x1p-53 }
 
-    /// The calendar's whole seconds since 1970.
+    /// Returns the calendar's whole seconds since 1970.
     package func secondsSince1970() -> Int64 { Int64(now().timeIntervalSince1970) }
 }
 

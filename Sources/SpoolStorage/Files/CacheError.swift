@@ -112,7 +112,7 @@ public struct CacheError: Error, CustomStringConvertible {
 }
 
 extension CacheError {
-    /// The error of a system call on a file.
+    /// Returns the error of a system call on a file.
     ///
     /// - Parameters:
     ///   - attempt: The operation, such as "could not be written".
@@ -198,7 +198,7 @@ extension CacheError: LocalizedError, CustomNSError {
 }
 
 extension LocalizedError {
-    /// The error's texts and its cause, under Foundation's keys.
+    /// Returns the error's texts and its cause, under Foundation's keys.
     package func userInfo(underlying: (any Error)?) -> [String: Any] {
         var details: [String: Any] = [:]
         details[NSLocalizedDescriptionKey] = errorDescription

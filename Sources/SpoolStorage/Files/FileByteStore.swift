@@ -17,7 +17,7 @@ public final class FileByteStore: ByteStore {
         self.fileSystem = fileSystem
     }
 
-    /// The path of a file. There is a folder for each pair of first digits, so that folders stay small.
+    /// Returns the path of a file. There is a folder for each pair of first digits, so that folders stay small.
     func path(_ name: String) -> String { "\(folder)/\(name.prefix(2))/\(name).media" }
 
     /// Opens a file. Throws if it is not a regular file, for example if it is a link.
@@ -68,7 +68,7 @@ public final class FileByteStore: ByteStore {
         }
     }
 
-    /// The space on the volume.
+    /// Returns the space on the volume.
     public func space() throws(CacheError) -> VolumeSpace? {
         // The nearest existing folder is used, because this one is created with its first file.
         var path = folder
@@ -122,6 +122,6 @@ public final class MemoryByteStore: ByteStore {
         }
     }
 
-    /// `nil`, because only the capacity limits the size.
+    /// Returns `nil`, because only the capacity limits the size.
     public func space() throws(CacheError) -> VolumeSpace? { nil }
 }

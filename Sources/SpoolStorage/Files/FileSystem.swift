@@ -39,7 +39,7 @@ package protocol FileSystem: Sendable {
     ///   process.
     func lockFile(_ path: String) throws(CacheError) -> (any StoredFile)?
 
-    /// The owner and permissions of a file or directory; `nil` if there is none. It follows symbolic links.
+    /// Returns the owner and permissions of a file or directory; `nil` if there is none. It follows symbolic links.
     func attributes(_ path: String) throws(CacheError) -> FileAttributes?
 
     /// Removes a file. An open file keeps its bytes until it is closed.
@@ -54,10 +54,11 @@ package protocol FileSystem: Sendable {
     /// Waits until the names in a directory have reached the device. A rename survives a loss of power only then.
     func synchronizeDirectory(_ path: String) throws(CacheError)
 
-    /// The names in a directory, without `.` and `..`, in any order. There are none if the directory is missing.
+    /// Returns the names in a directory, without `.` and `..`, in any order. There are none if the directory is
+    /// missing.
     func list(_ path: String) throws(CacheError) -> [String]
 
-    /// The space on the volume of `path`.
+    /// Returns the space on the volume of `path`.
     func volumeSpace(at path: String) throws(CacheError) -> VolumeSpace
 }
 
@@ -218,10 +219,10 @@ package struct SystemFileSystem: FileSystem {
     }
 }
 
-/// The C call, whose name a method of the same name hides.
+/// Calls `rename` of C, whose name is hidden by a method of the same name.
 private func renameFile(_ path: String, _ newPath: String) -> Int32 { rename(path, newPath) }
 
-/// A C call would take the path up to a NUL as another path.
+/// Rejects a path with a NUL, because a C call would use only the part before it.
 func checkPath(_ path: String) throws(CacheError) {
     guard !path.isEmpty, !path.utf8.contains(0) else {
         throw CacheError(.invalidArgument, "“\(path)” is not a path: it is empty or contains a NUL byte")

@@ -82,7 +82,7 @@ final class FilePool: Sendable {
     /// The number of files in the ring, including released ones.
     var ringCount: Int { state.withLock { $0.ring.count } }
 
-    /// The clock algorithm: skips files that are in use, or were used since their last turn.
+    /// Takes an unused file by the clock algorithm, which skips files that were used since their last turn.
     private static func takeUnused(_ state: inout State) -> OpenFile? {
         var steps = 2 * state.ring.count
         while steps > 0, !state.ring.isEmpty {
@@ -177,7 +177,7 @@ final class PooledFile: Sendable {
         }
     }
 
-    /// The file, which is opened if necessary; `nil` if there is none.
+    /// Returns the file, which is opened if necessary; `nil` if there is none.
     ///
     /// - Throws: ``CacheError`` with code `storage` if it can't be opened this time, `closed` after the pool was
     ///   closed.
@@ -186,7 +186,7 @@ final class PooledFile: Sendable {
         return try keepIfFound(openExisting)
     }
 
-    /// The file, which is created if there is none.
+    /// Returns the file, which is created if there is none.
     func openedOrCreated() throws(CacheError) -> OpenFile {
         if let open = try opened() { return open }
         return try keep(create)
@@ -210,7 +210,7 @@ final class PooledFile: Sendable {
         withExtendedLifetime(open) {}
     }
 
-    /// The file that `open` returns, which stays open; `nil` if there is none.
+    /// Returns the file that `open` returns, which stays open; `nil` if there is none.
     private func keepIfFound(
         _ open: () throws(CacheError) -> (any StoredFile)?
     ) throws(CacheError) -> OpenFile? {

@@ -151,6 +151,6 @@ final class SystemFile: StoredFile {
         return true
     }
 
-    /// The error of the system call that has just failed.
+    /// Returns the error of the system call that has just failed.
     func failure(_ attempt: String) -> CacheError { .system(attempt, path: path, errno: errno) }
 }

@@ -224,7 +224,7 @@ final class GenerationMemory: Sendable {
     /// The memory in use, in bytes.
     var byteCount: Int64 { pages.byteCount }
 
-    /// The memory that `range` needs in addition, in bytes.
+    /// Returns the memory that `range` needs in addition, in bytes.
     func missingByteCount(in range: Range<Int64>) -> Int64 {
         Int64(pages.missingPageCount(in: range)) * MemoryFile.pageSize
     }

@@ -135,7 +135,7 @@ package final class Generation: Sendable {
         return landed
     }
 
-    /// The stored bytes from `offset` on; `nil` if the byte at `offset` is not stored.
+    /// Returns the stored bytes from `offset` on; `nil` if the byte at `offset` is not stored.
     package func landedPrefix(at offset: Int64) -> Range<Int64>? {
         if isDiskPassedOver { return memory.file.prefix(at: offset) }
         guard memory.isInUse else { return disk?.prefix(at: offset) }
@@ -180,7 +180,7 @@ package final class Generation: Sendable {
         state.withLock { $0.rowClaim == nil ? $0.description.rowBytes(url: url) + $0.padding : 0 }
     }
 
-    /// The bytes that a row with this description claims.
+    /// Returns the bytes that a row with this description claims.
     func rowBytes(_ description: GenerationDescription) -> Int64 {
         description.rowBytes(url: url) + state.withLock { $0.padding }
     }
@@ -201,7 +201,7 @@ package final class Generation: Sendable {
         return difference.isNew
     }
 
-    /// The part of the unused space that is counted separately. Every row counts the end of one block of 4 KiB.
+    /// Returns the part of the unused space that is counted separately. Every row counts the end of one block of 4 KiB.
     private static func countedPadding(_ padding: Int64) -> Int64 {
         max(0, padding - GenerationDescription.leastRowBytes)
     }
@@ -277,7 +277,7 @@ package final class Generation: Sendable {
         if isNews { owner?.report(.notKept(key, url: url, cause)) }
     }
 
-    /// The description, if it is not recorded.
+    /// Returns the description, if it is not recorded.
     func takeDescription() -> GenerationDescription? {
         state.withLock { state in
             defer { state.isDescriptionNew = false }
@@ -340,7 +340,8 @@ package struct GenerationDescription: Sendable, Hashable {
     /// folder entry, and the unused end of the last block of its file.
     static let leastRowBytes: Int64 = 4096
 
-    /// The bytes that the description takes on disk. Texts of more than 2 KiB take pages of their own in the catalog.
+    /// Returns the bytes that the description takes on disk. Texts of more than 2 KiB take pages of their own in the
+    /// catalog.
     func rowBytes(url: String) -> Int64 {
         let texts = [url, contentType ?? "", version, fields].reduce(0) { $0 + Int64($1.utf8.count) }
         let page = Self.leastRowBytes

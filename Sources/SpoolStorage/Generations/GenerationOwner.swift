@@ -36,7 +36,7 @@ protocol GenerationOwner: AnyObject, Sendable {
     /// - Returns: Whether any were evicted.
     func makeMemory(_ count: Int64) -> Bool
 
-    /// The users that have the version open.
+    /// Returns the users that have the version open.
     func users(of generation: Generation) -> [any GenerationUser]
 
     /// Returns one more lease on an open version; `nil` if it is no longer open.

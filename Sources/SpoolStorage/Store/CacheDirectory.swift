@@ -120,18 +120,18 @@ final class CacheDirectory: Sendable {
 
     // MARK: - Media files
 
-    /// The sealer of a new generation.
+    /// Returns the sealer of a new generation.
     func sealer(_ identifier: GenerationIdentifier, key: CacheKey) -> BlockSealer {
         secret.sealer(of: identifier, key: key)
     }
 
-    /// The sealer of a stored generation; `nil` if its blocks are in an unknown format.
+    /// Returns the sealer of a stored generation; `nil` if its blocks are in an unknown format.
     func sealer(of stored: GenerationRecord, key: CacheKey) -> BlockSealer? {
         guard stored.format == secret.format.rawValue else { return nil }
         return secret.sealer(of: stored.identifier, key: key)
     }
 
-    /// The file of a generation, which is opened when it is needed.
+    /// Returns the file of a generation, which is opened when it is needed.
     func pooledFile(_ identifier: GenerationIdentifier, in pool: FilePool) -> PooledFile {
         let (bytes, name, isWritable) = (bytes, identifier.hex, access.isWritable)
         return PooledFile(
@@ -251,7 +251,7 @@ final class CacheDirectory: Sendable {
         }
     }
 
-    /// The space on the volume of the media.
+    /// Returns the space on the volume of the media.
     ///
     /// - Throws: ``CacheError``: `storage` if the space can't be read; `invalidArgument` if it is unknown.
     func space() throws(CacheError) -> VolumeSpace {

@@ -49,7 +49,7 @@ final class EvictionQueue: Sendable {
 
     // MARK: - Victims
 
-    /// The resource to evict next; `nil` if there is none.
+    /// Returns the resource to evict next; `nil` if there is none.
     func nextVictim(isLastResort: Bool, ofQuota quota: Int?, at date: Date) -> EvictionOrder.Victim? {
         order.withLock { $0?.nextVictim(isLastResort: isLastResort, ofQuota: quota, at: date) }
     }
@@ -65,7 +65,7 @@ final class EvictionQueue: Sendable {
     /// Stops skipping victims.
     func release(_ victims: [EvictionOrder.Victim]) { order.withLock { $0?.release(victims) } }
 
-    /// The bytes that a quota counts above its limit; negative if there are fewer.
+    /// Returns the bytes that a quota counts above its limit; negative if there are fewer.
     func excess(ofQuota number: Int) -> Int64 {
         order.withLock { ($0?.byteCount(ofQuota: number) ?? 0) - quotas[number].byteCount }
     }

@@ -153,7 +153,7 @@ final class FileRemover: Sendable {
         return isDone
     }
 
-    /// The bytes that a file takes on disk; 0 if that is unknown.
+    /// Returns the bytes that a file takes on disk; 0 if that is unknown.
     private func allocatedBytes(of identifier: GenerationIdentifier) -> Int64 {
         // The size of a file that can't be opened is unknown.
         guard let file = try? directory.bytes.open(identifier.hex, isWritable: false) else { return 0 }

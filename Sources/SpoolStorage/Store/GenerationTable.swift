@@ -69,18 +69,18 @@ struct GenerationTable: Sendable {
         candidates[key] == nil && (current[key].flatMap { lives[$0]?.leases } ?? 0) == 0
     }
 
-    /// The newest candidate of the key. If there is none, the open version.
+    /// Returns the newest candidate of the key. If there is none, the open version.
     func newest(_ key: CacheKey) -> Generation? {
         guard !removing.contains(key) else { return nil }
         return (candidates[key]?.last ?? current[key]).flatMap { lives[$0]?.generation }
     }
 
-    /// The generations that are open and in use and satisfy `isMeant`, least recently leased first.
+    /// Returns the generations that are open and in use and satisfy `isMeant`, least recently leased first.
     func used(where isMeant: (Generation) -> Bool = { _ in true }) -> [Life] {
         lives.values.filter { $0.leases > 0 && isMeant($0.generation) }.sorted { $0.stamp < $1.stamp }
     }
 
-    /// The open generations of the key: the current one, then the candidates, the newest first.
+    /// Returns the open generations of the key: the current one, then the candidates, the newest first.
     func open(_ key: CacheKey) -> [Generation] {
         guard !removing.contains(key) else { return [] }
         let names = (current[key].map { [$0] } ?? []) + (candidates[key] ?? []).reversed()

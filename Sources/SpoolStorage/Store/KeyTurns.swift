@@ -89,7 +89,7 @@ package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
         }
     }
 
-    /// The number of tasks that wait for a key's turn.
+    /// Returns the number of tasks that wait for a key's turn.
     package func waiterCount(_ key: Key) -> Int { state.withLock { $0.waiting[key]?.count ?? 0 } }
 
     /// Passes the turn to the next task.

@@ -121,8 +121,8 @@ private struct Rekeyer: Sendable {
 
     // MARK: - Space
 
-    /// The size of the copy. Each file may take a part of a page more than its bytes. The second catalog is rewritten
-    /// once.
+    /// Returns the size of the copy. Each file may take a part of a page more than its bytes. The second catalog is
+    /// rewritten once.
     func plan() throws -> RekeyingPlan {
         let (count, bytes) = (try catalog.generationCount(), try catalog.settings.storedBytes())
         return RekeyingPlan(
@@ -226,7 +226,7 @@ private struct Rekeyer: Sendable {
             sealer: copy.secret.sealer(of: identifier, key: cacheKey))
     }
 
-    /// The file of a version; `nil` if the file no longer exists, or if something else has its name.
+    /// Returns the file of a version; `nil` if the file no longer exists, or if something else has its name.
     private func source(_ stored: GenerationRecord) throws -> (any StoredFile)? {
         do throws(CacheError) {
             return try directory.bytes.open(stored.identifier.hex, isWritable: false)

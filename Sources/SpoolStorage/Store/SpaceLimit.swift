@@ -74,7 +74,7 @@ extension Store.Configuration {
 }
 
 extension CacheCapacity {
-    /// The limit in bytes; `nil` if there is none.
+    /// Returns the limit in bytes; `nil` if there is none.
     ///
     /// - Throws: ``CacheError`` with code `storage` if the size of the volume can't be read, or `invalidArgument` if
     ///   there is no volume.

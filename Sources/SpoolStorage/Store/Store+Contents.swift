@@ -2,7 +2,7 @@ package import ByteRanges
 package import Foundation
 
 extension Store {
-    /// All stored resources, sorted by URL.
+    /// Returns all stored resources, sorted by URL.
     ///
     /// - Throws: ``CacheError`` with code `storage` if the catalog can't be read or written.
     package func resources() async throws -> [StoredResourceRecord] {
@@ -18,7 +18,7 @@ extension Store {
         }
     }
 
-    /// The resources that were used last, the last one first, and the number of all stored resources.
+    /// Returns the resources that were used last, the last one first, and the number of all stored resources.
     package func recentResources(limit: Int) async throws -> (resources: [StoredResourceRecord], count: Int) {
         try await readCatalog { catalog in
             let (records, count) = try catalog.recentResources(limit: limit)
@@ -26,12 +26,12 @@ extension Store {
         }
     }
 
-    /// The keys of a presentation's parts.
+    /// Returns the keys of a presentation's parts.
     package func parts(of presentation: CacheKey) async throws -> [CacheKey] {
         try await readCatalog { try $0.parts(of: presentation.hash).map { CacheKey(hash: $0) } }
     }
 
-    /// The keys of the variants of a resource, stored or being received.
+    /// Returns the keys of the variants of a resource, stored or being received.
     ///
     /// - Complexity: In proportion to the number of variants and of open versions, not of stored resources.
     package func variants(of key: CacheKey) async throws -> [CacheKey] {
@@ -43,7 +43,7 @@ extension Store {
         return Set(open + stored).sorted { $0.hash < $1.hash }
     }
 
-    /// The stored resources of a cache directory, without opening it. Another process may have it open.
+    /// Returns the stored resources of a cache directory, without opening it. Another process may have it open.
     ///
     /// - Parameter key: The key of one resource; `nil` for all.
     /// - Throws: ``CacheError``: `notStored` if there is no cache in the directory, `catalogTooNew`, `catalogDamaged`,
@@ -144,19 +144,19 @@ package struct StoredDownloads: Sendable {
         try await store.writer.inTurn { try store.catalog.downloads.forgetSource(of: key.hash) }
     }
 
-    /// The members of all sets, or of one, and how much of them is stored. Sets are sorted by name.
+    /// Returns the members of all sets, or of one, and how much of them is stored. Sets are sorted by name.
     package func members(of set: String? = nil) async throws -> [DownloadRecord] {
         try await store.readCatalog { try $0.downloads.members(of: set) }
     }
 
-    /// The bytes of all pinned resources except one.
+    /// Returns the bytes of all pinned resources except one.
     ///
     /// Members that were added before that one count with their whole length.
     package func pinnedBytes(except key: CacheKey) async throws -> Int64 {
         try await store.readCatalog { try $0.downloads.pinnedBytes(except: key.hash) }
     }
 
-    /// The members of all sets in the directory at `path`, without opening the cache. See
+    /// Returns the members of all sets in the directory at `path`, without opening the cache. See
     /// ``Store/inspect(path:key:encryptionKey:)``.
     package static func inspect(path: String, encryptionKey: EncryptionKey? = nil) async throws -> [DownloadRecord] {
         try await BlockingExecutor(threadLimit: 2).run {

@@ -5,7 +5,8 @@ import Synchronization
 extension Store: GenerationOwner {
     var elapsed: Duration { clock.elapsed() }
 
-    /// A lease on the version that is stored under the key, which is opened if necessary; `nil` if nothing is stored.
+    /// Returns a lease on the version that is stored under the key, which is opened if necessary; `nil` if nothing is
+    /// stored.
     ///
     /// If nothing is stored, but a version that is being received has bytes, that version becomes the stored one. A
     /// version in an unknown format counts as not stored, and is not changed.
@@ -42,18 +43,18 @@ extension Store: GenerationOwner {
         try versions.start(key, url: url, description, in: presentation, variantOf: variantOf, isKept: isKept, user)
     }
 
-    /// The description of the newest open version of the key, stored or not.
+    /// Returns the description of the newest open version of the key, stored or not.
     package func openDescription(of key: CacheKey) -> GenerationDescription? {
         table.withLock { $0.newest(key) }?.description
     }
 
-    /// The keys and descriptions of all open versions, stored or not.
+    /// Returns the keys and descriptions of all open versions, stored or not.
     package func openDescriptions() -> [(key: CacheKey, description: GenerationDescription)] {
         table.withLock { table in table.lives.values.filter { $0.phase != .retired }.map(\.generation) }
             .map { ($0.key, $0.description) }
     }
 
-    /// A lease on an open version of the key that satisfies `isMeant`, stored or not; `nil` if there is none.
+    /// Returns a lease on an open version of the key that satisfies `isMeant`, stored or not; `nil` if there is none.
     ///
     /// A version that the disk has refused since counts, but not one that may only be in memory.
     package func leaseOpen(

@@ -69,8 +69,8 @@ extension Store {
             clock: clock, report: report)
     }
 
-    /// A store that stores nothing, instead of one whose directory can't be used. Impossible values are corrected. If
-    /// another process uses the directory, its media can be read.
+    /// Returns a store that stores nothing, instead of one whose directory can't be used. Impossible values are
+    /// corrected. If another process uses the directory, its media can be read.
     ///
     /// - Throws: ``CacheError`` if memory can't be allocated.
     package static func standIn(
@@ -172,7 +172,8 @@ extension Store {
         try await executor.run { [directory] in try directory.announce(text) }
     }
 
-    /// The address that the process with the cache directory has published; `nil` if there is none. This blocks.
+    /// Returns the address that the process with the cache directory has published; `nil` if there is none. This
+    /// blocks.
     package static func announcement(path: String) -> String? {
         CacheDirectory.announcement(path: path, fileSystem: SystemFileSystem())
     }

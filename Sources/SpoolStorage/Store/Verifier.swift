@@ -61,7 +61,7 @@ struct Verifier: Sendable {
         }
     }
 
-    /// A record that was changed without the cache's key counts as one bad block.
+    /// Checks one resource. A record that was changed without the cache's key counts as one bad block.
     private func verifyRecord(of key: CacheKey, _ result: inout VerificationReport) async throws {
         let record = try await store.executor.run(in: .maintenance) { try store.catalog.resource(key: key.hash) }
         guard record?.isUnreadable == true else { return }
