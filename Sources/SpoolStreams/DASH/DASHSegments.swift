@@ -135,7 +135,7 @@ struct DASHSegments: Sendable {
             return nil
         }
 
-        /// The end of an entry without a count, in ticks: the time of the next entry, or the end of the period.
+        /// Returns the end of an entry without a count, in ticks: the time of the next entry, or the end of the period.
         private func end(of entry: Int, in timeline: [Entry], _ origin: Int64) -> Int64? {
             if entry + 1 < timeline.count, let time = timeline[entry + 1].time { return time }
             let length = period.flatMap { Int64(exactly: ($0 * Double(segments.timescale)).rounded(.up)) }
