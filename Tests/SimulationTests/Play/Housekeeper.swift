@@ -4,7 +4,7 @@ import Spool
 import SpoolTesting
 import Synchronization
 
-/// Does to a cache what an app, its user, its origin and its disk do while others play.
+/// Changes a cache as an app, its user, its origin and its disk do, while players read.
 struct Housekeeper {
     let life: PlayLife
     let cache: MediaCache
@@ -55,7 +55,7 @@ struct Housekeeper {
         case .verify, .repair:
             let result = try await cache.verify(repairing: chore == .repair)
             world.log.add("housekeeper", "\(result)")
-            // An eviction that was not written down leaves records of what is gone.
+            // An eviction that was not recorded leaves records of removed blocks.
             let wasKilled = world.plan.lives.prefix(life.number).contains { $0.isKilled }
             if result.bad > 0, !world.plan.mayRepeat, !wasKilled {
                 world.report(.operation, "\(chore) finds \(result.bad) bad blocks of \(result.blocks)", in: life)
@@ -77,7 +77,7 @@ struct Housekeeper {
         case .unpin: try await cache.unpin(key)
         case .list: try await list()
         case .changeVersion:
-            // A version of which less than a block has come does not take the place of what is kept.
+            // A version with less than one received block does not replace the stored version.
             world.allowRepeating(65_536, "\(media.path) changes")
             world.origin.change(media)
         case .outage:
@@ -111,11 +111,11 @@ struct Housekeeper {
 
     private func export(_ source: MediaSource, _ media: SimulatedMedia, _ viewer: Viewer) async throws {
         let target = "\(world.root)/export"
-        // Of a former one.
+        // The file of an earlier export.
         try? FileManager.default.removeItem(atPath: target)
         try await cache.media(for: source).export(to: URL(fileURLWithPath: target))
         let bytes = try Data(contentsOf: URL(fileURLWithPath: target))
-        // The first language that came has the key itself.
+        // The first received language has the key itself.
         var (viewer, other) = (viewer, viewer)
         (viewer.language, other.language) = (0, 1)
         let isRight = (media.versions(for: viewer) + media.versions(for: other)).contains { version in
@@ -150,7 +150,7 @@ struct Housekeeper {
                 continue
             }
             world.report(
-                .operation, "\(kept.address) has \(length) bytes, and \(kept.storedRanges) of them kept", in: life)
+                .operation, "\(kept.address) has \(length) bytes, and \(kept.storedRanges) of them are stored", in: life)
         }
     }
 }

@@ -5,14 +5,15 @@ import Synchronization
 
 @testable import Spool
 
-/// One play: what follows from one seed, from an empty directory over some lives of a cache to the last checks.
+/// One simulated play, which a seed determines: from an empty directory, over one or several lives of a cache, to the
+/// last checks.
 ///
-/// A play draws a plan (one to three media, an origin with or without faults, a capacity or none, a disk with or
-/// without faults, one to three lives), runs each life with its players and chores at once, then a last life in which
-/// everything is played from end to end over a sound origin and disk. Everything runs on one `SeededExecutor`.
+/// A play draws a plan: one to three media, an origin and a disk with or without faults, and a capacity or none. The
+/// plan has one to three lives. The play runs each life with concurrent players and chores. Then it runs a last life, in which everything is
+/// played from start to end with a sound origin and disk. Everything runs on one `SeededExecutor`.
 final class Play: Sendable {
     private let world: PlayWorld
-    /// Whether the log of a play that found nothing is wanted, too.
+    /// Whether the log is needed even if the play finds nothing.
     private let keepsLog: Bool
     private let isOver = Mutex(false)
     private let isUnwatched = Mutex(false)
@@ -22,11 +23,11 @@ final class Play: Sendable {
         self.keepsLog = keepsLog
     }
 
-    /// Plays the seed on the calling thread, which must not be one of Swift's own.
+    /// Plays the seed on the calling thread, which must not be a thread of Swift's own pool.
     static func run(seed: UInt64, logLimit: Int = 40, watch: PlayWatch) -> PlayReport {
         let root =
             "\(scratch)/spool-play-\(ProcessInfo.processInfo.processIdentifier)-\(runs.add(1, ordering: .relaxed).newValue)"
-        // A folder that can't be made shows at the first opening, one that can't be removed is only left behind.
+        // If the directory can't be created, the first opening fails. If it can't be removed, it is only left behind.
         try? FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: root) }
         let world = PlayWorld(seed: seed, root: root, logLimit: logLimit)
@@ -36,7 +37,7 @@ final class Play: Sendable {
     }
 
     private static let runs = Atomic(0)
-    /// In memory where the machine has such a place.
+    /// In memory, if the machine has such a directory.
     private static let scratch =
         FileManager.default.fileExists(atPath: "/dev/shm") ? "/dev/shm" : NSTemporaryDirectory()
 
@@ -56,11 +57,11 @@ final class Play: Sendable {
         case .finished: break
         case .stuck:
             world.reportWaits(longerThan: .seconds(-1))
-            world.report(.hang, "nothing goes on")
+            world.report(.hang, "no task makes progress")
         case .endless: world.report(.hang, "no end after \(executor.steps) steps")
         }
         let steps = executor.steps
-        // Asleep it would keep the play alive.
+        // While it sleeps, it would keep the play alive.
         watching.cancel()
         _ = executor.run(limit: 100_000) { self.isUnwatched.withLock { $0 } }
         return PlayReport(
@@ -91,7 +92,7 @@ final class Play: Sendable {
         let last = PlayLife(world.plan.lives.count, ending, world: world, memory: files, directory: directory)
         last.healDisk()
         await finish(last)
-        // Whatever was still on its way has come by then.
+        // By now, everything in transit has been received.
         await world.sleep(.seconds(30))
         if files.openCount > 0 { world.report(.openFiles, "\(files.openCount) files are open after the end") }
         checkRepeats()
@@ -129,7 +130,7 @@ final class Play: Sendable {
         guard !isHurried else { return }
         life.isClosing = true
         if life.isDead {
-            // What a killed process does further is of no interest, and nobody waits for it.
+            // Further actions of a killed process do not matter, and no task waits for them.
             _ = world.task { await cache.close() }
         } else {
             await close(life, cache)
@@ -141,15 +142,15 @@ final class Play: Sendable {
         await world.timed("closing", in: life) { await cache.close() }
         let time = world.executor.clock.now.offset - start
         world.log.add("life \(life.number)", "closed")
-        // A version of which less than a block has come takes no place, and is gone with its cache.
-        for path in world.origin.changed { world.allowRepeating(65_536, "\(path) may have been given up") }
+        // A version with less than one received block replaces none, and is lost with its cache.
+        for path in world.origin.changed { world.allowRepeating(65_536, "\(path) may have been discarded") }
         if life.isDeleted, life.memory.paths.contains(where: { $0.hasPrefix(life.directory + "/") }) {
             world.report(.orphans, "files are in a directory that was deleted", in: life)
         }
         if time > .milliseconds(1_100) { world.report(.operation, "closing took \(time)", in: life) }
     }
 
-    /// Everything plays from end to end, and then nothing is left.
+    /// Plays everything from start to end, and checks that nothing is missing then.
     private func finish(_ life: PlayLife) async {
         guard let cache = await life.open() else { return }
         for media in world.plan.media {
@@ -174,7 +175,7 @@ final class Play: Sendable {
             world.report(.operation, "removing all: \(error)", in: life)
         }
         if cache.storedByteCount != 0 {
-            world.report(.ledger, "\(cache.storedByteCount) bytes are kept of nothing", in: life)
+            world.report(.ledger, "\(cache.storedByteCount) bytes are counted, but none are stored", in: life)
         }
         life.isClosing = true
         await close(life, cache)
@@ -184,7 +185,7 @@ final class Play: Sendable {
 
     // MARK: - Checks
 
-    /// Nobody reads any more: what is counted, recorded and on disk must agree.
+    /// Checks, while there are no readers, that the counted, recorded and stored bytes agree.
     private func rest(_ life: PlayLife, _ cache: MediaCache) async {
         await world.sleep(.seconds(30))
         guard !life.isDead else { return }
@@ -200,7 +201,7 @@ final class Play: Sendable {
             let contents = try await cache.storedResources()
             guard !life.isDead else { return }
             let recorded = contents.reduce(0) { $0 + $1.storedByteCount }
-            // What is found bad in a directory that can only be read can't be recorded.
+            // Damage in a directory that is only readable can't be recorded.
             let isExact = world.plan.punchesHoles && world.plan.removalFaults == 0
             let isRight = isExact ? recorded == stored : recorded <= stored
             // Only `verify --repair` corrects a sum that was changed.
@@ -226,7 +227,7 @@ final class Play: Sendable {
         world.plan.lives.prefix(life.number).contains { $0.ending == .powerLost }
     }
 
-    /// The cache's own check, where nothing has come between it and the disk.
+    /// Runs the check of the cache, if nothing has changed the disk without its knowledge.
     private func checkLedger(_ life: PlayLife, _ cache: MediaCache) async {
         let isDamaged = world.plan.damages || world.plan.damagesCatalog
         guard !world.plan.failsToStore, !isDamaged, !hasLostPower(before: life) else { return }
@@ -237,11 +238,11 @@ final class Play: Sendable {
         }
     }
 
-    /// Every recorded block is on disk, and nothing else is, if nothing has damaged it.
+    /// Checks that every recorded block is on disk, and nothing else, unless the disk was damaged.
     private func checkPages(_ contents: [StoredResource], _ life: PlayLife) {
         guard !world.plan.damages, !world.plan.damagesCatalog, !life.isDeleted else { return }
-        // An eviction or a removal that was not written may leave records of what is gone, which shows when it is
-        // opened.
+        // An eviction or removal that was not recorded may leave records of removed bytes. Opening the file detects
+        // them.
         let isAllRead = life.number == world.plan.lives.count && world.plan.freshness != .http
         guard isAllRead || !hasEndedUncleanly(before: life) else { return }
         let recorded = contents.reduce(0) { sum, kept in
@@ -257,7 +258,7 @@ final class Play: Sendable {
         }
     }
 
-    /// Each byte was sent once, but for what had a reason.
+    /// Checks that each byte was sent once, unless there was a reason to repeat it.
     private func checkRepeats() {
         guard !world.plan.mayRepeat else { return }
         let allowed = world.origin.inHand + world.repeatAllowance

@@ -7,7 +7,7 @@ import Synchronization
 @testable import Spool
 @testable import SpoolStorage
 
-/// One life of the cache in a play: from the opening of its directory to its closing, or its kill.
+/// One life of the cache in a play: from the opening of its directory to its closing or its kill.
 final class PlayLife: Sendable {
     private struct State {
         var cache: MediaCache?
@@ -19,7 +19,7 @@ final class PlayLife: Sendable {
         var isCatalogBusy = false
         var isDeleted = false
         var random: SplitMix
-        /// What the kill left.
+        /// The files after the kill.
         var remains: (files: MemoryFileSystem, directory: String)?
         /// Resources that were removed in this life.
         var removed: Set<String> = []
@@ -73,18 +73,18 @@ final class PlayLife: Sendable {
     func setDiskFull(_ isFull: Bool) { state.withLock { $0.isDiskFull = isFull } }
     func setCatalogBusy(_ isBusy: Bool) { state.withLock { $0.isCatalogBusy = isBusy } }
 
-    /// Whether somebody has deleted the directory.
+    /// Whether the directory was deleted.
     var isDeleted: Bool { state.withLock { $0.isDeleted } }
 
-    /// Deletes the directory, whoever has it open.
+    /// Deletes the directory, even while a cache has it open.
     func deleteDirectory() {
         state.withLock { $0.isDeleted = true }
         memory.delete(directory)
-        // There may be none, if the disk has refused it.
+        // There may be none, if the disk has rejected its creation.
         try? FileManager.default.removeItem(atPath: directory)
     }
 
-    /// From now on no call fails.
+    /// Removes all faults of the disk.
     func healDisk() {
         state.withLock { state in
             state.isDiskSound = true
@@ -95,7 +95,7 @@ final class PlayLife: Sendable {
 
     // MARK: - The cache
 
-    /// Opens the directory; tries again where the disk was made to fail.
+    /// Opens the directory, and tries again if the disk has a fault.
     func open() async -> MediaCache? {
         var configuration = world.plan.configuration
         configuration.logger = Logger(label: "play") { [world, number] _ in
@@ -110,7 +110,7 @@ final class PlayLife: Sendable {
                         configuration: configuration, fileSystem: files, clock: world.cacheClock,
                         executor: BlockingExecutor(running: world.executor), openFileLimit: Self.openFileLimit)
                 }
-                world.log.add("life \(number)", "opened, \(cache.storedByteCount) bytes are kept")
+                world.log.add("life \(number)", "opened, \(cache.storedByteCount) bytes are stored")
                 state.withLock { $0.capacityBound = cache.capacity.map { max($0, cache.storedByteCount) } }
                 return cache
             } catch {
@@ -124,7 +124,7 @@ final class PlayLife: Sendable {
         return nil
     }
 
-    /// The capacity is being changed; until that is done, the larger of the two holds.
+    /// Expects the larger of two capacities until the change is complete.
     func expectCapacity(_ capacity: Int64?) {
         state.withLock { state in
             guard let bound = state.capacityBound, let capacity else { return state.capacityBound = nil }
@@ -132,19 +132,20 @@ final class PlayLife: Sendable {
         }
     }
 
-    /// The capacity was changed; more may be kept until evicted, if it is pinned or read, but no more than there is.
+    /// Records that the capacity was changed. Pinned media and media being read may exceed it until they are evicted,
+    /// but it must not grow.
     func noteCapacity(_ cache: MediaCache) {
         state.withLock { $0.capacityBound = cache.capacity.map { max($0, cache.storedByteCount) } }
     }
 
-    /// Memory must not be more than its limit and a block for each request in flight, and all of it is counted; no more
-    /// files are open than may be.
+    /// Checks the limits: memory may have its limit and a block for each request in flight, and all of it is counted.
+    /// The number of open files is limited, too.
     func checkMemoryAndFiles(_ cache: MediaCache) {
         guard !isDead, let store = cache.context.opening.openedStore else { return }
         let ledger = store.memoryLedger
         let (used, bound) = (ledger.used, world.plan.configuration.memoryLimit + 16 * 65_536)
         if used > bound { world.report(.memory, "\(used) bytes of memory are used", in: self) }
-        // What has just been let go of may be counted a little longer.
+        // Memory that was just released may be counted a little longer.
         let held = store.table.withLock { $0.lives.values.reduce(0) { $0 + $1.generation.memory.byteCount } }
         if used - ledger.reserved < held {
             world.report(.memory, "\(used) bytes of memory are counted, \(held) are held", in: self)
@@ -154,20 +155,20 @@ final class PlayLife: Sendable {
         if files > Self.openFileLimit + 1 { world.report(.openFiles, "\(files) files are open", in: self) }
     }
 
-    /// The fewest that a store takes: plays have few media.
+    /// The minimum that a store accepts, because plays have few media.
     private static let openFileLimit = 8
 
-    /// What is kept must not be more than the capacity, nor grow beyond it.
+    /// Checks that the stored bytes neither exceed the capacity nor grow beyond it.
     func checkCapacity(_ cache: MediaCache) {
         guard let bound = state.withLock({ $0.capacityBound }), !isDead else { return }
         let stored = cache.storedByteCount
-        if stored > bound { world.report(.capacity, "\(stored) bytes are kept, \(bound) may be", in: self) }
+        if stored > bound { world.report(.capacity, "\(stored) bytes are stored, more than \(bound)", in: self) }
     }
 
-    /// Flips, loses or cuts off bytes of a media file, as happens to one that nobody has open: what a process has
-    /// checked once it trusts while it lives.
+    /// Flips, removes or truncates bytes of a media file that no process has open. A process trusts the bytes that it
+    /// has checked as long as it lives.
     static func damage(_ files: MemoryFileSystem, _ random: inout SplitMix, _ log: PlayLog) {
-        // Not those of extreme lengths, whose pages can't be enumerated.
+        // Files of extreme lengths are excluded, because their pages can't be enumerated.
         let media = files.paths.filter { $0.hasSuffix(".media") && (files.with($0, \.count) ?? 0) < 1 << 40 }
         guard let path = media.randomElement(using: &random) else { return }
         let size = files.with(path, \.count) ?? 0
@@ -184,7 +185,7 @@ final class PlayLife: Sendable {
 
     // MARK: - The disk
 
-    /// Says what happens to a call of the file system; the place where kills come.
+    /// Decides the effect of a call of the file system, which may be a kill.
     private func judge(_ call: FaultyFileSystem.Call, _ path: String) -> FaultyFileSystem.Effect? {
         let isKill = state.withLock { state in
             state.calls += 1
@@ -216,7 +217,7 @@ final class PlayLife: Sendable {
         return effect
     }
 
-    /// Says what happens to a call that the catalog makes of its disk.
+    /// Decides the effect of a file system call of the catalog.
     private func judge(_ call: CatalogFaults.Call) -> Int32? {
         let rate = world.plan.catalogFaults
         guard rate > 0 else { return nil }
@@ -236,12 +237,12 @@ final class PlayLife: Sendable {
         return code
     }
 
-    /// The process ends here: what it leaves is copied, and what it does from now on concerns nobody.
+    /// Kills the process. Its files are copied, and later changes have no effect.
     func kill() {
         guard !isDead else { return }
         let target = "\(world.root)/\(number + 1)"
         let copy = memory.copy(renaming: directory, to: target)
-        try? copyCatalog(to: target)  // Where there is none yet, none is left.
+        try? copyCatalog(to: target)  // If there is none yet, none is copied.
         state.withLock { state in
             state.isDead = true
             state.remains = (copy, target)
@@ -254,15 +255,15 @@ final class PlayLife: Sendable {
     private func copyCatalog(to target: String) throws {
         let manager = FileManager.default
         try manager.createDirectory(atPath: target, withIntermediateDirectories: true)
-        // The last one is there where the disk refused a log of its own.
+        // The journal exists if the disk has rejected a write-ahead log.
         let names = ["catalog.sqlite", "catalog.sqlite-wal", "catalog.sqlite-journal"]
         for name in names where manager.fileExists(atPath: "\(directory)/\(name)") {
             try manager.copyItem(atPath: "\(directory)/\(name)", toPath: "\(target)/\(name)")
         }
     }
 
-    /// What had not reached the disk is not there: any page of a file, and the end of the catalog's journal, but for
-    /// what has been synchronized: the database has been written from that.
+    /// Removes bytes that were not on the disk yet: any page of a file, and the end of the catalog's journal.
+    /// Synchronized bytes stay, because the database may have been written from them.
     private func losePower(_ copy: MemoryFileSystem, _ target: String) {
         var random = state.withLock { $0.random.fork() }
         for path in copy.paths where path.hasSuffix(".media") {
@@ -279,7 +280,7 @@ final class PlayLife: Sendable {
     }
 }
 
-/// The way to the origin in one life; a killed process asks for nothing.
+/// The connection to the origin in one life. A killed process sends no requests.
 private struct LifeUpstream: Upstream {
     let life: PlayLife
 

@@ -8,7 +8,7 @@ import Synchronization
 /// An origin in memory and virtual time that serves patterns, fails by seeded draws, and counts every byte that it
 /// sends.
 final class PlayOrigin: Sendable {
-    /// What was sent of one version.
+    /// The bytes that were sent of one version.
     struct Sent: Sendable {
         var bytes: Int64 = 0
         var distinct = ByteRangeSet()
@@ -18,12 +18,12 @@ final class PlayOrigin: Sendable {
         var random: SplitMix
         var faults: OriginFaults
         var isDown = false
-        /// The number of each media's version that is served now.
+        /// The number of the version of each media that is served now.
         var current: [String: Int] = [:]
         var sent: [PatternBytes: Sent] = [:]
-        /// What was sent lately.
+        /// The bytes that were sent recently.
         var recent: [(at: Duration, bytes: Int64)] = []
-        /// Bytes that may have been in hand where a body was given up or cut.
+        /// The bytes that may have been in transit when a body was cancelled or truncated.
         var inHand: Int64 = 0
         var inFlight = 0
         var requests = 0
@@ -42,41 +42,41 @@ final class PlayOrigin: Sendable {
         state = Mutex(State(random: SplitMix(plan.seed &+ 0x0419), faults: plan.faults))
     }
 
-    // MARK: - Questions
+    // MARK: - Queries
 
     func version(of media: SimulatedMedia) -> PatternBytes {
         media.versions[state.withLock { $0.current[media.path] ?? 0 }]
     }
 
-    /// Whether another version than the first has been served, or may have been.
+    /// Whether a version other than the first one was served, or may have been.
     func hasChanged(_ media: SimulatedMedia) -> Bool { state.withLock { $0.current[media.path] ?? 0 } > 0 }
 
-    /// Bytes that were sent more than once, in all.
+    /// The total number of bytes that were sent more than once.
     var repeated: Int64 { state.withLock { $0.sent.values.reduce(0) { $0 + $1.bytes - $1.distinct.byteCount } } }
 
     var inHand: Int64 { state.withLock { $0.inHand } }
     var inFlight: Int { state.withLock { $0.inFlight } }
     var requests: Int { state.withLock { $0.requests } }
 
-    /// Bytes that were sent within the last `duration`.
+    /// Returns the number of bytes that were sent within the last `duration`.
     func sent(within duration: Duration) -> Int64 {
         let start = clock.now.offset - duration
         return state.withLock { $0.recent.reduce(0) { $0 + ($1.at >= start ? $1.bytes : 0) } }
     }
 
-    // MARK: - Moods
+    // MARK: - Faults
 
     /// Serves the next version, if there is one.
     func change(_ media: SimulatedMedia) {
         state.withLock { $0.current[media.path] = min(($0.current[media.path] ?? 0) + 1, media.versions.count - 1) }
     }
 
-    /// The media of which it does not serve the first version any more.
+    /// The media whose first version is no longer served.
     var changed: [String] {
         state.withLock { state in state.current.keys.filter { state.current[$0] ?? 0 > 0 }.sorted() }
     }
 
-    /// A cache has seen that the media has changed, and gives up what it had asked for of the older version.
+    /// Records that a cache has seen the change of the media, and cancels its requests for the previous version.
     func noteChange(seenOf path: String) {
         let now = clock.now.offset
         state.withLock { $0.retries.noteChange(of: path, now: now) }
@@ -84,7 +84,7 @@ final class PlayOrigin: Sendable {
 
     func setDown(_ isDown: Bool) { state.withLock { $0.isDown = isDown } }
 
-    /// Fails no more.
+    /// Removes all faults.
     func heal() {
         state.withLock { state in
             state.faults = OriginFaults()
@@ -131,23 +131,23 @@ final class PlayOrigin: Sendable {
         }
     }
 
-    /// Whether this is asked for when and by whom it may be.
+    /// Checks that the request is allowed at this time and for this viewer.
     private func checkManners(_ request: UpstreamRequest, _ media: SimulatedMedia, _ viewer: Viewer, _ life: PlayLife) {
         let (now, lower) = (clock.now.offset, Self.lower(of: request))
         let early = state.withLock {
             $0.retries.ask(media.name(for: viewer), in: life.number, at: lower, now: now)
         }
-        // What turns out bad is asked for anew, whatever its former request was told.
+        // Damaged bytes are requested again, despite the response to an earlier request.
         let plan = life.world.plan
         if let early, !plan.damages, !plan.failsToStore {
             life.world.report(.askedTooEarly, "\(media.path) at \(lower), \(early) too early", in: life)
         }
-        // Of the last bytes only the head is taken, to learn how long the whole is.
+        // Of a request for the last bytes, only the headers are used, to get the length.
         let isQuestion = request.headerFields[.range]?.hasPrefix("bytes=-") ?? false
         guard viewer.preloads, !isQuestion, life.world.isCalm, !life.world.mayPreloadsContinue(in: life) else { return }
         let waits = life.world.playbackWaits(longerThan: .milliseconds(20), in: life)
         guard !waits.isEmpty else { return }
-        // One that is about to take what has come waits no more.
+        // A player that is about to read received bytes no longer waits.
         _ = life.world.task {
             await life.world.sleep(.milliseconds(5))
             guard !waits.isDisjoint(with: life.world.playbackWaits(longerThan: .zero, in: life)) else { return }
@@ -155,7 +155,7 @@ final class PlayOrigin: Sendable {
         }
     }
 
-    /// The first byte asked for; the first of all where the last ones are.
+    /// Returns the first requested byte, or 0 for a request of the last bytes.
     private static func lower(of request: UpstreamRequest) -> Int64 {
         let text = request.headerFields[.range]?.dropFirst("bytes=".count).prefix { $0 != "-" } ?? ""
         return Int64(text) ?? 0
@@ -173,8 +173,8 @@ final class PlayOrigin: Sendable {
         let isCurrent = request.headerFields[.ifRange].map { $0 == tag } ?? true
         guard media.hasRanges, isCurrent, let asked = request.headerFields[.range] else {
             if media.tellsLength { fields[.contentLength] = "\(pattern.length)" }
-            // Parts of the versions of an origin that goes on changing are not put together: after a cut the whole
-            // is asked for again.
+            // Parts of several versions of an origin that keeps changing are not combined. After a truncation, the
+            // whole resource is requested again.
             let mayComeAgain = state.withLock { $0.current[media.path] ?? 0 } > 1
             let body = Sending(
                 life, media, viewer, pattern, 0..<pattern.length, sentBefore: sentBefore, mayComeAgain: mayComeAgain)
@@ -207,9 +207,9 @@ final class PlayOrigin: Sendable {
         1 << 52, (1 << 53) - 1, 1 << 53, (1 << 53) + 1, 1 << 56, .max - 65_536, .max,
     ]
 
-    /// The address and the length of a resource of an extreme length. All of its bytes are “x”.
+    /// Returns the URL and the length of a resource of an extreme length. All of its bytes are “x”.
     static func extreme(_ number: Int) -> (url: URL, length: Int64) {
-        (URL(string: "http://media.example/extreme\(number)")!, extremeLengths[number])  // Made of letters and a digit.
+        (URL(string: "http://media.example/extreme\(number)")!, extremeLengths[number])  // The URL is always valid.
     }
 
     private static func extremeLength(of path: String) -> Int64? {
@@ -217,7 +217,7 @@ final class PlayOrigin: Sendable {
         return extremeLengths[number]
     }
 
-    /// Sends at most 256 KiB of a range. The rest is cut off.
+    /// Sends at most 256 KiB of a range, and truncates the rest.
     private func respond(to request: UpstreamRequest, length: Int64) -> UpstreamResponse {
         let text = request.headerFields[.range]?.dropFirst("bytes=".count) ?? "0-"
         let bounds = text.split(separator: "-", omittingEmptySubsequences: false).map { Int64($0) }

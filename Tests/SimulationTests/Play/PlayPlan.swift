@@ -1,29 +1,29 @@
 import Spool
 import SpoolTesting
 
-/// What one play is made of: its media, its origin's and its disk's moods, its lives. All of it follows from the seed.
+/// The plan of one play: its media, the faults of its origin and disk, and its lives. The seed determines all of it.
 struct PlayPlan: Sendable {
     /// How a life of the cache ends.
     enum Ending: Sendable, CaseIterable {
-        /// Everybody has gone, then the cache is closed.
+        /// All players have left, and then the cache is closed.
         case closedAtRest
         /// It is closed while players read.
         case closedInPlay
         /// Its process is killed at a call of the file system.
         case killed
-        /// The same, and what had not reached the disk is lost.
+        /// The process is killed, and bytes that were not on the disk are lost.
         case powerLost
     }
 
-    /// From one opening of the directory to its end.
+    /// The time from one opening of the directory to its end.
     struct Life: Sendable {
         var ending: Ending
         var players: Int
-        /// Things that each player does.
+        /// The number of actions of each player.
         var steps: Int
-        /// Things that are done to the cache meanwhile.
+        /// The number of chores that are done meanwhile.
         var chores: Int
-        /// The call of the file system at which the kill comes.
+        /// The call of the file system at which the process is killed.
         var killAt: Int
         var isKilled: Bool { ending == .killed || ending == .powerLost }
     }
@@ -34,9 +34,9 @@ struct PlayPlan: Sendable {
     /// Whether versions change at the origin.
     var changes = false
     var capacity: Int64?
-    /// Of the calls of the file system, one in so many fails; 0: none.
+    /// One of this many calls of the file system fails; 0 means none.
     var diskFaults = 0
-    /// Of the calls that the catalog makes of its disk, one in so many fails; 0: none.
+    /// One of this many file system calls of the catalog fails; 0 means none.
     var catalogFaults = 0
     /// Whether bytes on disk are damaged between two lives.
     var damages = false
@@ -48,7 +48,7 @@ struct PlayPlan: Sendable {
     var removalFaults = 0
     /// The age at which unused media is evicted. No play takes that long.
     var maximumAge: Duration?
-    /// Whether some players' credentials are refused.
+    /// Whether the credentials of some players are rejected.
     var refusesSome = false
     /// Whether some players only preload.
     var preloads = false
@@ -62,10 +62,10 @@ struct PlayPlan: Sendable {
         var random = SplitMix(seed &+ 0x5E_ED)
         changes = random.chance(4)
         if random.chance(3) { capacity = random.pick([0, 65_536, 200_000, 300_000, 700_000, 1_500_000]) }
-        // Small media where the capacity is small: making room for each chunk of a large one only takes long.
+        // If the capacity is small, the media is small, because freeing space for each chunk of large media takes long.
         var longest = (capacity ?? .max) < 300_000 ? 400_000 : 1_200_000
         var count = 1 + random.below(3)
-        // So many that not all of their files can be open.
+        // More media than files that can be open.
         if random.chance(10) { (longest, count) = (100_000, 9 + random.below(4)) }
         media = (0..<count as Range<Int>).map {
             SimulatedMedia(number: $0, longest: longest, changes: changes, &random)
@@ -78,7 +78,7 @@ struct PlayPlan: Sendable {
         if freshness == .http { media = media.map { $0.toldApart(&random) } }
         refusesSome = freshness != .http && random.chance(5)
         preloads = random.chance(3)
-        // Whether a preload goes first can be told only where a player waits for nothing but bytes on their way.
+        // The priority of a preload can be checked only if players wait for nothing but bytes in transit.
         let isForPreloads = preloads && random.chance(2)
         if isForPreloads { calm(&random) }
         chores = Chore.allCases.filter { chore in
@@ -103,7 +103,7 @@ struct PlayPlan: Sendable {
         if !isForPreloads { drawConditions() }
     }
 
-    /// Draws conditions of the machine, apart from the other draws.
+    /// Draws conditions of the machine, independently of the other draws.
     private mutating func drawConditions() {
         var random = SplitMix(seed &+ 0xC0_4D)
         punchesHoles = !random.chance(8)
@@ -119,7 +119,7 @@ struct PlayPlan: Sendable {
         }
     }
 
-    /// Origin and disk do all that they should.
+    /// Removes all faults of the origin and the disk.
     private mutating func calm(_ random: inout SplitMix) {
         (faults, capacity, diskFaults, catalogFaults) = (OriginFaults(), nil, 0, 0)
         (damages, refusesSome) = (false, false)
@@ -129,17 +129,17 @@ struct PlayPlan: Sendable {
         }
     }
 
-    /// Whether bytes may be asked for again without bound: they were not kept, or spoilt.
+    /// Whether bytes may be requested again without a limit, because they were not stored or were damaged.
     var mayRepeat: Bool {
         capacity != nil || failsToStore || damages || damagesCatalog || lives.contains { $0.ending == .powerLost }
             || freshness == .http
             || media.contains { !$0.hasRanges || !$0.tellsLength }
     }
 
-    /// Whether the disk refuses what is to be kept, or takes it away.
+    /// Whether the disk rejects or removes bytes that should be stored.
     var failsToStore: Bool { diskFaults + catalogFaults > 0 || chores.contains(.deleteDirectory) }
 
-    /// Those who may ask in the last life.
+    /// The viewers that may send requests in the last life.
     var viewers: [Viewer] {
         var other = Viewer()
         guard freshness == .http else { return [other] }
@@ -147,7 +147,7 @@ struct PlayPlan: Sendable {
         return [Viewer(), other]
     }
 
-    /// How the cache is configured.
+    /// The configuration of the cache.
     var configuration: MediaCache.Configuration {
         var configuration = MediaCache.Configuration()
         configuration.capacity = capacity.map { .bytes($0) } ?? .remembered
@@ -161,7 +161,7 @@ struct PlayPlan: Sendable {
     }
 }
 
-/// What is done to a cache while players read.
+/// An action on a cache while players read.
 enum Chore: String, CaseIterable, Sendable {
     case verify, repair, export, remove, removeAll, evict, setCapacity, pin, unpin, list
     case changeVersion, outage, jumpClock, fullDisk, busyCatalog, deleteDirectory

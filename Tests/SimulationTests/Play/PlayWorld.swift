@@ -3,9 +3,9 @@ import Spool
 import SpoolTesting
 import Synchronization
 
-/// What everybody in one play shares: time, origin, log, and what was found wrong.
+/// The shared state of one play: time, origin, log and findings.
 final class PlayWorld: Sendable {
-    /// How many there are: none between plays.
+    /// The number of instances, which is 0 between plays.
     static let count = Atomic(0)
 
     private struct Wait {
@@ -30,19 +30,19 @@ final class PlayWorld: Sendable {
         var waits: [Int: Wait] = [:]
         var lastWait = 0
         var isAborted = false
-        /// What the wall clock is ahead of the virtual one, in seconds.
+        /// The difference between the wall clock and the virtual clock, in seconds.
         var clockOffset: Double = 0
         var mayRepeat: Int64 = 0
     }
 
-    /// How long anything may wait: longer than all retries, and every time-out on the way.
+    /// The maximum time that anything may wait, which is longer than all retries and time-outs.
     static let bound = Duration.seconds(300)
 
     let plan: PlayPlan
     let executor: SeededExecutor
     let origin: PlayOrigin
     let log: PlayLog
-    /// Where the lives' catalogs are.
+    /// The directory of the lives' catalogs.
     let root: String
     private let state = Mutex(State())
     private let engineRandom: Mutex<SplitMix>
@@ -59,9 +59,9 @@ final class PlayWorld: Sendable {
 
     deinit { Self.count.subtract(1, ordering: .relaxed) }
 
-    // MARK: - Time and chance
+    // MARK: - Time and randomness
 
-    /// The time that the cache goes by.
+    /// The clock of the cache.
     var cacheClock: CacheClock {
         var clock = CacheClock(clock: executor.clock) { [self] in
             let (seconds, fraction) = executor.clock.now.offset.components
@@ -77,7 +77,7 @@ final class PlayWorld: Sendable {
     func jump(bySeconds seconds: Double) { state.withLock { $0.clockOffset += seconds } }
 
     func sleep(_ duration: Duration) async {
-        // Ends early only where the play is over.
+        // It ends early only if the play is over.
         try? await executor.clock.sleep(until: executor.clock.now.advanced(by: duration))
     }
 
@@ -97,7 +97,7 @@ final class PlayWorld: Sendable {
     var operations: Int { state.withLock { $0.operations } }
     var isAborted: Bool { state.withLock { $0.isAborted } }
 
-    /// Notes something wrong, unless it happened in a life that has been killed.
+    /// Reports a finding, unless it occurred in a life that was killed.
     func report(_ kind: Finding.Kind, _ text: @autoclosure () -> String, in life: PlayLife? = nil) {
         if let life, life.isDead { return }
         let finding = Finding(kind: kind, text: "\(life.map { "life \($0.number): " } ?? "")\(withoutRoot(text()))")
@@ -107,7 +107,7 @@ final class PlayWorld: Sendable {
 
     func countOperation() { state.withLock { $0.operations += 1 } }
 
-    /// Bytes that may be sent again, for a reason that is said.
+    /// Allows bytes to be sent again, for a reason that is logged.
     func allowRepeating(_ bytes: Int64, _ reason: String) {
         log.add("play", "\(bytes) bytes may be sent again: \(reason)")
         state.withLock { $0.mayRepeat += bytes }
@@ -119,7 +119,7 @@ final class PlayWorld: Sendable {
 
     /// Runs `body`, which must not take longer than ``bound``.
     ///
-    /// - Parameter label: What waits, for a report; made only if there is one.
+    /// - Parameter label: A description of the wait, which is created only for a report.
     func timed<R>(
         _ label: @autoclosure @escaping @Sendable () -> String, in life: PlayLife?, isPlayback: Bool = false,
         _ body: () async throws -> R
@@ -149,7 +149,7 @@ final class PlayWorld: Sendable {
         return try await body()
     }
 
-    /// Whether origin and disk do all that they should: then a player that waits only waits for bytes on their way.
+    /// Whether the origin and the disk have no faults. A waiting player then waits only for bytes in transit.
     var isCalm: Bool {
         !plan.faults.isAny && !plan.failsToStore && !plan.damages && !plan.refusesSome && plan.capacity == nil
             && plan.media.allSatisfy { $0.failingPlace == nil } && !plan.lives.contains { $0.ending == .powerLost }
@@ -171,7 +171,7 @@ final class PlayWorld: Sendable {
         }
     }
 
-    /// Looks now and then for what waits too long; ends the play when something does.
+    /// Regularly looks for waits that take too long, and ends the play if there is one.
     func watch(until isDone: @Sendable () -> Bool) async {
         while !isDone(), !isAborted, !Task.isCancelled {
             await sleep(.seconds(60))
@@ -179,14 +179,14 @@ final class PlayWorld: Sendable {
         }
     }
 
-    /// Reports what has waited longer than `bound`; the play can't go on then.
+    /// Reports waits longer than `bound`, after which the play can't continue.
     func reportWaits(longerThan bound: Duration) {
         let now = executor.clock.now.offset
         let late = state.withLock { state in
             state.waits.sorted { $0.key < $1.key }.map(\.value).filter { now - $0.since > bound }
         }
         for wait in late {
-            // Also in a life that was killed: its disk works on, and its origin refuses.
+            // This includes a killed life, because its disk still works, and its origin rejects requests.
             report(.hang, "\(wait.label()) waits since \(wait.since)")
             state.withLock { $0.isAborted = true }
         }

@@ -2,7 +2,7 @@ import Foundation
 import Spool
 import SpoolTesting
 
-/// Holds what a reader hands out against what the origin's versions hold.
+/// Compares the bytes that a reader delivers with the versions of the origin.
 struct ReadCheck {
     let media: SimulatedMedia
     let range: MediaRange
@@ -18,18 +18,18 @@ struct ReadCheck {
         candidates = media.versions(for: viewer)
     }
 
-    /// Where the reader is, for messages.
+    /// The position of the reader, for messages.
     var place: String { "\(media.path) \(range) at \(position.map(String.init) ?? "its start")" }
 
-    /// Takes a chunk; says what is wrong with it.
+    /// Checks a chunk, and returns what is wrong with it.
     mutating func take(_ chunk: MediaChunk) -> Finding? {
         if chunk.data.isEmpty { return Finding(kind: .wrongPlace, text: "\(place) got no bytes in \(chunk.range)") }
         let isStart = position == nil
         if let position, position != chunk.offset {
-            return Finding(kind: .wrongPlace, text: "\(place) went on at \(chunk.offset)")
+            return Finding(kind: .wrongPlace, text: "\(place) continued at \(chunk.offset)")
         }
         candidates = candidates.filter { version in
-            // Where the last bytes begin is decided when the reader opens; another version may come before its first
+            // The start of the last bytes is determined when the reader opens. The version may change before its first
             // byte.
             if isStart, !media.versions.contains(where: { start(in: $0) == chunk.offset }) { return false }
             if chunk.range.upperBound > end(in: version) { return false }
@@ -40,7 +40,7 @@ struct ReadCheck {
         return nil
     }
 
-    /// The reader says that it is at its end.
+    /// Checks that the reader may be at its end.
     func end() -> Finding? {
         let isEnd = candidates.contains { version in
             (position ?? start(in: version)) == end(in: version)
@@ -62,7 +62,7 @@ struct ReadCheck {
         return version.length
     }
 
-    /// Whether an error is explained by what has happened.
+    /// Returns whether previous events explain an error.
     func explains(_ error: CacheError, in life: PlayLife) -> Bool {
         let plan = life.world.plan
         let touchesFailingPlace = media.failingPlace.map { place in
