@@ -211,7 +211,7 @@ struct StoreCatalogCellTests {
         _ = try await store.recentResources(limit: 10)
         let members = try await store.downloads.members()
         if !cell.hasPrefix("download.") { #expect(members.count == 2, "\(cell)") }
-        // The seals of a cache without its key match nothing.
+        // The checksums of a cache without its key match nothing.
         if !cell.hasPrefix("setting.sealKey") {
             for name in ["b", "c"] {
                 let lease = try #require(try await store.lease(StoreFixture.key(name)), "\(cell): \(name)")
@@ -227,7 +227,7 @@ struct StoreCatalogCellTests {
         _ = try await store.evict(to: 2 * block)
         await store.waitUntilIdle()
         try await store.checkLedger()
-        // What counted as missing is stored again.
+        // Bytes that counted as missing are stored again.
         try await fixture.store("a", length: 3 * block, in: store)
         try await store.close()
         store = try await fixture.open(capacity: 100 * block)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// Media files that somebody else has changed, removed or put there.
+/// Media files that another program has changed, removed or created.
 @Suite("Store: changed files", .timeLimit(.minutes(10)))
 struct StoreChangedFilesTests {
     private let fixture: StoreFixture
@@ -21,7 +21,7 @@ struct StoreChangedFilesTests {
         let lease = try fixture.begin("a", length: size, in: store, user: user)
         try await fixture.land(0..<size, of: "a", in: lease.generation)
         try FileManager.default.removeItem(atPath: fixture.filledFile())
-        // Others take the descriptors.
+        // Other files take the descriptors.
         var others: [Lease] = []
         for number in 0..<20 {
             let other = try fixture.begin("\(number)", length: size, in: store)
@@ -71,7 +71,7 @@ struct StoreChangedFilesTests {
         }
         #expect(user.state.withLock { $0.invalidated } == [Block.range(of: 1)])
         #expect(lease.generation.landed == [0..<Block.size, 2 * Block.size..<size])
-        // The other blocks were checked, and are read at once again.
+        // The other blocks were checked, and can be read immediately again.
         try fixture.expect(0..<Block.size, of: "a", in: lease.generation)
         #expect(lease.generation.dataNow(at: 0, count: 100) != nil)
         lease.end()
@@ -200,7 +200,7 @@ struct StoreChangedFilesTests {
             let cause = try #require(found.uncheckedCause)
             #expect(cause.contains(path) && cause.contains("not permitted"), "\(cause)")
         }
-        // Nothing is given up for it.
+        // The check discards no block of the file.
         fixture.files.heal()
         let found = try await store.verify(repairing: false)
         #expect(found.blocks == 4 && found.bad == 0 && found.unchecked == 0 && found.uncheckedCause == nil)
@@ -216,7 +216,7 @@ struct StoreChangedFilesTests {
             let folder = fixture.path + "/media/" + name.prefix(2)
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         }
-        // Comes first, and is a directory.
+        // This name is first, and is a directory.
         try FileManager.default.createDirectory(
             atPath: fixture.path + "/media/00/\(names[0]).media", withIntermediateDirectories: true)
         let orphan = fixture.path + "/media/ff/\(names[1]).media"

@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// A store over real or faulty files in a folder of its own, and short forms for what engines do with it.
+/// A store over real or faulty files in a separate directory, with short forms of the calls that engines make.
 final class StoreFixture: Sendable {
     let scratch: ScratchDirectory
     let files = FaultyFileSystem()
@@ -17,7 +17,7 @@ final class StoreFixture: Sendable {
     let isCalendarRunning = Mutex(false)
     let events = EventLog()
     private let encryptionKey = Mutex<EncryptionKey?>(nil)
-    /// Where bytes are; nil: in files of the directory.
+    /// The store of the bytes; `nil` for files in the directory.
     let byteStore: (any ByteStore)?
 
     init(byteStore: (any ByteStore)? = nil) throws {
@@ -61,7 +61,7 @@ final class StoreFixture: Sendable {
     static func key(_ name: String) -> CacheKey { CacheKey(name) }
     static func url(_ name: String) -> String { "https://example.org/\(name)" }
 
-    /// The bytes of a resource and version.
+    /// Returns the bytes of a resource and version.
     static func bytes(_ range: Range<Int64>, of name: String) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: range.count)
         let seed = name.utf8.reduce(UInt64(14_695_981_039_346_656_037)) { ($0 ^ UInt64($1)) &* 1_099_511_628_211 }
@@ -70,7 +70,7 @@ final class StoreFixture: Sendable {
         return bytes
     }
 
-    /// Begins a version of a resource whose bytes are those of `name`.
+    /// Starts a version of a resource whose bytes are those of `name`.
     func begin(
         _ key: String, as name: String? = nil, length: Int64? = nil, in store: Store, isKept: Bool = true,
         user: (any GenerationUser)? = nil
@@ -81,7 +81,7 @@ final class StoreFixture: Sendable {
             isKept: isKept, user: user)
     }
 
-    /// Lands bytes as a transfer does, as far as there is room.
+    /// Stores bytes as a transfer does, as long as there is space.
     @discardableResult
     func land(
         _ range: Range<Int64>, of name: String, in generation: Generation, isAwaited: Bool = true,
@@ -101,14 +101,14 @@ final class StoreFixture: Sendable {
         return .landed(range)
     }
 
-    /// Stores a complete resource and lets go of it.
+    /// Stores a complete resource and releases it.
     func store(_ key: String, as name: String? = nil, length: Int64, in store: Store) async throws {
         let lease = try begin(key, as: name, length: length, in: store)
         #expect(try await land(0..<length, of: name ?? key, in: lease.generation) == .landed(0..<length))
         lease.end()
     }
 
-    /// Reads a range, piece by piece as it lies, and compares it.
+    /// Reads a range in the stored pieces, and compares it.
     func expect(
         _ range: Range<Int64>, of name: String, in generation: Generation, _ location: SourceLocation = #_sourceLocation
     ) throws {
@@ -124,7 +124,7 @@ final class StoreFixture: Sendable {
     /// The names of media files.
     var mediaFiles: [String] { FolderTree.paths(under: path + "/media").filter { $0.hasSuffix(".media") } }
 
-    /// The path of the only media file that holds bytes.
+    /// Returns the path of the only media file that has bytes.
     func filledFile() throws -> String {
         let filled = mediaFiles.map { path + "/media/" + $0 }.filter { path in
             let size = (try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int) ?? 0
@@ -133,7 +133,7 @@ final class StoreFixture: Sendable {
         return try #require(filled.count == 1 ? filled.first : nil)
     }
 
-    /// Changes one byte of a file behind the store's back.
+    /// Changes one byte of a file without the store's knowledge.
     func damage(_ path: String, at offset: Int64) throws {
         let file = try SystemFileSystem().openFile(path, .readWrite)
         var byte: [UInt8] = [0]
@@ -142,13 +142,13 @@ final class StoreFixture: Sendable {
         try byte.withUnsafeBytes { try file.write($0, at: offset) }
     }
 
-    /// Leaves what a killed process leaves.
+    /// Leaves the state of a killed process.
     func noteUncleanEnd() throws {
         try "process 1 (killed)\n".write(toFile: path + "/lock", atomically: false, encoding: .utf8)
     }
 }
 
-/// What a store reported.
+/// The events that a store reported.
 final class EventLog: Sendable {
     private let events = Mutex<[StoreEvent]>([])
 
@@ -164,10 +164,10 @@ final class EventLog: Sendable {
     }
 }
 
-/// An engine's scheduler, as far as the store knows it: offers what its test says, and notes what it is told.
+/// The part of an engine's scheduler that the store uses. It offers the ranges that a test sets, and records its calls.
 final class TestUser: GenerationUser {
     struct State {
-        /// How often it was asked for ranges.
+        /// The number of times that ranges were requested.
         var asked = 0
         var offered: [Range<Int64>] = []
         var kept: [Range<Int64>] = []
@@ -176,7 +176,7 @@ final class TestUser: GenerationUser {
     }
 
     let state = Mutex(State())
-    /// What a reader is near to, and so is not offered.
+    /// The range near a reader, which is not offered.
     let near = Mutex<Range<Int64>>(0..<0)
 
     func offerEvictable(_ count: Int64, within place: ByteRangeSet, of generation: Generation) -> [Range<Int64>] {
@@ -209,7 +209,7 @@ final class TestUser: GenerationUser {
     func retired(_ generation: Generation) { state.withLock { $0.retired += 1 } }
 }
 
-/// Something that is so from some time on.
+/// A condition that becomes true once.
 final class Flag: Sendable {
     private let isUp = Mutex(false)
     var isSet: Bool { isUp.withLock { $0 } }
