@@ -66,7 +66,7 @@ struct OneOwnerCases {
             #expect(try await cache.storedResources().first?.isComplete == true)
             #expect(try await cache.verify(repairing: true).bad == 0)
         }
-        #expect(stage.origin.log.bytesSent("/a") == 10 << 20, "what the file had lost came again, and nothing else")
+        #expect(stage.origin.log.bytesSent("/a") == 10 << 20, "only the lost bytes are sent again")
         try await stage.checkComplete(Self.film)
     }
 
@@ -155,7 +155,7 @@ struct OneOwnerCases {
                 media = nil
                 _ = cache.media(for: stage.url(path)).key
                 try await stage.flowing(stage.originClock) {
-                    // More bytes are received, and closing resources have time to close.
+                    // Closing resources have time to close while more bytes are received.
                     try await stage.origin.log.until { exchanges in
                         exchanges.filter { $0.path == path }.allSatisfy { $0.isOver || $0.bytesSent >= 40_000 }
                     }

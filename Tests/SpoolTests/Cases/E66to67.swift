@@ -6,13 +6,13 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// CASES E, 66 and 67: when an origin is asked again, and whom its failures concern.
+/// CASES E, 66 and 67: the time of the next request to an origin, and the readers that a failure affects.
 @Suite(.timeLimit(.minutes(10)))
 struct FailingPlaceCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
     static let film = PatternBytes(seed: 1, length: 24_000_000)
 
-    /// The delays before the next `count` tries.
+    /// Returns the delays before the next `count` retries.
     private func delays(_ count: Int, _ events: EventLog) async -> [Duration] {
         var delays: [Duration] = []
         while delays.count < count,
@@ -30,7 +30,7 @@ struct FailingPlaceCases {
             let events = EventLog(cache)
             try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
             let delays = await delays(3, events)
-            // 200, 400 and 800 ms, less a quarter at most.
+            // 200, 400 and 800 ms, reduced by at most a quarter.
             #expect(delays.allSatisfy { $0 >= .milliseconds(150) }, "\(delays)")
         }
     }
@@ -75,7 +75,7 @@ struct FailingPlaceCases {
         try await stage.session(isFlowing: false) { cache in
             let media = cache.media(for: stage.url())
             let read = Task { try await media.failure(.bytes(0..<100_000)) }
-            // Nothing but time would make this end, and none goes by.
+            // Only the clock could end this, and it does not advance.
             try await stage.origin.log.until { $0.first?.isOver == true }
             let error = try await read.value
             #expect(error?.code == .originUnavailable)
@@ -128,7 +128,7 @@ struct FailingPlaceCases {
         }
     }
 
-    /// How a place that a second reader asks for fails.
+    /// The failures of a range that a second reader requests.
     enum Failure: CaseIterable { case notFound, hasToWait, isOverloaded }
 
     @Test(
@@ -152,13 +152,13 @@ struct FailingPlaceCases {
             let playOn: @Sendable () -> Task<Int64, any Error> = {
                 Task { try await player.check(Self.film, upTo: 4_000_000) }
             }
-            // While a player waits, a preload would not begin.
+            // While a player waits, a preload would not start.
             var rest = isPreload ? nil : playOn()
             let range = MediaRange.bytes(20_054_016..<20_054_100)
             let other = isPreload ? media.preloadReader(range) : media.reader(range)
             let failing = Task { try await other.next() }
             if failure == .hasToWait {
-                // It stands and waits, and no time goes by while the player reads on.
+                // It waits, and the clock does not advance while the player continues to read.
                 try await stage.origin.log.until { $0.contains { $0.status == 503 } }
             } else {
                 let error = try await stage.flowing {
@@ -200,7 +200,7 @@ struct FailingPlaceCases {
             let reader = media.openReader(at: 0, end: nil, priority: .preload, in: resource)
             #expect(resource.scheduler.look { $0.machine.plan.transfers.ids.isEmpty })
             resource.context.conductor.playbackWaits(false, at: "http://a.example:80")
-            // Not before a second has passed in which nobody waits.
+            // Not before no player has waited for a second.
             #expect(resource.scheduler.look { $0.machine.plan.transfers.ids.isEmpty })
             try await stage.flowing {
                 while resource.context.conductor.holdsPreloads(of: resource) {
@@ -227,7 +227,7 @@ struct FailingPlaceCases {
                     try await player.check(Self.film, upTo: 100_000)
                     players.append(player)
                 }
-                // Those that were paused have lost nothing.
+                // The paused players have lost no bytes.
                 for player in players { try await player.check(Self.film, upTo: 2_000_000) }
                 for player in players { player.cancel() }
             }

@@ -71,7 +71,7 @@ struct ConductorTests {
         #expect(conductor.losses(for: other) == [] && !conductor.isPlayerWaiting(for: other))
         conductor.playbackWaits(false, at: Conductor.name(of: media))
         #expect(!conductor.isPlayerWaiting(for: list))
-        // Told the other way round, as from two threads.
+        // Reported in reverse order, as from two threads.
         conductor.playbackWaits(false, at: Conductor.name(of: media))
         conductor.playbackWaits(true, at: Conductor.name(of: media))
         #expect(!conductor.isPlayerWaiting(for: list))
@@ -95,7 +95,7 @@ struct ConductorTests {
         try await clock.waitForSleepers(1)
         clock.advance(by: .milliseconds(900))
         #expect(conductor.holdsPreloads(of: holder))
-        // Another wait, and the second begins anew; no second timer does.
+        // After another wait, the second starts again, but without a second timer.
         conductor.playbackWaits(true, at: "http://a.example:80")
         conductor.playbackWaits(false, at: "http://a.example:80")
         clock.advance(by: .milliseconds(100))
@@ -152,14 +152,14 @@ struct ConductorTests {
         try await clock.waitForSleepers(1)
         clock.advance(by: .seconds(10))
         #expect(await changes.next() == false)
-        // The player goes on as slowly as before, for hours.
+        // The player continues as slowly as before, for hours.
         for _ in 0..<100 as Range<Int> {
             conductor.playbackWaits(false, at: "http://a.example:80")
             conductor.playbackWaits(true, at: "http://a.example:80")
             clock.advance(by: .milliseconds(900))
             #expect(!conductor.holdsPreloads(of: holder))
         }
-        // A player of the preload's own origin still goes first.
+        // A player of the preload's own origin still has priority.
         conductor.playbackWaits(true, at: "http://b.example:80")
         #expect(await changes.next() == true)
         conductor.endPreloading(holder)

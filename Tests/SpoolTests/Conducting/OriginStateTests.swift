@@ -45,7 +45,7 @@ struct OriginStateTests {
         let waiting = Task { try await origin.connect(.playback, patience) }
         try await clock.waitForSleepers(1)
         while origin.waitingCount < 1 { await Task.yield() }
-        // Another one comes and goes, ahead of it.
+        // A second request starts to wait.
         let preload = Task { try await origin.connect(.preload, patience) }
         try await clock.waitForSleepers(2)
         first.end()

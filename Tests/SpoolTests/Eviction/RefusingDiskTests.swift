@@ -52,14 +52,14 @@ struct RefusingDiskTests {
         #expect(try await again.verify(repairing: false).bad == 0)
         try await play(in: again)
         await again.close()
-        // Each byte came once in the first play, and what was not kept once more.
+        // Each byte was received once in the first playback, and bytes that were not stored were received once more.
         #expect(upstream.bytesSent <= 2 * upstream.length)
     }
 
     @Test("C35: if no media file can be opened, media plays uncached", arguments: [POSIXErrorCode.EMFILE, .ENOSPC])
     func noFile(code: POSIXErrorCode) async throws {
         let disk = FaultyFileSystem()
-        // From the beginning: the cache makes a file ahead as soon as it is open.
+        // The fault is set before opening, because the cache creates a file in advance as soon as it is open.
         disk.decide { call, path in call == .open && path.hasSuffix(".media") ? .error(code) : nil }
         let cache = try await cache(disk)
         disk.fail([.open], with: .error(code))

@@ -5,19 +5,19 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// What an app hears of a resource: every kind of event, in its order, with what it says.
+/// The events of a resource: each kind, its order and its values.
 @Suite("Events", .timeLimit(.minutes(10)))
 struct CacheEventTests {
     private static let length: Int64 = 200_000
     private static let song = PatternBytes(seed: 1, length: length)
 
-    /// What is heard from `body`, and the end of the cache after it; each event must be of the one resource.
+    /// Returns the events of `body` and of the end of the cache. Each event must belong to the one resource.
     ///
     /// - Parameters:
-    ///   - last: What has to be heard before the cache is closed: a reader may have its last bytes before listeners
-    ///     hear that they were the last.
-    ///   - cuts: Whether it is told of requests that were cut. Some are that a reader leaves at their very end, and who
-    ///     is first there is nobody's promise.
+    ///   - last: An event to wait for before the cache is closed, because a reader may have its last bytes before the
+    ///     listeners receive that event.
+    ///   - cuts: Whether cancelled requests are included. Some requests are cancelled by a reader that leaves at their
+    ///     end, and the order of the two events is not defined.
     private func story(
         _ stage: MemoryStage, upTo last: String? = nil, cuts: Bool = false, _ body: (MediaCache) async throws -> Void
     ) async throws -> [String] {
@@ -51,7 +51,7 @@ struct CacheEventTests {
                 words.append(word(event.kind))
                 continue
             }
-            // One after another without a gap: one line of the story.
+            // Adjacent ranges are combined into one line.
             var all = range
             if let before = landed, before.upperBound == range.lowerBound {
                 words.removeLast()
@@ -167,7 +167,7 @@ struct CacheEventTests {
     func discrepancy() async throws {
         let stage = try stage(.request(0, .bodyLonger(by: 1000)))
         let heard = try await story(stage, upTo: "completed") { try await play(stage, $0) }
-        // Where the end is in doubt, it may be asked for what follows, which does not come.
+        // If the end is uncertain, the bytes after it may be requested, and the origin sends none.
         let heardOfBytes = heard.filter { !$0.hasPrefix("requested 200000") }
         #expect(heardOfBytes == ["requested 0-1048576", "discrepancy", "landed 0..<200000", "completed"])
     }
@@ -225,7 +225,7 @@ struct CacheEventTests {
         }
         #expect(heard.first == "requested 0-1048576" && heard.count { $0.hasPrefix("requested") } == 1)
         #expect(heard.filter { $0.hasPrefix("cancelled") } == ["cancelled at 65536"])
-        // The last piece may be told of after the end of its transfer, but none beyond it.
+        // The last piece may be reported after its transfer has ended, but no byte after it.
         let landed = heard.filter { $0.hasPrefix("landed") }
         #expect(landed.first?.hasPrefix("landed 0..<") == true && landed.last?.hasSuffix("..<65536") == true)
     }
@@ -253,6 +253,6 @@ struct CacheEventTests {
                 }
             }
         }
-        for await _ in cache.events() { Issue.record("a closed cache has nothing to tell") }
+        for await _ in cache.events() { Issue.record("a closed cache has reported an event") }
     }
 }

@@ -8,7 +8,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// What a player meets before its first bytes.
+/// The time before a player's first bytes.
 @Suite("First bytes", .timeLimit(.minutes(10)))
 struct FirstBytesTests {
     @Test("A reader that starts in stored bytes of an open resource gets them without changing threads")
@@ -20,7 +20,7 @@ struct FirstBytesTests {
             try await media.check(.all, film)
             let jobs = CountingExecutor()
             try await withTaskExecutorPreference(jobs) {
-                // The first pull of a reader in sequence that goes on by itself shows whether this disk can be read so.
+                // The first call of a sequential reader shows whether this disk can be read without waiting.
                 let former = media.reader(.all, chunkSize: 1000)
                 _ = try await former.next()
                 guard try await jobs.count({ _ = try await former.next() }) == 0 else { return }
@@ -43,10 +43,10 @@ struct FirstBytesTests {
         try await stage.session { cache in
             let media = cache.media(for: stage.url())
             try await media.check(.all, film)
-            // The end of its transfer comes after its bytes, and is planned for, too.
+            // The end of the transfer follows its bytes, and is planned for, too.
             await cache.waitUntilIdle()
             let before = media.statistics
-            // The first pull of a reader in sequence that goes on by itself shows whether this disk can be read so.
+            // The first call of a sequential reader shows whether this disk can be read without waiting.
             let former = media.reader(.all, chunkSize: 1000)
             _ = try await former.next()
             guard former.storedChunk(1000) != nil else { return }
@@ -90,7 +90,7 @@ struct FirstBytesTests {
             let media = cache.media(for: stage.url())
             _ = try await media.contentInformation()
             let scheduler = try #require(media.resource).scheduler
-            // They are told before the task that asked lets go of its place, which nobody holds from then on.
+            // They are reported before the requesting task releases its place. After that, no reader has it.
             while scheduler.look({ !$0.readers.isEmpty }) || cache.context.conductor.isPlayerWaiting {
                 try Task.checkCancellation()
                 await Task.yield()
@@ -118,7 +118,7 @@ struct FirstBytesTests {
     @Test("The first block is stored although the caller that requested length and type released the resource")
     func toldAndLetGo() async throws {
         let stage = try MemoryStage(["/a": .pattern(1_000_000, .stall(after: 0))])
-        // Time stands still: what drains has all of it.
+        // The time does not advance, so a transfer that drains receives all of its bytes.
         try await stage.session(isFlowing: false) { cache in
             var media: MediaResource? = cache.media(for: stage.url())
             let scheduler = try #require(media?.resource).scheduler
@@ -144,7 +144,7 @@ struct FirstBytesTests {
     }
 }
 
-/// Runs jobs one after another on a thread of its own, and counts them.
+/// Runs jobs one after another on a separate thread, and counts them.
 private final class CountingExecutor: TaskExecutor {
     private let queue = DispatchQueue(label: "spool.tests.counting")
     private let jobs = Mutex(0)
@@ -155,7 +155,7 @@ private final class CountingExecutor: TaskExecutor {
         queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
     }
 
-    /// How many jobs came while `body` ran.
+    /// Returns the number of jobs that were enqueued while `body` ran.
     func count(_ body: () async throws -> Void) async throws -> Int {
         let before = jobs.withLock { $0 }
         try await body()

@@ -4,7 +4,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// Readers that may leave when they have enough: what is asked for beyond what they have taken.
+/// Readers that may leave when they have enough bytes: the bytes that are requested beyond those that they have read.
 @Suite(.timeLimit(.minutes(10)))
 struct CarefulReadingTests {
     @Test("For a reader that may leave, 256 KiB are requested, then its block, and after a megabyte an eighth ahead")
@@ -57,7 +57,7 @@ struct CarefulReadingTests {
     }
 }
 
-/// A careful reader whose origin responds at once.
+/// A careful reader whose origin responds immediately.
 private struct CarefulPlay {
     let bench: SchedulerBench
     private let reader: ReaderID
@@ -75,7 +75,7 @@ private struct CarefulPlay {
         land()
     }
 
-    /// The end of all that has been asked for.
+    /// The end of all requested bytes.
     var requested: Int64 { bench.landed.bounds?.upperBound ?? 0 }
 
     mutating func take(_ count: Int64) {

@@ -6,7 +6,7 @@ import ByteRanges
 let kib: Int64 = 1 << 10
 let mib: Int64 = 1 << 20
 
-/// Plays the shell for a scheduler's state machine, one input at a time, and remembers what it was told to do.
+/// Takes the part of the shell for a scheduler's state machine. It passes one input at a time, and records the actions.
 final class SchedulerBench {
     typealias Action = Planner.Action
     typealias Outcome = Planner.Outcome
@@ -14,20 +14,20 @@ final class SchedulerBench {
     typealias ReadDecision = Planner.ReadDecision
 
     var machine: Planner
-    /// The time that inputs are given.
+    /// The time of the next input.
     var now = Duration.zero
-    /// What has been asked of the origin and is not over, also if it was cancelled.
+    /// The requests that have not ended, including cancelled ones.
     private(set) var asked: [TransferID: (lower: Int64, upper: Int64?)] = [:]
-    /// On whose account it was asked.
+    /// The reader that each request was sent for.
     private(set) var askedFor: [TransferID: ReaderID] = [:]
-    /// Timers that run: until unwanted transfers are cancelled, and until places are tried again.
+    /// The running timers, for cancelling unneeded transfers and for retries.
     private(set) var delays: [TimerID] = []
     private(set) var retries: [(id: TimerID, after: Duration, due: Duration)] = []
     private(set) var woken: Set<ReaderID> = []
     private(set) var resumed: Set<TransferID> = []
-    /// Failures that a reader may be told.
+    /// The failures that a reader may receive.
     private(set) var remembered: Set<FailureID> = []
-    /// Everything since the bench was made.
+    /// All actions since the bench was created.
     private(set) var actions: [Action] = []
 
     init(
@@ -63,13 +63,13 @@ final class SchedulerBench {
         return new
     }
 
-    // MARK: - Questions, since a macro can't take what can't be copied
+    // MARK: - Queries, because a macro can't take noncopyable values
 
-    /// All readers, oldest first.
+    /// All readers, the oldest first.
     var readers: [(id: ReaderID, state: ReaderState)] {
         machine.plan.readers.ids.compactMap { id in machine.plan.readers[id].map { (id, $0) } }
     }
-    /// All transfers, oldest first.
+    /// All transfers, the oldest first.
     var transfers: [(id: TransferID, state: TransferState)] {
         machine.plan.transfers.ids.compactMap { id in machine.plan.transfers[id].map { (id, $0) } }
     }
@@ -89,7 +89,7 @@ final class SchedulerBench {
 
     // MARK: - Readers
 
-    /// Opens a reader and lets it read once; who it is.
+    /// Opens a reader, lets it read once, and returns its identifier.
     @discardableResult
     func open(at start: Int64, end: Int64? = nil, _ priority: Priority = .playback) -> ReaderID {
         let (id, actions) = machine.openReader(at: start, end: end, priority: priority, now: now)
@@ -98,7 +98,7 @@ final class SchedulerBench {
         return id
     }
 
-    /// What there is at the reader's position.
+    /// Reads at the reader's position, and returns the decision.
     @discardableResult
     func read(_ id: ReaderID, limit: Int64 = 256 << 10) -> ReadDecision {
         woken.remove(id)
@@ -107,14 +107,14 @@ final class SchedulerBench {
         return decision
     }
 
-    /// What has landed at the reader's position, without how far it may go on.
+    /// Returns the stored bytes at the reader's position, without the offset up to which it needs no planning.
     func found(_ id: ReaderID, limit: Int64 = 256 << 10) -> Range<Int64>? {
         if case .landed(let range, _) = read(id, limit: limit) { range } else { nil }
     }
 
     func advance(_ id: ReaderID, to position: Int64) { perform(machine.advance(id, to: position, now: now)) }
 
-    /// Takes all that has landed before it.
+    /// Reads all stored bytes from the reader's position on.
     func take(_ id: ReaderID) {
         while case .landed(let range, _) = read(id) { advance(id, to: range.upperBound) }
     }
@@ -123,7 +123,7 @@ final class SchedulerBench {
 
     // MARK: - Transfers
 
-    /// The ranges asked for that are not over and not cancelled, by offset.
+    /// The ranges of requests that have neither ended nor been cancelled, by offset.
     var live: [Range<Int64>] {
         asked.filter { !machine.isCancelled($0.key) }.map { $0.value.lower..<($0.value.upper ?? .max) }
             .sorted { ($0.lowerBound, $0.upperBound) < ($1.lowerBound, $1.upperBound) }
@@ -131,35 +131,35 @@ final class SchedulerBench {
 
     var liveIDs: [TransferID] { asked.keys.filter { !machine.isCancelled($0) }.sorted() }
 
-    /// The transfer that asked from `lower`.
+    /// Returns the transfer whose request starts at `lower`.
     func transfer(at lower: Int64) -> TransferID? {
         asked.filter { $0.value.lower == lower && !machine.isCancelled($0.key) }.keys.min()
     }
 
-    /// It has a connection; whether it asks.
+    /// Reports that a transfer has a connection. Returns whether it may send its request.
     func mayAsk(_ id: TransferID) -> Bool {
         let (mayAsk, actions) = machine.mayAsk(id)
         perform(actions)
         return mayAsk
     }
 
-    /// The head has come as asked, or with less.
+    /// Starts the response to a request, which has the requested range or less.
     func stream(_ id: TransferID, end: Int64? = nil) {
         guard let (asked, upper) = asked[id] else { return }
         let end = end ?? upper ?? machine.length
-        // Bytes land at a block's start, or behind what has landed of the block.
+        // Bytes are stored from the start of a block, or after its stored bytes.
         let block = Block.roundDown(asked)
         let lower = block == asked || machine.landed.contains(block..<asked) ? asked : Block.roundUp(asked)
         perform(machine.responseStarted(id, at: lower, end: end, isWhole: false, isSequential: false))
     }
 
-    /// A whole body has come instead.
+    /// Starts a response with the whole body instead.
     func streamWhole(_ id: TransferID, isSequential: Bool) {
         perform(
             machine.responseStarted(id, at: 0, end: machine.length, isWhole: true, isSequential: isSequential))
     }
 
-    /// Lands up to `count` bytes, as permitted; whether it went on.
+    /// Receives up to `count` bytes, if they are permitted, and returns the permission.
     @discardableResult
     func land(_ id: TransferID, _ count: Int64) -> Permission {
         resumed.remove(id)
@@ -175,7 +175,7 @@ final class SchedulerBench {
         return permission
     }
 
-    /// Streams and lands the whole of a transfer.
+    /// Starts a response and receives all of its bytes.
     func finish(_ id: TransferID, piece: Int64 = 64 << 10) {
         stream(id)
         for _ in 0..<10_000 {
@@ -183,7 +183,7 @@ final class SchedulerBench {
         }
     }
 
-    /// Its next bytes find no room.
+    /// Reports that there is no space for the next bytes.
     @discardableResult
     func lackSpace(_ id: TransferID) -> Permission {
         resumed.remove(id)
@@ -215,27 +215,27 @@ final class SchedulerBench {
         return result.outcome
     }
 
-    /// The task of a cancelled transfer ends.
+    /// Ends the tasks of cancelled transfers.
     func reap() {
         for id in asked.keys.filter({ machine.isCancelled($0) }).sorted() { end(id) }
     }
 
     // MARK: - Timers
 
-    /// Lets unwanted transfers be cancelled that have been held long enough.
+    /// Fires the timers that cancel unneeded transfers.
     func endDelays() {
         let due = delays
         delays = []
         for timer in due { perform(machine.timerFired(timer, now: now)) }
     }
 
-    /// Lets one timer fire.
+    /// Fires one timer.
     func fire(_ timer: TimerID) {
         retries.removeAll { $0.id == timer }
         perform(machine.timerFired(timer, now: now))
     }
 
-    /// Lets all retries come due.
+    /// Fires the timers of all retries.
     func retryNow() {
         let due = retries
         retries = []

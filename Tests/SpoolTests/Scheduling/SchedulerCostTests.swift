@@ -4,8 +4,8 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// Whom an input concerns: what a landed chunk or a reader's step costs does not grow with the number of readers that
-/// it does not concern.
+/// The cost of an input: a received chunk or a reader's step costs the same for any number of readers that it does not
+/// affect.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerCostTests {
     @Test("With 1,600 readers waiting elsewhere, chunks and steps examine no more readers than with 16")
@@ -13,12 +13,12 @@ struct SchedulerCostTests {
         let few = cost(readers: 16)
         let many = cost(readers: 1600)
         #expect(many.served <= few.served)
-        // For each of some 50 inputs, a leaf or two of the index for each of six transfers.
+        // For each of about 50 inputs, one or two leaves of the index for each of six transfers.
         #expect(many.examined <= few.examined + 50 * 6 * 64)
         #expect(many.examined < 50 * 1600)
     }
 
-    /// What one player's chunks and steps cost while so many other readers wait for other places.
+    /// Returns the cost of one player's chunks and steps while `readers` other readers wait for other ranges.
     private func cost(readers: Int64) -> (served: Int, examined: Int) {
         let bench = SchedulerBench(length: 5000 * mib)
         let player = bench.open(at: 0)
@@ -41,7 +41,7 @@ struct SchedulerCostTests {
         let readers = (0..<1600 as Range<Int64>).map { bench.open(at: $0 * 3 * mib) }
         for reader in readers {
             guard case .landed(_, let free) = bench.read(reader) else {
-                Issue.record("nothing is found")
+                Issue.record("no bytes are found")
                 return
             }
             #expect(free == 5000 * mib)
@@ -64,6 +64,6 @@ struct SchedulerCostTests {
 }
 
 extension SchedulerBench {
-    /// How many readers all searches have looked at.
+    /// The number of readers that all searches have examined.
     fileprivate var examined: Int { machine.plan.readers.examined }
 }

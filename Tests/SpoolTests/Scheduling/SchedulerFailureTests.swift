@@ -4,7 +4,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// How the scheduler goes on after failures, and whom they concern.
+/// The behavior of the scheduler after failures, and the readers that they affect.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerFailureTests {
     @Test("E67: a range that fails does not stop readers of other ranges")
@@ -16,7 +16,7 @@ struct SchedulerFailureTests {
         let refused = bench.open(at: 50 * mib)
         let waiting = bench.open(at: 80 * mib)
         guard let two = bench.transfer(at: 50 * mib), let three = bench.transfer(at: 80 * mib) else {
-            Issue.record("not everybody is served")
+            Issue.record("not all readers are served")
             return
         }
         let outcome = bench.refuse(two)
@@ -28,7 +28,7 @@ struct SchedulerFailureTests {
         #expect(bench.read(waiting) == .wait)
         bench.open(at: 70 * mib)
         #expect(bench.transfer(at: 70 * mib) != nil)
-        // A later landing elsewhere does not hide the failure, nor does it bring the retry forward.
+        // Bytes received elsewhere later neither hide the failure nor start the retry early.
         bench.land(one, 64 * kib)
         #expect(bench.read(refused) == .failed(bench.remembered.first!))
         #expect(bench.transfer(at: 80 * mib) == nil)
@@ -54,7 +54,7 @@ struct SchedulerFailureTests {
         let id = bench.liveIDs[0]
         #expect(bench.askedFor[id] == preload)
         if isRefused { bench.refuse(id) } else { bench.interrupt(id) }
-        // The player has a request on its own account, and at once.
+        // The player immediately has its own request.
         #expect(bench.liveIDs.map { bench.askedFor[$0] } == [player])
         #expect(bench.read(player) == .wait)
         bench.finish(bench.liveIDs[0])
@@ -69,11 +69,11 @@ struct SchedulerFailureTests {
         let one = bench.liveIDs[0]
         bench.stream(one)
         bench.open(at: 50 * mib, .preload)
-        // It yields until the player has something.
+        // The preload pauses until the player has bytes.
         bench.land(one, 64 * kib)
         bench.read(player)
         guard let two = bench.transfer(at: 50 * mib) else {
-            Issue.record("the preload does not begin")
+            Issue.record("the preload does not start")
             return
         }
         bench.interrupt(two, retryAfter: .seconds(8))
@@ -97,10 +97,10 @@ struct SchedulerFailureTests {
         bench.streamWhole(two, isSequential: true)
         bench.land(two, 128 * kib)
         bench.perform(bench.machine.invalidated(0..<64 * kib))
-        // A second body for what is gone, beside the one that is tried once more.
+        // A second body for the removed bytes, in addition to the one that is retried.
         bench.open(at: 0)
         guard let three = bench.liveIDs.first(where: { $0 != two }) else {
-            Issue.record("what is gone is not asked for")
+            Issue.record("the removed bytes are not requested")
             return
         }
         bench.refuse(three, isPersonal: true)
@@ -108,7 +108,7 @@ struct SchedulerFailureTests {
         #expect(bench.liveIDs == [two])
         #expect(bench.interrupt(two) != .none)
         guard case .failed = bench.read(far) else {
-            Issue.record("the place is tried without end")
+            Issue.record("the range is retried forever")
             return
         }
     }
@@ -122,7 +122,7 @@ struct SchedulerFailureTests {
         #expect(bench.askedFor[id] == first)
         bench.refuse(id, isPersonal: true)
         guard case .failed = bench.read(first) else {
-            Issue.record("the refused reader is not told")
+            Issue.record("the rejected reader receives no error")
             return
         }
         #expect(bench.read(second) == .wait)

@@ -4,7 +4,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// Who gets a transfer when there are more readers than transfers, and who has to yield.
+/// The readers that get a transfer when there are more readers than transfers, and the ones that have to yield.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerFairnessTests {
     @Test("B28: 200 readers at 200 offsets get all their bytes with six transfers at a time")
@@ -38,7 +38,7 @@ struct SchedulerFairnessTests {
         for index in 0..<20 as Range<Int64> { bench.open(at: index * 40 * mib, end: index * 40 * mib + 1) }
         for index in 0..<14 as Range<Int64> {
             guard let id = bench.transfer(at: index * 40 * mib) else {
-                Issue.record("reader \(index) has no transfer when its turn has come")
+                Issue.record("reader \(index) has no transfer in its turn")
                 return
             }
             bench.finish(id)
@@ -93,7 +93,7 @@ struct SchedulerFairnessTests {
         #expect(bench.land(preload, 64 * kib) == .hold)
         bench.open(at: 50 * mib, .preload)
         #expect(bench.liveIDs == [preload])
-        // A player's own requests do not.
+        // Requests of a player are sent.
         bench.open(at: 80 * mib)
         #expect(bench.transfer(at: 80 * mib) != nil)
         bench.finish(bench.transfer(at: 80 * mib) ?? preload)
@@ -111,7 +111,7 @@ struct SchedulerFairnessTests {
         let second = bench.open(at: 50 * mib)
         #expect(bench.transfer(at: 0).map { bench.askedFor[$0] } == first)
         #expect(bench.transfer(at: 50 * mib).map { bench.askedFor[$0] } == second)
-        // What follows is asked for by whoever is still there.
+        // Later requests belong to a reader that is still open.
         let follower = bench.open(at: 0)
         bench.close(first)
         let id = bench.liveIDs[0]
@@ -159,7 +159,7 @@ struct SchedulerFairnessTests {
         for id in bench.machine.plan.readers.ids { bench.read(id) }
         for id in bench.liveIDs { bench.lackSpace(id) }
         bench.open(at: 900 * mib)
-        // Held ones look for room once more first, and find none.
+        // Paused transfers try to get space once more first, and find none.
         for id in bench.liveIDs where bench.resumed.contains(id) { bench.lackSpace(id) }
         bench.perform(bench.machine.lengthLearnt(999 * mib).actions)
         #expect(bench.transfer(at: 900 * mib) != nil)
@@ -190,7 +190,7 @@ struct SchedulerFairnessTests {
         #expect(bench.live.isEmpty && bench.read(preload) == .wait)
         bench.perform(bench.machine.setYielding(false))
         #expect(bench.live.map(\.lowerBound) == [0])
-        // One that brings what a player wants goes on, also if a preload has begun it.
+        // A transfer that fetches bytes for a player continues, even if a preload started it.
         bench.open(at: 0)
         bench.perform(bench.machine.setYielding(true))
         #expect(bench.mayAsk(bench.liveIDs[0]))
@@ -202,7 +202,7 @@ struct SchedulerFairnessTests {
         let reader = bench.open(at: 70 * kib, end: 128 * kib)
         bench.read(reader)
         let former = bench.liveIDs[0]
-        // Another request shows that the origin has another version: what was asked is asked anew.
+        // Another request shows that the origin has another version, so the bytes are requested again.
         bench.perform(bench.machine.generationChanged(length: 1 << 20, keeping: nil).actions)
         let next = bench.liveIDs[0]
         #expect(next != former && bench.machine.position(of: next) == 64 * kib)

@@ -5,7 +5,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// Values that no sane shell, origin or person gives: nothing traps, nothing hangs.
+/// Values that no correct shell, origin or user provides. They cause no crash and no hang.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerHostileTests {
     @Test("E61: a second body that is shorter than the stored bytes is detected and causes no crash")
@@ -23,19 +23,19 @@ struct SchedulerHostileTests {
         bench.perform(bench.machine.evicted(gone, kept: ByteRangeSet()))
         let second = bench.open(at: 0)
         guard let two = bench.liveIDs.first(where: { $0 != one }) else {
-            Issue.record("what is no longer there is not asked for")
+            Issue.record("the evicted bytes are not requested")
             return
         }
         bench.streamWhole(two, isSequential: true)
         bench.perform(bench.machine.landed(0..<100 * kib, by: two, now: bench.now))
-        // Here the body ends, without a length.
+        // The body ends here, without a length.
         let (isPlausible, actions) = bench.machine.lengthLearnt(100 * kib)
         #expect(!isPlausible)
         #expect(actions.isEmpty)
         #expect(bench.length == nil)
         #expect(bench.permission(one) == .proceed(upTo: Block.offsetLimit))
         #expect(bench.found(second) == 0..<100 * kib)
-        // The shell takes it for another version.
+        // The shell treats it as another version.
         let (left, changes) = bench.machine.generationChanged(length: 100 * kib, keeping: nil)
         bench.perform(changes)
         #expect(left == [first, second])
@@ -71,7 +71,7 @@ struct SchedulerHostileTests {
             bench.perform(bench.machine.close())
             #expect(bench.resumed.contains(id) || bench.isCancelled(id))
             #expect(!bench.isHeld(id))
-            // Without room it does not keep closing waiting.
+            // Without space, it does not delay closing.
             #expect(bench.lackSpace(id) == .stop)
             #expect(bench.isCancelled(id))
         }
@@ -96,7 +96,7 @@ struct SchedulerHostileTests {
             machine.link.note(bytes: number, seconds: 1)
             let (reader, actions) = machine.openReader(at: 0, end: nil, priority: .playback, now: .zero)
             guard case .start(let id, _, _, _) = actions.first else {
-                Issue.record("nothing is asked for")
+                Issue.record("no request is sent")
                 continue
             }
             if isSequential { _ = machine.rangesUnsupported() }
@@ -132,7 +132,7 @@ struct SchedulerHostileTests {
     }
 }
 
-/// Inputs with values from the whole of their types, near each other often enough to meet.
+/// Inputs with values from the whole range of their types, often close to each other.
 private final class HostileInputs {
     private var machine: Planner
     private var random: SplitMix

@@ -3,11 +3,11 @@ import ByteRanges
 @testable import Spool
 @testable import SpoolScheduling
 
-/// A planner that looks at everything each time, to hold the incremental one against.
+/// A planner that examines everything each time, for comparison with the incremental one.
 ///
-/// It takes the facts (what has landed, who reads where, what is under way) from the machine, and nothing that the
-/// machine keeps in order to be fast: no index, no queue, no count. After each input it says what the machine should
-/// have seen to and has not.
+/// It takes only facts from the machine: the stored bytes, the readers' positions and the transfers in progress. It
+/// uses none of the machine's indexes, queues and counts. After each input, it reports what the machine should have
+/// done and has not.
 struct SchedulerModel {
     typealias Reader = ReaderState
     typealias Transfer = TransferState
@@ -45,68 +45,68 @@ struct SchedulerModel {
             256 * kib, link.bytes(inRoundTrips: 2) ?? 0, link.bytes(in: policy.drainTime) ?? policy.firstRequest)
     }
 
-    // MARK: - What must hold
+    // MARK: - Invariants
 
-    /// What is wrong; nil: nothing.
+    /// Returns the first violated invariant, or `nil` if there is none.
     func problem(_ bench: SchedulerBench) -> String? {
         overlap() ?? counts(bench) ?? review() ?? timers(bench) ?? inVain(bench)
     }
 
-    /// No two transfers bring the same byte, and none reaches into what is there or on its way out.
+    /// No two transfers fetch the same byte, and no transfer includes bytes that are stored or being evicted.
     private func overlap() -> String? {
         var reaches: [(id: TransferID, range: Range<Int64>)] = []
         for (id, state) in transfers where !state.isStale {
             let reach = state.position..<limit(id, state)
-            // A body that comes in one sequence runs through what has landed; two of them meet nowhere all the same.
+            // A body that is received in one sequence passes stored bytes, but two such bodies still never overlap.
             if !state.isSequential, !reach.isEmpty {
-                guard landed.intersection(reach).isEmpty else { return "\(id.number) reaches into landed bytes" }
-                guard evicting.intersection(reach).isEmpty else { return "\(id.number) reaches into leaving bytes" }
+                guard landed.intersection(reach).isEmpty else { return "\(id.number) includes stored bytes" }
+                guard evicting.intersection(reach).isEmpty else { return "\(id.number) includes bytes under eviction" }
             }
             for (other, range) in reaches where range.overlaps(reach) && !reach.isEmpty && !range.isEmpty {
                 let isMixed = transfers.first { $0.id == other }?.state.isSequential != state.isSequential
-                if !isMixed { return "\(id.number) and \(other.number) both bring \(reach.clamped(to: range))" }
+                if !isMixed { return "\(id.number) and \(other.number) both fetch \(reach.clamped(to: range))" }
             }
             reaches.append((id, reach))
         }
         let live = transfers.count { $0.state.isLive }
-        return live > slots ? "\(live) transfers at once" : nil
+        return live > slots ? "\(live) concurrent transfers" : nil
     }
 
-    /// What the machine keeps count of is what there is.
+    /// The counts of the machine equal the counted objects.
     private func counts(_ bench: SchedulerBench) -> String? {
         let expectant = readers.count { _, reader in
             if case .waiting = reader.standing { reader.priority == .playback } else { false }
         }
         if bench.machine.plan.readers.expectantPlayers != expectant {
-            return "\(expectant) players wait, not as counted"
+            return "\(expectant) players wait, which differs from the count"
         }
         for (id, reader) in readers {
             let demand = reader.mayUseStored ? bench.machine.plan.readAhead.demand(of: reader) : nil
             if demand?.lower != reader.demand?.lower { return "the demand of \(id.number) is out of date" }
             guard reader.isWaiting, reader.mayUseStored else { continue }
-            if landed.contains(reader.position) { return "\(id.number) waits for landed bytes" }
+            if landed.contains(reader.position) { return "\(id.number) waits for stored bytes" }
         }
         return nil
     }
 
-    /// Each transfer is wanted, let in or doomed as its readers would have it, and none is held for nothing.
+    /// Each transfer is in the state that its readers require, and none is paused without a reason.
     private func review() -> String? {
         guard !isClosing else { return nil }
         for (id, state) in transfers where state.isLive {
-            // One that has come to where it stops is about to end.
+            // A transfer that has reached its limit is about to end.
             if limit(id, state) <= state.position { continue }
             let isWanted = isWanted(id, state)
             switch state.interest {
-            case .wanted: if !isWanted { return "\(id.number) is thought to be wanted" }
-            case .drains, .unwanted: if isWanted { return "\(id.number) is thought to be unwanted" }
+            case .wanted: if !isWanted { return "\(id.number) counts as needed" }
+            case .drains, .unwanted: if isWanted { return "\(id.number) counts as unneeded" }
             case nil: break
             }
-            if state.isHeld, mayProceed(state, isWanted: isWanted) { return "\(id.number) is held for nothing" }
+            if state.isHeld, mayProceed(state, isWanted: isWanted) { return "\(id.number) is paused without a reason" }
         }
         return nil
     }
 
-    /// Whatever waits for a timer has one that runs.
+    /// Each object that waits for a timer has a running timer.
     private func timers(_ bench: SchedulerBench) -> String? {
         for (id, state) in transfers {
             if case .unwanted(let timer) = state.interest, !bench.delays.contains(timer) {
@@ -120,7 +120,8 @@ struct SchedulerModel {
         return nil
     }
 
-    /// Whoever waits has something under way, or waits for its turn or for a timer; and who may read ahead does.
+    /// Each waiting reader has a transfer in progress, or waits for its turn or for a timer. If read-ahead is allowed,
+    /// it is in progress.
     private func inVain(_ bench: SchedulerBench) -> String? {
         guard !isClosing else { return nil }
         let isFull = transfers.count { $0.state.isLive } >= slots
@@ -130,23 +131,23 @@ struct SchedulerModel {
                 let isAsked = transfers.contains { $0.state.isValidation && !$0.state.isStale }
                 let isBlocked = places.contains { $0.state != .trying && $0.isValidation }
                 let isSeenTo = isAsked || isBlocked || reader.queued != nil
-                if reader.isWaiting, !isSeenTo { return "nobody asks for \(id.number)" }
+                if reader.isWaiting, !isSeenTo { return "no request is sent for \(id.number)" }
                 continue
             }
             guard let demand = reader.demand, let hole = landed.firstHole(in: demand.lower..<demand.takes),
                 !evicting.contains(hole.lowerBound)
             else { continue }
             if isBlocked(hole.lowerBound, id, reader) {
-                if case .waiting = reader.standing { return "\(id.number) is thought to be served" }
+                if case .waiting = reader.standing { return "\(id.number) counts as served" }
                 continue
             }
-            if case .stalled = reader.standing, reader.queued == nil { return "\(id.number) is thought to be stopped" }
+            if case .stalled = reader.standing, reader.queued == nil { return "\(id.number) counts as stopped" }
             let carriers = transfers.filter { transfer in
                 !transfer.state.isStale && transfer.state.position <= hole.lowerBound
                     && hole.lowerBound < limit(transfer.id, transfer.state)
             }
             if carriers.contains(where: { !$0.state.isLive }) { continue }
-            // One that has come to where it stops ends, and then its heirs are seen to.
+            // A transfer that has reached its limit ends, and then its successors are planned.
             let isEnding = transfers.contains { id, state in
                 !state.isStale && limit(id, state) <= state.position && state.position >= demand.lower
                     && state.position <= hole.lowerBound
@@ -155,7 +156,7 @@ struct SchedulerModel {
             if let carrier = carriers.max(by: { $0.state.position < $1.state.position }) {
                 let distance = hole.lowerBound - carrier.state.position
                 if reader.isWaiting, !isUnsupported, distance > joinDistance, reader.queued == nil {
-                    return "\(id.number) waits for what is far away"
+                    return "\(id.number) waits for a distant range"
                 }
                 continue
             }
@@ -163,15 +164,15 @@ struct SchedulerModel {
                 if !reader.isWaiting, transfers.contains(where: \.state.isLive) { continue }
             }
             if hole.lowerBound >= demand.asks, !isUnsupported || !demand.isWindowed { continue }
-            if reader.queued == nil { return "\(id.number) has nothing under way at \(hole.lowerBound)" }
+            if reader.queued == nil { return "\(id.number) has no transfer in progress at \(hole.lowerBound)" }
             if !isFull, !(mustYield && reader.priority == .preload) {
-                return "\(id.number) is kept waiting although there is a place"
+                return "\(id.number) waits although a transfer is free"
             }
         }
         return nil
     }
 
-    // MARK: - The same questions, answered by looking at everybody
+    // MARK: - The same queries, by examining all objects
 
     private func isBlocked(_ offset: Int64, _ id: ReaderID, _ reader: Reader) -> Bool {
         places.contains { place in

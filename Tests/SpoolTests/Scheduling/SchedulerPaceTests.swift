@@ -4,7 +4,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// How far ahead of a player is read: by what it takes, not by what the line could bring.
+/// The read-ahead of a player, which depends on the player's rate and not on the link's.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerPaceTests {
     @Test(
@@ -16,7 +16,7 @@ struct SchedulerPaceTests {
         #expect(play.taken > 9_500_000)
         #expect(play.requested - play.taken <= mib)
         #expect(play.landed - play.taken <= mib)
-        // Whenever else it had left, too.
+        // The same holds for any other time of leaving.
         #expect(play.worst <= mib + 128 * kib)
     }
 
@@ -65,7 +65,7 @@ struct SchedulerPaceTests {
         let reader = bench.open(at: 10 * mib)
         let free = 50 * mib - 512 * kib
         #expect(bench.read(reader) == .landed(10 * mib..<10 * mib + 256 * kib, freeUntil: free))
-        // It has taken so long that its window is the smallest when it comes there.
+        // It has read so slowly that its window is the smallest one when it reaches this offset.
         bench.now = .seconds(1000)
         bench.advance(reader, to: free)
         #expect(bench.live.isEmpty)
@@ -76,7 +76,7 @@ struct SchedulerPaceTests {
     }
 }
 
-/// A player on a line of so many bytes per second, in small steps of time.
+/// A player on a link with a fixed rate in bytes per second, in small steps of time.
 private struct PacedPlay {
     let bench: SchedulerBench
     let line: Double
@@ -86,9 +86,9 @@ private struct PacedPlay {
     private(set) var taken: Int64 = 0
     private(set) var requests = 0
     private(set) var largestRequest: Int64 = 0
-    /// The most that was asked for beyond what had been taken, at any time.
+    /// The maximum number of bytes that were requested beyond the player's position, at any time.
     private(set) var worst: Int64 = 0
-    /// Steps in which nothing was asked for, and in which the player had too little.
+    /// The steps without a request in progress, and the steps in which the player had too few bytes.
     private(set) var idleSteps = 0
     private(set) var stalledSteps = 0
     private var freeUntil: Int64 = 0
@@ -105,12 +105,12 @@ private struct PacedPlay {
 
     var landed: Int64 { bench.landed.bounds?.upperBound ?? 0 }
 
-    /// The end of all that has ever been asked for.
+    /// The end of all bytes that were ever requested.
     var requested: Int64 {
         bench.actions.reduce(0) { if case .start(_, _, let upper, _) = $1 { max($0, upper ?? .max) } else { $0 } }
     }
 
-    /// - Parameter wish: Bytes that the player would have taken after so many seconds.
+    /// - Parameter wish: Returns the number of bytes that the player would have read after a number of seconds.
     mutating func run(until end: Duration, wish: (Double) -> Double) {
         var asked = 0
         var heads: Set<TransferID> = []
@@ -138,7 +138,7 @@ private struct PacedPlay {
         }
     }
 
-    /// Takes what has landed, telling no more often than it has to.
+    /// Reads stored bytes, and reports the position only as often as necessary.
     private mutating func take(upTo wish: Int64) {
         while taken + read <= wish {
             guard let run = bench.landed.prefix(at: taken), run.upperBound > taken else {

@@ -5,7 +5,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// Arbitrary inputs in arbitrary order, as a shell may give them, against what must hold after each.
+/// Any inputs in any order that a shell may pass, and the invariants that must hold after each of them.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerRandomTests {
     @Test(
@@ -30,7 +30,7 @@ struct SchedulerRandomTests {
     }
 }
 
-/// A shell that does anything that a shell may do.
+/// A shell that passes any possible inputs.
 private struct RandomPlay {
     let bench: SchedulerBench
     private var random: SplitMix
@@ -98,12 +98,12 @@ private struct RandomPlay {
         switch decision {
         case .landed(let range, let free):
             if !bench.landed.contains(range) || !bench.landed.contains(range.lowerBound..<free) {
-                complaint = "\(id.number) is sent to bytes that have not landed"
+                complaint = "\(id.number) gets bytes that are not stored"
             }
             bench.advance(id, to: random.chance(3) ? free : range.upperBound)
         case .wait: waiting.insert(id)
         case .failed(let failure):
-            if !bench.remembered.contains(failure) { complaint = "\(id.number) is told a failure that is forgotten" }
+            if !bench.remembered.contains(failure) { complaint = "\(id.number) receives a discarded failure" }
             bench.close(id)
         case .end, .unsatisfiable, .closed: bench.close(id)
         }
@@ -156,7 +156,8 @@ private struct RandomPlay {
         }
     }
 
-    /// The transfer has its connection, and asks; or it is given up, and so is what follows it, until one may ask.
+    /// Connects a transfer, which sends its request or is cancelled. In the second case, its successors are connected
+    /// until one sends its request.
     private mutating func connect(_ id: TransferID) -> TransferID? {
         var next: TransferID? = id
         for _ in 0..<20 {
@@ -165,7 +166,7 @@ private struct RandomPlay {
             forget(id) { $0.end(id) }
             next = bench.asked.keys.filter { !former.contains($0) }.min()
         }
-        complaint = "requests are given up and begun anew for ever"
+        complaint = "requests are cancelled and sent again forever"
         return nil
     }
 
@@ -200,7 +201,7 @@ private struct RandomPlay {
         body(bench)
     }
 
-    // MARK: - What is stored
+    // MARK: - Stored bytes
 
     private mutating func offer() {
         let ranges = bench.machine.offerEvictable(Int64(random.int(1...Int(4 * mib))))
@@ -226,7 +227,7 @@ private struct RandomPlay {
 
     private mutating func changeGeneration() {
         history.append("generation")
-        // The one that brings it has just got its head.
+        // The transfer that receives it has just received its headers.
         let kept = bench.liveIDs.first { !streaming.contains($0) }
         let (left, actions) = bench.machine.generationChanged(length: size, keeping: kept)
         for id in left { waiting.remove(id) }
@@ -254,10 +255,10 @@ private struct RandomPlay {
     private mutating func closeOrReopen() {
         history.append("close and reopen")
         bench.perform(bench.machine.close())
-        for id in bench.liveIDs where bench.isHeld(id) { complaint = "\(id.number) is held although all closes" }
-        // Readers that were told to close do so; those that come later find it open.
+        for id in bench.liveIDs where bench.isHeld(id) { complaint = "\(id.number) is paused during closing" }
+        // Readers that received `.closed` close. Later readers find the resource open.
         for id in bench.machine.plan.readers.ids {
-            if case .wait = bench.read(id) { complaint = "\(id.number) waits although all closes" }
+            if case .wait = bench.read(id) { complaint = "\(id.number) waits during closing" }
             waiting.remove(id)
             bench.close(id)
         }
@@ -265,7 +266,7 @@ private struct RandomPlay {
         bench.perform(bench.machine.reopen())
     }
 
-    // MARK: - What must hold
+    // MARK: - Invariants
 
     mutating func problem() -> String? {
         held.subtract(bench.resumed)
@@ -273,7 +274,7 @@ private struct RandomPlay {
         return (complaint ?? model.problem(bench) ?? notWoken()).map { "\($0); \(state)" }
     }
 
-    /// Every reader that waits by what it was told waits by what the machine knows, or has been woken.
+    /// Each reader that waits is known to wait, or was woken.
     private func notWoken() -> String? {
         for id in waiting.sorted() where !bench.woken.contains(id) {
             guard let reader = bench.machine.plan.readers[id] else { return "\(id.number) is forgotten" }
@@ -282,7 +283,8 @@ private struct RandomPlay {
         return nil
     }
 
-    /// Lets every transfer bring what it was asked for, and every reader take it; who has not come to an end.
+    /// Lets every transfer receive its bytes, and every reader read them. Returns the readers that have not reached an
+    /// end.
     mutating func goWell() -> String? {
         while !offered.isEmpty { evict() }
         bench.perform(bench.machine.setYielding(false))
@@ -314,10 +316,10 @@ private struct RandomPlay {
             }
             if let problem = SchedulerModel(bench).problem(bench) { return "\(problem); \(state)" }
         }
-        return "readers are left; \(state)"
+        return "readers have not ended; \(state)"
     }
 
-    /// Readers and live transfers, for whoever has to find out.
+    /// The readers and the live transfers, for the investigation of a failure.
     private var state: String {
         let readers = bench.readers.map { id, reader in
             "\(id.number) \(reader.priority) at \(reader.position) \(reader.standing)"
@@ -335,7 +337,7 @@ private struct RandomPlay {
 extension SplitMix {
     fileprivate mutating func int(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &self) }
 
-    /// True once in `count` times.
+    /// Returns `true` once in `count` times on average.
     fileprivate mutating func chance(_ count: Int) -> Bool { int(1...count) == 1 }
 
     fileprivate mutating func pick<T>(_ items: [T]) -> T? { items.randomElement(using: &self) }

@@ -4,7 +4,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// When a place that failed is tried again, and when that ends.
+/// The times of retries after a failure, and their end.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerRetryTests {
     @Test("B29: an interrupted transfer is retried where it stopped, with increasing delays, until no retries remain")
@@ -60,7 +60,7 @@ struct SchedulerRetryTests {
         bench.retryNow()
         bench.interrupt(bench.liveIDs[0], retryAfter: .seconds(12))
         #expect(bench.retries.map(\.after) == [.seconds(12)])
-        // Nobody asks meanwhile; and players of nothing that may come soon keep no other from the line.
+        // No request is sent meanwhile, and players whose bytes can't be received soon do not block others.
         bench.open(at: 0)
         #expect(bench.live.isEmpty)
         #expect(!bench.isPlaybackWaiting)
@@ -74,7 +74,7 @@ struct SchedulerRetryTests {
         let bench = SchedulerBench()
         let reader = bench.open(at: 0)
         guard case .failed(let failure) = bench.interrupt(bench.liveIDs[0], retryAfter: .seconds(120)) else {
-            Issue.record("the player is kept waiting for two minutes")
+            Issue.record("the player waits for two minutes")
             return
         }
         #expect(bench.woken.contains(reader))
@@ -130,7 +130,7 @@ struct SchedulerRetryTests {
             bench.retryNow()
         }
         #expect((4...10).contains(tries))
-        // The first failure came after three seconds, and so long the last one took, too.
+        // The first failure took three seconds, and so did the last one.
         #expect(bench.now <= .seconds(36))
         #expect(bench.woken.contains(reader))
     }
@@ -144,7 +144,7 @@ struct SchedulerRetryTests {
         while let id = bench.liveIDs.first, tries < 100 {
             tries += 1
             bench.streamWhole(id, isSequential: true)
-            // The body runs through what has landed of it already.
+            // The body passes the bytes that are already stored.
             bench.perform(bench.machine.landed(0..<200 * kib, by: id, now: bench.now))
             bench.interrupt(id)
             bench.take(reader)
@@ -152,10 +152,10 @@ struct SchedulerRetryTests {
         }
         #expect(tries == 6)
         guard case .failed = bench.read(reader) else {
-            Issue.record("the reader is not told")
+            Issue.record("the reader receives no error")
             return
         }
-        // What has landed is there all the same.
+        // The received bytes are stored nevertheless.
         #expect(bench.found(bench.open(at: 0)) == 0..<200 * kib)
     }
 
@@ -172,7 +172,7 @@ struct SchedulerRetryTests {
         }
         #expect((3...20).contains(tries))
         guard case .failed = bench.read(reader) else {
-            Issue.record("the reader is not told")
+            Issue.record("the reader receives no error")
             return
         }
     }
@@ -196,14 +196,15 @@ struct SchedulerRetryTests {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<mib), retries: 0)
         let preload = bench.open(at: mib, .preload)
         guard case .failed(let failure) = bench.interrupt(bench.liveIDs[0], retryAfter: .seconds(20)) else {
-            Issue.record("it is tried again")
+            Issue.record("the request is retried")
             return
         }
         let player = bench.open(at: 0)
         bench.advance(player, to: 900 * kib)
         #expect(bench.live.isEmpty)
         bench.now = .seconds(21)
-        // Whoever reads there next finds the time over, also for those who read ahead.
+        // The next reader at this offset detects that the time is over, and this also applies to readers that read
+        // ahead.
         #expect(bench.read(preload) == .failed(failure))
         #expect(bench.live.map(\.lowerBound) == [mib])
         #expect(bench.liveIDs.map { bench.askedFor[$0] } == [player])
@@ -228,7 +229,7 @@ struct SchedulerRetryTests {
         }
         #expect((3...40).contains(tries))
         guard case .failed = bench.read(reader) else {
-            Issue.record("the reader is not told")
+            Issue.record("the reader receives no error")
             return
         }
     }
@@ -249,7 +250,7 @@ struct SchedulerRetryTests {
         }
         #expect((3...40).contains(tries))
         guard case .failed = bench.read(reader) else {
-            Issue.record("the reader is not told")
+            Issue.record("the reader receives no error")
             return
         }
     }
@@ -260,7 +261,7 @@ struct SchedulerRetryTests {
         let reader = bench.open(at: 0)
         let ahead = bench.open(at: 4 * mib)
         guard let first = bench.transfer(at: 0), let second = bench.transfer(at: 4 * mib) else {
-            Issue.record("no two requests are out")
+            Issue.record("there are not two requests")
             return
         }
         #expect(bench.interrupt(first, retryAfter: .seconds(2)) == .retries(after: .seconds(2)))

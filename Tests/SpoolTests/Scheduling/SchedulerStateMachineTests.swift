@@ -4,7 +4,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// What is asked of the origin, and when, decided without clock, disk or socket.
+/// The requests to the origin and their times, tested without a clock, disk or socket.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerStateMachineTests {
     @Test("The first request at a new offset is small and starts at the reader's block")
@@ -45,7 +45,7 @@ struct SchedulerStateMachineTests {
             bench.take(reader)
         }
         #expect(bench.position(of: first) == 768 * kib)
-        // No further than a megabyte beyond the player, as it had last told.
+        // At most one megabyte beyond the last reported position of the player.
         #expect(bench.live == [0..<mib, mib..<1728 * kib])
     }
 
@@ -133,7 +133,7 @@ struct SchedulerStateMachineTests {
         bench.open(at: 600 * kib)
         #expect(bench.isCancelled(former))
         #expect(bench.live.isEmpty)
-        // What had been sent when it was cut lands, also beyond the place that the reader is at.
+        // Bytes that were sent before the cancel are stored, even beyond the position of the reader.
         bench.land(former, 600 * kib)
         bench.end(former)
         #expect(bench.landed == ByteRangeSet(0..<664 * kib))
@@ -155,8 +155,8 @@ struct SchedulerStateMachineTests {
         #expect(bench.live == [0..<512 * kib])
         bench.finish(bench.liveIDs[0])
         bench.take(reader)
-        // The hole after the landed piece begins inside a block: what has landed of it is not asked for again.
-        // It goes no further than a megabyte beyond the reader.
+        // The missing range after the stored one starts inside a block, whose stored bytes are not requested again. The
+        // request ends one megabyte beyond the reader.
         #expect(bench.live.first == 700 * kib..<1280 * kib)
     }
 
@@ -191,10 +191,10 @@ struct SchedulerStateMachineTests {
         #expect(bench.land(id, 28 * kib) == .hold)
         bench.endDelays()
         #expect(bench.actions.last == .cancel(id))
-        // What has been sent already lands.
+        // Bytes that were already sent are stored.
         #expect(bench.permission(id) == .proceed(upTo: mib))
         bench.land(id, 28 * kib)
-        // It is not asked for a second time meanwhile, and the rest is as soon as it is gone.
+        // They are not requested a second time, and the rest is requested when the transfer has ended.
         bench.open(at: 0)
         bench.open(at: 500 * kib)
         #expect(bench.live.isEmpty)
@@ -262,7 +262,7 @@ struct SchedulerStateMachineTests {
         let landed = bench.landed
         #expect(landed.intersection(0..<50 * mib).byteCount <= 4 * mib)
         #expect(landed.intersection(0..<50 * mib).byteCount >= 2 * mib)
-        // A player that has taken nothing yet has a small one.
+        // A player that has read nothing has a small window.
         #expect(landed.intersection(50 * mib..<100 * mib).byteCount == mib)
     }
 
@@ -290,7 +290,7 @@ struct SchedulerStateMachineTests {
         while case .proceed = bench.land(id, 256 * kib) {}
         #expect(bench.isHeld(id))
         #expect(bench.position(of: id) == 4 * mib)
-        // However long it is held: an origin without ranges would have to begin anew.
+        // The duration does not matter, because an origin without ranges would have to start again.
         bench.endDelays()
         #expect(bench.isHeld(id))
         bench.advance(reader, to: mib)
@@ -346,12 +346,12 @@ struct SchedulerStateMachineTests {
         let first = bench.liveIDs[0]
         bench.streamWhole(first, isSequential: true)
         bench.land(first, 100 * kib)
-        // What has landed is gone again, and a reader that comes to it needs the body once more.
+        // The stored bytes were removed, and a reader of them needs the body again.
         bench.perform(bench.machine.invalidated(0..<64 * kib))
         bench.advance(reader, to: 100 * kib)
         bench.open(at: 0)
         guard let second = bench.liveIDs.last, second != first else {
-            Issue.record("the body is not asked for again")
+            Issue.record("the body is not requested again")
             return
         }
         bench.streamWhole(second, isSequential: true)

@@ -4,7 +4,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// How the scheduler goes on after other versions, validations, evictions and closing.
+/// The behavior of the scheduler after new versions, validations, evictions and closing.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerStoredTests {
     @Test("A2: readers of the previous version keep their positions, and the others wait for the new version")
@@ -12,7 +12,7 @@ struct SchedulerStoredTests {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<mib))
         let inside = bench.open(at: 0)
         bench.advance(inside, to: 64 * kib)
-        let looked = bench.open(at: 0)  // Has found bytes, which it may hand out before it says so.
+        let looked = bench.open(at: 0)  // It has found bytes, which it may deliver before it reports that.
         let outside = bench.open(at: 50 * mib)
         let brings = bench.transfer(at: 50 * mib)
         let others = bench.liveIDs.filter { $0 != brings }
@@ -33,7 +33,7 @@ struct SchedulerStoredTests {
         let whole = bench.liveIDs[0]
         let reader = bench.open(at: 0)
         let cancelled = bench.liveIDs[1]
-        // The response to the first request begins at 0, so that the second request is not needed.
+        // The response to the first request starts at 0, so the second request is not needed.
         bench.perform(
             bench.machine.rangesUnsupported()
                 + bench.machine.responseStarted(whole, at: 0, end: 100 * mib, isWhole: true, isSequential: true))
@@ -73,7 +73,7 @@ struct SchedulerStoredTests {
         bench.perform(bench.machine.rangesUnsupported())
         #expect(bench.found(bench.open(at: 70 * kib, end: 80 * kib)) == 70 * kib..<80 * kib)
         #expect(bench.live == [])
-        // A request that has to be sent brings the block.
+        // A request that is necessary also fetches the rest of the block.
         let other = SchedulerBench(landed: ByteRangeSet(0..<100 * kib))
         other.open(at: 0, end: 100 * kib + 1)
         #expect(other.live == [100 * kib..<128 * kib])
@@ -105,12 +105,12 @@ struct SchedulerStoredTests {
         bench.perform(bench.machine.validated())
         bench.restart(id)
         #expect(bench.found(waiting) == mib..<mib + 256 * kib)
-        // However often: no word of the origin's counts as a failure.
+        // A validation never counts as a failure, for any number of validations.
         for _ in 0..<100 {
             bench.perform(bench.machine.requireValidation())
             let reader = bench.open(at: 0)
             guard let id = bench.liveIDs.first else {
-                Issue.record("nobody asks")
+                Issue.record("no request is sent")
                 return
             }
             bench.perform(bench.machine.validated())
@@ -125,7 +125,7 @@ struct SchedulerStoredTests {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<mib), needsValidation: true)
         let reader = bench.open(at: 0)
         guard case .failed(let failure) = bench.interrupt(bench.liveIDs[0], retryAfter: .seconds(120)) else {
-            Issue.record("two minutes are longer than a player waits")
+            Issue.record("the player waits for two minutes")
             return
         }
         bench.perform(bench.machine.validated())
@@ -144,10 +144,10 @@ struct SchedulerStoredTests {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<mib), needsValidation: true)
         bench.open(at: 0)
         let question = bench.liveIDs[0]
-        // As after another request has failed: what is stored may be used.
+        // As after the failure of another request: the stored bytes may be used.
         bench.perform(bench.machine.validated())
         guard case .failed(let failure) = bench.interrupt(question, retryAfter: .seconds(120)) else {
-            Issue.record("two minutes are longer than a player waits")
+            Issue.record("the player waits for two minutes")
             return
         }
         bench.now = .seconds(119)
@@ -199,7 +199,7 @@ struct SchedulerStoredTests {
         bench.perform(bench.machine.invalidated(0..<2_000))
         #expect(bench.read(reader) == .wait)
         guard let beginning = bench.transfer(at: 0) else {
-            Issue.record("the block's beginning is not asked for")
+            Issue.record("the start of the block is not requested")
             return
         }
         bench.stream(beginning, end: 2_000)
@@ -237,7 +237,7 @@ struct SchedulerStoredTests {
         bench.perform(bench.machine.validated())
         #expect(bench.woken.contains(reader))
         #expect(bench.found(reader) == 0..<256 * kib)
-        // Holes wait for the retry.
+        // Missing ranges wait for the retry.
         #expect(bench.read(ahead) == .wait)
         #expect(bench.live.isEmpty)
         bench.retryNow()

@@ -4,7 +4,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// Where a response's bytes land, piece by piece.
+/// The offsets at which the bytes of a response are stored, piece by piece.
 struct TransferStateMachineTests {
     typealias Machine = Transfer.StateMachine
 
