@@ -150,7 +150,7 @@ struct Housekeeper {
                 continue
             }
             world.report(
-                .operation, "\(kept.address) has \(length) bytes, and \(kept.storedRanges) of them are stored", in: life)
+                .operation, "\(kept.address) has \(length) bytes, and \(kept.storedRanges) are stored", in: life)
         }
     }
 }
