@@ -29,7 +29,7 @@ extension MediaCache {
         try await Store.inspect(path: directory.path, key: key, encryptionKey: encryptionKey).map { StoredResource($0) }
     }
 
-    /// Protects a stored resource from eviction, also across launches, until it is unpinned or removed.
+    /// Protects a stored resource from eviction, even across launches, until it is unpinned or removed.
     ///
     /// Bytes that are received later are protected, too. The key of a playlist also covers its segments and everything
     /// else that was received through a server or a download of it.

@@ -22,7 +22,7 @@ extension MediaCache {
     ///   - `.directoryInUse`
     ///   - `.keyRequired` or `.keyRefused` for the previous key
     ///   - `.invalidArgument` for an impossible key, or if both keys are `nil`
-    ///   - `.storage`, also if there is too little free space
+    ///   - `.storage`, including if there is too little free space
     public static func rekey(
         _ directory: URL, from former: EncryptionKey?, to key: EncryptionKey?, byteStore: (any ByteStore)? = nil
     ) async throws {

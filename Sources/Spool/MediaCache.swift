@@ -196,7 +196,7 @@ public final class MediaCache: Sendable {
     /// Returns the cache key of the media at `url`.
     public func key(for url: URL) -> CacheKey { context.configuration.keyPolicy.key(for: url) }
 
-    /// Removes the stored responses of these URLs in all variants, because another method than `GET` may have changed
+    /// Removes the stored responses of these URLs in all variants, because a method other than `GET` may have changed
     /// them (RFC 9111 §4.4).
     ///
     /// - Throws: `CacheError`: `.storage` if the catalog can't be written, `.closed`.

@@ -47,9 +47,10 @@ struct ExchangeState<Chunk: GatheredBytes> {
         return headWaiter
     }
 
-    /// Receives a chunk. Returns the waiting task to resume with it, and whether the transport may continue at once.
+    /// Receives a chunk. Returns the waiting task to resume with it, and whether the transport may continue
+    /// immediately.
     ///
-    /// If the consumer waits, it receives the chunk at once. Otherwise chunks are joined into pieces of up to
+    /// If the consumer waits, it receives the chunk immediately. Otherwise chunks are joined into pieces of up to
     /// ``GatheredBytes/gatherLimit`` bytes.
     mutating func receive(_ chunk: Chunk, count: Int) -> (waiter: ChunkWaiter?, goesOn: Bool) {
         guard !isOver else { return (nil, true) }

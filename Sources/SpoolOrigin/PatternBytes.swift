@@ -5,7 +5,7 @@ public import Foundation
 ///
 /// Media of any size uses no memory. Each page of 4 KiB starts with an 8-byte stamp, followed by a piece of a fixed
 /// noise table. The seed and the page number select both. Therefore, bytes at a wrong offset, from another seed, or
-/// with flipped bits differ. Filling and checking run at the speed of `memcpy` and `memcmp`, also in debug builds. The
+/// with flipped bits differ. Filling and checking run at the speed of `memcpy` and `memcmp`, even in debug builds. The
 /// pattern is not cryptographic, and it cannot be compressed.
 ///
 /// The pattern continues past ``length``, and its bytes do not depend on the length, so that tests can detect responses

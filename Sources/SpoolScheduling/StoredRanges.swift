@@ -4,8 +4,8 @@ import ByteRanges
 ///
 /// Values only: the table starts no transfer and evicts nothing. The stored part of a block is always a prefix of it.
 ///
-/// The version that stores the bytes has a set of its own, in `Generation.landed`. The planner does not borrow that
-/// set, for two reasons:
+/// The version that stores the bytes has its own set, in `Generation.landed`. The planner does not borrow that set, for
+/// two reasons:
 /// - The two differ in between. A byte is in this set from the step that counts it, wakes its readers and ends the
 ///   retries of its range. It leaves this set when its eviction starts, so that no reader takes it meanwhile.
 /// - A step of the planner has to see one state. The set of the version changes on other threads, and is the union of

@@ -96,7 +96,7 @@ struct TransferTable {
         for (other, state) in transfers
         where other != id && !state.isStale && state.isSequential == transfer.isSequential {
             if state.position > position { limit = min(limit, Block.roundDown(state.position)) }
-            // If one reaches the other, the one from behind stops. Of two that start together, the younger stops.
+            // If one reaches the other, the one from behind stops. If two start together, the younger one stops.
             let isFirst = transfer.hasLanded == state.hasLanded ? id < other : state.hasLanded
             if state.position == position, !isFirst { limit = min(limit, position) }
         }
@@ -113,7 +113,7 @@ struct TransferTable {
     /// The transfer that fetches the byte at an offset.
     enum Carrier {
         case transfer(TransferID, TransferState)
-        /// A transfer that is about to end may still receive it. What it leaves is requested after that.
+        /// A transfer that is about to end may still receive it. The bytes that it leaves are requested after that.
         case ending
         case none
     }
@@ -280,7 +280,7 @@ struct TransferState {
     /// The number of its bytes that were missing when they were stored.
     private(set) var fresh: Int64 = 0
     private(set) var hasLanded = false
-    /// Whether the response starts at another offset than the request.
+    /// Whether the response starts at an offset other than the request's.
     private(set) var isAstray = false
     /// The failed range that it requests again.
     private(set) var place: FailedPlaces.Number?

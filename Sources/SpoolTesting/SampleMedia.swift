@@ -68,7 +68,7 @@ package enum SampleMedia: String, CaseIterable, Sendable {
         package let description: String
     }
 
-    /// A serial queue, so that no file is created twice at once.
+    /// A serial queue, so that no file is created twice concurrently.
     private static let queue = DispatchQueue(label: "spool.sample-media")
 
     /// The name contains the number of the recipe. Change it with the recipe.
@@ -80,7 +80,7 @@ package enum SampleMedia: String, CaseIterable, Sendable {
         let file = folder.appendingPathComponent(name)
         if FileManager.default.fileExists(atPath: file.path) { return file }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        // Created under another name, so that the final name always refers to a complete file, also after a kill or
+        // Created under another name, so that the final name always refers to a complete file, even after a kill or
         // with other processes.
         let draft = folder.appendingPathComponent("\(ProcessInfo.processInfo.processIdentifier)-\(name)")
         let status = try FFmpeg.run(["-y", "-loglevel", "error"] + recipe + [draft.path])

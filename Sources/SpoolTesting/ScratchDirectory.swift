@@ -26,7 +26,7 @@ package final class ScratchDirectory: Sendable {
     package var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() }
 }
 
-/// The contents of a folder and its subfolders, also while they change.
+/// The contents of a folder and its subfolders, even while they change.
 ///
 /// If a folder is removed during the search, `FileManager`'s enumerator ends early without an error, and unrelated
 /// files are missing. This type skips only that folder.

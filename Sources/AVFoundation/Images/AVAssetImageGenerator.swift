@@ -12,8 +12,8 @@ public typealias AVAssetImageGeneratorCompletionHandler =
 ///
 /// The bytes are loaded as for a player: through the delegate of the asset's loader, or by libmpv itself. Images are
 /// generated one after another, and the media stays open while requests are waiting. Therefore, request several images
-/// at once. A changed property applies only to later requests. Handlers are called one at a time, on a queue of the
-/// generator.
+/// concurrently. A changed property applies only to later requests. Handlers are called one at a time, on a queue of
+/// the generator.
 ///
 /// Errors are `AVError`s, or the error of the asset's loader:
 ///

@@ -166,7 +166,7 @@ struct LoadingPolicy: Sendable, Equatable {
     var requestsBeforeCancelling = false
     /// The number of bytes of a queue's next item to load while another item plays.
     var prebufferLength: Int64 = 256 << 10
-    /// Whether several requests are open at once, as with a ``ConcurrentPattern``.
+    /// Whether several requests are open concurrently, as with a ``ConcurrentPattern``.
     var isConcurrent = false
     /// The player's reaction to a request that ends before the stated length.
     var shortFinish = ShortFinish.endsResource

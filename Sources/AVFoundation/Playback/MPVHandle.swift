@@ -2,7 +2,7 @@ import CMPV
 
 /// A libmpv client handle, with the required operations: options, commands that do not wait, and events.
 ///
-/// Copies refer to the same handle. libmpv allows calls from several threads at once. There are two exceptions: only
+/// Copies refer to the same handle. libmpv allows concurrent calls from several threads. There are two exceptions: only
 /// one thread may call ``nextEvent(timeout:)``, and no calls may follow ``destroy()``. ``ItemPlayback`` ensures both.
 ///
 /// `@unchecked`: the pointer refers to an object that libmpv guards.

@@ -97,11 +97,11 @@ extension PartialResponse {
     ///   (RFC 9110 §15.3.7). If the `Content-Range` is missing or malformed, a body with the length of the requested
     ///   range is that range.
     /// - A 200 is stored from byte 0, whatever was requested.
-    /// - A total other than the stored length means another version, also with the same entity tag.
+    /// - A total other than the stored length means another version, even with the same entity tag.
     /// - If nothing contradicts or proves sameness, the rule `.immutable` combines the bytes. The validator becomes
     ///   weak, because it no longer applies to all of them. The rule `.strong` stores the response as another
     ///   generation if it starts at byte 0, and otherwise restarts.
-    /// - A response with a `Content-Encoding` (RFC 9110 §8.4) counts other bytes than the requested ones, so a 206 is
+    /// - A response with a `Content-Encoding` (RFC 9110 §8.4) counts bytes other than the requested ones, so a 206 is
     ///   rejected. A 200 is stored if nothing is stored, or if the stored bytes have the same encoding. It is combined
     ///   with them only with the same strong validator. Readers of such a version must handle its encoding.
     /// - A 416 (§15.5.17) with a length other than the stored one, or below the stored bytes, means restart.

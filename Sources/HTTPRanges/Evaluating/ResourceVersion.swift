@@ -42,7 +42,7 @@ package struct ResourceVersion: Sendable, Hashable, Codable {
 
     /// Whether bytes of several responses may be combined into this version under `rule` (RFC 9111 §3.4).
     ///
-    /// If not, parts are useless, even one after another: request the whole at once, without `Range`.
+    /// If not, parts are useless, even one after another: request the whole resource immediately, without `Range`.
     package func canBeAssembled(under rule: CombiningRule) -> Bool {
         switch rule {
         case .strong: validator.isStrong

@@ -159,7 +159,7 @@ private func floorModulo(_ value: Int64, _ divisor: Int64) -> Int64 {
 
 /// The delay that an origin requests before the next attempt (`Retry-After`, RFC 9110 §10.2.3).
 ///
-/// The value may be unreasonable, so callers apply a limit of their own.
+/// The value may be unreasonable, so callers apply their own limit.
 package enum RetryAfter: Sendable, Hashable {
     /// The number of seconds after the response was received. A number in a header is limited to 10,000 years.
     case seconds(Int64)

@@ -26,7 +26,7 @@ package struct RangeHeader: Sendable, Hashable {
 
     /// Parses the value of a header. Time and memory are proportional to its length.
     ///
-    /// `nil` if it is malformed, names another unit than bytes, or has a range that ends before its start. Such a
+    /// `nil` if it is malformed, names a unit other than bytes, or has a range that ends before its start. Such a
     /// header is ignored, and the whole is sent (RFC 9110 §14.2).
     package init?(parsing text: String) {
         let value = FieldText.trimmed(text[...]).utf8

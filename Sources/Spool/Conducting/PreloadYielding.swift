@@ -1,6 +1,6 @@
 /// The decisions which preloads are held for players, and for how long.
 ///
-/// A preload is held while a player waits for bytes, also of another resource, and until none has waited for a second.
+/// A preload is held while a player waits for bytes, even of another resource, and until none has waited for a second.
 /// Otherwise, a player that takes each byte when it is received would have to share its link whenever it does not wait.
 ///
 /// Holding has an end. A player that still waits after ``patience`` is limited by something else. If it shares no
@@ -97,7 +97,7 @@ struct PreloadYielding: Sendable {
         var playback = playbacks[origin] ?? Playback()
         // Two calls may be received in reverse order, so the count may be below 0.
         playback.count += isWaiting ? 1 : -1
-        // Without preloads, there is nothing to hold, and the next one starts at once.
+        // Without preloads, there is nothing to hold, and the next one starts immediately.
         if !isWaiting, playback.count <= 0 { playback.quietAt = preloads.isEmpty ? nil : now + Self.quietTime }
         let isOver = playback.count == 0 && playback.quietAt == nil
         playbacks[origin] = isOver ? nil : playback

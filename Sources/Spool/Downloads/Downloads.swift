@@ -137,7 +137,7 @@ public struct Downloads: Sendable {
         nonmutating set { work.isPaused = newValue }
     }
 
-    /// Returns the sets of a cache directory without opening it, also while another process uses it.
+    /// Returns the sets of a cache directory without opening it, even while another process uses it.
     package static func inspect(_ directory: URL, encryptionKey: EncryptionKey? = nil) async throws -> [DownloadSet] {
         let downloads = try await StoredDownloads.inspect(path: directory.path, encryptionKey: encryptionKey)
         return DownloadSet.sets(of: downloads) { DownloadSet.Item($0) }

@@ -13,7 +13,7 @@ final class OpenResources: Sendable {
     /// The identity of an open resource.
     ///
     /// Under ``FreshnessPolicy/http``, two sources with different header fields may receive different bytes under one
-    /// key (RFC 9111 §4.1). Each then has a resource of its own.
+    /// key (RFC 9111 §4.1). Each then has its own resource.
     struct Identity: Hashable, Sendable {
         var key: CacheKey
         var fields: [String] = []

@@ -163,8 +163,8 @@ struct ResponseEvaluation {
 
     /// Returns the decision on a response whose status is an error for media, if responses of every status are stored.
     ///
-    /// The response becomes a version of its own if it is a success or may be used again, but it does not replace
-    /// media. A response with media replaces such a version.
+    /// The response becomes a separate version if it is a success or may be used again, but it does not replace media.
+    /// A response with media replaces such a version.
     private func otherStatus(replacing current: Generation?) -> PartialResponse.Decision? {
         guard keepsAnything else { return nil }
         let status = head.status.code

@@ -199,7 +199,7 @@ struct Transfer {
         return scheduler.asksForWhole()
     }
 
-    /// Whether a 416 may belong to another version than the current one, which was not known when the request was sent.
+    /// Whether a 416 may belong to a version other than the current one, which was not known when the request was sent.
     private func tellsOfAnyVersion(_ request: UpstreamRequest) -> Bool {
         request.headerFields[.ifRange] == nil && resource.generation?.resourceVersion.validator.ifRangeText != nil
     }

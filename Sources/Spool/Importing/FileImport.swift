@@ -26,7 +26,7 @@ extension MediaCache {
     ///   - `.capacityExceeded` if there is too little space
     ///   - `.originUnavailable` and `.originRefused` if the origin can't be asked
     ///   - `.incomplete` if some bytes could not be stored
-    ///   - `.storage`, also if the file can't be read or changes during the import
+    ///   - `.storage`, including if the file can't be read or changes during the import
     ///   - `.closed`
     @discardableResult
     public func importFile(
@@ -231,7 +231,7 @@ final class ImportedFile: Sendable {
 
     func hashes() throws -> FileHashes { try FileHashes(of: file) }
 
-    /// - Throws: `CacheError` with code `.storage`, also if it has become shorter.
+    /// - Throws: `CacheError` with code `.storage`, including if it has become shorter.
     func read(_ range: Range<Int64>) throws -> Data {
         var data = Data(count: range.count)
         let count = try data.withUnsafeMutableBytes { try file.read(into: $0, at: range.lowerBound) }

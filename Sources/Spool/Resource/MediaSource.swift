@@ -108,7 +108,7 @@ public struct MediaSource: Sendable {
         self.resolver = resolver
     }
 
-    /// Whether requests need only its URL, and it has no key of its own.
+    /// Whether requests need only its URL, and it has no custom key.
     package var isPlain: Bool { resolver == nil && headerFields.isEmpty && key == nil }
 
     /// Returns a request for it that bypasses the cache.

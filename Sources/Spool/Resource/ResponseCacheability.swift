@@ -33,13 +33,13 @@ struct ResponseCacheability: Sendable {
                     && control.allowsStoring(
                         shared: true, hasAuthorization: request[.authorization] != nil, status: response.status.code)))
         self.freshness = StoredFreshness(
-            // A response that may not be stored is only for the waiting readers, however long it is fresh.
+            // A response that may not be stored is only for the waiting readers, even if it is fresh for long.
             freshUntil: mayStore ? freshness.freshUntil(noCache: control.noCache) : 0,
             // `s-maxage` has the same effect for a shared cache (RFC 9111 §5.2.2.10).
             mustRevalidate: control.mustRevalidate || control.proxyRevalidate || control.noCache
                 || control.sharedMaxAge != nil,
             vary: hasLongFields ? [] : vary.names, selected: StoredFreshness.digest(of: vary, in: request),
-            // With `no-cache`, it is always revalidated, also after a 304 without that directive.
+            // With `no-cache`, it is always revalidated, even after a 304 without that directive.
             lifetime: control.noCache ? 0 : freshness.lifetime,
             isLifetimeControlled: control.noCache || control.sharedMaxAge != nil || control.maxAge != nil,
             receivedAt: responseTime, initialAge: freshness.initialAge,

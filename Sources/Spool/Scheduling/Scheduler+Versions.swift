@@ -46,7 +46,7 @@ extension Scheduler {
         look { $0.machine.needsValidation || !$0.machine.landed.contains(range) ? nil : $0.lease }
     }
 
-    /// Whether all bytes of the range that lie within the resource are stored.
+    /// Whether all bytes of the range that are within the resource are stored.
     func holds(_ range: Range<Int64>) -> Bool {
         look { state in
             guard state.lease != nil else { return false }

@@ -12,10 +12,10 @@ public import HTTPTypes
 public protocol Upstream: Sendable {
     /// Sends one `GET` and returns when the headers of the final response (after redirects) were received.
     ///
-    /// A status such as 404 or 503 is a response, not an error. Releasing the body's iterator closes the request at
-    /// once. Cancelling the task that waits for the headers, or iterates, ends the wait soon. A transport may first
-    /// deliver the bytes that the origin has already sent, for some ten milliseconds, because they would have to be
-    /// sent again.
+    /// A status such as 404 or 503 is a response, not an error. Releasing the body's iterator closes the request
+    /// immediately. Cancelling the task that waits for the headers, or iterates, ends the wait soon. A transport may
+    /// first deliver the bytes that the origin has already sent, for some ten milliseconds, because they would have to
+    /// be sent again.
     ///
     /// - Throws: ``UpstreamError`` without a response: unreachable, rejected TLS, timeout, too many redirects.
     func open(_ request: UpstreamRequest) async throws -> UpstreamResponse
@@ -75,7 +75,7 @@ public struct UpstreamBody: AsyncSequence, Sendable {
     public init<Base: AsyncSequence & Sendable>(_ base: Base) where Base.Element: ContiguousBytes & Sendable {
         self.makeNext = {
             // Only the task that iterates the body calls the closure, and it awaits each call. The iterator is
-            // therefore never used twice at once, although its `next()` may run elsewhere.
+            // therefore never used concurrently, although its `next()` may run elsewhere.
             nonisolated(unsafe) var iterator = base.makeAsyncIterator()
             return { try await iterator.next().map { UpstreamChunk($0) } }
         }

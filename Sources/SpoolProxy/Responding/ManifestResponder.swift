@@ -9,8 +9,8 @@ import SpoolStreams
 /// The responder for HLS playlists and MPDs, whose references it changes to lead to the server.
 ///
 /// A manifest is recognized by its first bytes. If they are late, it must be named as one by its type or its path. It
-/// is fetched completely, parsed once, rewritten, and sent with a length and an entity tag of its own. A live one is
-/// stored no longer than the time after which a player requests it again.
+/// is fetched completely, parsed once, rewritten, and sent with its own length and entity tag. A live one is stored no
+/// longer than the time after which a player requests it again.
 struct ManifestResponder: Sendable {
     /// A manifest, ready to be sent.
     struct Manifest: Sendable {
@@ -234,7 +234,7 @@ struct ManifestResponder: Sendable {
         return (try document.rewritten(requestedURL: call.url, proxied: call.proxied), document.lifetime)
     }
 
-    /// Records the other origins of a stream in the cache, also for a live stream.
+    /// Records the other origins of a stream in the cache, even for a live stream.
     private func noteNeeds(_ playlist: HLSPlaylist, of call: OriginCall, found: OriginURL) {
         guard notesNeeds, let url = call.url.url else { return }
         var others = [found.url].compactMap(\.self)

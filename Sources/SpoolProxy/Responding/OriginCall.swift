@@ -50,7 +50,7 @@ struct OriginCall: Sendable {
 
     /// Returns the path with which a client requests a URL from this server.
     ///
-    /// If the server has an origin of its own and the URL is not one of that origin, the result is the URL itself.
+    /// If the server has its own origin and the URL is not one of that origin, the result is the URL itself.
     func proxied(_ url: OriginURL) -> String {
         if !isReverse { return prefix + ForwardAddress.requestTarget(for: url) }
         return url.isSameOrigin(as: self.url) ? prefix + url.target : url.description
@@ -153,7 +153,7 @@ enum OutgoingFields {
         "x-http-host", "x-http-method", "x-http-path", "x-invoke-", "x-middleware-", "x-orig-", "x-original",
         "x-originating-", "x-override-", "x-proxy-", "x-rewrite", "x-sendfile-", "x-ssl-client-", "x-vercel-",
     ]
-    /// The names that are removed, by what they claim.
+    /// The names of removed fields, by their meaning.
     private static let unkeyed: Set<String> = [
         // The client's address.
         "cf-connecting-ip", "cf-connecting-ipv6", "cf-ipcountry", "client-ip", "cluster-client-ip", "fastly-client-ip",

@@ -25,7 +25,8 @@ final class ConnectionTables: Sendable {
         self.tables = tables
     }
 
-    /// The number of connections beyond the limit that get a response with the reason. Further ones are closed at once.
+    /// The number of connections beyond the limit that get a response with the reason. Further ones are closed
+    /// immediately.
     private static let rejectedLimit = 16
 
     /// Adds a connection. Call it on the connection's event loop.

@@ -3,9 +3,9 @@ import NIOCore
 
 /// The memory of one event loop for responses whose body is read into the buffer of the head.
 ///
-/// A socket mostly accepts such a response at once, and the next response on the event loop then reuses the buffer. If
-/// a client is slow, its response has its own buffer until the socket has accepted all of it. ``unsentLimit`` limits
-/// the memory of all slow clients together.
+/// A socket usually accepts such a response immediately, and the next response on the event loop then reuses the
+/// buffer. If a client is slow, its response has its own buffer until the socket has accepted all of it.
+/// ``unsentLimit`` limits the memory of all slow clients together.
 final class HitBuffers {
     let allocator: ByteBufferAllocator
     private var spare: ByteBuffer?

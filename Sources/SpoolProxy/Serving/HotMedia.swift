@@ -27,7 +27,7 @@ struct HotMedia: Sendable {
     /// The encoded fields of every response.
     private let fields: [UInt8]
 
-    /// The maximum number of bytes of a response. A reader sends more, because it does not hold all of them at once.
+    /// The maximum number of bytes of a response. A reader sends more, because it does not have all of them in memory.
     private static let limit: Int64 = 1 << 20
     /// The maximum number of bytes that are read into the buffer of their head. More are sent faster from their file.
     static let readLimit = 32 << 10
@@ -80,7 +80,7 @@ struct HotMedia: Sendable {
         var slice: SentSlice?
     }
 
-    /// Returns the response to a request, or `nil` if it can't be sent at once.
+    /// Returns the response to a request, or `nil` if it can't be sent immediately.
     ///
     /// If all bytes of a small body are in memory, they are read into the buffer of the head, and one system call sends
     /// both. Otherwise the body is sent from its file.

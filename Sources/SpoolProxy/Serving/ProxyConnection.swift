@@ -166,7 +166,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         respond(to: head, sink: exchange.sink)
     }
 
-    /// Sends the response to a hit at once.
+    /// Sends the response to a hit immediately.
     private func send(_ hit: HotMedia.Hit, _ head: RequestHead, _ context: ChannelHandlerContext) {
         let start = ContinuousClock.now
         service.started()
@@ -243,7 +243,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         } catch {
             exchange.sink?.fail()
             exchange.task?.cancel()
-            // Closing at once would reset the connection and lose responses that the client has not received.
+            // Closing immediately would reset the connection and lose responses that the client has not received.
             if hasStartedResponse { end() } else { send(error, to: exchange.request) }
             return false
         }
@@ -343,7 +343,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         context?.close(promise: nil)
     }
 
-    /// Cancels the running response, also if it waits for the request's body.
+    /// Cancels the running response, even if it waits for the request's body.
     private func leaveExchange() {
         if case .responding(let exchange) = state {
             exchange.task?.cancel()
@@ -400,7 +400,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         if case .reading = state { close() }
     }
 
-    /// Closes the connection at once.
+    /// Closes the connection immediately.
     func abort() { close() }
 }
 #endif

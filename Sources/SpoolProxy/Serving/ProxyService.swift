@@ -49,7 +49,7 @@ final class ProxyService: Sendable {
     struct Served: Sendable {
         /// Whether the connection stays open.
         var keeps: Bool
-        /// The resource that the next request may be for, if its bytes can be sent at once.
+        /// The resource that the next request may be for, if its bytes can be sent immediately.
         var hot: HotMedia?
     }
 
@@ -90,7 +90,7 @@ final class ProxyService: Sendable {
             node: configuration.nodeName)
     }
 
-    /// Returns the response to a request if it can be sent at once, on the event loop of the connection.
+    /// Returns the response to a request if it can be sent immediately, on the event loop of the connection.
     func hit(_ request: RequestHead, of hot: HotMedia, buffers: HitBuffers) -> HotMedia.Hit? {
         guard !isStopping else { return nil }
         return hot.hit(request, date: date, buffers: buffers)

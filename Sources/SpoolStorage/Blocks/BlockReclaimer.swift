@@ -22,7 +22,7 @@ struct BlockReclaimer: Sendable {
         var byteCount: Int64 { ranges.reduce(0) { $0 + $1.upperBound - $1.lowerBound } }
     }
 
-    /// Evicts the blocks whose stored bytes lie within `range`; see ``MediaFile/evict(_:)``.
+    /// Evicts the blocks whose stored bytes are within `range`; see ``MediaFile/evict(_:)``.
     ///
     /// - Parameter filling: The blocks that transfers are filling. They stay.
     mutating func evict(_ range: Range<Int64>, keeping filling: some Collection<Int64>) -> Evicted {

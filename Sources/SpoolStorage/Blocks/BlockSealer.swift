@@ -18,7 +18,7 @@ import CSystemFiles
 /// index and stored length, and its ciphertext is discarded. In an encrypted cache, the bytes are the message, and the
 /// header is authenticated. The cipher may also be ChaCha20-Poly1305 (RFC 8439) there.
 ///
-/// The sealer is pure except for the random nonce. Several threads may use it at once.
+/// The sealer is pure except for the random nonce. Several threads may use it concurrently.
 struct BlockSealer: Sendable {
     private let key: SymmetricKey
     /// The format of blocks in the file.

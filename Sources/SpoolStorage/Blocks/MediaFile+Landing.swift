@@ -10,7 +10,7 @@ extension MediaFile {
     ///   - bytes: The bytes, which may belong to any number of blocks.
     ///   - offset: The offset of the first byte. It is in stored bytes, at the stored end of its block, or at a block's
     ///     start.
-    /// - Throws: ``CacheError`` if the disk rejects the bytes, or if the range lies beyond the length. ``MissingBytes``
+    /// - Throws: ``CacheError`` if the disk rejects the bytes, or if the range is beyond the length. ``MissingBytes``
     ///   if bytes of the block before `offset` are missing, or if bytes that an earlier process has stored can't be
     ///   read or are damaged. The block is then discarded, and has to be fetched from its start.
     func land(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws {

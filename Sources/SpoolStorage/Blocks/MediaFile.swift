@@ -234,7 +234,7 @@ final class MediaFile: Sendable {
 
     // MARK: - Freeing space
 
-    /// Evicts the blocks whose stored bytes lie within `range`.
+    /// Evicts the blocks whose stored bytes are within `range`.
     ///
     /// A block is evicted completely or not at all. Blocks that a transfer is filling (until ``endLanding(at:)``) and
     /// blocks that a slice holds stay. All blocks stay if a cache that has been closed still has readers of the file.

@@ -182,7 +182,7 @@ extension Catalog {
         FROM resource LEFT JOIN generation ON generation.resource = resource.id
         """
 
-    /// Returns the record in a row; `nil` if its key is no text, so that no query finds it. ``repairRows()`` removes
+    /// Returns the record in a row; `nil` if its key is not text, so that no query finds it. ``repairRows()`` removes
     /// such a row.
     private func resource(_ row: Row) -> ResourceRecord? {
         guard let name = try? row.text(0) else { return nil }  // No key.

@@ -288,7 +288,7 @@ final class Catalog: Sendable {
         try marking { try Self.translating(path) { try database.write(body) } }
     }
 
-    /// Lets `body` write in transactions of its own. No other write happens meanwhile.
+    /// Lets `body` write in separate transactions. No other write happens meanwhile.
     func writeAlone<R>(_ body: (Database) throws -> R) throws -> R {
         try marking { try Self.translating(path) { try database.writeWithoutTransaction(body) } }
     }
@@ -392,7 +392,7 @@ final class BusyWait: Sendable {
     static let interval = 0.005
     private let isShort = Atomic(false)
 
-    /// Ends long waits, also those that have started.
+    /// Ends long waits, including those that have started.
     func shorten() { isShort.store(true, ordering: .relaxed) }
 
     /// Whether another attempt follows after a number of attempts.

@@ -3,7 +3,7 @@ import Crypto
 import Foundation
 import GRDB
 
-/// A copy of a catalog for another key, in a file of its own.
+/// A copy of a catalog for another key, in a separate file.
 ///
 /// It starts as the previous catalog without blocks, and receives each version with its blocks after ``Rekeyer`` has
 /// copied the media. It is not opened as a catalog before ``finish(_:)``.

@@ -11,8 +11,8 @@ struct CatalogDownloads {
 
     // MARK: - Sets
 
-    /// Adds resources to sets and pins them, also if nothing of them is stored yet. Members of a set stay, and get an
-    /// address if they had none.
+    /// Adds resources to sets and pins them, even if none of their bytes are stored yet. Members of a set stay, and get
+    /// an address if they had none.
     func add(_ downloads: [DownloadRecord], at date: Date) throws {
         try catalog.write { db in
             for download in downloads {
@@ -141,8 +141,8 @@ struct CatalogDownloads {
 
     /// Returns the bytes of all pinned resources except one.
     ///
-    /// Members that were added before that one count with their whole length. Of two members that don't fit together,
-    /// the first one therefore gets the space.
+    /// Members that were added before that one count with their whole length. If two members don't fit together, the
+    /// first one therefore gets the space.
     func pinnedBytes(except key: String) throws -> Int64 {
         try catalog.readOnce { db in
             let sum = try Double.fetchOne(

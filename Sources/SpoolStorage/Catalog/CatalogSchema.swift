@@ -63,8 +63,8 @@ enum CatalogSchema {
     /// - `resource.presentation`: the resource that names this one as its part, such as the playlist of a segment. They
     ///   are used, pinned and removed together. A presentation is not a part of another. A part's `lastUsedAt` may be
     ///   earlier than that of the presentation. It is corrected when the part is about to be evicted, so that using
-    ///   thousands of parts changes one row. Of parts with the same date, the later ones are evicted first, because the
-    ///   next playback needs the first ones.
+    ///   thousands of parts changes one row. Among parts with the same date, the later ones are evicted first, because
+    ///   the next playback needs the first ones.
     /// - `createdSealed`, `usedSealed`: the encrypted dates of an encrypted cache. There, `createdAt` and `lastUsedAt`
     ///   only define an order.
     /// - `history`: how a resource is played, as `PlayHistory.text`, encrypted in an encrypted cache.

@@ -67,7 +67,7 @@ struct CatalogUses {
         """
     }
 
-    /// Returns the resource in a row; `nil` if its key is no text, so that no query finds it.
+    /// Returns the resource in a row; `nil` if its key is not text, so that no query finds it.
     private func evictable(_ row: Row) -> Evictable? {
         guard let name = try? row.text(0) else { return nil }  // No key.
         let whole = (try? row.text(1)) ?? nil  // The row of the presentation is damaged, not this one.
@@ -84,7 +84,7 @@ struct CatalogUses {
 
     // MARK: - The order of use
 
-    /// Returns the resources that are not pinned, the least recently used first, also those without bytes.
+    /// Returns the resources that are not pinned, the least recently used first, including those without bytes.
     ///
     /// The parts of a presentation count as used when it was. Its later parts are listed first, then the presentation.
     ///

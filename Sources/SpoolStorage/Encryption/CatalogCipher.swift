@@ -12,7 +12,7 @@ struct CatalogCipher: Sendable {
         case url, contentType, createdAt, lastUsedAt, version, fields, collection, source, history
     }
 
-    /// A value of another type than its column, or one that was changed, moved, or made with another key.
+    /// A value whose type is not that of its column, or one that was changed, moved, or made with another key.
     struct UnreadableValue: Error {}
 
     private struct Keys {
@@ -88,7 +88,7 @@ struct CatalogCipher: Sendable {
 
     /// Returns the date in such a cell, or if it has none, the date that the number represents.
     ///
-    /// - Throws: ``UnreadableValue``, also if the date is more than 10,000 years from 1970.
+    /// - Throws: ``UnreadableValue``, including if the date is more than 10,000 years from 1970.
     func open(_ row: Row, _ index: Int, number: Int, _ column: Column, of name: String) throws -> Date {
         let text = isPlain ? nil : try open(row, index, column, of: name)
         guard let microseconds = try text.flatMap({ Int64($0) }) ?? row.integer(number),

@@ -4,7 +4,7 @@ import Synchronization
 
 /// The key with which a cache's files and catalog are encrypted.
 ///
-/// Keep it where other users can't read it: on Apple's platforms in the Keychain, on a server in a file of its own. If
+/// Keep it where other users can't read it: on Apple's platforms in the Keychain, on a server in a separate file. If
 /// the key is lost, only the stored media is lost, and is fetched again.
 public struct EncryptionKey: Sendable {
     /// The number of bytes in a key.

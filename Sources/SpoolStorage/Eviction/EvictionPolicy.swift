@@ -63,7 +63,7 @@ public struct EvictionQuota: Sendable, Hashable {
 
 }
 
-/// The quotas of a cache, by host and tag. The URL of a resource is parsed at most once, however many quotas there are.
+/// The quotas of a cache, by host and tag. The URL of a resource is parsed at most once, for any number of quotas.
 struct QuotaIndex: Sendable {
     private var hosts: [String: Int] = [:]
     private var tags: [String: Int] = [:]

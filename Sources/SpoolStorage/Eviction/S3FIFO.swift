@@ -16,7 +16,7 @@ struct S3FIFO: Sendable {
         var bytes: Int64 = 0
         var fingerprint: UInt64 = 0
         var uses: UInt8 = 0
-        /// Whether it belongs to the main queue, also while it is held.
+        /// Whether it belongs to the main queue, even while it is held.
         var isMain = false
         var isHeld = false
         var isThere = false

@@ -6,7 +6,7 @@
 /// bytes therefore causes a fetch, and never wrong bytes.
 ///
 /// A file belongs to the cache that has created it, so two caches must not share a store. Its name has 32 random
-/// lower-case hexadecimal digits. All calls block, on the cache's threads. Several threads may call at once. Every
+/// lower-case hexadecimal digits. All calls block, on the cache's threads. Several threads may call concurrently. Every
 /// store has to pass `ByteStoreContract` of SpoolTesting.
 public protocol ByteStore: Sendable {
     /// Opens a file.
@@ -62,8 +62,8 @@ public struct VolumeSpace: Hashable, Sendable {
 
 /// An open file of a ``ByteStore``, which is read and written by offset. It is closed when it is released.
 ///
-/// Several threads may use it at once, because there is no shared position. All calls block. Methods that a store may
-/// not need have a default implementation.
+/// Several threads may use it concurrently, because there is no shared position. All calls block. Methods that a store
+/// may not need have a default implementation.
 public protocol StoredFile: AnyObject, Sendable {
     /// Reads from `offset` until `buffer` is full or the file ends. Bytes that take no space are zeros.
     ///

@@ -57,7 +57,7 @@ public struct CacheError: Error, CustomStringConvertible {
         public static let capacityExceeded = Code(.capacityExceeded)
         /// The cache is encrypted, and no key was given.
         public static let keyRequired = Code(.keyRequired)
-        /// The cache is encrypted with another key than the one that was given, or is not encrypted.
+        /// The cache is encrypted with a key other than the given one, or is not encrypted.
         public static let keyRefused = Code(.keyRefused)
     }
 

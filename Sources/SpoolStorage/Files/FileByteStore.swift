@@ -3,8 +3,8 @@ import Synchronization
 
 /// Media in sparse files of a directory. Bytes that have not been fetched take no space on the disk.
 ///
-/// The default is the folder `media` of the cache's directory. Another directory may be on another volume than the
-/// catalog.
+/// The default is the folder `media` of the cache's directory. Another directory may be on a volume other than the
+/// catalog's.
 public final class FileByteStore: ByteStore {
     private let folder: String
     private let fileSystem: any FileSystem

@@ -11,8 +11,8 @@ import Musl
 
 /// The disk, as a protocol, so that tests can make any call fail.
 ///
-/// Two implementations, ``SystemFileSystem`` and the test kit's `FaultyFileSystem`, pass one `FileSystemContract`.
-/// All calls block and belong on a ``BlockingExecutor``. They may be made from several threads at once. Every error is
+/// Two implementations, ``SystemFileSystem`` and the test kit's `FaultyFileSystem`, pass one `FileSystemContract`. All
+/// calls block and belong on a ``BlockingExecutor``. They may be made from several threads concurrently. Every error is
 /// a ``CacheError`` with code `storage` whose message names the path and the cause, and whose underlying error is a
 /// `POSIXError`; see ``CacheError/posixCode``.
 package protocol FileSystem: Sendable {

@@ -47,7 +47,7 @@ final class SystemFile: StoredFile {
         if access == .create { protection.protectFile(descriptor, path) }
     }
 
-    /// Refuses what stands in a file's place and is none, without opening it; passes over what is not there.
+    /// Rejects an object that is not a file, without opening it. A missing file is skipped.
     static func refuseOtherThanFile(_ path: String) throws(CacheError) {
         try checkPath(path)
         var status = stat()

@@ -232,7 +232,7 @@ final class GenerationMemory: Sendable {
     /// Reserves memory, as far as the limit allows.
     func reserve(_ count: Int64) -> ReservationResult { ledger.reserve(count) }
 
-    /// Reserves memory, also beyond the limit.
+    /// Reserves memory, even beyond the limit.
     func reserveRegardless(_ count: Int64) -> Reservation { ledger.reserveRegardless(count) }
 
     /// Stores bytes.

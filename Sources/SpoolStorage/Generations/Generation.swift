@@ -340,7 +340,7 @@ package struct GenerationDescription: Sendable, Hashable {
     /// folder entry, and the unused end of the last block of its file.
     static let leastRowBytes: Int64 = 4096
 
-    /// Returns the bytes that the description takes on disk. Texts of more than 2 KiB take pages of their own in the
+    /// Returns the bytes that the description takes on disk. Texts of more than 2 KiB use separate pages in the
     /// catalog.
     func rowBytes(url: String) -> Int64 {
         let texts = [url, contentType ?? "", version, fields].reduce(0) { $0 + Int64($1.utf8.count) }

@@ -17,7 +17,7 @@ extension CacheDirectory {
     ///
     /// - Parameter key: The key of an encrypted cache. A new cache is encrypted with it.
     /// - Throws: ``CacheError``: `directoryInUse`, which names the process that has the directory; `catalogTooNew`;
-    ///   `keyRequired`, `keyRefused`; `storage`, also if other users can write to the directory.
+    ///   `keyRequired`, `keyRefused`; `storage`, including if other users can write to the directory.
     convenience init(
         opening path: String, key: EncryptionKey? = nil, fileSystem: any FileSystem, bytes: (any ByteStore)? = nil,
         now: Date

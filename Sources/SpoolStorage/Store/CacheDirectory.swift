@@ -170,7 +170,7 @@ final class CacheDirectory: Sendable {
 
     /// Creates the file of the next generation in advance, because a player would wait for it. This blocks.
     ///
-    /// If the file can't be created, that is no error here. The caller that needs it tries again, and reports the
+    /// If the file can't be created, that is not an error here. The caller that needs it tries again, and reports the
     /// error.
     ///
     /// - Parameter identifier: The name of the file, which must already count as in use.
@@ -203,7 +203,7 @@ final class CacheDirectory: Sendable {
         } catch {
             // The order matters; see ``noteSwept(since:)``.
             failedRemovals.add(1, ordering: .sequentiallyConsistent)
-            // Recorded once, however many files can't be removed.
+            // Recorded once, for any number of files that can't be removed.
             guard !isSweepNoted.exchange(true, ordering: .sequentiallyConsistent) else { return error }
             do {
                 try catalog.settings.setSweepPending(true)

@@ -126,7 +126,7 @@ struct Evictor: Sendable {
         }
         let space = AwaitedSpace()
         state.running.add(1, ordering: .relaxed)
-        // A task of its own, because a slow eviction must not hold the reader.
+        // A separate task, because a slow eviction must not block the reader.
         store.work.start(in: .landing) { [weak store, state] in
             await store?.evictor.evict(for: space, count, rowBytes: rowBytes)
             state.running.subtract(1, ordering: .relaxed)
@@ -214,7 +214,7 @@ struct Evictor: Sendable {
         try? await store.flush()  // If it can't be written, that was reported, and the recorded order counts.
         return await state.turns.run(0) {
             let before = state.freeing.byteCount
-            // All of it: in any order, also media without bytes.
+            // All of it: in any order, including media without bytes.
             if size == 0 { await store.executor.run(in: .background) { evictAll() } }
             while ledger.used > size {
                 guard await store.executor.run(in: .background, { free(ledger.used - size) }) > 0 else { break }
@@ -406,7 +406,7 @@ struct Evictor: Sendable {
             let isPlaying = !isLastResort && queue.isPlaying(victim, at: now)
             let taken = isPlaying ? 0 : take(victim, &batch, upTo: most - freed)
             if taken == 0, !isPlaying, let member = victim.members.first(where: { store.isUnused($0.key) }) {
-                // Of a start or a body, as much as allowed is evicted; of a whole resource, as much as needed.
+                // For a start or a body, this evicts as much as allowed; for a whole resource, as much as needed.
                 let goal = (member.part == .whole ? count : most) - freed - batch.byteCount
                 guard goal > 0, !isAhead || member.bytes.count(of: member.part) <= goal else { break }
                 freed += try evict(&batch)

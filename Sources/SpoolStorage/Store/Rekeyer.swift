@@ -26,7 +26,7 @@ extension Store {
     ///   - `directoryInUse` if a process has the cache open, even only for reading
     ///   - `keyRequired` or `keyRefused` for the previous key
     ///   - `invalidArgument` for an impossible key, or if the cache is unencrypted and would stay unencrypted
-    ///   - `storage`, also if there is too little free space
+    ///   - `storage`, including if there is too little free space
     ///
     ///   Also `CancellationError`, and the errors of the key derivation.
     @discardableResult
@@ -79,7 +79,7 @@ extension Store {
 /// Until the rename, the cache is unchanged. If the process is killed before that, no record names the copied files.
 /// The next opening removes them and the second catalog.
 ///
-/// The copy has no directory of its own next to the first one. A cache directory may be the root of a volume, or in a
+/// The copy has no separate directory next to the first one. A cache directory may be the root of a volume, or in a
 /// directory that its owner may not write to.
 private struct Rekeyer: Sendable {
     private let directory: CacheDirectory
@@ -161,7 +161,7 @@ private struct Rekeyer: Sendable {
         let previousSealer: BlockSealer
         let sealer: BlockSealer
 
-        /// Copies a block; `nil` if the file has other bytes than those that were received.
+        /// Copies a block; `nil` if the file does not have the bytes that were received.
         func copy(_ block: BlockRecord) throws -> BlockRecord? {
             var bytes = Data(count: Int(block.length))
             let start = block.range.lowerBound

@@ -49,7 +49,7 @@ struct ResourceRemover: Sendable {
         }
     }
 
-    /// Removes all resources, also pinned ones.
+    /// Removes all resources, including pinned ones.
     func removeAll() async throws {
         try store.checkWritable()
         while true {

@@ -47,7 +47,7 @@ package final class Store: Sendable {
         ///
         /// With 50 ms, media was stored with missing blocks on a machine that was only busy with other work.
         package var spacePatience = Duration.milliseconds(200)
-        /// The number of media files that may be open at once; at least 8.
+        /// The number of media files that may be open concurrently; at least 8.
         package var openFileLimit: Int
         /// Whether the directory is only read, while another process may use it.
         package var isReadOnly = false
@@ -234,7 +234,7 @@ package final class Store: Sendable {
     /// - Throws: ``CacheError`` if the catalog can't be written. Then nothing has changed.
     package func remove(_ key: CacheKey) async throws -> Bool { try await resourceRemover.remove(key) }
 
-    /// Removes all resources, also pinned ones.
+    /// Removes all resources, including pinned ones.
     ///
     /// - Throws: ``CacheError`` if the catalog can't be written. Resources that were removed before the error stay
     ///   removed.
@@ -271,7 +271,7 @@ package final class Store: Sendable {
 
     // MARK: - Checks and copies
 
-    /// Checks every stored block against its checksum, and if it repairs, also the sums of the catalog.
+    /// Checks every stored block against its checksum, and if it repairs, the sums of the catalog, too.
     ///
     /// If another kind of file has the name of a media file, all of its blocks are bad, and repairing removes the
     /// resource. A file that can't be opened this time is reported and skipped.

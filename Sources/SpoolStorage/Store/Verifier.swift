@@ -15,7 +15,7 @@ struct Verifier: Sendable {
         self.isRepairing = isRepairing
     }
 
-    /// Checks every stored block, and if it repairs, also the sums of the catalog.
+    /// Checks every stored block, and if it repairs, the sums of the catalog, too.
     func run(_ progress: @escaping @Sendable (Int, Int) -> Void) async throws -> VerificationReport {
         if isRepairing { try store.checkWritable() }
         try store.checkOpen()

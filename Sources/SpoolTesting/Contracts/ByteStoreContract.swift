@@ -4,7 +4,7 @@ public import Spool
 /// The contract of every ``/SpoolStorage/ByteStore``, as cases for any implementation: the package's own two, and
 /// yours.
 ///
-/// The cases are independent of a test framework: each throws its finding. Each needs an empty store of its own.
+/// The cases are independent of a test framework: each throws its finding. Each needs its own empty store.
 ///
 /// ```swift
 /// @Test(arguments: ByteStoreContract.cases)

@@ -3,7 +3,7 @@ package import SpoolStorage
 
 /// The contract of every file system that the cache uses, as cases for any implementation.
 ///
-/// The cases are independent of a test framework: each throws its finding. Each needs an empty folder of its own.
+/// The cases are independent of a test framework: each throws its finding. Each needs its own empty folder.
 package enum FileSystemContract {
     /// One rule of the contract.
     package struct Case: Sendable, CustomStringConvertible {

@@ -106,7 +106,7 @@ public enum UpstreamContract {
             self.body = body
         }
 
-        /// Runs the case with an origin of its own.
+        /// Runs the case with its own origin.
         ///
         /// - Throws: ``ContractFailure`` if the transport violates the contract, or an unexpected error of it or the
         ///   origin.

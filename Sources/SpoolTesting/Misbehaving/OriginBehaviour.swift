@@ -20,7 +20,7 @@ public enum OriginBehaviour: Sendable {
     case ignoresIfRange
     /// Moves first and last byte in `Content-Range`, while the body is the requested one.
     case contentRangeShifted(by: Int64)
-    /// Sends another total in `Content-Range`, also in a 416; `nil` is `*`, unknown.
+    /// Sends another total in `Content-Range`, including in a 416; `nil` is `*`, unknown.
     case contentRangeTotal(Int64?)
     /// Sends this `Content-Range`, or none for `nil`.
     case contentRange(String?)
@@ -102,7 +102,8 @@ public enum OriginBehaviour: Sendable {
 }
 
 extension OriginBehaviour {
-    /// Applies the part before the response is decided: another request than was sent, or another resource.
+    /// Applies the part before the response is decided: a request other than the one that was sent, or another
+    /// resource.
     func prepare(_ request: inout OriginRequest, _ resource: inout OriginResource) {
         switch self {
         case .ignoresRanges: request.headerFields[.range] = nil
