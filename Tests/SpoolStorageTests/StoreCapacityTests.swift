@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// The counted bytes equal the bytes on disk, also if the disk frees no space and if resources are tiny.
+/// The counted bytes equal the bytes on disk, even if the disk frees no space and if resources are tiny.
 @Suite("Store: capacity and disk", .timeLimit(.minutes(10)))
 struct StoreCapacityTests {
     private let fixture: StoreFixture

@@ -45,7 +45,7 @@ actor PresentationFolder {
 
     /// Creates the files in a folder with a temporary name, and renames it.
     ///
-    /// The folder with the final name is complete, also after a kill and with concurrent processes.
+    /// The folder with the final name is complete, even after a kill and with concurrent processes.
     private static func make(
         _ entry: String, in folder: URL, _ body: (URL) async throws -> Void
     ) async throws -> Presentation.Files {

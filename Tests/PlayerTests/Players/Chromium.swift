@@ -22,7 +22,7 @@ struct Chromium: MediaPlayer {
                     Self.script,
                     [
                         url.absoluteString, plan.seeks.map { "\($0)" }.joined(separator: "/"),
-                        // Chromium 156 can't play a live stream faster than real time, also directly from nginx.
+                        // Chromium 156 can't play a live stream faster than real time, even directly from nginx.
                         plan.duration == nil ? "1" : "8",
                     ])
             }

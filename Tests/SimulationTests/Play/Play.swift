@@ -155,7 +155,7 @@ final class Play: Sendable {
         guard let cache = await life.open() else { return }
         for media in world.plan.media {
             var isDone: Set<Viewer> = []
-            // A reader that finds another version than the stored one ends with `resourceChanged`, once.
+            // A reader that finds a version other than the stored one ends with `resourceChanged`, once.
             for (viewer, attempt) in world.plan.viewers.flatMap({ [($0, 0), ($0, 1)] }) where !isDone.contains(viewer) {
                 var random = SplitMix(UInt64(attempt))
                 let opened = cache.media(for: MediaSource(url: media.url, headerFields: viewer.headerFields))

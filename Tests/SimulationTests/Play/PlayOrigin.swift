@@ -142,7 +142,7 @@ final class PlayOrigin: Sendable {
         if let early, !plan.damages, !plan.failsToStore {
             life.world.report(.askedTooEarly, "\(media.path) at \(lower), \(early) too early", in: life)
         }
-        // Of a request for the last bytes, only the headers are used, to get the length.
+        // For a request of the last bytes, only the headers are used, to get the length.
         let isQuestion = request.headerFields[.range]?.hasPrefix("bytes=-") ?? false
         guard viewer.preloads, !isQuestion, life.world.isCalm, !life.world.mayPreloadsContinue(in: life) else { return }
         let waits = life.world.playbackWaits(longerThan: .milliseconds(20), in: life)

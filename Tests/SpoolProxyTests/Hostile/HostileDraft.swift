@@ -141,7 +141,7 @@ struct HostileDraft {
         var request = HostileRequest(bytes: Array(text.utf8) + body)
         request.expected = expected
         request.fate = breaks ? .breaks : !refusals.isEmpty || closes ? .ends : .goesOn
-        // Bytes that are no chunk get 400, unless the response has started.
+        // Bytes that are not a chunk get 400, unless the response has started.
         if breaks { request.expected.statuses.formUnion(refusals.union([400])) }
         return request
     }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// Clients whose request bodies end in bytes that are no chunk.
+/// Clients whose request bodies end in bytes that are not a chunk.
 @Suite(.timeLimit(.minutes(10))) struct MalformedBodyTests {
     private static let chunked = "HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
 
