@@ -188,7 +188,7 @@ package final class FaultyFileSystem: FileSystem {
 
     fileprivate var readNowLimit: Int? { state.withLock { $0.readNowLimit } }
 
-    /// Sets the unit in bytes in which the volume gives space to files; `nil` uses the real one.
+    /// Sets the unit in bytes in which the volume allocates space to files; `nil` uses the real one.
     package func setBlockSize(_ count: Int64?) { state.withLock { $0.blockSize = count } }
 }
 

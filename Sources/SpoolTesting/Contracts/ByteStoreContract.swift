@@ -54,7 +54,7 @@ public enum ByteStoreContract {
                 let third = try store.open(name(0), isWritable: false)
                 try checkEqual(try third.map { try StoredFileContract.text(of: $0) }, "again", "what the third reads")
             },
-            Case("bytes stay while the file is not open") { store in
+            Case("bytes remain while the file is not open") { store in
                 try StoredFileContract.write("kept", to: store.create(name(0)), at: 0)
                 let file = try store.open(name(0), isWritable: true)
                 try checkEqual(try file.map { try StoredFileContract.text(of: $0) }, "kept", "the contents")

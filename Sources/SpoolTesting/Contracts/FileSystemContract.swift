@@ -60,13 +60,13 @@ package enum FileSystemContract {
                 try expect(try files.list(folder) == ["b"], "the previous name still exists")
                 try expectFailure(.ENOENT, naming: folder + "/a") { try files.rename(folder + "/a", to: folder + "/c") }
             },
-            Case(description: "a folder is made with those above it, and again without harm") { files, folder in
+            Case(description: "a folder is created with its parents, and again without effect") { files, folder in
                 let path = folder + "/one/two/three"
                 for _ in 0..<2 { try files.createDirectory(path) }
                 _ = try files.openFile(path + "/ä ö", .create)
                 try expect(try files.list(path) == ["ä ö"], "the listing of a folder is not its contents")
                 try expect(try files.list(folder + "/missing").isEmpty, "a missing folder lists something")
-                try expect(try [nil, 0o700].contains(mode(of: path)), "others than its owner may look into it")
+                try expect(try [nil, 0o700].contains(mode(of: path)), "users other than its owner can read it")
                 try expectFailure(.ENOTDIR, naming: path + "/ä ö") { try files.createDirectory(path + "/ä ö") }
             },
             Case(description: "attributes contain the owner and the permissions of a file") { files, folder in
@@ -78,19 +78,19 @@ package enum FileSystemContract {
                 try expect(directory?.isDirectory == true, "the folder is \(String(describing: directory))")
                 try expect(file?.owner == directory?.owner, "their owners differ")
                 try expect(try files.attributes(folder + "/missing") == nil, "a missing file has attributes")
-                try expect(try files.attributes(folder + "/file/x") == nil, "a file in a file has attributes")
+                try expect(try files.attributes(folder + "/file/x") == nil, "a path below a file has attributes")
             },
-            Case(description: "readers' marks keep an exclusive one away, until they end") { files, folder in
+            Case(description: "shared locks prevent an exclusive one until they end") { files, folder in
                 let path = folder + "/file"
                 let one = try files.openFile(path, .create)
                 let two = try files.openFile(path, .readWrite)
                 let three = try files.openFile(path, .read)
-                try expect(try one.setMark(.shared), "the first reader's mark was refused")
-                try expect(try three.setMark(.shared), "the second reader's mark was refused")
-                try expect(try !two.setMark(.exclusive), "an exclusive mark was granted with two readers")
-                try expect(try one.setMark(.none) && three.setMark(.none), "a mark could not be taken off")
-                try expect(try two.setMark(.exclusive), "an exclusive mark was refused without readers")
-                try expect(try !one.setMark(.shared), "a reader's mark was granted with an exclusive one")
+                try expect(try one.setMark(.shared), "the first shared lock was rejected")
+                try expect(try three.setMark(.shared), "the second shared lock was rejected")
+                try expect(try !two.setMark(.exclusive), "an exclusive lock was granted with two readers")
+                try expect(try one.setMark(.none) && three.setMark(.none), "a lock could not be released")
+                try expect(try two.setMark(.exclusive), "an exclusive lock was rejected without readers")
+                try expect(try !one.setMark(.shared), "a shared lock was granted with an exclusive one")
             },
             Case(description: "free space is reported for an existing folder") { files, folder in
                 let space = try files.volumeSpace(at: folder)
@@ -103,7 +103,7 @@ package enum FileSystemContract {
         Case(description: "a created file is empty and its owner's only") { files, folder in
             let file = try files.openFile(folder + "/file", .create)
             try expect(try file.size() == 0, "it is not empty")
-            try expect(try [nil, 0o600].contains(mode(of: folder + "/file")), "others may read it")
+            try expect(try [nil, 0o600].contains(mode(of: folder + "/file")), "other users can read it")
             try StoredFileContract.write("x", to: file, at: 0)
             try expect(try files.openFile(folder + "/file", .create).size() == 1, "opening it again emptied it")
         },
@@ -127,9 +127,9 @@ package enum FileSystemContract {
             try expectFailure(.EBADF, naming: folder + "/file") {
                 try StoredFileContract.write("lost", to: file, at: 0)
             }
-            try expect(try StoredFileContract.text(of: file) == "kept", "it was written all the same")
+            try expect(try StoredFileContract.text(of: file) == "kept", "it was written anyway")
         },
-        Case(description: "a path with a NUL, or none, is refused") { files, folder in
+        Case(description: "an empty path, or one with a NUL, is rejected") { files, folder in
             for path in [folder + "/a\0b", ""] {
                 var code: CacheError.Code?
                 do { _ = try files.openFile(path, .create) } catch { code = (error as? CacheError)?.code }
@@ -161,7 +161,7 @@ package enum FileSystemContract {
             }
             return
         }
-        throw Violation(description: "nothing failed where \(code) was due")
+        throw Violation(description: "nothing failed, although \(code) was expected")
     }
 
     /// Returns the mode of the machine's file or folder; `nil` if there is none, for example for files in memory.

@@ -16,7 +16,7 @@ enum StoredFileContract {
     /// All cases.
     static let cases: [Case] =
         contents + holes + [
-            Case(description: "readers and a writer at once get each byte as it was or as it becomes") { file in
+            Case(description: "concurrent readers get the old or the new value of each byte") { file in
                 let block = Int(Block.size)
                 try write(String(repeating: "a", count: 4 * block), to: file, at: 0)
                 let failures = Failures()
@@ -78,7 +78,7 @@ enum StoredFileContract {
             try check(
                 try bytes(of: file, at: 2 * Block.size, count: block) == expected, "the block behind has changed")
         },
-        Case(description: "a range removed at the end shortens the file, and one behind it has no effect") { file in
+        Case(description: "a range removed at the end shortens the file, and one after the end has no effect") { file in
             try write(String(repeating: "x", count: 70_000), to: file, at: 0)
             try file.punchHole(200_000..<300_000)
             try file.punchHole(5..<5)
@@ -95,7 +95,7 @@ enum StoredFileContract {
             let between = try bytes(of: file, at: 10_000, count: 59_999)
             try check(between.count == 59_999 && between.allSatisfy { $0 == 0 }, "it does not read as zeros")
         },
-        Case(description: "written bytes use space, none is reported behind them, and an unwritten range may use none")
+        Case(description: "written bytes are reported as data, and bytes after them are not; an unwritten range may be")
         {
             file in
             try check(try file.nextData(from: 0) == nil, "an empty file takes space")

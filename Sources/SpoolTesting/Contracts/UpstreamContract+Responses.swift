@@ -50,7 +50,7 @@ extension UpstreamContract {
             try checkEqual(bytes.count, 1023, "bytes")
         },
         Case(
-            "a status that refuses is a response",
+            "an error status is a response",
             ["/busy": .pattern(10, .status(503, ["Retry-After": "7"])), "/end": .pattern(10, .rangeNotSatisfiable)]
         ) { it, _ in
             let busy = try await it.fetch("/busy").head
@@ -62,7 +62,7 @@ extension UpstreamContract {
             try checkEqual(end.headerFields[.contentRange], "bytes */10", "Content-Range")
             try checkEqual(try await it.fetch("/end", [.ifNoneMatch: "\"v1\""]).head.status.code, 304, "status")
         },
-        Case("an empty body ends at once", ["/a": .pattern(0)]) { it, _ in
+        Case("an empty body ends immediately", ["/a": .pattern(0)]) { it, _ in
             let (head, bytes) = try await it.fetch("/a")
             try checkEqual(head.status.code, 200, "status")
             try checkEqual(bytes, [], "body")
@@ -90,7 +90,7 @@ extension UpstreamContract {
             try checkEqual(bytes, media.bytes(0..<13), "body")
             try checkEqual(try await it.fetch("/b").head.status.code, 206, "status")
         },
-        Case("many requests at once do not mix", ["/a": .pattern(1_000_000)]) { it, _ in
+        Case("concurrent requests do not mix", ["/a": .pattern(1_000_000)]) { it, _ in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for index in 0..<40 as Range<Int64> {
                     group.addTask {
@@ -124,13 +124,13 @@ extension UpstreamContract {
             try checkEqual(it.log.exchanges.map(\.path), ["/0", "/1", "/dir/2", "/3", "/4", "/a"], "paths")
             try checkEqual(it.log.exchanges[1].query, "x=y", "query")
         },
-        redirectCase("redirects are followed afresh each time", ["/0": .redirect(to: "/a"), "/a": .pattern(10)]) {
+        redirectCase("redirects are followed again for each request", ["/0": .redirect(to: "/a"), "/a": .pattern(10)]) {
             it, _ in
             for _ in 0..<3 { _ = try await it.fetch("/0") }
             try checkEqual(it.log.exchanges("/0").count, 3, "requests to the first URL")
         },
         redirectCase(
-            "circles, endless chains and redirects away from HTTP are refused",
+            "loops, endless chains and redirects to other schemes are rejected",
             longChain.merging([
                 "/self": .redirect(to: "/self"), "/ping": .redirect(to: "/pong"), "/pong": .redirect(to: "/ping"),
                 "/file": .redirect(to: "file:///etc/passwd"), "/ftp": .redirect(to: "ftp://127.0.0.1/a"),

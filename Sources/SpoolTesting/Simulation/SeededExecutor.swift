@@ -3,8 +3,8 @@ import Synchronization
 /// An executor that runs one job at a time on the calling thread, in an order that follows from a seed.
 ///
 /// All work of a simulated run belongs on it: tasks that prefer it as their executor, and the tasks that they create.
-/// If several jobs can run, one is selected at random. Time is that of its ``clock``, which advances slightly with each
-/// job, and to the next sleeper if no job is left. Do not use it for code that waits for another thread.
+/// If several jobs can run, one is selected at random. It uses the time of its ``clock``, which advances slightly with
+/// each job, and to the next sleeper if no job is left. Do not use it for code that waits for another thread.
 package final class SeededExecutor: TaskExecutor {
     /// The end of a run.
     package enum Ending: Sendable, Hashable {
