@@ -65,7 +65,7 @@ extension ByteRangeSet: Codable {
             guard !range.isEmpty && range.lowerBound > end else {
                 throw DecodingError.dataCorruptedError(
                     in: pairs,
-                    debugDescription: "Byte ranges must be ascending, not empty, and apart; \(range) is not."
+                    debugDescription: "Byte ranges must be ascending, nonempty and separate; \(range) is not."
                 )
             }
             leaves.append(range)

@@ -4,8 +4,9 @@ import SpoolStorage
 import Synchronization
 
 /// Under ``FreshnessPolicy/http``, a request may use another request's response only if it could use a stored one (RFC
-/// 9111 §4). `Vary` must select the response, and it must be usable without asking the origin. Otherwise the request
-/// asks the origin itself. Which case applies is known only when the response's header fields have been received.
+/// 9111 §4). `Vary` must select the response, and it must be usable without a request to the origin. Otherwise the
+/// request is sent to the origin. Which case applies is known only when the response's header fields have been
+/// received.
 extension MediaCache {
     /// The maximum number of open resources of one key that a request examines.
     private static let lookLimit = 16
@@ -18,8 +19,8 @@ extension MediaCache {
     ///
     /// - Parameters:
     ///   - demand: The request directives of the client.
-    ///   - turn: Ends the request's turn to ask when the client is no longer served. `nil` if the turn ends with the
-    ///     response or with the returned object.
+    ///   - turn: Ends the request's turn when the client is no longer served. `nil` if the turn ends with the response
+    ///     or with the returned object.
     ///   - mayShare: Whether the request may use another request's response. The default is `true`.
     /// - Throws: `CancellationError` if the task is cancelled, or if `turn` has ended.
     package func sharedMedia(
@@ -30,7 +31,7 @@ extension MediaCache {
         var passed: Set<OpenResources.Identity>? = mayShare ? [] : nil
         var variants: [StoredResponse] = []
         var mayWait = mayShare
-        // A request that asks again after an error must not wait for its own turn.
+        // A request that is repeated after an error must not wait for its own turn.
         turn?.release()
         context.opening.begin()
         while passed?.count ?? 0 < Self.lookLimit {
@@ -74,7 +75,7 @@ extension MediaCache {
     /// Opens the resource of `own`. If it is not open, but another resource of its key is, that one is used instead.
     ///
     /// Resources in `passed` are skipped. If `passed` is `nil`, no other resource is used. A request that creates the
-    /// resource has the turn to ask the origin.
+    /// resource has the turn to use the origin.
     private func open(
         _ own: OpenResources.Identity, orAnyBut passed: Set<OpenResources.Identity>?, for source: MediaSource,
         asks: Bool
@@ -116,13 +117,14 @@ extension MediaCache {
     }
 }
 
-/// A client request's turn to ask the origin. Until it ends, other requests wait for the response.
+/// A client request's turn to use the origin. Until it ends, other requests wait for the response.
 package final class OriginTurn: Sendable {
     private let question = Mutex<(isEnded: Bool, question: AskingTurns.Turn?)>((false, nil))
 
     package init() {}
 
-    /// Ends the turn because the client is no longer served. The next request may ask the origin, or use this response.
+    /// Ends the turn because the client is no longer served. The next request may be sent to the origin, or use this
+    /// response.
     ///
     /// - Parameter isAnswered: Whether the request has its result, a response or an error. The default is `false`.
     package func end(isAnswered: Bool = false) {
@@ -164,7 +166,7 @@ private struct SharedUse {
 
     /// The ways in which a request may use an open resource.
     enum Offer {
-        /// Use the current version without asking the origin.
+        /// Use the current version without a request to the origin.
         case use(StoredFreshness.Use)
         /// Request the resource from the origin, or revalidate the current version.
         case ask(AskingTurns.Turn)
@@ -176,7 +178,7 @@ private struct SharedUse {
 
     /// Decides how a request may use the resource, after waiting for the response to another request.
     ///
-    /// - Parameter question: The request's turn to ask the origin, or `nil` if it does not have it yet.
+    /// - Parameter question: The request's turn to use the origin, or `nil` if it does not have it yet.
     /// - Throws: `CancellationError` if the task is cancelled, or if the turn has ended.
     func offer(
         to source: MediaSource, _ demand: FreshnessDemand, mayUse: Bool, mayWait: Bool, mayAsk: Bool,
@@ -211,7 +213,7 @@ private struct SharedUse {
         }
     }
 
-    /// Takes the turn to ask the origin. Returns `nil` if another request has it.
+    /// Takes the turn to use the origin. Returns `nil` if another request has it.
     func takeTurn() -> AskingTurns.Turn? {
         resource.turns.take(joinsTransfer: resource.generation == nil && resource.scheduler.isFetching)
     }

@@ -77,7 +77,7 @@ struct ReadAhead {
             keeps: takes.adding(window / 2), keepsBody: .max)
     }
 
-    /// Returns the bytes that must not be evicted: the reader's block and the largest window, whatever its pace.
+    /// Returns the bytes that must not be evicted: the reader's block and the largest window, regardless of its pace.
     /// Otherwise they would soon be requested again.
     func protectedRange(of reader: ReaderState) -> Range<Int64> {
         let lower = Block.roundDown(reader.position)

@@ -24,9 +24,9 @@ struct FailedPlaces {
 
         let number: Number
         fileprivate(set) var range: Range<Int64>
-        /// Readers of a higher priority are not stopped, unless the origin wants time.
+        /// Readers of a higher priority are not stopped, unless the origin has sent `Retry-After`.
         fileprivate(set) var priority: Priority
-        /// The only reader that is stopped, if its credentials were refused. `nil` for all readers.
+        /// The only reader that is stopped, if its credentials were rejected. `nil` for all readers.
         var reader: ReaderID?
         /// Whether a validation failed.
         fileprivate(set) var isValidation: Bool
@@ -39,7 +39,7 @@ struct FailedPlaces {
         var restarts = 0
         /// The time of the first failure.
         fileprivate(set) var since: Duration
-        /// The time before which the origin wants no request.
+        /// The time before which the origin allows no request.
         fileprivate(set) var notBefore: Duration?
 
         fileprivate init(
@@ -75,7 +75,7 @@ struct FailedPlaces {
             return tries > policy.retries || now + delay - since > policy.longestWait ? nil : delay
         }
 
-        /// Records that the origin may be asked again.
+        /// Records that requests to the origin are allowed again.
         mutating func forgetNotBefore() { notBefore = nil }
 
         fileprivate func progress(to position: Int64) -> Int64 { gained + (position - furthest) }
@@ -167,7 +167,7 @@ struct FailedPlaces {
     /// Returns the places that a request for the byte at `offset` would contain, and that concern the reader.
     ///
     /// - Parameter isSequential: Whether bytes can only be received in sequence. Then the request would also contain
-    ///   the places for which the origin wants time.
+    ///   the places for which the origin has sent `Retry-After`.
     func places(
         touchedAt offset: Int64, isSequential: Bool, stopping id: ReaderID, _ reader: ReaderState
     ) -> [Place] {
@@ -209,7 +209,8 @@ struct FailedPlaces {
 
     /// Ends the validations that failed: the stored bytes may be used.
     ///
-    /// A place that waits for its retry, or for which the origin wants time, concerns missing bytes from now on.
+    /// A place that waits for its retry, or for which the origin has sent `Retry-After`, concerns missing bytes from
+    /// now on.
     ///
     /// - Returns: The other places, which are to be removed.
     mutating func endValidation() -> [Number] {

@@ -32,7 +32,7 @@ package struct LinkEstimate: Sendable, Hashable {
         bytesPerSecond.map { Int64(min($0 * (duration / .seconds(1)), 1e15)) }
     }
 
-    /// The number of bytes that a player takes in two round trips, at 64 Mbit/s at most. With that many bytes in
+    /// The number of bytes that a player reads in two round trips, at 64 Mbit/s at most. With that many bytes in
     /// transit, the player need not wait for the round trip of each request.
     var underWay: Int64 {
         Int64(min(min(bytesPerSecond ?? 8e6, 8e6) * (shortestRoundTrip ?? 0) * 2, 1e9))

@@ -8,7 +8,7 @@ extension Plan {
         case restart
         case refusal(isPersonal: Bool)
 
-        /// Whether the origin has stated when it may be asked again. This counts even if no reader wants the bytes.
+        /// Whether the origin has sent `Retry-After`. This counts even if no reader wants the bytes.
         var asksForTime: Bool {
             if case .interruption(let retryAfter?, _) = self { retryAfter > .zero } else { false }
         }
@@ -117,8 +117,8 @@ extension Plan {
 
     /// Returns the failure that a reader receives at its position. `nil` if it may request its bytes again.
     ///
-    /// It may if it was opened after the failure, or if the failure is old, but not before the time that the origin
-    /// wants.
+    /// It may if it was opened after the failure, or if the failure is old, but not before the time that the origin has
+    /// stated.
     mutating func failure(for id: ReaderID, now: Duration, _ actions: inout [Action]) -> FailureID? {
         guard !failures.isEmpty, let reader = readers[id] else { return nil }
         for var place in places(touchedAt: nextHole(of: reader), stopping: id, reader) {

@@ -104,7 +104,7 @@ extension Planner {
         plan.transfers[id].map { plan.isAwaited($0, by: .playback) } ?? true
     }
 
-    /// Whether the stored bytes, or the bytes that a reader has taken or that the origin is sending, end at `offset`.
+    /// Whether the stored bytes, or the bytes that a reader has read or that the origin is sending, end at `offset`.
     package func reaches(_ offset: Int64) -> Bool {
         if offset > 0, plan.readers.states.contains(where: { $0.hasRead && $0.position == offset }) { return true }
         let coming = plan.transfers.states.filter { $0.isStreaming }.compactMap(\.end).max() ?? 0

@@ -32,8 +32,8 @@ package struct Planner: ~Copyable {
     package enum ReadDecision: Equatable {
         /// These bytes are stored, from the reader's position on.
         ///
-        /// The reader may take stored bytes up to `freeUntil` without reporting its position, because nothing in
-        /// the plan changes before. There, or at a missing range after an eviction, it pulls again.
+        /// The reader may read stored bytes up to `freeUntil` without reporting its position, because nothing in the
+        /// plan changes before. There, or at a missing range after an eviction, it pulls again.
         case landed(Range<Int64>, freeUntil: Int64)
         /// No bytes yet. The reader is woken later.
         case wait
@@ -134,7 +134,7 @@ extension Planner {
         return (id, plan.settle())
     }
 
-    /// Returns what a reader that has taken all bytes before `position` may take next, at most `limit` bytes.
+    /// Returns the bytes that a reader that has read all bytes before `position` may read next, at most `limit` bytes.
     ///
     /// A reader that has to wait is woken later.
     package mutating func pull(
@@ -260,7 +260,7 @@ extension Planner {
         }
     }
 
-    /// Returns what the transfer may do before it takes its next chunk.
+    /// Returns what the transfer may do before it receives its next chunk.
     package mutating func permission(_ id: TransferID) -> Permission {
         guard let transfer = plan.transfers[id], !transfer.isStale else { return .stop }
         let limit = plan.transfers.limit(of: id, transfer, in: plan.stored)
@@ -357,7 +357,7 @@ extension Planner {
 
     /// Records that the transfer failed, and a retry would fail too.
     ///
-    /// - Parameter isPersonal: Whether the credentials were refused. Other readers try with their own.
+    /// - Parameter isPersonal: Whether the credentials were rejected. Other readers try with their own.
     package mutating func transferRefused(_ id: TransferID, isPersonal: Bool, now: Duration) -> (Outcome, [Action]) {
         plan.transferFailed(id, .refusal(isPersonal: isPersonal), now: now)
     }

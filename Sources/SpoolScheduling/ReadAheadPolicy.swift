@@ -4,8 +4,8 @@ import ByteRanges
 ///
 /// The defaults suit video and music. Smaller numbers save traffic if players stop early, and larger numbers help on
 /// networks with interruptions. Requests are bounded and grow, so that a seek wastes few bytes that the origin has
-/// already sent. The read-ahead depends on the pace of the player. It is at most what the player takes in the next two
-/// seconds, and about a first request until the player has taken more.
+/// already sent. The read-ahead depends on the pace of the player. It is at most the bytes that the player reads in the
+/// next two seconds. Until the player has read more, it is about a first request.
 ///
 /// Numbers of bytes and times have to be positive. Otherwise opening the directory of the cache fails with
 /// `.invalidArgument`. Other impossible numbers are replaced by the nearest possible ones.

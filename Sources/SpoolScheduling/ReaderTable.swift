@@ -75,7 +75,7 @@ struct ReaderTable {
         if let demand = reader.demand { change(reader.priority) { $0.demands.remove(demand, of: id) } }
     }
 
-    /// Records that the reader has reported that it has taken all bytes before `position`.
+    /// Records that the reader has reported that it has read all bytes before `position`.
     mutating func advance(_ id: ReaderID, to position: Int64, now: Duration) {
         endWaiting(id)
         guard let reader = readers[id] else { return }
@@ -84,7 +84,7 @@ struct ReaderTable {
         readers[id]?.position = position
     }
 
-    /// Records that the reader has taken all bytes before `position` without reporting it. Its pace counts them at its
+    /// Records that the reader has read all bytes before `position` without reporting it. Its pace counts them at its
     /// next report.
     mutating func pass(_ id: ReaderID, to position: Int64) {
         guard let reader = readers[id] else { return }
@@ -238,7 +238,7 @@ struct ReaderState {
     fileprivate(set) var position: Int64
     fileprivate(set) var standing = Standing.reading
     fileprivate(set) var pace: ReadingPace
-    /// The number of bytes that it has taken without reporting it. Its pace does not count them yet.
+    /// The number of bytes that it has read without reporting it. Its pace does not count them yet.
     fileprivate var untoldBytes: Int64 = 0
     /// Whether it may use stored bytes. If they have to be validated, it may not before the origin has responded.
     fileprivate(set) var mayUseStored: Bool

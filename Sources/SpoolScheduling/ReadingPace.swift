@@ -9,15 +9,16 @@ package enum ReadAheadStart: Sendable {
     case careful
 }
 
-/// The speed at which one reader takes bytes. The size of its window follows from it.
+/// The speed at which one reader reads bytes. The size of its window follows from it.
 ///
-/// A player fills its buffer at full speed, and then takes what it plays. If it stops, the bytes that were read ahead
-/// are wasted. So the window is what the reader takes in the next two seconds at its observed pace, pauses included. It
-/// is at most an eighth of the bytes that the reader has taken, which limits a reader that copies only for a moment.
+/// A player fills its buffer at full speed, and then reads at the speed of playback. If it stops, the bytes that were
+/// read ahead are wasted. So the window has the bytes that the reader reads in the next two seconds at its observed
+/// pace, including pauses. It is at most an eighth of the bytes that the reader has read, which limits a reader that
+/// copies only for a moment.
 struct ReadingPace {
     /// Bytes per second, smoothed over about a second.
     private(set) var bytesPerSecond: Double
-    /// The number of bytes that the reader has taken since it was opened.
+    /// The number of bytes that the reader has read since it was opened.
     private(set) var taken: Int64 = 0
     private let start: ReadAheadStart
     private var last: Duration
@@ -26,11 +27,11 @@ struct ReadingPace {
     private static let memory = 1.0
     /// The time for which bytes are read ahead, in seconds.
     private static let horizon = 2.0
-    /// The window of a reader that takes few bytes, or none for a while.
+    /// The window of a reader that reads few bytes, or none for a while.
     private static let smallest: Int64 = 512 << 10
     /// The first window of a careful reader.
     private static let firstTaste: Int64 = 256 << 10
-    /// The number of bytes that a careful reader has to take before its pace determines its window.
+    /// The number of bytes that a careful reader has to read before its pace determines its window.
     private static let trial: Int64 = 512 << 10
 
     /// Creates the pace of a new reader, which is assumed to need two seconds for its first window of `initial` bytes.
@@ -40,7 +41,7 @@ struct ReadingPace {
         last = now
     }
 
-    /// Records that the reader has taken `bytes` more.
+    /// Records that the reader has read `bytes` more.
     mutating func note(bytes: Int64, now: Duration) {
         // A backward Euler step of exponential smoothing, which is also correct for no time at all, and for an hour.
         let seconds = max((now - last) / .seconds(1), 0)

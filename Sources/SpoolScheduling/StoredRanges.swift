@@ -7,7 +7,7 @@ import ByteRanges
 /// The version that stores the bytes has its own set, in `Generation.landed`. The planner does not borrow that set, for
 /// two reasons:
 /// - The two differ in between. A byte is in this set from the step that counts it, wakes its readers and ends the
-///   retries of its range. It leaves this set when its eviction starts, so that no reader takes it meanwhile.
+///   retries of its range. It leaves this set when its eviction starts, so that no reader reads it meanwhile.
 /// - A step of the planner has to see one state. The set of the version changes on other threads, and is the union of
 ///   the sets of a file and of memory. So each step would need a copy.
 ///

@@ -96,7 +96,7 @@ struct TransferTable {
         for (other, state) in transfers
         where other != id && !state.isStale && state.isSequential == transfer.isSequential {
             if state.position > position { limit = min(limit, Block.roundDown(state.position)) }
-            // If one reaches the other, the one from behind stops. If two start together, the younger one stops.
+            // If one reaches the other, the one that is behind stops. If two start together, the younger one stops.
             let isFirst = transfer.hasLanded == state.hasLanded ? id < other : state.hasLanded
             if state.position == position, !isFirst { limit = min(limit, position) }
         }
@@ -251,7 +251,7 @@ struct TransferState {
         case answered
     }
 
-    /// Whether it takes the bytes that the origin sends.
+    /// Whether it receives the bytes that the origin sends.
     enum Flow: Equatable {
         /// → held, lacksSpace
         case flowing

@@ -15,7 +15,7 @@ package enum EndToEndFields {
     /// Fields that `private` or `no-cache` names are also removed, even if other directives permit them.
     ///
     /// - Parameter isOfSite: Whether the cache stores responses for the site that it serves, as the origin sends them.
-    ///   Cookies are then stored if a shared cache may use the response for some time without asking the origin.
+    ///   Cookies are then stored if a shared cache may use the response for some time without a request to the origin.
     ///   Addresses are always stored, because the site publishes them.
     package static func storable(_ fields: HTTPFields, isOfSite: Bool = false) -> HTTPFields {
         let control = CacheControl.governing(fields).control
@@ -34,7 +34,7 @@ package enum EndToEndFields {
         return lifetime > 0
     }
 
-    /// Whether a field is meant for one user only.
+    /// Whether a field is for one user only.
     package static func hasCookies(_ fields: HTTPFields) -> Bool { fields.contains { isCookie($0.name) } }
 
     private static func isCookie(_ name: HTTPField.Name) -> Bool {

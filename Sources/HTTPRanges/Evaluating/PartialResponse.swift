@@ -72,7 +72,7 @@ package enum PartialResponse {
         /// A sentence about the problem, without URL and credentials.
         package var reason: String
 
-        /// Creates a refusal.
+        /// Creates a rejection.
         package init(kind: Kind, status: Int, reason: String) {
             self.kind = kind
             self.status = status
@@ -191,7 +191,7 @@ extension PartialResponse {
                 return .newGeneration(landing)
             case (.unproven, nil):
                 if claim.offset == 0 || stored.storedEnd <= 0 { return .newGeneration(landing) }
-                return .restart("bytes from \(claim.offset) on may belong to another version than the stored one")
+                return .restart("bytes from \(claim.offset) on may belong to a version other than the stored one")
             }
         }
 

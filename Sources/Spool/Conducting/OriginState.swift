@@ -126,7 +126,7 @@ final class OriginState: Sendable {
         }
     }
 
-    /// Waits until no connection has been returned for as long as `patience` lasts. Meanwhile, lets players pass slow
+    /// Waits until no connection has been returned for as long as `patience` lasts. Until then, players may bypass slow
     /// responses.
     private func waitInVain(_ priority: Priority, _ patience: Patience) async throws -> AllConnectionsBusy {
         let step = priority == .playback ? min(Self.slowTime, patience.limit / 2) : patience.limit

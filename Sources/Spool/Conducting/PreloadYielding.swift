@@ -1,11 +1,11 @@
 /// The decisions which preloads are held for players, and for how long.
 ///
 /// A preload is held while a player waits for bytes, even of another resource, and until none has waited for a second.
-/// Otherwise, a player that takes each byte when it is received would have to share its link whenever it does not wait.
+/// Otherwise, a player that reads each byte when it is received would have to share its link whenever it does not wait.
 ///
 /// Holding has an end. A player that still waits after ``patience`` is limited by something else. If it shares no
 /// bottleneck with the preload, the preload then ignores it until it no longer waits. Otherwise, the preload continues
-/// for ``share``, and is held again. A slow player therefore never stops a preload for good.
+/// for ``share``, and is held again. A slow player therefore never stops a preload permanently.
 ///
 /// Values only: it neither locks nor measures time.
 struct PreloadYielding: Sendable {

@@ -229,7 +229,7 @@ final class OpenResource: Sendable {
         if isNews { scheduler.limitWindow(to: max(context.configuration.memoryLimit / 16, 2 * Block.size)) }
     }
 
-    /// Records that bytes have been stored, and that readers may take them.
+    /// Records that bytes have been stored, and that readers may read them.
     func landed(_ range: Range<Int64>, by id: TransferID) {
         let isCurrent = scheduler.landed(range, by: id, now: context.clock.elapsed()) { send(.landed(range)) }
         guard isCurrent else { return }
@@ -253,7 +253,7 @@ final class OpenResource: Sendable {
     }
 
     /// Records that bytes that counted as stored could not be read. The store reports the bytes that it has discarded.
-    /// All others that it does not have are missing from now on.
+    /// All other missing bytes count as missing from now on.
     func missing(_ range: Range<Int64>, of generation: Generation) {
         if generation.landed.contains(range) { return }
         state.withLock { $0.isComplete = false }

@@ -3,7 +3,7 @@ import HTTPRanges
 import SpoolScheduling
 import SpoolStorage
 
-/// The readers of one resource. It opens and closes them, and returns the bytes that they may take next.
+/// The readers of one resource. It opens and closes them, and returns the bytes that they may read next.
 ///
 /// It does not read bytes. ``MediaReader`` reads them from the version that it receives here.
 struct ResourceReaders {
@@ -70,9 +70,9 @@ struct ResourceReaders {
 
     // MARK: - Reading
 
-    /// The bytes that a reader may take next.
+    /// The bytes that a reader may read next.
     enum ReadResult {
-        /// These bytes of this version. The reader may take stored bytes up to `freeUntil` without pulling again.
+        /// These bytes of this version. The reader may read stored bytes up to `freeUntil` without pulling again.
         case bytes(Lease, Range<Int64>, freeUntil: Int64)
         case end
         case failure(CacheError)
@@ -80,7 +80,8 @@ struct ResourceReaders {
         case apart
     }
 
-    /// Returns what a reader that has taken all bytes before `position` may take next, and waits for it if necessary.
+    /// Returns the bytes that a reader that has read all bytes before `position` may read next, and waits for them if
+    /// necessary.
     func pull(_ id: ReaderID, from position: Int64, limit: Int64) async -> ReadResult {
         while true {
             if scheduler.isClosed { return .failure(resource.closedError) }
@@ -126,7 +127,7 @@ struct ResourceReaders {
         return .failure(CacheError(.resourceChanged, text))
     }
 
-    /// Returns whether a reader that has taken all bytes before `position` is at the end of the resource.
+    /// Returns whether a reader that has read all bytes before `position` is at the end of the resource.
     ///
     /// The bytes from `position` on may have been requested ahead of the reader. If the origin had none and did not
     /// send the length, `position` is the length.

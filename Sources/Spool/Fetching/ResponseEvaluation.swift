@@ -142,7 +142,7 @@ struct ResponseEvaluation {
     /// Abandons the stored version, because it can't be continued.
     private func abandon(_ generation: Generation, _ reason: String) {
         resource.send(.changed(reason: reason))
-        // The next reader must not receive the same refusal again.
+        // The next reader must not receive the same rejection again.
         if var freshness = generation.storedFreshness {
             freshness.isSuperseded = true
             generation.update(nil, freshness)

@@ -8,7 +8,7 @@ import SpoolStorage
 /// One request to the origin, from its first header field to its last stored byte.
 ///
 /// It runs as one task on the blocking executor, so that the thread that receives bytes also writes them. Before each
-/// piece, it asks the scheduler for permission. It reports stored bytes and its end, and decides nothing about other
+/// piece, it needs permission from the scheduler. It reports stored bytes and its end, and decides nothing about other
 /// bytes.
 struct Transfer {
     let start: Scheduler.TransferStart
@@ -193,7 +193,7 @@ struct Transfer {
         return .interrupted(error, retryAfter: rest)
     }
 
-    /// Whether to request the whole resource once, because an origin that has never sent a part may refuse all ranges.
+    /// Whether to request the whole resource once, because an origin that has never sent a part may reject all ranges.
     private func asksWithoutRange(_ request: UpstreamRequest) -> Bool {
         guard request.headerFields[.range] != nil else { return false }
         return scheduler.asksForWhole()
@@ -297,7 +297,8 @@ struct Transfer {
         return .ended
     }
 
-    /// Waits for permission to take more bytes. Returns the offset before which readers want bytes, or `nil` to stop.
+    /// Waits for permission to receive more bytes. Returns the offset before which readers want bytes, or `nil` to
+    /// stop.
     private func nextPiece(_ connection: OriginConnection) async -> (limit: Int64, piece: Scheduler.Piece)? {
         while true {
             let piece = scheduler.piece(start.id)

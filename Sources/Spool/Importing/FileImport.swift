@@ -18,13 +18,14 @@ extension MediaCache {
     /// - Parameters:
     ///   - file: A regular file.
     ///   - source: The source of the media in the file.
-    ///   - isChecked: Whether the origin is asked. Otherwise, the file is not verified, and its type is unknown.
+    ///   - isChecked: Whether a request is sent to the origin. Otherwise, the file is not verified, and its type is
+    ///     unknown.
     ///   - replacesOthers: Whether different stored bytes are removed first.
     /// - Returns: The verification of the file.
     /// - Throws: `CacheError`, or `CancellationError`.
     ///   - `.invalidArgument` if the origin has another file, or different bytes are stored
     ///   - `.capacityExceeded` if there is too little space
-    ///   - `.originUnavailable` and `.originRefused` if the origin can't be asked
+    ///   - `.originUnavailable` and `.originRefused` if no request can be sent to the origin
     ///   - `.incomplete` if some bytes could not be stored
     ///   - `.storage`, including if the file can't be read or changes during the import
     ///   - `.closed`
@@ -45,7 +46,7 @@ public struct ImportProof: Sendable, Hashable {
 
     private let name: Name
 
-    /// The origin was not asked.
+    /// No request was sent to the origin.
     public static let none = ImportProof(name: .nothing)
     /// The origin's file has the same length.
     public static let length = ImportProof(name: .length)

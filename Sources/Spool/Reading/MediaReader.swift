@@ -121,7 +121,8 @@ public final class MediaReader: AsyncSequence, Sendable {
 
     // MARK: - Bytes in memory
 
-    /// Returns the next chunk if its bytes are in memory and may be used without asking the origin. Otherwise `nil`.
+    /// Returns the next chunk if its bytes are in memory and may be used without a request to the origin. Otherwise
+    /// `nil`.
     ///
     /// It does not wait, and does not change threads.
     private func first(_ limit: Int64) -> MediaChunk? {
@@ -159,7 +160,7 @@ public final class MediaReader: AsyncSequence, Sendable {
         return reader
     }
 
-    /// Returns the next chunk up to the offset before which the reader need not ask the scheduler.
+    /// Returns the next chunk up to the offset before which the reader need not call the scheduler.
     func storedChunk(_ limit: Int64) -> MediaChunk? {
         guard case .open(let reader) = phase.current, reader.position < reader.freeUntil, let lease = reader.lease,
             !reader.resource.scheduler.isClosed

@@ -152,7 +152,7 @@ public final class MediaResource: Sendable {
     ///
     /// Otherwise the first block is requested from the origin and stored.
     ///
-    /// - Throws: `CacheError` if a request to the origin is needed, and the origin does not respond or refuses it.
+    /// - Throws: `CacheError` if a request to the origin is needed, and the origin does not respond or rejects it.
     public func contentInformation() async throws -> ContentInformation {
         try await contentInformation(for: .playback)
     }

@@ -15,7 +15,7 @@ struct OpenReader {
     fileprivate(set) var isCountedFromEnd: Bool
     /// The version of the last bytes that the reader took. `nil` before its first bytes.
     fileprivate(set) var lease: Lease?
-    /// The offset up to which the reader may take stored bytes without asking the scheduler.
+    /// The offset up to which the reader may read stored bytes without calling the scheduler.
     fileprivate(set) var freeUntil: Int64 = 0
 
     init(_ reader: MediaResource.OpenedReader, position: Int64, isCountedFromEnd: Bool) {
@@ -111,7 +111,7 @@ final class ReaderPhase: Sendable {
 
     // MARK: - While it is open
 
-    /// Allows the reader to take stored bytes of the version before `end` without asking the scheduler.
+    /// Allows the reader to read stored bytes of the version before `end` without calling the scheduler.
     func setFree(_ reader: OpenReader, until end: Int64, in lease: Lease) {
         update(reader) { reader in
             reader.isCountedFromEnd = false
@@ -125,7 +125,7 @@ final class ReaderPhase: Sendable {
         if reader.isCountedFromEnd { update(reader) { $0.isCountedFromEnd = false } }
     }
 
-    /// Records that the reader takes all bytes before `position`. Returns `false` if it is no longer open and needs no
+    /// Records that the reader reads all bytes before `position`. Returns `false` if it is no longer open and needs no
     /// bytes.
     func take(_ reader: OpenReader, upTo position: Int64) -> Bool {
         update(reader) { $0.move(to: position) }

@@ -2,11 +2,11 @@ import Foundation
 import HTTPTypes
 import Synchronization
 
-/// The URL and the header fields with which one source's requests are sent. They are used until the origin refuses them
+/// The URL and the header fields with which one source's requests are sent. They are used until the origin rejects them
 /// or they expire.
 ///
 /// They belong to the source, not to the resource. Two sources of one resource each have their own, and a reader's
-/// bytes are requested with those of its source. If several transfers are refused at the same time, the source is
+/// bytes are requested with those of its source. If several transfers are rejected at the same time, the source is
 /// resolved once.
 final class SourceCredentials: Sendable {
     /// A resolved request, and its number.
@@ -69,7 +69,7 @@ final class SourceCredentials: Sendable {
         return resolved.number > number
     }
 
-    /// Records that the origin has accepted a request. After the next refusal, the source may be resolved again.
+    /// Records that the origin has accepted a request. After the next rejection, the source may be resolved again.
     func accepted() {
         state.withLock { $0.hasRefreshed = false }
     }
@@ -95,7 +95,7 @@ final class SourceCredentials: Sendable {
                         self.state.withLock { ($0.resolved, $0.resolving) = (resolved, nil) }
                         return resolved
                     } catch {
-                        // There is no new request, so the source may be resolved again after the next refusal.
+                        // There is no new request, so the source may be resolved again after the next rejection.
                         self.state.withLock { ($0.resolving, $0.hasRefreshed) = (nil, false) }
                         throw UpstreamError(resolving: error, of: source.displayAddress) ?? error
                     }

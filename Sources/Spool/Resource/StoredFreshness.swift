@@ -146,7 +146,7 @@ struct StoredFreshness: Codable, Sendable, Hashable {
         case stale
         /// Although it is stale, during a revalidation.
         case staleMeanwhile
-        /// After the origin has been asked.
+        /// After a request to the origin.
         case ask
     }
 

@@ -89,9 +89,9 @@ extension Scheduler {
 
     // MARK: - Reading
 
-    /// The bytes that a reader may take next.
+    /// The bytes that a reader may read next.
     enum PullResult: Sendable {
-        /// These bytes of the version. The reader may take stored bytes up to `freeUntil` without asking again.
+        /// These bytes of the version. The reader may read stored bytes up to `freeUntil` without calling again.
         case bytes(Lease, Range<Int64>, freeUntil: Int64)
         /// The reader uses this version, which is no longer current. Its range ends at `end`.
         case former(Lease, end: Int64?)
@@ -107,7 +107,7 @@ extension Scheduler {
         case apart
     }
 
-    /// Returns what a reader that has taken all bytes before `position` may take next.
+    /// Returns the bytes that a reader that has read all bytes before `position` may read next.
     func pull(_ id: ReaderID, from position: Int64, limit: Int64, now: Duration) -> PullResult {
         ask { state in
             guard let place = state.readers[id] else { return (.end, []) }

@@ -32,7 +32,7 @@ extension Scheduler {
     /// Whether the transfer can't be fetched in parts, and is longer than any range request.
     func isStream(_ id: TransferID) -> Bool { look { $0.machine.isStream(id) } }
 
-    /// Whether the stored bytes, or the bytes that a reader has taken or that the origin is sending, end at `offset`.
+    /// Whether the stored bytes, or the bytes that a reader has read or that the origin is sending, end at `offset`.
     func reaches(_ offset: Int64) -> Bool { look { $0.machine.reaches(offset) } }
 
     /// Whether a transfer that is interrupted now would be retried.
@@ -51,8 +51,8 @@ extension Scheduler {
     /// Sets the estimate of the connection to the origin, which has been measured.
     func note(_ link: LinkEstimate) { look { $0.machine.link = link } }
 
-    /// Records that the origin refused a range request. Returns whether to request the whole resource once, because the
-    /// origin has never sent a part.
+    /// Records that the origin rejected a range request. Returns whether to request the whole resource once, because
+    /// the origin has never sent a part.
     func asksForWhole() -> Bool {
         ask { state in
             guard state.machine.rangeSupport == .unknown else { return (false, []) }

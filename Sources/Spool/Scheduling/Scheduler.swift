@@ -110,7 +110,7 @@ final class Scheduler: Sendable {
     /// Makes earlier decisions on the use of the current version invalid. Called under the lock.
     func noteRevision() { revisions.add(1, ordering: .acquiringAndReleasing) }
 
-    /// Counts bytes that readers may take from this step on, and that were not stored before. Called under the lock.
+    /// Counts bytes that readers may read from this step on, and that were not stored before. Called under the lock.
     func count(_ fresh: ByteRangeSet) { unserved.add(fresh) }
 
     /// Reads the state, or changes a part of it that the plan does not depend on.
@@ -211,7 +211,7 @@ final class Scheduler: Sendable {
         }
     }
 
-    /// Permission to take the next bytes of a transfer, and the version that stores them.
+    /// Permission to receive the next bytes of a transfer, and the version that stores them.
     struct Piece: Sendable {
         var permission: Planner.Permission
         /// `nil` if no more bytes of the transfer may be stored.

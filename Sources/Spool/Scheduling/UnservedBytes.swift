@@ -2,11 +2,11 @@ import ByteRanges
 import SpoolScheduling
 import Synchronization
 
-/// The bytes of one resource that have been stored since it was opened, and that no reader has taken yet.
+/// The bytes of one resource that have been stored since it was opened, and that no reader has read yet.
 ///
-/// A reader takes stored bytes without the lock of the scheduler. If the bytes were added after that step, a reader
-/// could take them before, and they would count as unserved forever. So the scheduler adds bytes in the step that lets
-/// readers take them, under its lock. The lock of this type is held for a counter's time, and nothing is called under
+/// A reader reads stored bytes without the lock of the scheduler. If the bytes were added after that step, a reader
+/// could read them before, and they would count as unserved forever. So the scheduler adds bytes in the step that lets
+/// readers read them, under its lock. The lock of this type is held for a counter's time, and nothing is called under
 /// it.
 final class UnservedBytes: Sendable {
     private struct State {
@@ -32,7 +32,7 @@ final class UnservedBytes: Sendable {
 
     /// Removes bytes that a reader has taken.
     ///
-    /// - Returns: The number of them that no reader has taken before.
+    /// - Returns: The number of them that no reader has read before.
     func take(_ range: Range<Int64>) -> Int64 {
         guard mayHaveBytes.load(ordering: .acquiring) else { return 0 }
         return state.withLock { state in

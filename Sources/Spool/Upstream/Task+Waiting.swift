@@ -1,5 +1,5 @@
 extension Task where Failure: Sendable {
-    /// Waits until the task is over, or the one that waits is cancelled, which `value` takes no notice of.
+    /// Waits until the task ends, or the waiting task is cancelled, to which `value` does not respond.
     ///
     /// - Throws: `CancellationError` when the waiting task is cancelled.
     func waitForEnd(on executor: any TaskExecutor) async throws {

@@ -111,7 +111,7 @@ extension StallRecovery {
         private mutating func itemChanged(_ now: Snapshot) -> [Action] {
             let actions: [Action] = state == .stalled ? [.stopWaiting] : []
             if now.rate != 0 { rate = now.rate }
-            // An item that replaced a stalled one is meant to play.
+            // An item that replaced a stalled one is expected to play.
             state = now.rate != 0 || state == .stalled ? .playing : .paused
             isPauseDoubtful = false
             return actions

@@ -10,7 +10,7 @@ struct GetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "get",
         abstract: "Fetch media, or a range of it, through the cache.",
-        discussion: "Stored bytes are not fetched again, also after an interruption. Without --output, the bytes "
+        discussion: "Stored bytes are not fetched again, even after an interruption. Without --output, the bytes "
             + "are only stored in the cache. With --hls, all files of the stream are fetched, and “spool serve” "
             + "serves it without its origin.")
 

@@ -19,7 +19,7 @@ struct OfflineAddCommand: AsyncParsableCommand {
         discussion: """
             Interrupted downloads are resumed. If some media can't be fetched, the others are, and the exit status is 1. \
             The scheme, host and path of a URL are stored, its query only with --keep-query. Without it, give the URL again \
-            to resume. Of an HLS stream, the highest variant is fetched completely.
+            to resume. For an HLS stream, the highest variant is fetched completely.
             """)
 
     @OptionGroup var options: CacheOptions
@@ -68,7 +68,7 @@ struct OfflineAddCommand: AsyncParsableCommand {
 struct OfflineListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
-        abstract: "List the media of sets and its stored part, even while another process uses the cache.",
+        abstract: "List the media of sets and the stored part of each, even while another process uses the cache.",
         discussion: "With a set's name, the exit status is 1 if media of it is incomplete.")
 
     @OptionGroup var options: CacheOptions
@@ -100,7 +100,7 @@ struct OfflineListCommand: AsyncParsableCommand {
 struct OfflineRemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rm", abstract: "Release a set, or media in it. Released media may be evicted.",
-        discussion: "Media stays pinned if another set has it. “spool rm” frees its space at once.")
+        discussion: "Media stays pinned if another set has it. “spool rm” frees its space immediately.")
 
     struct Report: Encodable, Sendable {
         var set: String

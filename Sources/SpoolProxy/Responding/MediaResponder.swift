@@ -244,7 +244,7 @@ struct MediaResponder: Sendable {
         }
     }
 
-    /// Returns the origin's own response to a `HEAD`, or `nil` if the stored head can be used without asking the
+    /// Returns the origin's own response to a `HEAD`, or `nil` if the stored head can be used without a request to the
     /// origin.
     private func head(
         _ request: RequestHead, _ call: OriginCall, _ media: MediaResource, _ demand: FreshnessDemand

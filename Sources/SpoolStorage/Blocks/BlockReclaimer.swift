@@ -66,7 +66,7 @@ struct BlockReclaimer: Sendable {
         return evicted
     }
 
-    /// Frees the space of bytes that were not stored, although the disk may have taken a part of them.
+    /// Frees the space of bytes that were not stored, although the disk may have written a part of them.
     ///
     /// - Returns: The number of bytes that are claimed from now on, because their space could not be freed.
     func freeRefused(_ range: Range<Int64>, _ open: OpenFile) -> Int64 {
@@ -82,7 +82,7 @@ struct BlockReclaimer: Sendable {
         return blocks.noteUnfreed(range.upperBound - range.lowerBound)
     }
 
-    /// Discards recorded blocks that take no disk space; see ``MediaFile/invalidateHoles()``.
+    /// Discards recorded blocks that use no disk space; see ``MediaFile/invalidateHoles()``.
     ///
     /// - Parameter filling: The blocks that transfers are filling. They stay.
     /// - Returns: The discarded blocks; `nil` if the file no longer exists.
@@ -102,7 +102,7 @@ struct BlockReclaimer: Sendable {
         }
     }
 
-    /// Frees the disk space of whole blocks that have no stored bytes, which remain after an unclean end.
+    /// Frees the disk space of whole blocks that have no stored bytes, which remain after an unclean shutdown.
     ///
     /// - Throws: ``CacheError`` if the disk can't free the space.
     func freeUnclaimed() throws {

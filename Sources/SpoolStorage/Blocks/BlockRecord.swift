@@ -2,7 +2,7 @@ import ByteRanges
 package import Foundation
 
 extension ByteRangeSet {
-    /// Returns the space at the ends of stored ranges that no bytes use, because a volume gives space in whole blocks.
+    /// Returns the space at the ends of stored ranges that no bytes use, because a volume allocates whole blocks.
     ///
     /// Stored ranges start at a block's start, so that only their ends are inside of a block of the volume.
     ///

@@ -4,7 +4,7 @@ import Synchronization
 extension MediaFile {
     /// Writes bytes that the origin has sent. They are readable when this method returns.
     ///
-    /// Bytes that are already stored are skipped. If the disk takes only a part of a chunk, nothing of it is claimed.
+    /// Bytes that are already stored are skipped. If the disk writes only a part of a chunk, none of it is claimed.
     ///
     /// - Parameters:
     ///   - bytes: The bytes, which may belong to any number of blocks.
@@ -38,7 +38,7 @@ extension MediaFile {
                 do {
                     try land(UnsafeRawBufferPointer(rebasing: part), stretch, open, &writer, &room)
                 } catch let error as CacheError {
-                    // The disk may have taken a part of the bytes.
+                    // The disk may have written a part of the bytes.
                     room -= writer.reclaimer.freeRefused(stretch, open)
                     throw error
                 }

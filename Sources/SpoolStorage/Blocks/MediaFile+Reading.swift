@@ -159,7 +159,7 @@ extension MediaFile {
                     findings.failure = failure
                     return findings
                 } catch {
-                    // The disk refuses to read it.
+                    // The disk can't read it.
                     isGood = false
                 }
                 if !isGood, encrypted?.isSuperseded(record) == true { break }

@@ -85,7 +85,7 @@ final class MediaFile: Sendable {
     /// The bytes that the file claims: stored bytes, and those of evicted blocks whose space is not freed.
     var claimedByteCount: Int64 { blocks.claimedByteCount }
 
-    /// Whether evicted blocks still take space on disk.
+    /// Whether evicted blocks still use space on disk.
     var holdsUnfreedBytes: Bool { blocks.holdsUnfreedBytes }
 
     /// The stored bytes that are only in memory, because an encrypted block is not written until it is complete.
@@ -189,7 +189,7 @@ final class MediaFile: Sendable {
         return nil
     }
 
-    /// Ends all transfers, at whatever offset.
+    /// Ends all transfers, at any offset.
     ///
     /// - Returns: Whether there were any.
     @discardableResult
@@ -256,7 +256,7 @@ final class MediaFile: Sendable {
         return writer.reclaimer.evict(range, keeping: writer.tails.keys)
     }
 
-    /// Discards recorded blocks that take no disk space. After an unclean end, these blocks were evicted or did not
+    /// Discards recorded blocks that use no disk space. After an unclean shutdown, these blocks were evicted or did not
     /// reach the disk, or the file no longer exists.
     ///
     /// - Returns: The blocks. Their claims are returned. The caller records the change in the catalog.
@@ -269,7 +269,7 @@ final class MediaFile: Sendable {
         }
     }
 
-    /// Frees the disk space of whole blocks that have no stored bytes, which remain after an unclean end.
+    /// Frees the disk space of whole blocks that have no stored bytes, which remain after an unclean shutdown.
     ///
     /// - Throws: ``CacheError`` if the disk can't free the space.
     func freeUnclaimed() throws { try writer.withLock { try $0.reclaimer.freeUnclaimed() } }

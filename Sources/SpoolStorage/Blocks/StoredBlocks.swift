@@ -167,7 +167,7 @@ final class StoredBlocks: Sendable {
     /// The bytes that the file claims: stored bytes, and those of evicted blocks whose space is not freed.
     var claimedByteCount: Int64 { state.withLock { $0.map.landed.byteCount + $0.unfreed } }
 
-    /// Whether evicted blocks still take space on disk.
+    /// Whether evicted blocks still use space on disk.
     var holdsUnfreedBytes: Bool { state.withLock { $0.unfreed > 0 } }
 
     /// Ends all claims, because the version has left the cache.
@@ -194,7 +194,7 @@ final class StoredBlocks: Sendable {
         }
     }
 
-    /// Claims bytes that the disk may have taken although they are not stored.
+    /// Claims bytes that the disk may have written although they are not stored.
     ///
     /// - Returns: The number of bytes that are claimed.
     func noteUnfreed(_ count: Int64) -> Int64 {

@@ -368,7 +368,7 @@ final class Catalog: Sendable {
             return try body()
         } catch is RowDecodingError {
             // Its own message would show the row. One value does not condemn the other rows.
-            throw CacheError(.storage, "“\(path)” contains a value of another type than its column")
+            throw CacheError(.storage, "“\(path)” contains a value whose type is not that of its column")
         } catch let error as DatabaseError {
             switch error.resultCode {
             case .SQLITE_CORRUPT, .SQLITE_NOTADB:

@@ -38,7 +38,7 @@ struct GenerationRecord: Hashable, Sendable, Identifiable {
     var fields: String
     /// The bytes in recorded blocks.
     var storedBytes: Int64
-    /// The bytes that the row, its header fields and its file take in addition to the media.
+    /// The bytes that the row, its header fields and its file use in addition to the media.
     var rowBytes: Int64 = 0
     /// Whether a process ended uncleanly since the file was last compared with its record. It may then hold bytes that
     /// no block claims.

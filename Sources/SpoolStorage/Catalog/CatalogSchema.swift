@@ -73,7 +73,7 @@ enum CatalogSchema {
     /// - `landed`: the union of the generation's blocks, as `ByteRangeSet.encoded()`, so that opening long media reads
     ///   one row.
     /// - `format`: the layout of a block's bytes in the file. 1 is unencrypted.
-    /// - `rowBytes`: the bytes that a generation takes on disk besides its media, as
+    /// - `rowBytes`: the bytes that a generation uses on disk in addition to its media, as
     ///   `GenerationDescription.rowBytes(url:)`.
     /// - `variant`: the keys of the resources that a generation is a variant of. A request for all variants of a
     ///   resource reads only their rows. `base` need not be stored.

@@ -98,7 +98,7 @@ struct CatalogSettings {
         try catalog.write { db in try db.set("sweepPending", to: isPending ? true.databaseValue : nil) }
     }
 
-    /// Whether the number of unclean ends can't be read, so that no version can be recorded.
+    /// Whether the number of unclean shutdowns can't be read, so that no version can be recorded.
     func isTidyEpochLost() throws -> Bool { try catalog.read { db in try db.number("tidyEpoch") == nil } }
 
     /// Whether no row can be added, because a row number has been changed to one that has no successor.
@@ -130,7 +130,8 @@ struct CatalogSettings {
     /// The tables whose rows SQLite numbers.
     private static let numberedTables = ["resource", "generation", "download"]
 
-    /// Records an unclean end: there may be files without a record, and each file may hold bytes that no block claims.
+    /// Records an unclean shutdown: there may be files without a record, and each file may hold bytes that no block
+    /// claims.
     func advanceTidyEpoch() throws {
         try catalog.write { db in
             var epoch = try db.number("tidyEpoch")

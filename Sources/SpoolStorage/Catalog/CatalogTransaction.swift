@@ -21,7 +21,7 @@ struct CatalogTransaction {
     ///   - url: The URL. Its user information, its query and its fragment are removed here.
     ///   - version: The version as the engine encodes it.
     ///   - fields: Other values of the engine.
-    ///   - rowBytes: The bytes that all of this takes on disk.
+    ///   - rowBytes: The bytes that all of this uses on disk.
     /// - Returns: The catalog's number of the version, and the version that it replaces.
     func begin(
         _ identifier: GenerationIdentifier, key: String, url: String, version: String, length: Int64?,

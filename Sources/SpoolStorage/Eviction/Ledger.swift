@@ -46,7 +46,7 @@ final class Ledger: Sendable {
         set { state.withLock { $0.limit = newValue } }
     }
 
-    /// The size of a damaged catalog that was set aside, in bytes. It takes the place of rows, or of media.
+    /// The size of a damaged catalog that was set aside, in bytes. It uses the space of rows, or of media.
     var setAsideByteCount: Int64 {
         get { state.withLock { $0.setAsideByteCount } }
         set { state.withLock { $0.setAsideByteCount = newValue } }

@@ -53,7 +53,7 @@ public struct VolumeSpace: Hashable, Sendable {
     public var size: Int64
     /// The space that this process may still use.
     public var free: Int64
-    /// The unit in which the volume gives space to files.
+    /// The unit in which the volume allocates space to files.
     package var blockSize: Int64 = 4096
 
     /// Creates a value.
@@ -65,7 +65,7 @@ public struct VolumeSpace: Hashable, Sendable {
 /// Several threads may use it concurrently, because there is no shared position. All calls block. Methods that a store
 /// may not need have a default implementation.
 public protocol StoredFile: AnyObject, Sendable {
-    /// Reads from `offset` until `buffer` is full or the file ends. Bytes that take no space are zeros.
+    /// Reads from `offset` until `buffer` is full or the file ends. Bytes that use no space are zeros.
     ///
     /// - Returns: The number of bytes. It is less than `buffer.count` only at the end of the file.
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(CacheError) -> Int
@@ -84,12 +84,12 @@ public protocol StoredFile: AnyObject, Sendable {
     /// shortens the file instead. A range at or after the end does nothing.
     func punchHole(_ range: Range<Int64>) throws(CacheError)
 
-    /// Returns the next bytes at or after `offset` that take space; `nil` if there are none up to the end.
+    /// Returns the next bytes at or after `offset` that use space; `nil` if there are none up to the end.
     ///
     /// If that is unknown, all of the file counts. Bytes that were written always count.
     func nextData(from offset: Int64) throws(CacheError) -> Range<Int64>?
 
-    /// Returns the length of the file in bytes, including bytes that take no space.
+    /// Returns the length of the file in bytes, including bytes that use no space.
     func size() throws(CacheError) -> Int64
 
     /// Waits until all written bytes have reached the device.

@@ -1,7 +1,7 @@
 public import Foundation
 import Synchronization
 
-/// Media in sparse files of a directory. Bytes that have not been fetched take no space on the disk.
+/// Media in sparse files of a directory. Bytes that have not been fetched use no space on the disk.
 ///
 /// The default is the folder `media` of the cache's directory. Another directory may be on a volume other than the
 /// catalog's.

@@ -19,7 +19,7 @@ final class MemoryFile: StoredFile {
     /// Creates an empty file.
     init() {}
 
-    /// Bytes of memory that the pages take at most: what their user counts by.
+    /// The maximum memory of the pages, in bytes, which their user counts.
     var byteCount: Int64 { state.withLock { Int64($0.pages.count) * Self.pageSize } }
 
     /// Bytes of memory that the pages take.

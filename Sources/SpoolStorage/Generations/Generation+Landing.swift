@@ -20,9 +20,9 @@ extension Generation {
     /// It suspends only if media has to be evicted, and holds no thread while other tasks evict.
     ///
     /// - Parameters:
-    ///   - isAwaited: Whether a reader waits for the bytes. If the disk has no space, memory takes the first block. It
-    ///     evicts bytes that other readers have passed, and if necessary exceeds its limit by that block, so that
-    ///     nothing hangs.
+    ///   - isAwaited: Whether a reader waits for the bytes. If the disk has no space, the first block is stored in
+    ///     memory. It evicts bytes that other readers have passed, and if necessary exceeds its limit by that block, so
+    ///     that nothing hangs.
     ///   - isUrgent: Whether a player waits for the bytes, at the time of the call. If freeing space then takes long,
     ///     the first block goes through memory. A preload waits, because all of its bytes are to be stored.
     package func makeRoom(
@@ -66,7 +66,7 @@ extension Generation {
     }
 
     private func makeMemory(for range: Range<Int64>, _ isAwaited: Bool) -> Room {
-        // Block by block, so that bytes are stored on disk again as soon as it takes them.
+        // Block by block, so that bytes are stored on disk again as soon as it accepts them.
         let part = range.lowerBound..<min(range.upperBound, Block.roundDown(range.lowerBound) + Block.size)
         let needed = memory.missingByteCount(in: part)
         if case .reserved(let reservation) = memory.reserve(needed) { return Room(part, .memory, reservation) }
@@ -150,7 +150,7 @@ extension Generation {
                 try prefix.withUnsafeMutableBytes { try disk.read(start..<offset, into: $0) }
             } catch let error as CacheError {
                 guard error.code != .closed else { return .retired }
-                // The disk neither takes bytes nor returns these. This block is discarded, because playback would
+                // The disk neither accepts bytes nor returns these. This block is discarded, because playback would
                 // stall.
                 throw MissingBytes(invalidated: disk.blocks.invalidate(start..<offset), range: start..<offset)
             }
@@ -197,7 +197,7 @@ package struct Room: ~Copyable, Sendable {
     }
 }
 
-/// The bytes of a version that are only in memory, because the disk does not take them.
+/// The bytes of a version that are only in memory, because the disk does not accept them.
 ///
 /// They have no checksums and no record, and are evicted as soon as no reader is near them.
 final class GenerationMemory: Sendable {

@@ -1,7 +1,7 @@
 package import ByteRanges
 import Synchronization
 
-/// An open version of a resource: its bytes, on disk as far as the disk takes them, otherwise in memory.
+/// An open version of a resource: its bytes, on disk if the disk accepts them, otherwise in memory.
 ///
 /// A process has one object for each version. The store creates it, and users hold a ``Lease`` on it. Bytes in memory
 /// have no checksums and no record, and are evicted as soon as no reader is near them. Calls that access bytes block,
@@ -336,12 +336,11 @@ package struct GenerationDescription: Sendable, Hashable {
         self.fields = fields
     }
 
-    /// The bytes that a resource takes on disk in addition to its media. They are for its rows and their indices, its
+    /// The bytes that a resource uses on disk in addition to its media. They are for its rows and their indices, its
     /// folder entry, and the unused end of the last block of its file.
     static let leastRowBytes: Int64 = 4096
 
-    /// Returns the bytes that the description takes on disk. Texts of more than 2 KiB use separate pages in the
-    /// catalog.
+    /// Returns the bytes that the description uses on disk. Texts of more than 2 KiB use separate pages in the catalog.
     func rowBytes(url: String) -> Int64 {
         let texts = [url, contentType ?? "", version, fields].reduce(0) { $0 + Int64($1.utf8.count) }
         let page = Self.leastRowBytes

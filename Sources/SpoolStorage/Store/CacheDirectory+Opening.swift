@@ -70,7 +70,7 @@ extension CacheDirectory {
         if case .success(let readable)? = try Self.readableCatalog(catalogPath, key, fileSystem) { catalog = readable }
         let notice =
             catalog == nil
-            ? "nothing is stored: \(cause.message)" : "the cache is read-only, nothing new is stored: \(cause.message)"
+            ? "nothing is stored: \(cause.message)" : "the cache is read-only; nothing new is stored: \(cause.message)"
         try self.init(
             path: path, catalog: catalog ?? Catalog(inMemory: catalogPath),
             access: catalog == nil ? .none(cause) : .read(cause), notices: [notice], fileSystem: fileSystem,

@@ -39,7 +39,7 @@ final class CacheDirectory: Sendable {
     let fileSystem: any FileSystem
     /// The store of the media files.
     let bytes: any ByteStore
-    /// The unit in bytes in which the volume gives space to media files; 1 if it is unknown.
+    /// The unit in bytes in which the volume allocates space to media files; 1 if it is unknown.
     let blockSize: Int64
     private let secret: CacheSecret
     private let lock: Mutex<(any StoredFile)?>
@@ -75,7 +75,7 @@ final class CacheDirectory: Sendable {
 
     /// Ends the use of the folder. Closes the catalog and releases the lock. Open media files stay open.
     ///
-    /// If the folder is not closed, that counts as an unclean end.
+    /// If the folder is not closed, that counts as an unclean shutdown.
     func close() throws {
         // If the unused file can't be removed, the next opening searches for it.
         if let (unused, _) = prepared.withLock({ $0.take(closing: true) }) { removeMedia(unused) }

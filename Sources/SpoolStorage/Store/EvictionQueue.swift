@@ -163,7 +163,7 @@ final class EvictionQueue: Sendable {
         let whole = evictable.presentation.map { CacheKey(hash: $0) }
         let isNew = !order.contains(key)
         order.update(key, partOf: whole, evictable.landed, at: evictable.lastUsedAt, quota: .to(quota))
-        // The order has the history of a resource that it knows.
+        // The order already has the history of a known resource.
         guard isNew else { return }
         if let stop = evictable.history.stop {
             order.setStop(stop, of: key)

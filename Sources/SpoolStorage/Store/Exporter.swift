@@ -77,7 +77,7 @@ struct Exporter: Sendable {
                 .incomplete, "\(generation.url) is not complete: the length is unknown", key: generation.key)
         }
         let range = generation.landed.firstHole(in: 0..<length)
-        let missing = range.map { "missing \($0.inWords)" } ?? "stored bytes were damaged, and fetched again since"
+        let missing = range.map { "missing \($0.inWords)" } ?? "stored bytes were damaged, and have been fetched again"
         return CacheError(
             .incomplete, "\(generation.url) is not complete: \(missing)", key: generation.key, range: range)
     }
@@ -167,7 +167,7 @@ final class ExportFile: Sendable {
 
     /// Removes the file.
     func discard() {
-        // If it can't be removed there is nothing more to do. A disk that refuses that has also refused to write it.
+        // If it can't be removed there is nothing more to do. A disk that can't do that could not write it either.
         unlink(partial)
     }
 }

@@ -28,7 +28,7 @@ final class FileRemover: Sendable {
                 continue
             }
             if resource.storedBytes > 0 {
-                // A damaged record has lost its file's name. If not even that can be recorded, an unclean end may.
+                // A damaged record has lost its file's name. If not even that can be recorded, an unclean shutdown may.
                 try? directory.catalog.settings.setSweepPending(true)
             }
             ledger.giveBack(resource.storedBytes)
@@ -112,8 +112,8 @@ final class FileRemover: Sendable {
 
     // MARK: - Files of an earlier process
 
-    /// Removes an incomplete copy of the catalog, and files that no record names, which remain after an unclean end.
-    /// This blocks.
+    /// Removes an incomplete copy of the catalog, and files that no record names, which remain after an unclean
+    /// shutdown. This blocks.
     ///
     /// - Parameter isLive: Whether the store uses a file of this name, recorded or not; `nil` once the store is closed.
     func sweep(_ isLive: (GenerationIdentifier) -> Bool?) {

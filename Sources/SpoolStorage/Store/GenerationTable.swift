@@ -300,7 +300,7 @@ struct GenerationTable: Sendable {
     struct Ended: Sendable {
         /// The outcome for those that were open.
         var outcome = Outcome()
-        /// Those that were not.
+        /// The outcome for the others.
         var stored: [RemovedResource] = []
     }
 

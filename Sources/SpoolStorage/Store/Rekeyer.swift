@@ -248,7 +248,7 @@ private struct Rekeyer: Sendable {
         try fileSystem.rename(copy.path, to: catalog.path)
         // If that fails, the next opening removes the previous media files.
         let isDurable = (try? fileSystem.synchronizeDirectory(directory.path)) != nil
-        try? directory.close()  // The next opening then checks the files, as after an unclean end.
+        try? directory.close()  // The next opening then checks the files, as after an unclean shutdown.
         return isDurable
     }
 
@@ -257,7 +257,7 @@ private struct Rekeyer: Sendable {
         copy.discard(directory.fileSystem)
         try? catalog.close()  // It is only read.
         for name in created.names.withLock({ $0 }) { directory.removeMedia(name) }
-        try? directory.close()  // The next opening then removes files without a record, as after an unclean end.
+        try? directory.close()  // The next opening then removes files without a record, as after an unclean shutdown.
     }
 }
 

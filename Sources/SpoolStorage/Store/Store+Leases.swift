@@ -56,7 +56,7 @@ extension Store: GenerationOwner {
 
     /// Returns a lease on an open version of the key that satisfies `isMeant`, stored or not; `nil` if there is none.
     ///
-    /// A version that the disk has refused since counts, but not one that may only be in memory.
+    /// A version that the disk has rejected since counts, but not one that may only be in memory.
     package func leaseOpen(
         _ key: CacheKey, user: any GenerationUser, where isMeant: (Generation) -> Bool
     ) -> Lease? {

@@ -5,8 +5,8 @@ import Synchronization
 extension Store {
     /// Opens the cache in the directory at `path`, or creates it. If `path` is `nil`, creates a cache in memory.
     ///
-    /// No media is examined. Files that an unclean end has left are removed in the background. If the disk is full or
-    /// read-only, stored media can be played and nothing new is stored; see ``readOnlyReason``.
+    /// No media is examined. Files that an unclean shutdown has left are removed in the background. If the disk is full
+    /// or read-only, stored media can be played and nothing new is stored; see ``readOnlyReason``.
     ///
     /// - Throws: ``CacheError``:
     ///   - `invalidArgument` for an impossible configuration
@@ -116,7 +116,7 @@ extension Store {
         work.start(in: .background) { [weak self] in _ = try? self?.catalog.resource(key: "") }
     }
 
-    /// Removes files without a record in the background, which an unclean end has left.
+    /// Removes files without a record in the background, which an unclean shutdown has left.
     private func sweep() {
         work.start(in: .maintenance) { [weak self] in self?.sweepNow() }
     }

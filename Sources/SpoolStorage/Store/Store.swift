@@ -14,9 +14,9 @@ import Synchronization
 ///
 /// **Space.** `usedBytes` is the sum of the claims of all versions on disk, and of reservations for bytes that are
 /// being received. The stored bytes of an open version are its claim (``MediaFile`` returns removed bytes, in one
-/// place). The claim of a version that is not open is the number in the catalog. Each claim ends once. That of a block
-/// ends when the disk has freed its space, that of a version when its file is removed (``FileRemover``). A file that
-/// can't be removed keeps its claim. ``checkLedger()`` compares all of them.
+/// place). The claim of a version that is not open is the number in the catalog. Each claim ends once. The claim of a
+/// block ends when the disk has freed its space, and the claim of a version when its file is removed (``FileRemover``).
+/// A file that can't be removed keeps its claim. ``checkLedger()`` compares all of them.
 ///
 /// **Locks**, outermost first. None is held over another key's I/O, and nothing is called back under any. Debug builds
 /// check the rule of ``LockClass``.
@@ -121,7 +121,7 @@ package final class Store: Sendable {
             ages: AgeLimit(configuration.maximumAge, catalog: directory.catalog, clock: clock))
     }
 
-    // A store that is released without a close leaves what an unclean end leaves. Leases do not retain it.
+    // A store that is released without a close is in the state of an unclean shutdown. Leases do not retain it.
     deinit {
         writing.stop()
         eviction.stop()

@@ -158,7 +158,7 @@ struct VersionEvictor: Sendable {
         for user in users where !rest.isEmpty {
             let ranges = user.offerEvictable(count, within: rest, of: life.generation)
             offers.append((user, ranges))
-            // What a slice holds or a transfer fills now may be evicted later.
+            // Blocks that a slice holds or a transfer fills now may be evicted later.
             if !ranges.isEmpty { life.generation.noteMove() }
             rest = rest.intersection(ByteRangeSet(ranges.map(StoredBlocks.wholeBlocks)))
         }

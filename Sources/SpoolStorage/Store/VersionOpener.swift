@@ -82,8 +82,8 @@ struct VersionOpener: Sendable {
             giveBack: { [ledger = store.ledger] in ledger.giveBack($0) })
     }
 
-    /// Compares the file with its record, in the background: after an unclean end, claims without bytes are returned,
-    /// and bytes without a claim are freed.
+    /// Compares the file with its record, in the background: after an unclean shutdown, claims without bytes are
+    /// returned, and bytes without a claim are freed.
     ///
     /// A version that is never opened returns its claims when it is evicted.
     private func afterOpening(_ generation: Generation, _ stored: GenerationRecord) {

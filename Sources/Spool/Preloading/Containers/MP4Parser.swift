@@ -126,7 +126,7 @@ struct MP4Parser {
                 for child in try children(of: box) where child.name == "mehd" {
                     let isLarge = try bytes.number(at: child.body, bytes: 1) == 1
                     let duration = try bytes.number(at: child.body.adding(4), bytes: isLarge ? 8 : 4)
-                    // In units of the whole movie, which precede.
+                    // The unit is the timescale of the whole movie, which was parsed before.
                     if let mvhd = try children(of: moov).first(where: { $0.name == "mvhd" }), duration > 0 {
                         movie.duration = Double(duration) / (try time(in: mvhd)).scale
                     }
