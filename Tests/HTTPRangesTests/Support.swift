@@ -42,7 +42,7 @@ extension PartialResponse.Decision {
     var landed: PartialResponse.Landing? { if case .land(let landing) = self { landing } else { nil } }
     /// The position in a new version, if the response starts one.
     var renewed: PartialResponse.Landing? { if case .newGeneration(let landing) = self { landing } else { nil } }
-    /// The refusal, if the response is rejected.
+    /// The rejection, if the response is rejected.
     var refusal: PartialResponse.Refusal? { if case .refuse(let refusal) = self { refusal } else { nil } }
     /// Whether the response is rejected because it contradicts itself or the request.
     var isMalformed: Bool { refusal?.kind == .malformed }
