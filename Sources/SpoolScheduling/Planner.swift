@@ -347,7 +347,7 @@ extension Planner {
     /// Records that the transfer failed and may be retried: no response, an incomplete body, or a status such as 503.
     ///
     /// - Parameters:
-    ///   - retryAfter: The delay that the origin requests (RFC 9110 §10.2.3). No reader requests the place before.
+    ///   - retryAfter: The delay that the origin requests (RFC 9110 §10.2.3). Until then, no reader requests the place.
     ///   - jitter: From 0 to 1.
     package mutating func transferInterrupted(
         _ id: TransferID, retryAfter: Duration?, jitter: Double, now: Duration

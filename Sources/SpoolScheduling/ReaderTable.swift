@@ -157,7 +157,7 @@ struct ReaderTable {
 
     // MARK: - Demand and queue
 
-    /// Updates what the reader may want now.
+    /// Updates the bytes that the reader may need now.
     mutating func renewDemand(of id: ReaderID, _ readAhead: ReadAhead) {
         guard let reader = readers[id] else { return }
         let demand = reader.mayUseStored ? readAhead.demand(of: reader) : nil
@@ -169,7 +169,8 @@ struct ReaderTable {
         }
     }
 
-    /// Updates what each reader may want, after a change that concerns all of them. Each is planned for again.
+    /// Updates the bytes that each reader may need, after a change that concerns all of them. Each is planned for
+    /// again.
     mutating func renewDemands(_ readAhead: ReadAhead) {
         for id in ids {
             renewDemand(of: id, readAhead)

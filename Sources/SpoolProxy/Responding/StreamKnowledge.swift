@@ -30,8 +30,8 @@ final class StreamKnowledge: Sendable {
     private static let variablesBytes = 16 << 10
     private static let keyBytes = MemoryLayout<Int>.size
 
-    /// - Parameter keyLimit: The maximum number of keys, of which at least the latest half is remembered. By default,
-    ///   that is the number that a playlist can name.
+    /// - Parameter keyLimit: The maximum number of keys, of which at least the latest half is remembered. The default
+    ///   is the number that a playlist can name.
     init(keyLimit: Int = 2 * HLSPlaylist.maximumSegments) {
         keys = Mutex(Remembered(count: keyLimit, bytes: keyLimit * Self.keyBytes))
     }

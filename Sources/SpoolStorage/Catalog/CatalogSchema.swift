@@ -68,8 +68,8 @@ enum CatalogSchema {
     /// - `createdSealed`, `usedSealed`: the encrypted dates of an encrypted cache. There, `createdAt` and `lastUsedAt`
     ///   only define an order.
     /// - `history`: how a resource is played, as `PlayHistory.text`, encrypted in an encrypted cache.
-    /// - `tidyEpoch`: the number of unclean ends after which the generation's file was freed of bytes that no block
-    ///   claims.
+    /// - `tidyEpoch`: the number of unclean shutdowns after which the generation's file was freed of bytes that no
+    ///   block claims.
     /// - `landed`: the union of the generation's blocks, as `ByteRangeSet.encoded()`, so that opening long media reads
     ///   one row.
     /// - `format`: the layout of a block's bytes in the file. 1 is unencrypted.

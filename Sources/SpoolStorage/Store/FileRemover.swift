@@ -207,7 +207,7 @@ struct UnremovedFiles: Sendable {
     /// Puts a file back that could not be removed this time either.
     mutating func putBack(_ identifier: GenerationIdentifier, _ claim: Int64) { files.append((identifier, claim)) }
 
-    /// Records that a file has been removed, so that removing works.
+    /// Records that a file has been removed, which shows that files can be removed.
     ///
     /// - Parameter claim: Its claim if it was taken for a retry.
     mutating func noteRemoval(claim: Int64 = 0) {
