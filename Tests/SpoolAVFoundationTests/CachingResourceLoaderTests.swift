@@ -168,7 +168,7 @@ struct CachingResourceLoaderTests {
     // MARK: Bytes
 
     @Test(
-        "D43: a request to the end delivers all bytes from its offset, whatever its length", arguments: [false, true])
+        "D43: a request to the end delivers all bytes from its offset, for any length", arguments: [false, true])
     func toEnd(currentOffsetStartsAtZero: Bool) async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = CachingURLAsset(caching: address(), in: cache)

@@ -71,7 +71,7 @@ struct StallRecoveryStateMachineTests {
     }
 
     @Test(
-        "E77: a pause without a stall remains a pause, whatever its reason",
+        "E77: a pause without a stall remains a pause, regardless of its reason",
         arguments: [Machine.Reason.app, .unknown, .system])
     func paused(reason: Machine.Reason) {
         var machine = playing()

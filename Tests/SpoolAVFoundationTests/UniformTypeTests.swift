@@ -61,7 +61,7 @@ struct UniformTypeTests {
         #expect(told == expected)
     }
 
-    @Test("Bytes that are not media have no type, however few they are")
+    @Test("Bytes that are not media have no type, regardless of their number")
     func noSignature() {
         for count in 0..<20 {
             #expect(UniformType.identifier(ofFileBeginning: Data(repeating: 0x20, count: count)) == nil)

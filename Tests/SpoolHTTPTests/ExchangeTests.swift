@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test("E117: a waiting consumer gets a piece at once; pieces for a busy consumer are joined in order up to 16 KiB")
+    @Test("E117: a waiting consumer gets a piece immediately; pieces for a busy one are joined in order up to 16 KiB")
     func joinsSmallPieces() async throws {
         let exchange = try await withHead()
         let waiting = Task { try await exchange.next() }

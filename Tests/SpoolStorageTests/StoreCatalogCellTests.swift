@@ -174,7 +174,7 @@ struct StoreCatalogCellTests {
     }
 
     @Test(
-        "E99: an extreme number of bytes or of unclean ends does not discard the catalog",
+        "E99: an extreme number of bytes or of unclean shutdowns does not discard the catalog",
         arguments: [Int64.min, -1, .max])
     func storedBytes(_ number: Int64) async throws {
         for cell in ["setting.storedBytes", "setting.tidyEpoch", "generation.storedBytes"] {

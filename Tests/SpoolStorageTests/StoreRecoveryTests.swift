@@ -206,7 +206,7 @@ struct StoreRecoveryTests {
         try await store.close()
     }
 
-    @Test("E160: the catalog's log takes at most 1 MiB in a small cache")
+    @Test("E160: the catalog's log uses at most 1 MiB in a small cache")
     func log() async throws {
         let store = try await fixture.open(capacity: 12_000_000)
         for number in 0..<600 {

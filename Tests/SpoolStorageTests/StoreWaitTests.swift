@@ -39,7 +39,7 @@ struct StoreWaitTests {
         return (gate, landing)
     }
 
-    @Test("E163: while a write to one file takes long, the changes of other resources are recorded")
+    @Test("E163: while a write to one file is slow, the changes of other resources are recorded")
     func recordsBesideSlowFile() async throws {
         let store = try await fixture.open()
         let slow = try fixture.begin("slow", length: 8 * block, in: store)
@@ -75,7 +75,7 @@ struct StoreWaitTests {
         try await store.close()
     }
 
-    @Test("E163: while a write to one file takes long, other resources get space")
+    @Test("E163: while a write to one file is slow, other resources get space")
     func evictsBesideSlowFile() async throws {
         let store = try await fixture.open(capacity: 6 * block)
         let user = TestUser()
@@ -245,7 +245,7 @@ struct StoreWaitTests {
         return gate
     }
 
-    @Test("E166: if freeing space takes long, the bytes that a player waits for go through memory, after one wait")
+    @Test("E166: if freeing space is slow, the bytes that a player waits for go through memory, after one wait")
     func lateSpace() async throws {
         let store = try await fixture.open(capacity: 8 * block)
         try await fixture.store("old", length: 8 * block, in: store)
@@ -278,7 +278,7 @@ struct StoreWaitTests {
         try await store.close()
     }
 
-    @Test("E166: if freeing space takes long, a preload waits until its bytes can be stored")
+    @Test("E166: if freeing space is slow, a preload waits until its bytes can be stored")
     func patientPreload() async throws {
         let store = try await fixture.open(capacity: 8 * block)
         try await fixture.store("old", length: 8 * block, in: store)
@@ -480,7 +480,7 @@ struct BoundedWorkTests {
         #expect(box.parsed.load(ordering: .relaxed) == 4)
     }
 
-    @Test("E170: choosing victims among the parts of a long presentation examines only as many as are needed")
+    @Test("E170: choosing victims among the parts of a long presentation examines only the parts that are needed")
     func members() {
         var order = EvictionOrder(EvictionPolicy.leastRecentlyUsed.makeStrategy)
         let now = Date(timeIntervalSince1970: 1_700_000_000)

@@ -174,7 +174,7 @@ final class HostileSession: Sendable {
 @Suite("Sessions with a hostile origin", .timeLimit(.minutes(10)))
 struct HostileSessionTests {
     @Test(
-        "E61 to E71: whatever the origin sends, a read gets correct bytes or an error after few requests",
+        "E61 to E71: for any response of the origin, a read gets correct bytes or an error after few requests",
         arguments: [.immutable, .http, .revalidate] as [FreshnessPolicy], [true, false])
     func session(_ policy: FreshnessPolicy, changes: Bool) async throws {
         let summary = try await HostileSession.run(seed: 1, requests: 50, policy: policy, changes: changes)

@@ -135,7 +135,7 @@ struct ConductorTests {
         #expect(heard.withLock { $0 } == (0..<20).filter { $0 != 3 })
     }
 
-    @Test("E175: a preload is held for ten seconds for a slow player of an origin that shares no bottleneck with it")
+    @Test("E175: a preload is paused for ten seconds for a slow player of an origin with another bottleneck")
     func unrelatedPlayer() async throws {
         let conductor = conductor()
         let holder = Holder()

@@ -23,7 +23,7 @@ struct CapacityTests {
         configuration.capacity = capacity.map { .bytes($0) } ?? .remembered
         configuration.eviction = eviction
         configuration.readAhead.window = 2 << 20
-        // Evictions may take long on a busy machine, and the tests expect that all bytes are stored.
+        // Evictions may be slow on a busy machine, and the tests expect that all bytes are stored.
         configuration.spacePatience = .seconds(600)
         configuration.logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         return try await MediaCache.opened(

@@ -32,7 +32,7 @@ struct EventQueueTests {
         #expect(lowers == Array(10_000 - Int64(EventQueue.limit)..<10_000))
     }
 
-    @Test("Events of adjacent stored ranges are joined, unless another resource or event lies between them")
+    @Test("Events of adjacent stored ranges are joined, unless another resource or event is between them")
     func joined() async {
         for lower in 0..<10_000 as Range<Int64> { send(.landed(lower..<lower + 1)) }
         send(.landed(20_000..<20_001))

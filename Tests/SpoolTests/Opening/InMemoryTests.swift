@@ -71,7 +71,7 @@ struct InMemoryTests {
         #expect(!FileManager.default.fileExists(atPath: directory.path + "/media/00"))
     }
 
-    @Test("Media can be in another directory than the catalog's, encrypted or not", arguments: [false, true])
+    @Test("Media can be stored outside of the catalog's directory, encrypted or not", arguments: [false, true])
     func elsewhere(isEncrypted: Bool) async throws {
         let scratch = try ScratchDirectory()
         let origin = ScriptedUpstream(["/a": OriginResource(.pattern(song))])

@@ -61,7 +61,7 @@ struct ResponseTests {
     }
 
     @Test(
-        "E81: a suffix is read from the new version, whatever the length of the stored version",
+        "E81: a suffix is read from the new version, regardless of the stored version's length",
         arguments: [(1000, 300_000), (65_536, 300_000), (131_072, 300_000), (100_000, 300_000), (300_000, 65_536)],
         [true, false])
     func lastBytes(_ lengths: (former: Int64, new: Int64), asksForHead: Bool) async throws {
