@@ -36,7 +36,7 @@ struct Place {
         let got = origin(of: written)
         precondition(
             got.map { Self.plain($0.description) } == Self.plain(meant.description),
-            "\(original) in \(final), asked for as \(requested), became \(written)")
+            "\(original) in \(final), requested as \(requested), became \(written)")
     }
 
     /// Returns a text in which characters are escaped that are valid in a variable's value, but not in an attribute.
