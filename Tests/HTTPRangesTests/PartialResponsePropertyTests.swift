@@ -90,17 +90,17 @@ import Testing
         let fields = question.response.headerFields
         let status = question.response.status.code
         if status == 200 {
-            if landing.offset != 0 { return "a 200 lands elsewhere than at 0" }
+            if landing.offset != 0 { return "a 200 is not stored from 0" }
         } else if status == 206 {
             let range = fields[values: .contentRange].first?.split(separator: " ").last
             guard let first = range?.split(separator: "-").first else {
-                return "a 206 lands without saying where"
+                return "a 206 without a range is stored"
             }
-            if Int64(first) != landing.offset { return "a 206 lands elsewhere than it says" }
+            if Int64(first) != landing.offset { return "a 206 is stored at another offset than stated" }
         } else {
             return "status \(status) lands"
         }
-        if let end = landing.end, end < landing.offset { return "it ends before it begins" }
+        if let end = landing.end, end < landing.offset { return "it ends before its start" }
         if let end = landing.end, let length = landing.version.length, landing.discrepancy == nil, end > length {
             return "it ends past its length"
         }

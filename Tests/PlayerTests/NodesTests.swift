@@ -58,7 +58,7 @@ import Testing
             nodes.append(String(try #require(status.firstMatch(of: /detail="?([a-z]+)/)?.output.1)))
             isHit = status.contains("; hit")
         }
-        #expect(Set(nodes).count == 1, "both parts of film \(index) from one node")
+        #expect(Set(nodes).count == 1, "both parts of film \(index) are from one node")
         return (nodes[0], isHit)
     }
 
@@ -83,7 +83,7 @@ import Testing
                 #expect(Set(places) == ["a", "b", "c"])
                 try await origin.log.untilQuiet()
                 let first = origin.log.bytesSent()
-                #expect(first >= total && first < total + total / 50, "each byte once, but for what was in flight")
+                #expect(first >= total && first < total + total / 50, "each byte is fetched once, except bytes in flight")
                 for index in 0..<Self.count {
                     let (node, isHit) = try await get(index, from: url)
                     #expect(node == places[index] && isHit)
@@ -98,7 +98,7 @@ import Testing
                 try await origin.log.untilQuiet()
                 let moved = Int64(places.count { $0 == "b" }) * Self.length
                 let again = origin.log.bytesSent() - first
-                #expect(again >= moved && again < moved + total / 50, "only what the lost node had comes again")
+                #expect(again >= moved && again < moved + total / 50, "only the lost node's media is sent again")
             }
             for node in nodes.values { await node.stop() }
         }

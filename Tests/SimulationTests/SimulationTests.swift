@@ -183,7 +183,7 @@ final class SimulatedPlay: Sendable {
             while chunks < most, let chunk = try await reader.next() {
                 chunks += 1
                 if let position, position != chunk.offset {
-                    Issue.record("seed \(seed): \(range) went on at \(chunk.offset) instead of \(position)")
+                    Issue.record("seed \(seed): \(range) continued at \(chunk.offset) instead of \(position)")
                 }
                 position = chunk.range.upperBound
                 candidates = candidates.filter { pattern in
@@ -194,7 +194,7 @@ final class SimulatedPlay: Sendable {
                     return
                 }
                 if let capacity, cache.storedByteCount > capacity {
-                    Issue.record("seed \(seed): \(cache.storedByteCount) bytes are kept, \(capacity) may be")
+                    Issue.record("seed \(seed): \(cache.storedByteCount) bytes are stored, more than \(capacity)")
                 }
                 if random.chance(4) { await Task.yield() }
             }

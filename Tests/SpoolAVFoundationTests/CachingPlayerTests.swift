@@ -111,7 +111,7 @@ struct CachingPlayerTests {
         await line.waitForFailures(4)
         line.isCut = false
         await playsOn(player, from: stopped)
-        #expect(player.time > stopped - 1, "from where it stood")
+        #expect(player.time > stopped - 1, "playback resumes at its position")
         await observed { player.status == .ended || player.status == .failed }
         #expect(player.status == .ended && player.rate == 1.5 && player.error == nil)
         try await expectOnce(upstream, player)
@@ -181,7 +181,7 @@ struct CachingPlayerTests {
         #expect(player.status == .ended && player.error == nil && player.rate == 1.25)
         #expect(avPlayer.currentItem === item, "the same item, to the end")
         #expect(renewals.withLock { $0 } == 1)
-        #expect(origin.upstream.sent() == Int64(bytes.count), "each byte once")
+        #expect(origin.upstream.sent() == Int64(bytes.count), "each byte is fetched once")
         await cache.close()
     }
 
@@ -383,7 +383,7 @@ struct CachingPlayerTests {
         player.play(address())
         await observed { player.status == .playing }
         player.enteredBackground()
-        #expect(!player.isDormant, "it plays on")
+        #expect(!player.isDormant, "playback continues")
         player.pause()
         #expect(player.isDormant)
         player.queue.append(MediaSource(url: address("none.mp3")))
@@ -449,7 +449,7 @@ struct CachingPlayerTests {
         let (_, upstream, cache, player) = try await stageAtEnd()
         let item = player.avPlayer.currentItem
         player.externalPlayback(true)
-        #expect(player.avPlayer.currentItem === item && player.status == .ended, "nothing plays by itself")
+        #expect(player.avPlayer.currentItem === item && player.status == .ended, "nothing plays automatically")
         player.play()
         #expect((player.avPlayer.currentItem?.asset as? AVURLAsset)?.url == address())
         player.externalPlayback(false)

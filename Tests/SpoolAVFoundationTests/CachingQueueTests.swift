@@ -46,7 +46,7 @@ struct CachingQueueTests {
         var removed: Set<CachingQueue.Entry.ID> = []
         while player.status != .ended, !Task.isCancelled {
             let current = try #require(queue.current)
-            #expect(!removed.contains(current.id), "what was removed does not play")
+            #expect(!removed.contains(current.id), "removed entries do not play")
             played.append(current.id)
             // This may also be the current entry.
             let gone = queue.entries.randomElement(using: &random).map { [$0.id] } ?? []

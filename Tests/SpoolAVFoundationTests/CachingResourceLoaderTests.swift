@@ -384,7 +384,7 @@ struct CachingResourceLoaderTests {
         let again = ResourceLoaderDriver(next).requestData(offset: 0, length: 300_000)
         _ = await again.ending()
         #expect(again.data.mismatch(with: bytes(0..<300_000)) == nil)
-        #expect(upstream.asked().dropFirst(asked.count).allSatisfy { $0.lowerBound >= 300_000 }, "what landed was kept")
+        #expect(upstream.asked().dropFirst(asked.count).allSatisfy { $0.lowerBound >= 300_000 }, "received bytes stay")
         await cache.close()
     }
 

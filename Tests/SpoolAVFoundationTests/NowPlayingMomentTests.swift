@@ -13,9 +13,9 @@ struct NowPlayingMomentTests {
     func follows() {
         let former = moment(100, 10)
         #expect(moment(105, 15).follows(former) && moment(105, 15.5).follows(former))
-        #expect(!moment(105, 30).follows(former) && !moment(105, 10).follows(former), "a jump, or it stood still")
+        #expect(!moment(105, 30).follows(former) && !moment(105, 10).follows(former), "a seek, or a pause")
         #expect(!moment(105, 15, rate: 0).follows(former) && !moment(105, 15, entry: 2).follows(former))
-        #expect(moment(500, 10, rate: 0).follows(moment(100, 10, rate: 0)), "paused for as long as one likes")
+        #expect(moment(500, 10, rate: 0).follows(moment(100, 10, rate: 0)), "paused for any time")
         #expect(moment(110, 25, rate: 1.5).follows(moment(100, 10, rate: 1.5)))
     }
 }

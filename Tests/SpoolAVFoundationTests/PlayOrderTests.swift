@@ -57,7 +57,7 @@ struct PlayOrderTests {
         #expect(order.current == 2 && order.listed == [1, 2])
         order.repetition = .all
         order.remove([2])
-        #expect(order.current == 1, "the list begins anew")
+        #expect(order.current == 1, "the list starts again")
         order.remove([1])
         #expect(order.current == nil && order.following == nil)
     }

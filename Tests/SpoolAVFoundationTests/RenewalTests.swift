@@ -142,7 +142,7 @@ struct RenewalTests {
         #expect(request.data.mismatch(with: expected) == nil)
         #expect(reasons.withLock { $0 } == [.first, .refused(status: 401)])
         #expect(origin.refusals >= 1)
-        #expect(origin.upstream.sent() == Self.length, "each byte once")
+        #expect(origin.upstream.sent() == Self.length, "each byte is fetched once")
         #expect(asset.contractViolations == [])
         await cache.close()
     }
@@ -161,7 +161,7 @@ struct RenewalTests {
         }
         #expect((error as NSError).domain == NSURLErrorDomain)
         #expect((error as NSError).code == NSURLErrorUserAuthenticationRequired)
-        #expect(origin.refusals == 2, "asked for fresh ones once")
+        #expect(origin.refusals == 2, "new ones are requested once")
         await cache.close()
     }
 }

@@ -132,7 +132,7 @@ struct StreamFormTests {
             try await stage.origin.log.until { exchanges in exchanges.count { $0.path == "/media3.ts" } > 2 }
         } else {
             await observed { player.status == .waitingForNetwork }
-            #expect(player.time > 4.5, "what was there has played")
+            #expect(player.time > 4.5, "stored media has played")
             player.pause()
             #expect(player.status == .paused)
             player.play()
@@ -277,7 +277,7 @@ struct StreamFormTests {
         _ = AVPlayerItem(caching: list, in: cache, server: server)
         for word in ["no server is set", "can't be reached"] {
             guard case .bypassed(let reason)? = await events.next()?.kind else {
-                Issue.record("no event that says why")
+                Issue.record("no event states the reason")
                 return
             }
             #expect(reason.hasSuffix(word))

@@ -41,7 +41,7 @@ import Testing
         let responses = (0..<6).map { _ in exchange.receive(big, count: big.count) }
         #expect(responses == [true, true, true, false, false, false], "1 MiB is reached with the fourth")
         for _ in 0..<4 { _ = try await exchange.next() }
-        #expect(calls.all == [], "600 KiB are still there")
+        #expect(calls.all == [], "600 KiB are still buffered")
         _ = try await exchange.next()
         #expect(calls.all == ["resume"])
         #expect(exchange.receive(big, count: big.count))

@@ -22,7 +22,7 @@ struct ProxyTests {
         #expect(try proxy("https://h/", ["https_proxy": "a", "HTTPS_PROXY": "b"]) == "http a 1080")
         #expect(try proxy("https://h/", ["http_proxy": "a"]) == nil)
         #expect(try proxy("http://h/", ["ALL_PROXY": "socks5h://p", "HTTP_PROXY": "q"]) == "socks p 1080")
-        #expect(try proxy("http://h/", ["http_proxy": "", "ALL_PROXY": "p"]) == nil, "empty means none")
+        #expect(try proxy("http://h/", ["http_proxy": "", "ALL_PROXY": "p"]) == nil, "an empty value means no proxy")
         #expect(try proxy("http://h/", [:]) == nil)
     }
 

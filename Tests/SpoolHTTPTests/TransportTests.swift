@@ -34,7 +34,7 @@ import NIOSSL
             var count = 0
             for try await chunk in response.body { count += chunk.count }
             #expect(count == 1000)
-            #expect(origin.log.exchanges.count == 1, "nobody asked over an untrusted connection")
+            #expect(origin.log.exchanges.count == 1, "no request is sent over an untrusted connection")
         }
     }
 

@@ -43,7 +43,7 @@ struct CloudPlayTests {
         }
         for play in plays { #expect(await play.end() == nil) }
         let length = Int64(bytes.count)
-        #expect(before < 2 * length, "too much had come before anything changed")
+        #expect(before < 2 * length, "too many bytes were received before the change")
         #expect(cache.statistics.bytesFromOrigin > before)
         for source in sources { #expect(try await cache.media(for: source).data(in: 0..<length) == bytes) }
         #expect(cache.statistics.bytesFromOrigin == 2 * length)

@@ -39,7 +39,7 @@ struct ByteStoreTests {
             let small = try store.create(String(repeating: "b", count: 30) + String(10 + number))
             try [UInt8](repeating: 1, count: 1000).withUnsafeBytes { try small.write($0, at: 0) }
         }
-        #expect(store.byteCount <= 2 * 65_536 + 200_000, "many small files take about what they hold")
+        #expect(store.byteCount <= 2 * 65_536 + 200_000, "many small files use about the size of their content")
         try store.forEachName { name in
             if name.hasPrefix("b") { try store.remove(name) }
             return true

@@ -344,7 +344,7 @@ struct StoreFaultTests {
         try await store.close()
         store = try await fixture.open()
         await store.waitUntilIdle()
-        #expect(!FileManager.default.fileExists(atPath: stored), "left for ever")
+        #expect(!FileManager.default.fileExists(atPath: stored), "the file stays forever")
         try await store.checkLedger()
         try await store.close()
     }

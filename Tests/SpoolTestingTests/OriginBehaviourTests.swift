@@ -120,7 +120,7 @@ import Testing
                 seen.append("\(response.status)\(response.field("ETag") ?? "")\(response.field("Retry-After") ?? "")")
             }
             #expect(seen == ["5031", "5031", "200\"v1\"", "500", "200\"v1\"", "200\"n\"", "200\"n\""])
-            #expect(origin.log.bytesSent() == 40, "what a refusal says is no media")
+            #expect(origin.log.bytesSent() == 40, "the body of a rejection is not media")
         }
     }
 

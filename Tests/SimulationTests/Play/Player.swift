@@ -137,7 +137,7 @@ struct Player {
                 try await opened.contentInformation()
             }
             if let length = information.length, !media.versions.contains(where: { $0.length == length }) {
-                world.report(.operation, "\(media.path) is said to have \(length) bytes", in: life)
+                world.report(.operation, "\(media.path) reports \(length) bytes", in: life)
             }
         } catch let error as CacheError where ReadCheck(media, .bytes(0..<1), viewer).explains(error, in: life) {
             world.log.add(name, "\(error.code)")

@@ -45,7 +45,7 @@ struct PlayPlanTests {
         guard case .jump(let first) = plan.step(at: duration * 0.11),
             case .jump(let second) = plan.step(at: duration * 0.9)
         else {
-            Issue.record("two jumps were expected")
+            Issue.record("two seeks were expected")
             return
         }
         #expect(first.at < first.to && second.to <= first.at && second.at > first.to)

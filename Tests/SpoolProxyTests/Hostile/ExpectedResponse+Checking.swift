@@ -6,7 +6,7 @@ extension ExpectedResponse {
         guard statuses.contains(response.status) else {
             return "status \(response.status) instead of one of \(statuses.sorted())"
         }
-        if isLast, !response.closes, !isOld { return "the last response does not say that it is" }
+        if isLast, !response.closes, !isOld { return "the last response does not close the connection" }
         for name in [
             "content-length", "content-range", "content-type", "date", "etag", "age", "content-security-policy",
         ]
@@ -30,7 +30,7 @@ extension ExpectedResponse {
         }
         switch response.status {
         case 200:
-            if isHead { return response["content-length"] == "\(media.length)" ? nil : "HEAD tells another length" }
+            if isHead { return response["content-length"] == "\(media.length)" ? nil : "HEAD states another length" }
             return mismatch(response.body[...], media, 0..<media.length)
         case 206:
             if let text = response["content-range"] {
@@ -43,7 +43,7 @@ extension ExpectedResponse {
             }
             return problem(ofParts: response, media, ranges)
         case 416:
-            return response["content-range"] == "bytes */\(media.length)" ? nil : "a 416 that does not tell the length"
+            return response["content-range"] == "bytes */\(media.length)" ? nil : "a 416 without the length"
         default: return nil
         }
     }
@@ -63,7 +63,7 @@ extension ExpectedResponse {
     ) -> String? {
         let prefix = "multipart/byteranges; boundary="
         guard ranges.count > 1, let type = response["content-type"], type.hasPrefix(prefix) else {
-            return "parts that nobody asked for"
+            return "parts that were not requested"
         }
         let boundary = type.dropFirst(prefix.count).filter { $0 != "\"" }
         var rest = response.body[...]

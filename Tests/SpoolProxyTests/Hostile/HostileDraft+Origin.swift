@@ -51,13 +51,13 @@ extension HostileDraft {
             let index = Int(rest.prefix { $0.isNumber }) ?? -1
             guard spellings.indices.contains(index),
                 rest.dropFirst("\(index)".count) == spellings[index]
-            else { return "the origin was asked for \(full.prefix(300).debugDescription)" }
+            else { return "the origin received \(full.prefix(300).debugDescription)" }
         }
         if full.hasPrefix("/body-"), full != "/body-" + checksum(exchange.requestBody) {
             return "the origin got \(checksum(exchange.requestBody)) as the body for \(full)"
         }
         if full.contains("smuggled") || full.contains("/.spool") || full.contains("s3cret") {
-            return "the origin was asked for \(full)"
+            return "the origin received \(full)"
         }
         for field in exchange.headerFields {
             let name = field.name.canonicalName

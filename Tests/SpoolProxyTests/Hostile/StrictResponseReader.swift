@@ -44,7 +44,7 @@ struct StrictResponseReader {
         var index = end
         if (100..<200).contains(response.status) {
             guard response.status == 100, expected.mayContinue else {
-                throw Misframed(description: "a 1xx that nobody wanted")
+                throw Misframed(description: "an unexpected 1xx")
             }
             start = index
             return try next(
@@ -53,7 +53,7 @@ struct StrictResponseReader {
         let lengths = response.fields.filter { $0.name == "content-length" }
         let codings = response.fields.filter { $0.name == "transfer-encoding" }
         guard lengths.count <= 1, codings.count <= 1, lengths.isEmpty || codings.isEmpty else {
-            throw Misframed(description: "its length is said twice")
+            throw Misframed(description: "the length is stated twice")
         }
         if let length = lengths.first {
             guard !length.value.isEmpty, length.value.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else {
@@ -69,7 +69,7 @@ struct StrictResponseReader {
         }
         if !codings.isEmpty {
             guard codings[0].value == "chunked", !expected.isOld else {
-                throw Misframed(description: "codings nobody asked for")
+                throw Misframed(description: "codings that were not requested")
             }
             guard let body = try chunked(&index) else { return nil }
             response.body = body
@@ -79,7 +79,7 @@ struct StrictResponseReader {
             index += count
         } else {
             guard response.closes else {
-                throw Misframed(description: "a body without an end on a connection that goes on")
+                throw Misframed(description: "a body without an end on a connection that stays open")
             }
             guard atEnd else { return nil }
             response.body = Array(buffer[index...])

@@ -87,7 +87,7 @@ import Testing
             if StubProxy.direct(reference, in: final) == nil, reference.hasPrefix("//") { continue }
             #expect(
                 try StubProxy.isSame(written, as: reference, final: final, requested: requested),
-                "\(reference) in \(final), asked for as \(requested), became \(written)")
+                "\(reference) in \(final), requested as \(requested), became \(written)")
         }
     }
 }

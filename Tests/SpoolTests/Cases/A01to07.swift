@@ -231,7 +231,7 @@ struct PartialContentVersionCases {
                 let media = cache.media(for: stage.url())
                 try await media.check(.bytes(0..<10), Self.v1)
                 let error = try await media.failure(.bytes(3_000_000..<3_000_010)) { _ in
-                    Issue.record("bytes were handed out")
+                    Issue.record("bytes were delivered")
                 }
                 #expect(error?.code == .malformedResponse)
                 try await media.check(.bytes(0..<10), Self.v1)

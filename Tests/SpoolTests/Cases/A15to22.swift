@@ -53,7 +53,7 @@ struct PartialContentPolicyCases {
                 let media = cache.media(for: stage.url())
                 try await media.check(.bytes(0..<500_000), Self.song)
                 let error = try await media.failure(.bytes(2_000_000..<2_000_100)) { _ in
-                    Issue.record("encoded bytes were handed out")
+                    Issue.record("encoded bytes were delivered")
                 }
                 #expect(error?.code == .malformedResponse)
                 try await media.check(.bytes(0..<500_000), Self.song)
@@ -123,7 +123,7 @@ struct PartialContentPolicyCases {
                     var fields = HTTPFields()
                     fields[.authorization] = field
                     let others = cache.media(for: MediaSource(url: stage.url(), headerFields: fields))
-                    let error = try await others.failure(.bytes(0..<100)) { _ in Issue.record("handed to another") }
+                    let error = try await others.failure(.bytes(0..<100)) { _ in Issue.record("delivered to another") }
                     #expect(error?.httpStatus == 401)
                 }
             }

@@ -158,7 +158,7 @@ struct ReaderAndTransferCases {
             #if os(Linux)
             #expect(open.most > 100, "there are files to count")
             #endif
-            #expect(try stage.openFiles() == [], "a closed cache has none open")
+            #expect(try stage.openFiles() == [], "a closed cache has open files")
             try await stage.origin.log.untilQuiet()
             #expect(stage.origin.log.bytesSent() == Int64(count) * 150_000)
             #expect(stage.origin.connectionCount <= 16)

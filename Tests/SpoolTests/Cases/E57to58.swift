@@ -92,7 +92,7 @@ struct ClosingAndBoundsCases {
         await Self.within(.seconds(6), stage.clock) { await cache.close() }
         held = []
         try await stage.session { cache in
-            #expect(cache.storedByteCount == 20 * 100_000, "what has landed is kept")
+            #expect(cache.storedByteCount == 20 * 100_000, "received bytes stay stored")
         }
     }
 

@@ -89,7 +89,7 @@ struct DoubtfulResponseCases {
                 rules: isPart ? [] : [.always(.ignoresRanges(acceptRanges: nil))]))
         try await stage.session { cache in
             let error = try await cache.media(for: stage.url()).failure(.bytes(2_500_000..<2_600_000)) { _ in
-                Issue.record("a page was handed to a player")
+                Issue.record("a page was delivered to a player")
             }
             #expect(error != nil)
             #expect(cache.storedByteCount == stored)

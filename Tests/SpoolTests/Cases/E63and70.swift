@@ -46,7 +46,7 @@ struct MeaninglessResponseCases {
                 let error = try await cache.media(for: stage.url()).failure { _ in Issue.record("a player got bytes") }
                 #expect(error.map { codes.contains($0.code) } == true, "\(String(describing: error))")
                 #expect(cache.storedByteCount == 0)
-                #expect(stage.origin.log.exchanges("/a").count == 1, "it is not tried again")
+                #expect(stage.origin.log.exchanges("/a").count == 1, "it is not retried")
                 // The connection of the bad response may be used once more while it closes.
                 try await stage.flowing {
                     try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)

@@ -44,7 +44,7 @@ struct UntoldLengthCases {
             let information = try await media.contentInformation()
             #expect(information.length == nil)
             #expect(!information.supportsByteRanges)
-            let error = try await media.failure(.suffix(500)) { _ in Issue.record("nobody knows the last bytes") }
+            let error = try await media.failure(.suffix(500)) { _ in Issue.record("the last bytes are unknown") }
             #expect(error?.code == .unsatisfiableRange)
             #expect(error?.message.contains("length") == true)
             stage.origin.release()

@@ -131,7 +131,7 @@ final class HostileSession: Sendable {
                 end = chunk.range.upperBound
             }
         } catch let error as CacheError {
-            #expect(error.message.count > 10, "seed \(seed): an error without a sentence")
+            #expect(error.message.count > 10, "seed \(seed): an error without a message")
             code = "\(error.code)"
         }
         if code == "none" {

@@ -49,7 +49,7 @@ struct ConductorTests {
         #expect(conductor.losses(for: here) == [.refusing])
         origin.rest(until: .seconds(300))
         clock.advance(by: .seconds(80))
-        #expect(conductor.losses(for: here) == [.refusing], "it asked to be left alone for so long")
+        #expect(conductor.losses(for: here) == [.refusing], "its Retry-After is not over")
         clock.advance(by: .seconds(1))
         #expect(conductor.losses(for: here) == [])
     }

@@ -46,7 +46,7 @@ struct RefusingDiskTests {
             if case .notKept(let cause) = event.kind { causes.append(cause.message) }
         }
         #expect(causes.count == 1)
-        #expect(causes.first?.contains(directory.path) == true, "the sentence names the path")
+        #expect(causes.first?.contains(directory.path) == true, "the message names the path")
         disk.heal()
         let again = try await self.cache(disk)
         #expect(try await again.verify(repairing: false).bad == 0)

@@ -53,7 +53,7 @@ struct EventQueueTests {
         let first = Task { await queue.next()?.kind }
         send(.completed)
         guard case .completed = await first.value else {
-            Issue.record("nothing came")
+            Issue.record("no event was received")
             return
         }
         let second = Task { await queue.next() }
