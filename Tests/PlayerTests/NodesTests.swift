@@ -83,7 +83,7 @@ import Testing
                 #expect(Set(places) == ["a", "b", "c"])
                 try await origin.log.untilQuiet()
                 let first = origin.log.bytesSent()
-                #expect(first >= total && first < total + total / 50, "each byte is fetched once, except bytes in flight")
+                #expect(first >= total && first < total + total / 50, "each byte once, except bytes in flight")
                 for index in 0..<Self.count {
                     let (node, isHit) = try await get(index, from: url)
                     #expect(node == places[index] && isHit)
