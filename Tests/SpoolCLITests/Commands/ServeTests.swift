@@ -173,7 +173,7 @@ import FoundationNetworking
         }
     }
 
-    @Test func `Invalid options of a server are rejected with a sentence`() async throws {
+    @Test func `Invalid options of a server are rejected with a message`() async throws {
         let spool = try SpoolProcess()
         defer { spool.remove() }
         for (options, sentence) in [
