@@ -72,7 +72,7 @@ struct TransferTable {
         return transfer
     }
 
-    /// Another version becomes current, so that the sizes of earlier requests no longer count.
+    /// Forgets the sizes of earlier requests, because another version becomes current.
     mutating func forgetRuns() { runs = [] }
 
     /// Changes the transfer, if it is there.
@@ -232,7 +232,7 @@ struct TransferState {
         case stale
     }
 
-    /// Which readers want its bytes.
+    /// Whether readers need its bytes.
     enum Interest: Equatable {
         /// A reader does. → drains, unwanted
         case wanted

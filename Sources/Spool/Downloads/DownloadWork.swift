@@ -12,7 +12,7 @@ final class DownloadWork: CacheWork {
         var isPaused = false
     }
 
-    /// One at a time. If the space is not enough for two resources, the first one is then stored completely.
+    /// One download at a time. If the space is not enough for two resources, the first one is then stored completely.
     private static let jobs = 1
 
     private let state = Mutex(State())

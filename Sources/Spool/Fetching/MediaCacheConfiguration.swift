@@ -27,7 +27,7 @@ public struct MediaCacheConfiguration: Sendable {
     public var byteStore: (any ByteStore)?
     /// Whether stored media may be used without a request to the origin.
     public var freshness = FreshnessPolicy.immutable
-    /// Which URLs identify the same resource.
+    /// The policy that decides which URLs identify the same resource.
     public var keyPolicy = CacheKeyPolicy.url
     /// The size of requests, and the number of bytes that are fetched ahead of the player.
     public var readAhead = ReadAheadPolicy()
@@ -52,8 +52,8 @@ public struct MediaCacheConfiguration: Sendable {
     /// If there is less free space, media is evicted, and new media plays without being stored. The free space is
     /// checked when the cache is opened, and every ten seconds.
     public var minimumFreeSpace: Int64 = 0
-    /// How long unplayed media stays in the cache, even if there is free space. The default, `nil`, evicts nothing by
-    /// age.
+    /// The time for which unplayed media stays in the cache, even if there is free space. The default, `nil`, evicts
+    /// nothing by age.
     ///
     /// The maximum is 10,000 years. Pinned media is never evicted by age.
     ///

@@ -29,7 +29,7 @@ final class Catalog: Sendable {
     private let unlocked: CacheSecret?
     /// Whether the catalog was closed. SQLite crashes if a closed connection is used.
     private let isClosed = Atomic(false)
-    /// How long writing waits for another program.
+    /// The time for which writing waits for another program.
     private let busyWait: BusyWait
     /// The last number for the order of use in an encrypted cache.
     private let lastOrdinal = Mutex<Int64?>(nil)

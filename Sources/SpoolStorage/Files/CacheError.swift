@@ -45,7 +45,7 @@ public struct CacheError: Error, CustomStringConvertible {
         public static let catalogTooNew = Code(.catalogTooNew)
         /// The catalog can't be read, and was moved aside.
         public static let catalogDamaged = Code(.catalogDamaged)
-        /// Nothing of the resource is stored.
+        /// No part of the resource is stored.
         public static let notStored = Code(.notStored)
         /// Only a part of the resource is stored.
         public static let incomplete = Code(.incomplete)

@@ -33,8 +33,8 @@ package final class Store: Sendable {
         package var capacity: CacheCapacity
         /// The order in which media is evicted when space is needed.
         package var eviction: EvictionPolicy
-        /// How long unused media stays in the cache; `nil` if only space limits it. A sudden change of the wall clock
-        /// restarts all ages.
+        /// The time for which unused media stays in the cache; `nil` if only space limits it. A sudden change of the
+        /// wall clock restarts all ages.
         package var maximumAge: Duration?
         /// The maximum sizes of some of the media.
         package var quotas: [EvictionQuota] = []
