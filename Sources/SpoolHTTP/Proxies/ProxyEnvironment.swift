@@ -100,47 +100,12 @@ struct ProxyExceptions {
     }
 
     private func matches(_ address: IPAddress, _ entry: Substring) -> Bool {
-        let parts = entry.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
-        let text = parts[0].hasPrefix("[") && parts[0].hasSuffix("]") ? parts[0].dropFirst().dropLast() : parts[0]
-        guard let block = IPAddress(text), block.bytes.count == address.bytes.count else { return false }
-        let length = address.bytes.count * 8
-        guard parts.count == 2 else { return block.bytes == address.bytes }
-        guard let bits = Int(parts[1]), (0...length).contains(bits) else { return false }
-        let whole = bits / 8
-        guard block.bytes[..<whole] == address.bytes[..<whole] else { return false }
-        let rest = bits % 8
-        return rest == 0 || block.bytes[whole] >> (8 - rest) == address.bytes[whole] >> (8 - rest)
+        AddressBlock(entry)?.contains(address) ?? false
     }
 
     /// Returns the name in lower case, without the dot of a fully qualified name.
     private static func trimmed(_ name: Substring) -> String {
         let name = name.lowercased()
         return name.hasSuffix(".") ? String(name.dropLast()) : name
-    }
-}
-
-/// A numeric address: 4 or 16 bytes, as `inet_pton` parses them (RFC 4291 §2.2).
-package struct IPAddress: Hashable, Sendable {
-    /// The bytes, most significant first. An IPv4 address within IPv6 (`::ffff:a.b.c.d`) has 4.
-    package let bytes: [UInt8]
-
-    /// Parses an address; `nil` if `text` is a name.
-    package init?(_ text: Substring) {
-        for (family, count) in [(AF_INET, 4), (AF_INET6, 16)] {
-            var bytes = [UInt8](repeating: 0, count: count)
-            if inet_pton(family, String(text), &bytes) == 1 {
-                self.bytes = Self.unmapped(bytes)
-                return
-            }
-        }
-        return nil
-    }
-
-    /// Removes the prefix of an IPv4 address within IPv6 (RFC 4291 §2.5.5.2), so that both forms are equal.
-    private static func unmapped(_ bytes: [UInt8]) -> [UInt8] {
-        guard bytes.count == 16, bytes.prefix(10).allSatisfy({ $0 == 0 }), bytes[10] == 0xFF, bytes[11] == 0xFF else {
-            return bytes
-        }
-        return Array(bytes.suffix(4))
     }
 }
