@@ -107,13 +107,14 @@ public final class ProxyServer: Service, MediaServer, Sendable {
             OriginRules(allowedHosts: allowedHosts, mark: mark, ownPort: configuration.ownPort)
         }
         func service(
-            token: String?, origin: OriginURL?, servesAdmin: Bool,
+            token: String?, origin: OriginURL?, servesAdmin: Bool, trustedProxies: TrustedProxies = TrustedProxies(),
             run: (@Sendable ([String]) async -> CommandOutcome)? = nil
         ) -> ProxyService {
             let rules = AccessRules(token: token, serverNames: configuration.serverNames)
             let admin = AdminResponder(cache: cache, metrics: metrics, rules: rules, run: run)
             return ProxyService(
                 configuration: configuration, date: date, executor: cache.readingExecutor,
+                trustedProxies: trustedProxies,
                 responder: Responder(
                     configuration: configuration, rules: rules,
                     origins: origins(run == nil ? configuration.allowedHosts : []), media: media, passing: passing,
@@ -121,7 +122,9 @@ public final class ProxyServer: Service, MediaServer, Sendable {
                 log: log, metrics: metrics, exchanges: exchanges, patience: patience)
         }
         self.service = service(
-            token: configuration.token, origin: origin, servesAdmin: origin == nil && configuration.admin == nil)
+            token: configuration.token, origin: origin, servesAdmin: origin == nil && configuration.admin == nil,
+            trustedProxies: TrustedProxies(
+                configuration.trustedProxies, usesProxyProtocol: configuration.usesProxyProtocol))
         adminService = configuration.admin.map { _ in
             service(token: configuration.token, origin: origin, servesAdmin: true)
         }
@@ -208,7 +211,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     /// The URL of the server, such as `http://localhost:8787/`, or `nil` while the server does not listen.
     public var address: URL? {
         guard let port else { return nil }
-        let host = configuration.isForThisMachine && configuration.host != "::1" ? Self.thisMachine : configuration.host
+        let host =
+            configuration.listensOnLoopback && configuration.host != "::1" ? Self.thisMachine : configuration.host
         return URL(string: "http://\(host.contains(":") ? "[\(host)]" : host):\(port)/")
     }
 

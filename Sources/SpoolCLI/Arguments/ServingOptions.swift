@@ -32,6 +32,20 @@ struct ServingOptions: ParsableArguments {
         name: .customLong("server-name"),
         help: ArgumentHelp("Another host name of the server; may be repeated.", valueName: "host"))
     var serverNames: [String] = []
+    @Option(
+        name: .customLong("trusted-proxy"),
+        help: ArgumentHelp(
+            "A load balancer whose Forwarded or X-Forwarded-For names the client, such as 10.0.0.0/8; may be repeated.",
+            valueName: "address"))
+    var trustedProxies: [String] = []
+    @Flag(
+        name: .customLong("proxy-protocol"),
+        help: "Expect the PROXY protocol on connections from trusted proxies; requires --trusted-proxy.")
+    var usesProxyProtocol = false
+    @Option(
+        name: .customLong("max-connections-per-client"),
+        help: ArgumentHelp("Maximum number of connections of one client on another machine.", valueName: "count"))
+    var connectionsPerClient = ProxyLimits().connectionsPerClient
     @Option(help: ArgumentHelp("Address for metrics and contents, instead of /.spool/.", valueName: "host:port"))
     var admin: ListenAddress?
     @Option(
@@ -55,6 +69,9 @@ struct ServingOptions: ParsableArguments {
         configuration.allowedHosts = allowedHosts
         configuration.corsOrigins = corsOrigins
         configuration.serverNames = serverNames
+        configuration.trustedProxies = trustedProxies
+        configuration.usesProxyProtocol = usesProxyProtocol
+        configuration.limits.connectionsPerClient = connectionsPerClient
         configuration.admin = admin.map { ($0.host, $0.port) }
         configuration.accessLog = accessLog.map { URL(fileURLWithPath: $0) }
         configuration.nodeName = node

@@ -78,6 +78,7 @@ struct ServeCommand: AsyncParsableCommand {
 
     func run() async throws {
         var configuration = try serving.configuration()
+        configuration.logger = options.serverLogger
         if serving.origin != nil { configuration.originFields = try await fetching.headerFields() }
         DescriptorLimit.raise()
         let upstream = HTTPUpstream.standard(configuration.guarding(fetching.upstreamConfiguration))

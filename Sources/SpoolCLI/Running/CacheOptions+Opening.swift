@@ -141,6 +141,11 @@ extension CacheOptions {
         guard verbose else { return Logger(label: "spool") { _ in SwiftLogNoOpLogHandler() } }
         return Logger(label: "spool") { _ in ErrorLog() }
     }
+
+    /// The logger of a server, which writes to standard error: everything with `--verbose`, otherwise warnings.
+    var serverLogger: Logger {
+        Logger(label: "spool") { [verbose] _ in ErrorLog(logLevel: verbose ? .debug : .warning) }
+    }
 }
 
 /// The log of `--verbose`: one line on standard error for each message.

@@ -9,7 +9,8 @@ extension ProxyConfiguration {
     ///
     /// - Throws: ``ProxyError`` with code `configuration`.
     func validate() throws(ProxyError) {
-        try check(!serverIsOpen, "other machines can reach \(host), so a token is required")
+        let reach = listensOnLoopback ? "the server through a trusted proxy" : host
+        try check(!serverIsOpen, "other machines can reach \(reach), so a token is required")
         try check(token?.isEmpty != true, "the token is empty")
         try check(
             token?.utf8.allSatisfy { RequestParser.isTokenByte($0) } ?? true,
@@ -37,6 +38,17 @@ extension ProxyConfiguration {
                 "invalid origin of web pages “\(page.escapedForMessage)”; use a scheme, a host and a port as in "
                     + "https://example.com, without a path, or * for all")
         }
+        for block in trustedProxies {
+            try check(
+                AddressBlock(block[...]) != nil,
+                "invalid trusted proxy “\(block.escapedForMessage)”; use an IP address or a block such as 10.0.0.0/8")
+        }
+        try check(
+            !usesProxyProtocol || !trustedProxies.isEmpty,
+            "the PROXY protocol requires the addresses of trusted proxies (--trusted-proxy)")
+        try check(
+            limits.connectionsPerClient > 0,
+            "invalid limit of \(limits.connectionsPerClient) connections per client: must be at least 1")
         try check((0...65535).contains(port), "invalid port \(port): must be from 0 to 65535")
         try check(
             !startsWhenAsked || admin == nil && control == nil,
@@ -86,8 +98,11 @@ extension ProxyConfiguration {
     /// Whether any client on the network could use the server.
     private var serverIsOpen: Bool { token == nil && !allowsAnyone && !isForThisMachine }
 
-    /// Whether only this machine can reach the server.
-    var isForThisMachine: Bool { host == "localhost" || IPAddress(host: host)?.isLoopback ?? false }
+    /// Whether only this machine can reach the server. A trusted proxy forwards requests of other machines.
+    var isForThisMachine: Bool { listensOnLoopback && trustedProxies.isEmpty }
+
+    /// Whether the server listens on an address of this machine only.
+    var listensOnLoopback: Bool { host == "localhost" || IPAddress(host: host)?.isLoopback ?? false }
 
     /// Whether clients can bypass the cache with `Cache-Control`.
     var followsRequestDirectives: Bool { honoursRequestDirectives ?? (origin != nil) }

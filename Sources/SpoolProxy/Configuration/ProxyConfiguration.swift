@@ -34,6 +34,21 @@ public struct ProxyConfiguration: Sendable {
     /// The default is empty. All origins on the internet are then allowed, and clients on this machine may request any
     /// origin.
     public var allowedHosts: [String] = []
+    /// The load balancers that name the clients of their connections or requests: IP addresses, or blocks such as
+    /// `10.0.0.0/8`. The default is empty.
+    ///
+    /// The named client, instead of the load balancer, is used for limits, access control and the log. It is the last
+    /// node in `Forwarded` (RFC 7239) or `X-Forwarded-For` that is no trusted proxy. The fields are ignored in requests
+    /// from other addresses. With ``usesProxyProtocol``, a header of the connection names the client instead.
+    ///
+    /// The server counts as reachable from other machines, even if it listens on 127.0.0.1. It therefore requires a
+    /// ``token``, unless ``allowsAnyone`` is set.
+    public var trustedProxies: [String] = []
+    /// Whether connections from ``trustedProxies`` start with a header of HAProxy's PROXY protocol, in version 1 or 2.
+    ///
+    /// Connections from them without such a header are closed, as are connections from other addresses with one. The
+    /// default is `false`. It requires ``trustedProxies``, and does not apply to the ``admin`` address.
+    public var usesProxyProtocol = false
     /// The origins of web pages that may read responses, such as `https://player.example`, for
     /// `Access-Control-Allow-Origin`. The default is empty.
     public var corsOrigins: [String] = []
@@ -103,7 +118,11 @@ public struct ProxyLimits: Sendable, Hashable {
     /// The maximum number of connections. The default is 20,000. Further connections get 503.
     public var connections = 20_000
     /// The maximum number of connections of one client on another machine. The default is 256. Further connections get
-    /// 503.
+    /// 503. It must be at least 1.
+    ///
+    /// IPv6 addresses with the same first 64 bits count as one client. If a field of a request from one of the
+    /// ``ProxyConfiguration/trustedProxies`` names the client, its running requests count instead of connections. The
+    /// connections of a trusted proxy itself are not limited.
     public var connectionsPerClient = 256
 
     /// Creates the default limits.

@@ -1,7 +1,5 @@
 #if Proxy
 import HTTPTypes
-import NIOCore
-import SpoolHTTP
 
 /// The head of one request that the parser has accepted (RFC 9112 §3).
 struct RequestHead: Sendable, Hashable {
@@ -171,28 +169,5 @@ struct RequestFailure: Error, Sendable, Hashable {
         self.allowed = allowed
         self.retryAfter = retryAfter
     }
-}
-
-/// The client at the other end of a connection.
-struct ProxyClient: Sendable, Hashable {
-    /// The IP address, or `nil` if the connection has none.
-    let address: IPAddress?
-    /// The address as it is logged.
-    let text: String
-
-    init(_ address: SocketAddress?) {
-        text = address?.ipAddress ?? "-"
-        self.address = address?.ipAddress.flatMap { IPAddress(host: $0) }
-    }
-
-    /// The key under which the connections of a client are counted: its IPv4 address, or the first 64 bits of its IPv6
-    /// address. A network with IPv6 has at least that many addresses (RFC 4291 §2.5.1), and clients change theirs.
-    var network: String {
-        guard let address, address.bytes.count == 16, !address.isLoopback else { return text }
-        return address.bytes.prefix(8).map { String($0, radix: 16) }.joined(separator: ".")
-    }
-
-    /// Whether the client is a program on this machine.
-    var isLoopback: Bool { address?.isLoopback ?? false }
 }
 #endif

@@ -27,10 +27,15 @@ struct Responder: Sendable {
 
     /// Returns the response to a request.
     ///
-    /// - Parameter body: The body of the request, or `nil` if it is not used.
-    func respond(to request: RequestHead, body: RequestBodyStream.Body?, client: ProxyClient) async -> Response {
+    /// - Parameters:
+    ///   - body: The body of the request, or `nil` if it is not used.
+    ///   - rejection: The reason if the request is rejected in any case, otherwise `nil`.
+    func respond(
+        to request: RequestHead, body: RequestBodyStream.Body?, client: ProxyClient, rejection: RequestFailure? = nil
+    ) async -> Response {
         var response: Response
         do {
+            if let rejection { throw rejection }
             response = try await admitted(request, body, client)
         } catch let failure as RequestFailure {
             response = Response(failure)

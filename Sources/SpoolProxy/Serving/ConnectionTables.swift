@@ -3,12 +3,10 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// All connections of a server, with one table for each event loop, and their numbers in total and for each client.
+/// All connections of a server, with one table for each event loop, and their number.
 final class ConnectionTables: Sendable {
     private struct Counts {
         var all = 0
-        /// See ``ProxyClient/network``.
-        var networks: [String: Int] = [:]
         var waiting: CheckedContinuation<Void, Never>?
     }
 
@@ -18,9 +16,11 @@ final class ConnectionTables: Sendable {
 
     init(_ group: MultiThreadedEventLoopGroup, limits: ProxyLimits) {
         self.limits = limits
+        let clients = ClientCounts(limit: limits.connectionsPerClient)
         var tables: [ObjectIdentifier: NIOLoopBoundBox<ConnectionTable>] = [:]
         for loop in group.makeIterator() {
-            tables[ObjectIdentifier(loop)] = NIOLoopBoundBox.makeBoxSendingValue(ConnectionTable(), eventLoop: loop)
+            tables[ObjectIdentifier(loop)] = NIOLoopBoundBox.makeBoxSendingValue(
+                ConnectionTable(clients: clients), eventLoop: loop)
         }
         self.tables = tables
     }
@@ -31,30 +31,23 @@ final class ConnectionTables: Sendable {
 
     /// Adds a connection. Call it on the connection's event loop.
     func accept(_ channel: any Channel, for service: ProxyService) throws {
-        let client = ProxyClient(channel.remoteAddress)
-        let network = client.network
-        let (isAdmitted, isHeard) = counts.withLock { counts in
-            let own = counts.networks[network, default: 0]
+        let all = counts.withLock { counts in
             counts.all += 1
-            counts.networks[network] = own + 1
-            let isAdmitted =
-                counts.all <= limits.connections && (client.isLoopback || own < limits.connectionsPerClient)
-            return (isAdmitted, isAdmitted || counts.all <= limits.connections + Self.rejectedLimit)
+            return counts.all
         }
-        channel.closeFuture.whenComplete { _ in self.closed(network) }
+        channel.closeFuture.whenComplete { _ in self.closed() }
         // A rejected connection needs a descriptor until its client has read the reason.
-        guard isHeard else { return channel.close(promise: nil) }
+        guard all <= limits.connections + Self.rejectedLimit else { return channel.close(promise: nil) }
         guard let table = tables[ObjectIdentifier(channel.eventLoop)] else { return }
+        let client = service.trustedProxies.client(at: channel.remoteAddress)
         let connection = ProxyConnection(service: service, client: client, table: table.value)
         try channel.pipeline.syncOperations.addHandler(connection)
-        if !isAdmitted { connection.reject() }
+        if all > limits.connections { connection.reject() }
     }
 
-    private func closed(_ network: String) {
+    private func closed() {
         let waiting = counts.withLock { counts in
             counts.all -= 1
-            let own = (counts.networks[network] ?? 1) - 1
-            counts.networks[network] = own > 0 ? own : nil
             return counts.all == 0 ? counts.waiting.take() : nil
         }
         waiting?.resume()
@@ -95,6 +88,10 @@ final class ConnectionTable {
     private var connections: [ObjectIdentifier: ProxyConnection] = [:]
     /// The buffers that these connections share.
     let buffers = HitBuffers()
+    /// The number of connections and requests of each client of the server.
+    let clients: ClientCounts
+
+    init(clients: ClientCounts = ClientCounts(limit: .max)) { self.clients = clients }
 
     func insert(_ connection: ProxyConnection) { connections[ObjectIdentifier(connection)] = connection }
 

@@ -14,6 +14,8 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// The state of the connection, with its next states.
     private enum State {
+        /// The connection waits for the PROXY protocol header of a load balancer. → reading, ending
+        case introducing
         /// The connection waits for a request, or for the rest of its head. → responding, ending
         case reading
         /// A response is created and sent, while the body of the request may still be received. → reading, ending
@@ -36,10 +38,17 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private let service: ProxyService
-    private let client: ProxyClient
+    /// The client at the other end, or the client that a PROXY protocol header has named.
+    private var client: ProxyClient
+    /// Whether the fields of each request name its client.
+    private var readsForwarding: Bool
+    /// Whether the connection counts for its client.
+    private var isCounted = false
+    /// The client of the running request, if the request counts for it.
+    private var requester: ProxyClient?
     private let table: ConnectionTable
     private let progress = SendProgress()
-    private var state = State.reading
+    private var state: State
     private var inbound = ByteBuffer()
     private var parser: RequestParser
     private var isReadHeld = false
@@ -65,6 +74,8 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         self.service = service
         self.client = client
         self.table = table
+        readsForwarding = client.kind == .trustedProxy
+        state = readsForwarding && service.trustedProxies.usesProxyProtocol ? .introducing : .reading
         self.parser = RequestParser(limit: service.configuration.limits.headBytes)
     }
 
@@ -73,12 +84,22 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
         table.insert(self)
-        setDeadline(service.configuration.limits.idleTime)
+        if case .introducing = state { return setDeadline(service.configuration.limits.headTime) }
+        admit()
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
         self.context = nil
         table.remove(self)
+        endRequest()
+        if isCounted { table.clients.remove(client) }
+    }
+
+    /// Waits for requests, unless the client has too many connections.
+    private func admit() {
+        isCounted = table.clients.add(client)
+        guard isCounted else { return reject() }
+        setDeadline(service.configuration.limits.idleTime)
     }
 
     func channelInactive(context: ChannelHandlerContext) {
@@ -124,6 +145,8 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         while true {
             switch state {
             case .ending: return
+            case .introducing:
+                guard takeIntroduction() else { return releaseRead() }
             case .responding:
                 guard takeBody() else { return }
             case .reading:
@@ -142,6 +165,23 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
+    /// Removes the PROXY protocol header, which names the client of the connection.
+    ///
+    /// - Returns: Whether requests, or the end of the connection, may follow.
+    private func takeIntroduction() -> Bool {
+        do {
+            guard let header = try ProxyProtocolHeader.next(in: &inbound) else { return false }
+            if let address = header.client { client = service.trustedProxies.client(named: address) }
+            readsForwarding = header.client != nil && client.kind == .trustedProxy
+            state = .reading
+            admit()
+        } catch {
+            service.note(malformed: error, from: client)
+            close()
+        }
+        return true
+    }
+
     /// Starts the time limit for the rest of a head.
     private func startHead() {
         hasStartedHead = true
@@ -156,18 +196,43 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         progressSeen = nil
         hasStartedResponse = false
         state = .responding(exchange)
-        if let hot, let context, let hit = service.hit(head, of: hot, buffers: table.buffers) {
-            return send(hit, head, context)
+        var (asking, rejection) = (client, RequestFailure?.none)
+        if readsForwarding { (asking, rejection) = startRequest(head) }
+        if rejection == nil, let hot, let context, let hit = service.hit(head, of: hot, buffers: table.buffers) {
+            return send(hit, head, asking, context)
         }
         if head.minorVersion >= 1, head.body != .none, head.fields["expect"]?.lowercased() == "100-continue" {
             context?.writeAndFlush(
                 wrapOutboundOut(.byteBuffer(ByteBuffer(staticString: "HTTP/1.1 100 Continue\r\n\r\n"))), promise: nil)
         }
-        respond(to: head, sink: exchange.sink)
+        respond(to: head, from: asking, rejection: rejection, sink: exchange.sink)
     }
 
-    /// Sends the response to a hit immediately.
-    private func send(_ hit: HotMedia.Hit, _ head: RequestHead, _ context: ChannelHandlerContext) {
+    /// Counts a request that a trusted proxy has sent for its client.
+    ///
+    /// - Returns: The client, and the reason if the request is rejected.
+    private func startRequest(_ head: RequestHead) -> (ProxyClient, RequestFailure?) {
+        do {
+            let asking = try service.trustedProxies.client(of: head.fields, from: client)
+            guard table.clients.add(asking) else { return (asking, Self.tooMany) }
+            requester = asking
+            return (asking, nil)
+        } catch {
+            return (client, error)
+        }
+    }
+
+    /// Ends the count of a request that a trusted proxy has sent for its client.
+    private func endRequest() {
+        if let requester = requester.take() { table.clients.remove(requester) }
+    }
+
+    private static let tooMany = RequestFailure(503, "too many connections are open", retryAfter: 5)
+
+    /// Sends the response to a hit at once.
+    private func send(
+        _ hit: HotMedia.Hit, _ head: RequestHead, _ asking: ProxyClient, _ context: ChannelHandlerContext
+    ) {
         let start = ContinuousClock.now
         service.started()
         setStallDeadline()
@@ -180,7 +245,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
                 self.progress.sent(hit.count)
             }
             self.service.ended(
-                head, hit, bytes: isSent ? hit.count : 0, since: start, client: self.client)
+                head, hit, bytes: isSent ? hit.count : 0, since: start, client: asking)
             self.responded(keeps: isSent)
         }
         guard let slice = hit.slice else {
@@ -193,16 +258,19 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         cork.release()
     }
 
-    private func respond(to head: RequestHead, sink: RequestBodyStream?) {
+    private func respond(
+        to head: RequestHead, from asking: ProxyClient, rejection: RequestFailure?, sink: RequestBodyStream?
+    ) {
         guard let context else { return }
-        let (service, client, channel, progress) = (service, client, context.channel, progress)
+        let (service, channel, progress) = (service, context.channel, progress)
         let body = sink.map { $0.body }
         let me = NIOLoopBound(self, eventLoop: context.eventLoop)
         setStallDeadline()
         service.exchanges.started()
         let task = Task(executorPreference: service.executor) {
             let sender = ResponseSender(channel: channel, progress: progress, patience: service.patience)
-            let served = await service.serve(head, body: body, client: client, over: sender)
+            let served = await service.serve(
+                head, body: body, client: asking, rejection: rejection, over: sender)
             channel.eventLoop.execute {
                 me.value.hot = served.hot ?? me.value.hot
                 me.value.responded(keeps: served.keeps)
@@ -277,6 +345,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
             }
             return false
         }
+        endRequest()
         state = .reading
         setDeadline(service.configuration.limits.idleTime)
         return true
@@ -325,11 +394,13 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// Rejects the connection because too many are open.
     func reject() {
-        reject(RequestFailure(503, "too many connections are open", retryAfter: 5))
+        if case .ending = state { return }
+        reject(Self.tooMany)
     }
 
     /// Sends nothing more and closes the connection after the client has, or after two seconds.
     private func end() {
+        endRequest()
         state = .ending
         inbound.clear()
         setDeadline(.seconds(2))
@@ -349,6 +420,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
             exchange.task?.cancel()
             exchange.sink?.fail()
         }
+        endRequest()
         state = .ending
     }
 
@@ -369,10 +441,14 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
             return checkProgress(of: exchange, isDue: now >= deadline, now: now)
         }
         guard now >= deadline else { return }
-        if case .reading = state, hasStartedHead {
+        switch state {
+        case .reading where hasStartedHead:
             reject(RequestFailure(408, "the headers of the request were not received in time"))
-        } else {
+        case .introducing:
+            service.note(
+                malformed: .init(description: "it was not received in time"), from: client)
             close()
+        default: close()
         }
     }
 
@@ -397,7 +473,10 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// Closes the connection if it is idle. Otherwise it is closed after its response.
     func stop() {
-        if case .reading = state { close() }
+        switch state {
+        case .introducing, .reading: close()
+        case .responding, .ending: break
+        }
     }
 
     /// Closes the connection immediately.

@@ -12,6 +12,8 @@ final class ProxyService: Sendable {
     let date: DateText
     /// The cache's own threads for reading. Responses are created on them, so that a chunk needs no change of thread.
     let executor: (any TaskExecutor)?
+    /// The proxies whose statements about clients are used at this address.
+    let trustedProxies: TrustedProxies
     private let responder: Responder
     private let log: AccessLog?
     private let metrics: ProxyMetrics
@@ -22,12 +24,14 @@ final class ProxyService: Sendable {
     private let stopping = Atomic<Bool>(false)
 
     init(
-        configuration: ProxyConfiguration, date: DateText, executor: (any TaskExecutor)?, responder: Responder,
-        log: AccessLog?, metrics: ProxyMetrics, exchanges: RunningExchanges, patience: OriginPatience?
+        configuration: ProxyConfiguration, date: DateText, executor: (any TaskExecutor)?,
+        trustedProxies: TrustedProxies, responder: Responder, log: AccessLog?, metrics: ProxyMetrics,
+        exchanges: RunningExchanges, patience: OriginPatience?
     ) {
         self.configuration = configuration
         self.date = date
         self.executor = executor
+        self.trustedProxies = trustedProxies
         self.responder = responder
         self.log = log
         self.metrics = metrics
@@ -54,13 +58,16 @@ final class ProxyService: Sendable {
     }
 
     /// Responds to one request.
+    ///
+    /// - Parameter rejection: The reason if the request is rejected before it is looked at, otherwise `nil`.
     func serve(
-        _ request: RequestHead, body: RequestBodyStream.Body?, client: ProxyClient, over sender: ResponseSender
+        _ request: RequestHead, body: RequestBodyStream.Body?, client: ProxyClient, rejection: RequestFailure? = nil,
+        over sender: ResponseSender
     ) async -> Served {
         let start = ContinuousClock.now
         let sentBefore = sender.progress.count
         metrics.started()
-        let response = await responder.respond(to: request, body: body, client: client)
+        let response = await responder.respond(to: request, body: body, client: client, rejection: rejection)
         let (head, framing, keeps) = response.framed(for: request, keepsAlive: !isStopping, date: date.text)
         let outcome = await sender.send(response, head, framing)
         let place = log == nil ? nil : response.place(for: request)
@@ -115,6 +122,12 @@ final class ProxyService: Sendable {
     private func record(_ entry: AccessLog.Entry) {
         metrics.ended(entry)
         log?.write(entry)
+    }
+
+    /// Logs that the connection of a trusted proxy is closed, because it did not start with a PROXY protocol header.
+    func note(malformed header: ProxyProtocolHeader.Malformed, from proxy: ProxyClient) {
+        configuration.logger.warning(
+            "a connection from \(proxy.text) was closed because of a malformed PROXY protocol header: \(header)")
     }
 
     /// Counts and logs a request that was rejected before it was parsed.

@@ -120,7 +120,7 @@ import FoundationNetworking
             origin.set("/list.m3u8", OriginResource(.data(Data((list + "#EXT-X-ENDLIST\n").utf8)), contentType: type))
             let url = origin.url("/list.m3u8").absoluteString
             // The operator may request any host, with any header fields.
-            let ended = try await Self.serving(spool, "--freshness immutable --allow-host nobody.example") { _ in
+            let ended = try await Self.serving(spool, "--freshness immutable --allow-host other.example") { _ in
                 let began = try await spool.run("preload", url, "--seconds", "1", "--header", "X-Key: 1")
                 #expect(began.status == 0 && began.errors.isEmpty)
                 let rest = try await spool.run("get", "--hls", url)
@@ -157,7 +157,33 @@ import FoundationNetworking
         }
     }
 
-    @Test func `A server for one origin sends the operator's header fields instead of the client's`() async throws {
+    @Test func `E207: A malformed PROXY protocol header closes the connection, with one line on standard error`()
+        async throws
+    {
+        let spool = try SpoolProcess()
+        defer { spool.remove() }
+        let options = "--token a --trusted-proxy 127.0.0.1 --proxy-protocol"
+        let ended = try await Self.serving(spool, options) { line in
+            let port = line.split(separator: ":").last ?? ""
+            for (header, expected) in [
+                ("PROXY TCP4 192.0.2.1 192.0.2.2 1 2", "HTTP/1.1 200 OK\r\n"), ("PROXY TCP4 x 192.0.2.2 1 2", ""),
+            ] {
+                let response = try await spool.shell(
+                    """
+                    bash -c 'exec 9<>/dev/tcp/127.0.0.1/\(port)
+                    printf "\(header)\\r\\nGET /~a/.spool/health HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n" >&9
+                    head -n 1 <&9'
+                    """)
+                #expect(response.text == expected)
+            }
+        }
+        #expect(ended.status == 0)
+        #expect(ended.complaints.count == 1, "\(ended.errors)")
+        #expect(ended.errors.contains("a connection from 127.0.0.1 was closed"))
+        #expect(ended.errors.contains("an address is invalid"))
+    }
+
+    @Test func `A server for one origin sends it the owner's fields, in place of a client's`() async throws {
         var film = Self.film
         film.rules = [.always(.requiresField("Authorization", "Bearer key", else: 401))]
         try await withOrigin(["/film.mp4": film]) { origin, spool in
@@ -182,6 +208,10 @@ import FoundationNetworking
             (["--allow-host", "a b"], "invalid host pattern"),
             (["--allow-host", ""], "invalid host pattern “”"), (["--cors-origin", "x"], "invalid origin of web pages"),
             (["--cors-origin", "https://a.example/"], "without a path"), (["--token", ""], "the token is empty"),
+            (["--trusted-proxy", "127.0.0.1"], "through a trusted proxy"),
+            (["--token", "a", "--trusted-proxy", "10.0.0.0/33"], "invalid trusted proxy “10.0.0.0/33”"),
+            (["--proxy-protocol"], "requires the addresses of trusted proxies"),
+            (["--max-connections-per-client", "0"], "must be at least 1"),
         ] {
             let result = try await spool.run(["serve"] + options)
             #expect(result.status == 1)

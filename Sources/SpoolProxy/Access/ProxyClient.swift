@@ -1,0 +1,64 @@
+#if Proxy
+import NIOCore
+import SpoolHTTP
+
+/// The client of a connection or of a request.
+struct ProxyClient: Sendable, Hashable {
+    /// How the server knows a client.
+    enum Kind: Sendable, Hashable {
+        /// The client has opened the connection.
+        case direct
+        /// A trusted proxy has named the client.
+        case named
+        /// The client is a trusted proxy.
+        case trustedProxy
+    }
+
+    let kind: Kind
+    /// The IP address, or `nil` if it is unknown.
+    let address: IPAddress?
+    /// The address as it is logged.
+    let text: String
+
+    /// Creates the client at the other end of a connection.
+    init(_ address: SocketAddress?, isTrustedProxy: Bool = false) {
+        kind = isTrustedProxy ? .trustedProxy : .direct
+        text = address?.ipAddress ?? "-"
+        self.address = address?.ipAddress.flatMap { IPAddress(host: $0) }
+    }
+
+    /// Creates a client that a trusted proxy has named by its address.
+    init(named address: IPAddress, isTrustedProxy: Bool = false) {
+        kind = isTrustedProxy ? .trustedProxy : .named
+        self.address = address
+        // It has the bytes of an address.
+        let socket = try? SocketAddress(packedIPAddress: ByteBuffer(bytes: address.bytes), port: 0)
+        text = socket?.ipAddress ?? "-"
+    }
+
+    /// Creates a client that a trusted proxy has named without an address.
+    init(named text: String) {
+        kind = .named
+        address = nil
+        self.text = text
+    }
+
+    /// The key under which the connections of a client are counted: its IPv4 address, or the first 64 bits of its IPv6
+    /// address. A network with IPv6 has at least that many addresses (RFC 4291 §2.5.1), and clients change theirs.
+    var network: String {
+        guard let address else { return text }
+        guard address.bytes.count == 16, !address.isLoopback else {
+            return address.bytes.map { String($0) }.joined(separator: ".")
+        }
+        return address.bytes.prefix(8).map { String($0, radix: 16) }.joined(separator: ":")
+    }
+
+    /// Whether the client is a program on this machine.
+    ///
+    /// It is `false` for a client behind a trusted proxy, and for the proxy itself, on any machine.
+    var isLoopback: Bool { kind == .direct && address?.isLoopback ?? false }
+
+    /// Whether the number of the client's connections is limited. Those of a trusted proxy belong to many clients.
+    var isLimited: Bool { kind != .trustedProxy && !isLoopback }
+}
+#endif

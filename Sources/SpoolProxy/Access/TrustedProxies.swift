@@ -1,0 +1,74 @@
+#if Proxy
+import HTTPRanges
+import NIOCore
+import SpoolHTTP
+
+/// The load balancers and other proxies that name the clients of their connections or requests.
+///
+/// What they state is used. The same statements of all others are ignored.
+struct TrustedProxies: Sendable {
+    private let blocks: [AddressBlock]
+    /// Whether their connections start with a header of the PROXY protocol.
+    let usesProxyProtocol: Bool
+
+    /// - Parameter blocks: The addresses, as text. Invalid ones are ignored, because the configuration was validated.
+    init(_ blocks: [String] = [], usesProxyProtocol: Bool = false) {
+        self.blocks = blocks.compactMap { AddressBlock($0[...]) }
+        self.usesProxyProtocol = usesProxyProtocol
+    }
+
+    /// The client at the other end of a connection.
+    func client(at address: SocketAddress?) -> ProxyClient {
+        let client = ProxyClient(address)
+        guard let known = client.address, contains(known) else { return client }
+        return ProxyClient(address, isTrustedProxy: true)
+    }
+
+    /// The client that a header of the PROXY protocol names.
+    func client(named address: IPAddress) -> ProxyClient {
+        ProxyClient(named: address, isTrustedProxy: contains(address))
+    }
+
+    /// The client that the fields of a request name.
+    ///
+    /// Each proxy appends the node that has sent the request to it. From the end, the first node that is no trusted
+    /// proxy is therefore the client. All nodes before it are statements of that client.
+    ///
+    /// - Parameter proxy: The trusted proxy that has sent the request. It is the result if the fields name no client.
+    /// - Throws: `RequestFailure` with status 400 if a field is malformed, or if `Forwarded` and `X-Forwarded-For`
+    ///   name different clients. A load balancer appends to one of them and forwards the other as the client sent it.
+    func client(of fields: RequestFields, from proxy: ProxyClient) throws(RequestFailure) -> ProxyClient {
+        let forwarded = try client(
+            in: fields.values("forwarded"), ForwardedNodes.inForwarded, "Forwarded", from: proxy)
+        let other = try client(
+            in: fields.values("x-forwarded-for"), ForwardedNodes.inXForwardedFor, "X-Forwarded-For", from: proxy)
+        if let forwarded, let other, forwarded != other {
+            throw RequestFailure(
+                400, "Forwarded and X-Forwarded-For name different clients; the load balancer must remove one of them")
+        }
+        return forwarded ?? other ?? proxy
+    }
+
+    /// The client that one field names, or `nil` if the field is missing or empty.
+    private func client(
+        in values: [String], _ parse: ([String]) -> [String]?, _ field: String, from proxy: ProxyClient
+    ) throws(RequestFailure) -> ProxyClient? {
+        if values.isEmpty { return nil }
+        guard let nodes = parse(values) else { throw RequestFailure(400, "malformed \(field) field") }
+        // A node before the client may be malformed, because the client has sent it.
+        for node in nodes.reversed() {
+            if let address = IPAddress(host: node) {
+                if contains(address) { continue }
+                return ProxyClient(named: address)
+            }
+            guard node.hasPrefix("_") || node.lowercased() == "unknown" else {
+                throw RequestFailure(400, "malformed \(field) field")
+            }
+            return ProxyClient(named: node)
+        }
+        return nodes.isEmpty ? nil : proxy
+    }
+
+    private func contains(_ address: IPAddress) -> Bool { blocks.contains { $0.contains(address) } }
+}
+#endif

@@ -1,0 +1,40 @@
+#if Proxy
+import Synchronization
+
+/// The number of connections of each client, and of the running requests of each client that a trusted proxy names.
+///
+/// A load balancer uses one connection for several clients in turn, so their requests count instead. IPv6 clients are
+/// counted by their network.
+final class ClientCounts: Sendable {
+    private let limit: Int
+    /// See ``ProxyClient/network``.
+    private let networks = Mutex<[String: Int]>([:])
+
+    /// - Parameter limit: The maximum number for each client.
+    init(limit: Int) { self.limit = limit }
+
+    /// Counts a connection or a request, unless its client has reached the limit.
+    ///
+    /// - Returns: Whether it was counted, or its client has no limit. Call ``remove(_:)`` at its end in that case.
+    func add(_ client: ProxyClient) -> Bool {
+        guard client.isLimited else { return true }
+        let network = client.network
+        return networks.withLock { networks in
+            let count = networks[network, default: 0]
+            guard count < limit else { return false }
+            networks[network] = count + 1
+            return true
+        }
+    }
+
+    /// Removes a connection or a request that was added.
+    func remove(_ client: ProxyClient) {
+        guard client.isLimited else { return }
+        let network = client.network
+        networks.withLock { networks in
+            let count = (networks[network] ?? 1) - 1
+            networks[network] = count > 0 ? count : nil
+        }
+    }
+}
+#endif
