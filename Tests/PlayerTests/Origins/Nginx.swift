@@ -50,11 +50,34 @@ struct Nginx: Sendable {
             }, body)
     }
 
+    /// Runs a load balancer that names its clients to the server at a port, and calls `body` with its URL. It uses each
+    /// connection to the server for several clients.
+    func run<R>(naming port: Int, _ body: (URL) async throws -> R) async throws -> R {
+        let scratch = try ScratchDirectory()
+        let fields = """
+            proxy_set_header Host $host; proxy_set_header Connection ""; proxy_set_header Forwarded "";
+            proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+            """
+        return try await ServerProgram.run(
+            tool, arguments: { ["-c", $0, "-e", scratch.file("error.log")] }, scratch,
+            configuration: { listening in
+                Self.configuration(
+                    scratch,
+                    """
+                    upstream node { server 127.0.0.1:\(port); keepalive 100; }
+                    server {
+                        listen 127.0.0.1:\(listening) backlog=4096;
+                        location / { proxy_pass http://node; proxy_http_version 1.1; proxy_read_timeout 120s; \(fields) }
+                    }
+                    """)
+            }, body)
+    }
+
     private static func configuration(_ scratch: ScratchDirectory, _ http: String) -> String {
         let path = scratch.path
         return """
             daemon off; master_process off; pid \(path)/pid; error_log \(path)/error.log;
-            events {}
+            worker_rlimit_nofile 20000; events { worker_connections 18000; }
             http {
                 access_log off;
                 client_body_temp_path \(path); proxy_temp_path \(path); fastcgi_temp_path \(path);
