@@ -26,8 +26,12 @@ struct RequestParser {
     /// - Throws: `RequestFailure` with status 400, 413, 414, 431, 501 or 505.
     mutating func next(in buffer: inout ByteBuffer) throws(RequestFailure) -> RequestHead? {
         skipEmptyLines(in: &buffer)
-        // This may be the first half of an empty line.
-        if searched == 0, buffer.readableBytes == 1, buffer.readableBytesView.first == 0x0D { return nil }
+        if searched == 0, let first = buffer.readableBytesView.first, !Self.isTokenByte(first) {
+            // This may be the first half of an empty line.
+            if first == 0x0D, buffer.readableBytes == 1 { return nil }
+            // Other protocols, such as TLS, may send no line feed for which to wait.
+            throw Self.malformed("the first line does not start with a method")
+        }
         guard let end = endOfHead(in: buffer) else {
             if buffer.readableBytes > limit { throw tooLong(buffer) }
             return nil

@@ -75,6 +75,15 @@ import Testing
         #expect(Self.status(text) == 400)
     }
 
+    @Test(
+        "E211: a first byte that no method starts with is rejected at once",
+        arguments: [
+            "\u{16}", "\u{16}\u{3}\u{1}", "\n", "\r\r", "\rG", "\u{0}", " GET", "\r\n\u{16}", "\r\n\r\n\u{0}", "é", "{",
+        ])
+    func noMethod(text: String) {
+        #expect(Self.status(text) == 400)
+    }
+
     @Test func `Unsupported versions, codings and sizes have specific statuses`() {
         #expect(Self.status("GET / HTTP/2.0\r\nHost: h\r\n\r\n") == 505)
         #expect(Self.status("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip, chunked\r\n\r\n") == 501)
