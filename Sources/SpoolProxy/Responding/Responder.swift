@@ -99,20 +99,26 @@ struct Responder: Sendable {
     /// Adds the fields that restrict proxied pages, and those that allow pages to read the response.
     private func guardReaders(_ response: inout Response, of request: RequestHead) {
         if origin == nil {
-            var fields = response.head.fields
-            for name in Self.forOwnPages.compactMap({ HTTPField.Name($0) }) { fields[name] = nil }
+            var fields = HTTPFields(response.head.fields.filter { !Self.isForOwnPages($0.name.canonicalName) })
             // A proxied page has the address of this server. It must not reach other resources at that address.
             if !response.isOwn { fields[.contentSecurityPolicy] = "sandbox" }
             fields[.xContentTypeOptions] = "nosniff"
+            // The address of a page contains the token, which no other server may receive.
+            if let name = HTTPField.Name("Referrer-Policy") { fields[name] = "no-referrer" }
             response.head.fields = fields
         }
         allowReading(&response, request)
     }
 
-    /// Fields that act on all pages of an origin, or that send a browser to addresses which are not those of this
-    /// server.
-    private static let forOwnPages = [
+    /// Whether a field acts on all pages of an origin, or lets pages read the response. Fields that send a browser to
+    /// addresses of other servers count as well.
+    private static func isForOwnPages(_ name: String) -> Bool {
+        forOwnPages.contains(name) || name.hasPrefix("access-control-")
+    }
+
+    private static let forOwnPages: Set<String> = [
         "service-worker-allowed", "clear-site-data", "set-cookie", "refresh", "link", "timing-allow-origin",
+        "referrer-policy",
     ]
 
     private func allowReading(_ response: inout Response, _ request: RequestHead) {

@@ -63,6 +63,36 @@ import Testing
         }
     }
 
+    @Test("E212: in forward mode, only the server's configuration lets pages read, and pages reveal no address")
+    func fieldsOfOrigins() async throws {
+        var media = OriginResource(.pattern(PatternBytes(length: 1000)))
+        media.headerFields[.cacheControl] = "max-age=1000"
+        let names = [
+            "Access-Control-Allow-Origin", "Access-Control-Expose-Headers", "Access-Control-Allow-Credentials",
+        ]
+        for name in names { media.headerFields[try #require(HTTPField.Name(name))] = "*" }
+        media.headerFields[try #require(HTTPField.Name("Referrer-Policy"))] = "unsafe-url"
+        let resource = media
+        try await OriginServer.run(["/a": resource]) { origin in
+            try await ProxyServer.run { server, _ in
+                for (method, fields) in [("HEAD", ""), ("GET", "Origin: \(Self.page)\r\n"), ("GET", "")] {
+                    let response = try await server.get("/http/127.0.0.1:\(origin.port)/a", fields, method: method)
+                    #expect(response.status == 200)
+                    for name in names { #expect(response.field(name) == nil, "\(name)") }
+                    #expect(response.field("referrer-policy") == "no-referrer")
+                }
+                #expect(try await server.get("/http/127.0.0.1:1/a").field("referrer-policy") == "no-referrer")
+            }
+            var configuration = ProxyConfiguration()
+            configuration.origin = origin.url("/")
+            try await ProxyServer.run(configuration) { server, _ in
+                let response = try await server.get("/a")
+                for name in names { #expect(response.field(name) == "*", "\(name)") }
+                #expect(response.field("referrer-policy") == "unsafe-url")
+            }
+        }
+    }
+
     @Test("E192: a media response in forward mode has no field that sends a browser elsewhere or lets pages read times")
     func fieldsForPages() async throws {
         var media = OriginResource(.pattern(PatternBytes(length: 1000)))
