@@ -11,7 +11,8 @@ package enum EndToEndFields {
 
     /// Returns the fields of a response that may be stored with its bytes.
     ///
-    /// Removed are the framing, `Age`, secrets of one user, and addresses, whose paths and queries may be secret.
+    /// Removed are the framing and digests of one message, `Age`, secrets of one user, and addresses, whose paths and
+    /// queries may be secret.
     /// Fields that `private` or `no-cache` names are also removed, even if other directives permit them.
     ///
     /// - Parameter isOfSite: Whether the cache stores responses for the site that it serves, as the origin sends them.
@@ -60,6 +61,11 @@ package enum EndToEndFields {
         }
     }
 
+    /// Returns `fields` without digests, for a response whose bytes were changed.
+    package static func withoutDigests(_ fields: HTTPFields) -> HTTPFields {
+        fields.without { ofMessage.contains($0.canonicalName) || ofRepresentation.contains($0.canonicalName) }
+    }
+
     /// Returns `fields` with names and values of at most `limit` bytes. The largest of those that no cache or player
     /// needs are removed first.
     package static func bounded(_ fields: HTTPFields, to limit: Int) -> HTTPFields {
@@ -96,10 +102,14 @@ package enum EndToEndFields {
     private static let ofStoredBytes: Set<String> = [
         "age", "content-length", "content-encoding", "content-range",
     ]
-    private static let unstorable: Set<String> = [
+    private static let unstorable = ofMessage.union([
         "age", "content-length", "content-range", "set-cookie", "set-cookie2", "authorization", "cookie",
         "www-authenticate", "authentication-info", "authentication-control",
-    ]
+    ])
+    /// Digests of the bytes of one message, which may be a part (RFC 9530 §2, RFC 1864).
+    private static let ofMessage: Set<String> = ["content-digest", "content-md5"]
+    /// Digests of a whole representation (RFC 9530 §3, RFC 3230).
+    private static let ofRepresentation: Set<String> = ["repr-digest", "digest", "unencoded-digest"]
     /// Fields whose values are addresses, for example signed ones.
     private static let addresses: Set<String> = [
         "content-location", "link", "location", "refresh", "sourcemap", "x-sourcemap",

@@ -64,6 +64,7 @@ struct ManifestResponder: Sendable {
         guard Self.saysManifest(response.head.fields, at: call.url) else { return response }
         var response = response
         response.lengthForHead = nil
+        response.head.fields = EndToEndFields.withoutDigests(response.head.fields)
         for name in [HTTPField.Name.eTag, .lastModified, .acceptRanges] {
             response.head.fields[name] = nil
         }
@@ -172,6 +173,7 @@ struct ManifestResponder: Sendable {
         response.length = Int64(bytes.count)
         let tag = EntityTag(value: "spool-" + CacheKey(String(decoding: bytes, as: UTF8.self)).hash.prefix(32))
         response.validator = Validator(entityTag: tag)
+        response.fields = EndToEndFields.withoutDigests(response.fields)
         response.fields[.eTag] = tag?.text
         response.fields[.lastModified] = nil
         return Manifest(response: response, bytes: bytes)

@@ -40,6 +40,30 @@ import Testing
         }
     }
 
+    @Test("E213: a rewritten playlist has no digests of the origin, and a stored part has none of its message")
+    func digests() async throws {
+        var list = Self.playlist(1, control: "max-age=100")
+        var media = OriginResource(.pattern(PatternBytes(length: 1000)))
+        for name in ["Content-Digest", "Content-MD5", "Repr-Digest", "Digest"] {
+            list.headerFields[try #require(HTTPField.Name(name))] = "a"
+            media.headerFields[try #require(HTTPField.Name(name))] = "a"
+        }
+        try await OriginServer.run(["/a.m3u8": list, "/a": media]) { origin in
+            try await ProxyServer.run { server, _ in
+                for method in ["HEAD", "GET", "HEAD"] {
+                    let response = try await server.get("/http/127.0.0.1:\(origin.port)/a.m3u8", method: method)
+                    #expect(response.status == 200)
+                    #expect(!response.head.lowercased().contains("digest:"), "\(method)")
+                    #expect(response.field("content-md5") == nil)
+                }
+                let part = try await server.get("/http/127.0.0.1:\(origin.port)/a", "Range: bytes=0-9\r\n")
+                #expect(part.status == 206)
+                #expect(part.field("content-digest") == nil && part.field("content-md5") == nil)
+                #expect(part.field("repr-digest") == "a" && part.field("digest") == "a")
+            }
+        }
+    }
+
     @Test("E128: HEAD requests do not keep a live playlist fresh, and return the origin's status")
     func heads() async throws {
         let control = "max-age=0"
