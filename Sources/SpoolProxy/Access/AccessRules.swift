@@ -50,7 +50,10 @@ struct AccessRules: Sendable {
         throw RequestFailure(401, "a token is required: /~TOKEN at the start of the path, or a Bearer token")
     }
 
-    private func checkHost(_ head: RequestHead) throws(RequestFailure) {
+    /// Checks the host of a request.
+    ///
+    /// - Throws: `RequestFailure` with status 400 for an invalid host, or 421 for an unknown host name.
+    func checkHost(_ head: RequestHead) throws(RequestFailure) {
         // Only HTTP/1.0 allows a request without a host, and browsers do not use it.
         guard let text = head.host else { return }
         let name: String

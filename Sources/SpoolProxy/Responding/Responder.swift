@@ -54,6 +54,10 @@ struct Responder: Sendable {
     private func admitted(
         _ request: RequestHead, _ body: RequestBodyStream.Body?, _ client: ProxyClient
     ) async throws -> Response {
+        if isPreflight(request) {
+            try rules.checkHost(request)
+            return Response(ResponseHead(204))
+        }
         var admitted = try rules.admit(request)
         let found = try sources.find(admitted.target)
         if let found {
@@ -120,6 +124,15 @@ struct Responder: Sendable {
         "service-worker-allowed", "clear-site-data", "set-cookie", "refresh", "link", "timing-allow-origin",
         "referrer-policy",
     ]
+
+    /// Whether a browser asks if a page may send a request (Fetch standard, §3.2.2).
+    ///
+    /// A browser sends no credentials with it, not even the server's token. The server responds itself, because its
+    /// configuration decides which pages may read, not the origin.
+    private func isPreflight(_ request: RequestHead) -> Bool {
+        request.method == .options && !configuration.corsOrigins.isEmpty && request.fields["origin"] != nil
+            && request.fields["access-control-request-method"] != nil
+    }
 
     private func allowReading(_ response: inout Response, _ request: RequestHead) {
         guard !configuration.corsOrigins.isEmpty else { return }

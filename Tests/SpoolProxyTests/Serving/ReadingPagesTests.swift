@@ -93,6 +93,36 @@ import Testing
         }
     }
 
+    @Test("E214: A preflight needs no token and does not reach the origin, in forward and reverse mode")
+    func preflights() async throws {
+        try await OriginServer.run(["/a": .pattern(10)]) { origin in
+            for isReverse in [false, true] {
+                var configuration = ProxyConfiguration()
+                configuration.token = "secret"
+                configuration.corsOrigins = [Self.page]
+                if isReverse { configuration.origin = origin.url("/") }
+                try await ProxyServer.run(configuration) { server, _ in
+                    let target = isReverse ? "/a" : "/http/127.0.0.1:\(origin.port)/a"
+                    func preflight(_ page: String) async throws -> RawResponse {
+                        let fields = "Origin: \(page)\r\nAccess-Control-Request-Method: GET\r\n"
+                        return try await server.get(target, fields, method: "OPTIONS")
+                    }
+                    let response = try await preflight(Self.page)
+                    #expect(response.status == 204)
+                    #expect(response.field("access-control-allow-origin") == Self.page)
+                    #expect(response.field("access-control-allow-headers")?.contains("Authorization") == true)
+                    #expect(try await preflight("https://other.example").field("access-control-allow-origin") == nil)
+                    // Without the token, other requests are rejected.
+                    #expect(try await server.get(target, "Origin: \(Self.page)\r\n", method: "OPTIONS").status == 401)
+                    let get = try await server.get(
+                        target, "Origin: \(Self.page)\r\nAuthorization: Bearer secret\r\n")
+                    #expect(get.status == 200 && get.field("access-control-allow-origin") == Self.page)
+                }
+            }
+            #expect(origin.log.exchanges.allSatisfy { $0.method == "GET" })
+        }
+    }
+
     @Test("E192: a media response in forward mode has no field that sends a browser elsewhere or lets pages read times")
     func fieldsForPages() async throws {
         var media = OriginResource(.pattern(PatternBytes(length: 1000)))
