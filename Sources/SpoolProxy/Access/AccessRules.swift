@@ -69,12 +69,19 @@ struct AccessRules: Sendable {
     }
 
     private func withoutToken(_ target: String, _ token: String) -> String? {
-        guard target.hasPrefix("/~") else { return nil }
-        let path = target.dropFirst(2)
+        guard let path = Self.afterTilde(target[...]) else { return nil }
         let end = path.firstIndex { $0 == "/" || $0 == "?" } ?? path.endIndex
         guard Secret.areEqual(path[..<end].utf8, token.utf8) else { return nil }
         let rest = path[end...]
         return rest.hasPrefix("/") ? String(rest) : "/" + rest
+    }
+
+    /// Returns the text after `/~` at the start of a path, or `nil` if the path starts with other text.
+    ///
+    /// `/%7E` is the same path (RFC 3986 §6.2.2.2), and some clients encode the tilde.
+    static func afterTilde(_ path: Substring) -> Substring? {
+        for start in ["/~", "/%7E", "/%7e"] where path.hasPrefix(start) { return path.dropFirst(start.count) }
+        return nil
     }
 
     private func isBearer(_ value: String, _ token: String) -> Bool {

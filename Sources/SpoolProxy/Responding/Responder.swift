@@ -76,18 +76,31 @@ struct Responder: Sendable {
                 url, request, admitted, client, isReverse: origin != nil, isForOwner: isForOwner,
                 adding: configuration.originFields, origins: origins)
             call.presentation = found?.presentation
-            return try await media.respond(to: request, call)
+            return relocated(try await media.respond(to: request, call), call)
         case .pass(let url):
             let call = try OriginCall(
                 url, request, admitted, client, isReverse: true, adding: configuration.originFields, origins: origins)
-            return try await passing.respond(to: request, call, body: body)
+            return relocated(try await passing.respond(to: request, call, body: body), call)
         }
     }
 
-    /// Returns the path of a request for the log, without a token or a query.
+    /// Makes the redirects of the server's own origin to itself lead to this server, with the client's token.
+    private func relocated(_ response: Response, _ call: OriginCall) -> Response {
+        guard call.isReverse, let location = response.head.fields[.location] else { return response }
+        // An invalid address stays as it is.
+        guard let target = try? OriginURL(URIReference(location).resolved(against: call.url.reference)),
+            target.isSameOrigin(as: call.url)
+        else { return response }
+        var response = response
+        let fragment = URIReference(location).fragment.map { "#" + $0 } ?? ""
+        response.head.fields[.location] = call.proxied(target) + fragment
+        return response
+    }
+
+    /// The path of a request for the log, without a token or a query.
     func shownPath(of request: RequestHead) -> String {
         var path = request.target.prefix { $0 != "?" }
-        if rules.token != nil, path.hasPrefix("/~") { path = path.dropFirst(2).drop { $0 != "/" } }
+        if rules.token != nil, let token = AccessRules.afterTilde(path) { path = token.drop { $0 != "/" } }
         return String(Self.withoutUser(SourceRegistry.shown(path)))
     }
 

@@ -1,0 +1,59 @@
+import Foundation
+import HTTPTypes
+import Spool
+import SpoolOrigin
+import SpoolTesting
+import Testing
+
+@testable import SpoolProxy
+
+/// The server's token in paths, logs and redirects.
+@Suite(.timeLimit(.minutes(5))) struct TokenSecrecyTests {
+    @Test("E215: the token is accepted after an encoded tilde, and no spelling of it is in the log")
+    func encodedTilde() async throws {
+        let scratch = try ScratchDirectory()
+        let log = URL(fileURLWithPath: scratch.file("log"))
+        var configuration = ProxyConfiguration()
+        configuration.token = "s3cret"
+        configuration.accessLog = log
+        try await ProxyServer.run(configuration) { (server, _) async throws in
+            for start in ["/~s3cret", "/%7Es3cret", "/%7es3cret"] {
+                #expect(try await server.get(start + "/.spool/health").status == 200, "\(start)")
+            }
+            for start in ["/%7Es3cre", "/%7es3crets", "/%7E"] {
+                #expect(try await server.get(start + "/.spool/health").status == 401, "\(start)")
+            }
+        }
+        let lines = try String(contentsOf: log, encoding: .utf8).split(separator: "\n")
+        #expect(lines.count == 6)
+        #expect(lines.prefix(3).allSatisfy { $0.contains("\"path\":\"/.spool/health\"") })
+        #expect(lines.allSatisfy { !$0.contains("s3cre") })
+    }
+
+    @Test(
+        "E215: redirects of the server's own origin lead to this server with the token, all others stay unchanged",
+        arguments: ["GET", "HEAD"], [true, false])
+    func redirects(method: String, hasToken: Bool) async throws {
+        try await OriginServer.run([:]) { origin in
+            let own = "http://127.0.0.1:\(origin.port)"
+            let prefix = hasToken ? "/~s3cret" : ""
+            var configuration = ProxyConfiguration()
+            configuration.origin = origin.url("/")
+            if hasToken { configuration.token = "s3cret" }
+            try await ProxyServer.run(configuration) { (server, _) async throws in
+                for (location, expected) in [
+                    ("/b?c=d#e", "\(prefix)/b?c=d#e"), ("b", "\(prefix)/a/b"), ("\(own)/b", "\(prefix)/b"),
+                    ("//127.0.0.1:\(origin.port)/b", "\(prefix)/b"), ("https://127.0.0.1/b", "https://127.0.0.1/b"),
+                    ("http://other.example/b", "http://other.example/b"), ("http://[", "http://["),
+                ] {
+                    var resource = OriginResource(.data(Data()))
+                    resource.refusal = OriginRefusal(302, ["Location": location, "Cache-Control": "no-store"])
+                    origin.set("/a/", resource)
+                    let response = try await server.get("\(prefix)/a/", method: method)
+                    #expect(response.status == 302)
+                    #expect(response.field("location") == expected, "\(location)")
+                }
+            }
+        }
+    }
+}
