@@ -46,6 +46,12 @@ struct ServingOptions: ParsableArguments {
         name: .customLong("max-connections-per-client"),
         help: ArgumentHelp("Maximum number of connections of one client on another machine.", valueName: "count"))
     var connectionsPerClient = ProxyLimits().connectionsPerClient
+    @Option(
+        name: .customLong("request-directives"),
+        help: ArgumentHelp(
+            "Whether clients can bypass the cache with Cache-Control or Pragma (default: follow with --origin).",
+            valueName: "rule"))
+    var requestDirectives: RequestDirectivesRule?
     @Option(help: ArgumentHelp("Address for metrics and contents, instead of /.spool/.", valueName: "host:port"))
     var admin: ListenAddress?
     @Option(
@@ -69,6 +75,7 @@ struct ServingOptions: ParsableArguments {
         configuration.allowedHosts = allowedHosts
         configuration.corsOrigins = corsOrigins
         configuration.serverNames = serverNames
+        configuration.honoursRequestDirectives = requestDirectives.map { $0 == .follow }
         configuration.trustedProxies = trustedProxies
         configuration.usesProxyProtocol = usesProxyProtocol
         configuration.limits.connectionsPerClient = connectionsPerClient
@@ -86,6 +93,11 @@ struct ServingOptions: ParsableArguments {
             throw CommandFailure(.headerFile, "the token file “\(path)” can't be read: \(error.localizedDescription)")
         }
     }
+}
+
+/// The treatment of `Cache-Control` in requests, as values of an option.
+enum RequestDirectivesRule: String, ExpressibleByArgument, CaseIterable, Sendable {
+    case follow, ignore
 }
 
 /// A host and a port, in the format of an option's value.

@@ -25,9 +25,21 @@ struct RequestHead: Sendable, Hashable {
         var isSafe: Bool {
             switch self {
             case .get, .head, .options: true
-            case .other(let name): name == "TRACE"
+            case .other(let name): name == "TRACE" || Self.safeWithBody.contains(name)
             }
         }
+
+        /// Whether the body of a request has a meaning.
+        var usesBody: Bool {
+            switch self {
+            case .get, .head, .options: false
+            case .other(let name): name != "TRACE"
+            }
+        }
+
+        /// Registered methods that are safe although their requests have bodies (RFC 4918 §9.1, RFC 3253 §3.6, RFC
+        /// 5323 §2).
+        private static let safeWithBody: Set<String> = ["PROPFIND", "REPORT", "SEARCH", "QUERY"]
     }
 
     /// The framing of the body, as the headers state it (RFC 9112 §6.3).

@@ -46,7 +46,7 @@ final class ProxyService: Sendable {
 
     /// Whether the body of a request is used.
     func wantsBody(of head: RequestHead) -> Bool {
-        (responder.origin != nil || responder.admin.run != nil) && !head.method.isSafe
+        (responder.origin != nil || responder.admin.run != nil) && head.method.usesBody
     }
 
     /// The result of a response.

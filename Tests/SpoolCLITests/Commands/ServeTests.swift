@@ -218,6 +218,7 @@ import FoundationNetworking
             #expect(result.errors.contains(sentence))
         }
         #expect(try await spool.run("serve", "--listen", "nowhere").status == 64)
+        #expect(try await spool.run("serve", "--request-directives", "maybe").status == 64)
         let address = try await spool.run("url", "https://a.example:8443/b%20c?d=e")
         #expect(address.text == "http://127.0.0.1:8787/https/a.example:8443/b%20c?d=e\n")
         #expect(
