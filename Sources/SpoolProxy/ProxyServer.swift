@@ -96,7 +96,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         self.sources = sources
         let patience = configuration.waitsForOrigin ? OriginPatience(clock: clock) : nil
         self.patience = patience
-        let passing = PassingResponder(cache: cache, configuration: configuration, patience: patience)
+        let passing = PassingResponder(
+            cache: cache, configuration: configuration, clock: clock, patience: patience)
         let media = MediaResponder(
             cache: cache, configuration: configuration, date: date, clock: clock, patience: patience, passing: passing,
             manifests: ManifestResponder(

@@ -41,11 +41,15 @@ struct MediaResponder: Sendable {
         // The key includes the credentials even if the policy does not separate clients by them.
         let client = cache.key(for: source).with(credentialsIn: call.fields)
         if call.isReverse, passed.contains(client, at: date.second) {
-            return try await passing.respond(to: request, call, body: nil)
+            return try await passing.respond(to: request, call, body: nil, hold: hold)
         }
-        if try await isUnkeptKey(source, call) { return try await passing.respond(to: request, call, body: nil) }
+        if try await isUnkeptKey(source, call) {
+            return try await passing.respond(to: request, call, body: nil, hold: hold)
+        }
         let demand = demand(of: request)
-        if request.method == .head, let response = try await head(request, call, cache.media(for: source), demand) {
+        if request.method == .head,
+            let response = try await head(request, call, cache.media(for: source), demand, hold: hold)
+        {
             return response
         }
         let opener = MediaOpener(
@@ -61,7 +65,7 @@ struct MediaResponder: Sendable {
                 if call.isReverse, !demand.onlyIfCached, needsOwnCookies(opened.head) {
                     opened.reader.cancel()
                     passed.insert(client, at: date.second)
-                    return try await passing.respond(to: request, call, body: nil)
+                    return try await passing.respond(to: request, call, body: nil, hold: hold)
                 }
                 let plan = builder.plan(for: request, opened.head.response)
                 let length = opened.head.response.length
@@ -84,7 +88,7 @@ struct MediaResponder: Sendable {
             } catch let error as CacheError {
                 opener.turn.end(isAnswered: true)
                 if !demand.onlyIfCached, ResponseBuilder.mustRequestAgain(error, for: request) {
-                    return try await passing.respond(to: request, call, body: nil)
+                    return try await passing.respond(to: request, call, body: nil, hold: hold)
                 }
                 return builder.response(to: request, error)
             }
@@ -247,15 +251,16 @@ struct MediaResponder: Sendable {
     /// Returns the origin's own response to a `HEAD`, or `nil` if the stored head can be used without a request to the
     /// origin.
     private func head(
-        _ request: RequestHead, _ call: OriginCall, _ media: MediaResource, _ demand: FreshnessDemand
+        _ request: RequestHead, _ call: OriginCall, _ media: MediaResource, _ demand: FreshnessDemand, hold: Duration?
     ) async throws -> Response? {
         if demand.onlyIfCached { return nil }
         guard try await media.storedResource() != nil else {
-            return manifests.withoutLength(try await passing.respond(to: request, call, body: nil), of: call)
+            return manifests.withoutLength(
+                try await passing.respond(to: request, call, body: nil, hold: hold), of: call)
         }
         guard cache.freshness == .http, try await media.needsAsking(demand) else { return nil }
         let date = Date()
-        let passed = try await passing.pass(request, call, body: nil)
+        let passed = try await passing.pass(request, call, body: nil, hold: hold)
         try await media.update(byHead: passed.head, from: passed.url, requestDate: date)
         var response = passing.response(passed, to: request)
         response.note(

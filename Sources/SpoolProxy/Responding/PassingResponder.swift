@@ -13,24 +13,51 @@ import Synchronization
 struct PassingResponder: Sendable {
     let cache: MediaCache
     let configuration: ProxyConfiguration
+    let clock: any Clock<Duration>
     /// The object that repeats requests without a body while the origin is unavailable, or `nil` if they fail instead.
     let patience: OriginPatience?
 
     /// Forwards a request. The cache then does not use the resources that it may have changed (RFC 9111 §4.4).
     ///
+    /// - Parameter hold: The time for which the origin may hold the response, or `nil` if it may not.
     /// - Throws: `RequestFailure`: 502 or 504 if the origin does not respond.
     func respond(
-        to request: RequestHead, _ call: OriginCall, body: RequestBodyStream.Body?
+        to request: RequestHead, _ call: OriginCall, body: RequestBodyStream.Body?, hold: Duration? = nil
     ) async throws -> Response {
-        let passed = try await pass(request, call, body: body)
+        let passed = try await pass(request, call, body: body, hold: hold)
         if !request.method.isSafe, (200..<400).contains(passed.head.status.code) {
             await invalidate(call.url, passed.head.headerFields)
         }
         return response(passed, to: request)
     }
 
-    /// Forwards a request. If the origin rejects the credentials of a resolver, the resolver is called again once.
+    /// Forwards a request.
+    ///
+    /// For a safe request without a body, the origin has as much time as for a request to the cache. Other requests may
+    /// have effects that take longer. The transport limits their time.
+    ///
+    /// - Parameter hold: See ``respond(to:_:body:hold:)``.
+    /// - Throws: `RequestFailure`: 502 or 504 if the origin does not respond.
     func pass(
+        _ request: RequestHead, _ call: OriginCall, body: RequestBodyStream.Body?, hold: Duration? = nil
+    ) async throws -> UpstreamResponse {
+        guard request.method.isSafe, body == nil, patience == nil else {
+            return try await forward(request, call, body: body)
+        }
+        let limit = max(configuration.limits.responseTime, hold ?? .zero)
+        let response = try await TimeLimit.value(within: limit, on: clock, executor: cache.readingExecutor) {
+            try await forward(request, call, body: nil)
+        }
+        guard let response else {
+            throw RequestFailure(
+                504, "\(call.url.nameForMessages): the origin did not start to respond within \(limit)", retryAfter: 1
+            ).namingOrigin()
+        }
+        return response
+    }
+
+    /// Forwards a request. If the origin rejects the credentials of a resolver, the resolver is called again once.
+    private func forward(
         _ request: RequestHead, _ call: OriginCall, body: RequestBodyStream.Body?
     ) async throws -> UpstreamResponse {
         let source = call.presentation == nil ? nil : try call.source

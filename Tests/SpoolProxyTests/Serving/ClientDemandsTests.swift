@@ -65,6 +65,52 @@ import Testing
         }
     }
 
+    /// An origin whose first response belongs to one client, and that never sends another.
+    private struct StallingUpstream: Upstream {
+        func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
+            if request.method == .get, request.headerFields[.accept] == nil {
+                let (stream, body) = AsyncStream.makeStream(of: Data.self)
+                body.finish()
+                let fields: HTTPFields = [.setCookie: "a=b", .contentLength: "0"]
+                return UpstreamResponse(
+                    head: HTTPResponse(status: .ok, headerFields: fields), url: request.url, body: UpstreamBody(stream))
+            }
+            try await ContinuousClock().sleep(for: .seconds(3600))
+            throw UpstreamError(.timedOut, "no response")
+        }
+    }
+
+    @Test(
+        "E216: a safe request that the origin does not respond to gets 504 at the time limit",
+        arguments: ["HEAD", "OPTIONS", "GET"])
+    func limits(method: String) async throws {
+        let clock = ManualClock()
+        var configuration = ProxyConfiguration()
+        configuration.port = 0
+        configuration.threads = 1
+        configuration.origin = URL(string: "http://origin.example/")
+        var settings = MediaCache.Configuration()
+        settings.freshness = .http
+        configuration.prepare(&settings)
+        let cache = MediaCache.inMemory(upstream: StallingUpstream(), configuration: settings)
+        let server = try ProxyServer(cache: cache, configuration: configuration, clock: clock)
+        try await server.start()
+        // Its cookie makes later requests bypass the cache.
+        if method == "GET" { #expect(try await server.get("/a").status == 200) }
+        let advancing = Task {
+            while !Task.isCancelled {
+                try await clock.waitForSleepers(1)
+                clock.advance(by: .seconds(2))
+            }
+        }
+        let response = try await server.get("/a", "Accept: */*\r\n", method: method)
+        #expect(response.status == 504)
+        #expect(response.field("retry-after") == "1")
+        advancing.cancel()
+        await server.stop()
+        await cache.close()
+    }
+
     @Test("E217: the stored response is used after safe methods, and not after other ones")
     func methods() async throws {
         for (method, isSafe) in [
