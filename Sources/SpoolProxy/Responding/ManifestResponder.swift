@@ -210,7 +210,9 @@ struct ManifestResponder: Sendable {
         }
         let text =
             call.isForOwner
-            ? received.bytes : try document.rewritten(requestedURL: call.url, proxied: call.proxied)
+            ? received.bytes
+            : try document.rewritten(
+                requestedURL: call.url, removesSteering: call.mustNotBeSteered, proxied: call.proxied)
         guard let playlist = document.playlist else { return (text, .none) }
         let tag = "\(document.byteCount) \(received.version)"
         knowledge.note(playlist, requested: call.url, found: document.url, key: received.key, tag: tag)
@@ -233,7 +235,9 @@ struct ManifestResponder: Sendable {
             knowledge.note(document, requested: call.url, key: received.key, tag: tag)
         }
         guard !call.isForOwner else { return (received.bytes, document.lifetime) }
-        return (try document.rewritten(requestedURL: call.url, proxied: call.proxied), document.lifetime)
+        let text = try document.rewritten(
+            requestedURL: call.url, removesSteering: call.mustNotBeSteered, proxied: call.proxied)
+        return (text, document.lifetime)
     }
 
     /// Records the other origins of a stream in the cache, even for a live stream.

@@ -56,6 +56,10 @@ struct OriginCall: Sendable {
         return url.isSameOrigin(as: self.url) ? prefix + url.target : url.description
     }
 
+    /// Whether a steering server must not replace the host of the client's addresses. They contain the server's token,
+    /// or the name of the origin, and the host is not the one that the steering server knows.
+    var mustNotBeSteered: Bool { !isReverse || !prefix.isEmpty }
+
     /// The source of the requested resource.
     ///
     /// - Throws: `RequestFailure` with status 400 for an address that `URL` does not accept.

@@ -61,6 +61,8 @@ package struct DASHDocument: Sendable {
     let references: [Reference]
     /// The bases. The first one is the URL of the MPD.
     let bases: [Base]
+    /// The ranges of the elements for content steering.
+    private let steering: [Range<Int>]
     /// The ranges of the text that filters have removed.
     private(set) var removed: ByteRangeSet = []
     /// The media, up to the limit on entries.
@@ -83,7 +85,7 @@ package struct DASHDocument: Sendable {
         isDynamic = root.value("type").map { $0.elementsEqual("dynamic".utf8) } ?? false
         minimumUpdatePeriod = root.value("minimumUpdatePeriod").flatMap { DecimalNumbers.duration($0) }
         (prefix, firstChild, hasBaseURL) = (parser.prefix, parser.firstChild, parser.hasBaseURL)
-        (references, bases) = (parser.references, parser.bases)
+        (references, bases, steering) = (parser.references, parser.bases, parser.steering)
         (media, hasTooManyEntries) = (parser.media, parser.hasTooManyEntries)
     }
 
@@ -174,13 +176,22 @@ extension DASHDocument {
     ///
     /// - Parameters:
     ///   - requestedURL: The URL that the client requested, if it differs from ``url``.
+    ///   - removesSteering: Whether content steering is removed, as in a playlist. The default is `false`.
     ///   - proxied: See ``ReferenceRewriter/init(finalURL:requestedURL:proxied:)``.
     /// - Throws: ``ManifestError`` with code `tooLarge`.
     package func rewritten(
-        requestedURL: OriginURL? = nil, proxied: @escaping (OriginURL) -> String
+        requestedURL: OriginURL? = nil, removesSteering: Bool = false, proxied: @escaping (OriginURL) -> String
     ) throws(ManifestError) -> [UInt8] {
+        var removed = removed
+        if removesSteering {
+            for element in steering { removed.insert(Int64(element.lowerBound)..<Int64(element.upperBound)) }
+        }
         let document = ReferenceRewriter(finalURL: url, requestedURL: requestedURL, proxied: proxied)
-        let insertion = hasBaseURL || !document.movesRelativeReferences ? nil : firstChild
+        var insertion = hasBaseURL || !document.movesRelativeReferences ? nil : firstChild
+        // Nothing can be inserted into a removed element.
+        if removesSteering, let element = steering.first(where: { $0.lowerBound == insertion }) {
+            insertion = element.upperBound
+        }
         var rewriters = DASHBaseRewriters(
             bases, insertion == nil ? document : ReferenceRewriter(finalURL: url, proxied: proxied), proxied)
         var splices = TextSplices(bytes, removing: removed, limit: Self.maximumRewrittenBytes)

@@ -43,6 +43,8 @@ struct DASHParser {
     private(set) var references: [DASHDocument.Reference] = []
     private(set) var bases: [DASHDocument.Base]
     private(set) var media = DASHPresentation()
+    /// The ranges of the elements for content steering.
+    private(set) var steering: [Range<Int>] = []
     private var open: [Element] = []
     private var baseCount = 0
     private var entryCount = 0
@@ -166,6 +168,7 @@ struct DASHParser {
         case "AdaptationSet":
             guard let set = media.lastSet else { return }
             media.periods[set.period].sets[set.index].place = element.start..<position
+        case "ContentSteering": steering.append(element.start..<position)
         default: break
         }
     }

@@ -37,6 +37,8 @@ package struct HLSDocument: Sendable {
     let references: [Reference]
     /// The definitions of variables, in the order of the text.
     let definitions: [HLSDefinition]
+    /// The ranges of the lines for content steering.
+    private let steering: [Range<Int>]
     private(set) var variants: [Entry]
     private var renditions: [Entry]
     private var iFrameStreams: [Entry]
@@ -60,7 +62,7 @@ package struct HLSDocument: Sendable {
             HLSVariables(query: url.reference.query, imported: imported), maximumReferences: maximumReferences)
         try parser.read(bytes)
         (self.bytes, self.url, self.imported) = (bytes, url, imported)
-        (references, definitions) = (parser.references, parser.definitions)
+        (references, definitions, steering) = (parser.references, parser.definitions, parser.steering)
         (variants, renditions, iFrameStreams) = (parser.variants, parser.renditions, parser.iFrameStreams)
         contents = parser.playlist
     }
@@ -178,13 +180,20 @@ extension HLSDocument {
     ///
     /// - Parameters:
     ///   - requestedURL: The URL that the client requested, if it differs from ``url``.
+    ///   - removesSteering: Whether content steering is removed. A steering server can replace the host of an address,
+    ///     which is the proxy's, and would then receive addresses of the proxy. The default is `false`.
     ///   - limit: The maximum size of the result, in bytes, and the maximum total size of references with variables
     ///     replaced.
     ///   - proxied: See ``ReferenceRewriter/init(finalURL:requestedURL:proxied:)``.
     /// - Throws: ``ManifestError`` with code `tooLarge`.
     package func rewritten(
-        requestedURL: OriginURL? = nil, limit: Int = maximumRewrittenBytes, proxied: @escaping (OriginURL) -> String
+        requestedURL: OriginURL? = nil, removesSteering: Bool = false, limit: Int = maximumRewrittenBytes,
+        proxied: @escaping (OriginURL) -> String
     ) throws(ManifestError) -> [UInt8] {
+        var removed = removed
+        if removesSteering {
+            for line in steering { removed.insert(Int64(line.lowerBound)..<Int64(line.upperBound)) }
+        }
         var writer = HLSReferenceWriter(
             rewriter: ReferenceRewriter(finalURL: url, requestedURL: requestedURL, proxied: proxied),
             variables: HLSVariables(query: url.reference.query, imported: imported),

@@ -31,6 +31,8 @@ struct HLSParser {
     private(set) var variants: [HLSDocument.Entry] = []
     private(set) var renditions: [HLSDocument.Entry] = []
     private(set) var iFrameStreams: [HLSDocument.Entry] = []
+    /// The ranges of the lines for content steering.
+    private(set) var steering: [Range<Int>] = []
     /// The variant whose URI line has not been read yet, and the position from which lines belong to it.
     private var openVariant: (entry: HLSDocument.Entry, start: Int)?
     private var contents: HLSContentsReader
@@ -97,6 +99,7 @@ struct HLSParser {
         switch tag {
         case .define:
             if let definition = HLSDefinition(attributes) { definitions.append(definition) }
+        case .contentSteering: steering.append(line.range)
         case .variant:
             // A variant without a URI is not added to the list.
             openVariant = (entry(attributes), line.range.lowerBound)

@@ -61,6 +61,24 @@ import Testing
                 == expected)
     }
 
+    @Test("E212: content steering is removed on request, also if it is the first element of an MPD that moves")
+    func steering() throws {
+        let start = "<MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\">"
+        let element = "<ContentSteering defaultServiceLocation=\"a\">https://steer.example/s</ContentSteering>"
+        let end = "<Period><BaseURL>/b/</BaseURL></Period></MPD>"
+        let document = try DASHDocument(
+            parsing: Array((start + element + end).utf8), at: OriginURL("https://origin.example/v/a.mpd"))
+        func rewritten(requested: String) throws -> String {
+            let bytes = try document.rewritten(
+                requestedURL: OriginURL(requested), removesSteering: true, proxied: StubProxy.path)
+            return String(decoding: bytes, as: UTF8.self)
+        }
+        let base = "<Period><BaseURL>/~TOKEN/https/origin.example/b/</BaseURL></Period></MPD>"
+        #expect(try rewritten(requested: "https://origin.example/v/a.mpd") == start + base)
+        let moved = try rewritten(requested: "https://origin.example/w/a.mpd")
+        #expect(moved == start + "<BaseURL>/~TOKEN/https/origin.example/v/a.mpd</BaseURL>" + base)
+    }
+
     @Test func `The URLs of steering servers and common initialization segments are rewritten`()
         throws
     {

@@ -14,6 +14,17 @@ import Testing
         return String(decoding: bytes, as: UTF8.self)
     }
 
+    @Test("E212: content steering is removed on request, and nothing else is")
+    func steering() throws {
+        let steering = "#EXT-X-CONTENT-STEERING:SERVER-URI=\"/steer?a\",PATHWAY-ID=\"a\"\r\n"
+        let variant = "#EXT-X-STREAM-INF:BANDWIDTH=1,PATHWAY-ID=\"a\"\nv.m3u8\n"
+        let text = "#EXTM3U\n" + steering + variant + steering
+        let document = try HLSDocument(parsing: Array(text.utf8), at: OriginURL("https://origin.example/a.m3u8"))
+        let bytes = try document.rewritten(removesSteering: true, proxied: StubProxy.path)
+        #expect(String(decoding: bytes, as: UTF8.self) == "#EXTM3U\n" + variant)
+        #expect(try rewrite(text).contains("SERVER-URI=\"/~TOKEN/https/origin.example/steer?a\""))
+    }
+
     @Test func `References are rewritten in each tag that has one, and nothing else is changed`() throws {
         let text = """
             \u{FEFF}#EXTM3U\r
