@@ -75,6 +75,7 @@ struct HLSParser {
         } else if let (name, value) = line.tag, let tag = HLSTag(name) {
             let attributes = tag.hasAttributes ? HLSAttributeList(value) : nil
             if let attributes { try read(tag, attributes, line) }
+            if tag == .prefetch { try addReference(value.indices) }
             readContents { contents throws(ManifestError) in try contents.read(tag, value, attributes) }
         }
         if line.isHLSTag { contents.isHLS = true }
@@ -91,8 +92,10 @@ struct HLSParser {
     private mutating func read(
         _ tag: HLSTag, _ attributes: HLSAttributeList, _ line: HLSLine
     ) throws(ManifestError) {
-        if let name = tag.referenceAttribute {
-            for attribute in attributes.attributes where attribute.isQuoted && attribute.isNamed(name) {
+        let names = tag.referenceAttributes
+        if !names.isEmpty {
+            for attribute in attributes.attributes where attribute.isQuoted && names.contains(where: attribute.isNamed)
+            {
                 try addReference(attribute.value.indices, isKey: tag == .key || tag == .sessionKey)
             }
         }

@@ -56,7 +56,8 @@ struct HLSLine {
 
 /// A tag that Spool reads. All other tags are ignored, as the RFC requires.
 ///
-/// `EXT-X-DATERANGE` is one of the ignored tags: its URLs are for an app, not for a player.
+/// Players request the interstitials of `EXT-X-DATERANGE` (RFC 8216bis, appendix D.2). `EXT-X-PREFETCH` is not in the
+/// RFC, but some players and servers use it for the next segments.
 enum HLSTag: String {
     case segment = "#EXTINF"
     case byteRange = "#EXT-X-BYTERANGE"
@@ -84,6 +85,8 @@ enum HLSTag: String {
     case sessionKey = "#EXT-X-SESSION-KEY"
     case sessionData = "#EXT-X-SESSION-DATA"
     case contentSteering = "#EXT-X-CONTENT-STEERING"
+    case dateRange = "#EXT-X-DATERANGE"
+    case prefetch = "#EXT-X-PREFETCH"
 
     init?(_ name: ArraySlice<UInt8>) {
         guard name.count <= 32 else { return nil }
@@ -94,27 +97,29 @@ enum HLSTag: String {
     var hasAttributes: Bool {
         switch self {
         case .segment, .byteRange, .targetDuration, .endList, .discontinuity, .gap, .mediaSequence, .playlistType,
-            .discontinuitySequence, .iFramesOnly, .partInformation, .skip:
+            .discontinuitySequence, .iFramesOnly, .partInformation, .skip, .prefetch:
             false
         default: true
         }
     }
 
-    /// The attribute whose value is a reference, or `nil` if the tag has none.
-    var referenceAttribute: StaticString? {
+    /// The attributes whose values are references.
+    var referenceAttributes: [StaticString] {
         switch self {
         case .key, .map, .rendition, .iFrameStream, .sessionKey, .sessionData, .part, .preloadHint, .renditionReport,
             .imageStream:
-            "URI"
-        case .contentSteering: "SERVER-URI"
-        default: nil
+            ["URI"]
+        case .contentSteering: ["SERVER-URI"]
+        case .dateRange: ["X-ASSET-URI", "X-ASSET-LIST"]
+        default: []
         }
     }
 }
 
 /// The attributes of a tag, by the grammar of RFC 8216 §4.2. Commas and equals signs in quotes are part of the value.
 ///
-/// White space after a comma is ignored, as players do. Attributes after the first error are not read.
+/// White space after a comma is ignored, and names may have lowercase letters, as in players. Attributes after the first
+/// error are not read.
 struct HLSAttributeList {
     struct Attribute {
         let name: ArraySlice<UInt8>
@@ -146,7 +151,10 @@ struct HLSAttributeList {
 
     /// Parses one attribute, and removes it and the comma after it from `rest`.
     private static func attribute(_ rest: inout ArraySlice<UInt8>) -> Attribute? {
-        let name = rest.prefix { (0x41...0x5A).contains($0) || $0.isASCIIDigit || $0 == UInt8(ascii: "-") }
+        let name = rest.prefix { byte in
+            (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte) || byte.isASCIIDigit
+                || byte == UInt8(ascii: "-")
+        }
         rest = rest[name.endIndex...]
         guard !name.isEmpty, rest.first == UInt8(ascii: "=") else { return nil }
         rest = rest.dropFirst()

@@ -12,10 +12,14 @@ import Testing
         #expect(list.integer("BANDWIDTH") == 1_280_000 && list.string("BANDWIDTH") == nil && list.symbol("URI") == nil)
     }
 
-    @Test(arguments: ["a=1", "A", "A=", "A=\"", "A=\"x\"y", "A=x\"y\"", "=1", ",", "A=1,,B=2", "A =1", "é=1"])
+    @Test(arguments: ["a", "A_=1", "A", "A=", "A=\"", "A=\"x\"y", "A=x\"y\"", "=1", ",", "A=1,,B=2", "A =1", "é=1"])
     func `An invalid attribute ends the list`(text: String) {
         #expect(!list("OK=1,\(text)").isWellFormed)
         #expect(list("OK=1,\(text)").integer("OK") == 1)
+    }
+
+    @Test func `A name in lowercase letters does not end the list`() {
+        #expect(list("a=1,keyformat=\"x\",URI=\"/k\"").string("URI") == "/k")
     }
 
     @Test func `An empty attribute list is valid`() {

@@ -42,7 +42,9 @@ import Testing
             #EXT-X-PRELOAD-HINT:TYPE=PART,URI="/q.m4s"
             #EXT-X-RENDITION-REPORT:URI="/r.m3u8",LAST-MSN=3
             #EXT-X-CONTENT-STEERING:SERVER-URI="/s.json",PATHWAY-ID="URI"
-            #EXT-X-DATERANGE:ID="1",URI="/x",X-ASSET-URI="http://c/ad.m3u8"
+            #EXT-X-DATERANGE:ID="1",URI="/x",X-ASSET-URI="http://c/ad.m3u8",X-ASSET-LIST="/list"
+            #EXT-X-PREFETCH:http://c/f.ts
+            #EXT-X-KEY:METHOD=AES-128,keyformat="x",URI="/lower"
             #EXT-X-NEWER:URI="/x"
             #EXT-X-KEY:METHOD=AES-128,URI=/unquoted
             #EXT-X-KEY:METHOD=AES-128,URI="/open
@@ -59,6 +61,10 @@ import Testing
             .replacing("\"http://c/i.mp4", with: "\"/~TOKEN/http/c/i.mp4")
             .replacing("\"//c/i.m3u8", with: "\"/~TOKEN/https/c/i.m3u8")
             .replacing("\"http://c/k", with: "\"/~TOKEN/http/c/k")
+            .replacing("\"http://c/ad", with: "\"/~TOKEN/http/c/ad")
+            .replacing("LIST=\"/list", with: "LIST=\"/~TOKEN/https/origin.example/list")
+            .replacing("PREFETCH:http://c/", with: "PREFETCH:/~TOKEN/http/c/")
+            .replacing("\"/lower", with: "\"/~TOKEN/https/origin.example/lower")
             .replacing("\thttp://c/1.ts", with: "\t/~TOKEN/http/c/1.ts")
             .replacing("\n/last", with: "\n/~TOKEN/https/origin.example/last")
         var lines = expected.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
