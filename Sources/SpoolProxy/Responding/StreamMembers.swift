@@ -7,6 +7,9 @@ import Synchronization
 /// together.
 ///
 /// It knows only streams that have an end. Live segments have no stored manifest and are separate resources.
+///
+/// A manifest of the same origin takes precedence over one of another origin. Otherwise a foreign manifest could remove
+/// pinned files of a stream, because it names them.
 final class StreamMembers: Sendable {
     private struct State {
         /// The manifest that was opened first, by the hashes of the addresses that belong to it.
@@ -85,10 +88,17 @@ final class StreamMembers: Sendable {
             }
             let manifest = state.manifests[url.hashValue] ?? key
             state.tags[key] = tag.hashValue
-            for part in parts.prefix(Self.limit) where part != url { state.manifests[part.hashValue] = manifest }
+            for part in parts.prefix(Self.limit) where part != url {
+                let hash = part.hashValue
+                if state.manifests[hash] != nil, !part.isSameOrigin(as: url) { continue }
+                state.manifests[hash] = manifest
+            }
             for template in templates where state.templateBytes <= Self.templateBytes {
                 let head = template.head[...]
                 guard state.templates[head, default: [:]].count < Self.alikeLimit else { continue }
+                // A template starts with a valid URL.
+                let isForeign = (try? OriginURL(template.head))?.isSameOrigin(as: url) != true
+                if isForeign, state.templates[head, default: [:]][template] != nil { continue }
                 let previous = state.templates[head, default: [:]].updateValue(manifest, forKey: template)
                 guard previous == nil else { continue }
                 state.templateCount += 1
