@@ -212,7 +212,7 @@ struct ManifestResponder: Sendable {
             call.isForOwner
             ? received.bytes
             : try document.rewritten(
-                requestedURL: call.url, removesSteering: call.mustNotBeSteered, proxied: call.proxied)
+                requestedURL: call.url, removesSteering: call.mustNotBeSteered, proxied: noting(call))
         guard let playlist = document.playlist else { return (text, .none) }
         let tag = "\(document.byteCount) \(received.version)"
         knowledge.note(playlist, requested: call.url, found: document.url, key: received.key, tag: tag)
@@ -236,11 +236,24 @@ struct ManifestResponder: Sendable {
         }
         guard !call.isForOwner else { return (received.bytes, document.lifetime) }
         let text = try document.rewritten(
-            requestedURL: call.url, removesSteering: call.mustNotBeSteered, proxied: call.proxied)
+            requestedURL: call.url, removesSteering: call.mustNotBeSteered, proxied: noting(call))
         return (text, document.lifetime)
     }
 
-    /// Records the other origins of a stream in the cache, even for a live stream.
+    /// Returns the function that converts addresses in a manifest, and that records the other origins of them.
+    private func noting(_ call: OriginCall) -> (OriginURL) -> String {
+        var last: OriginURL?
+        return { [knowledge] url in
+            // Most addresses of a manifest have the same origin.
+            if last.map({ !$0.isSameOrigin(as: url) }) ?? true {
+                last = url
+                knowledge.note(url, namedBy: call.url)
+            }
+            return call.proxied(url)
+        }
+    }
+
+    /// Records the other origins of a stream in the cache, also for a live stream.
     private func noteNeeds(_ playlist: HLSPlaylist, of call: OriginCall, found: OriginURL) {
         guard notesNeeds, let url = call.url.url else { return }
         var others = [found.url].compactMap(\.self)

@@ -8,7 +8,7 @@ import SpoolStreams
 /// The request to an origin that results from a client's request: its URL and its fields.
 struct OriginCall: Sendable {
     let url: OriginURL
-    let fields: HTTPFields
+    private(set) var fields: HTTPFields
     /// The prefix of the client's own paths.
     let prefix: String
     let isReverse: Bool
@@ -48,7 +48,10 @@ struct OriginCall: Sendable {
         self.fields = fields
     }
 
-    /// Returns the path with which a client requests a URL from this server.
+    /// Removes the client's credentials from the request.
+    mutating func removeCredentials() { fields[.authorization] = nil }
+
+    /// The path with which a client requests a URL from this server.
     ///
     /// If the server has its own origin and the URL is not one of that origin, the result is the URL itself.
     func proxied(_ url: OriginURL) -> String {

@@ -76,6 +76,11 @@ struct Responder: Sendable {
                 url, request, admitted, client, isReverse: origin != nil, isForOwner: isForOwner,
                 adding: configuration.originFields, origins: origins)
             call.presentation = found?.presentation
+            if !call.isReverse, !call.isForOwner, let credentials = call.fields[.authorization],
+                !media.manifests.knowledge.mayReceive(url, credentials: credentials)
+            {
+                call.removeCredentials()
+            }
             return relocated(try await media.respond(to: request, call), call)
         case .pass(let url):
             let call = try OriginCall(

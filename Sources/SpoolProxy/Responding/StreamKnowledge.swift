@@ -17,6 +17,10 @@ final class StreamKnowledge: Sendable {
         var reloadHolds = Remembered<String, Duration>(count: StreamKnowledge.limit)
         /// The times for which partial segments may be held, by their addresses.
         var partHolds = Remembered<String, Duration>(count: StreamKnowledge.limit)
+        /// The pairs of an origin and another one that its manifests name.
+        var namedOrigins = Remembered<String, Void>(count: StreamKnowledge.limit)
+        /// The origin to which credentials were sent first, by the hash of the credentials.
+        var credentials = Remembered<Int, String>(count: StreamKnowledge.limit)
     }
 
     private let facts = Mutex(Facts())
@@ -69,7 +73,38 @@ final class StreamKnowledge: Sendable {
     /// Returns the key of the manifest that an address belongs to, or `nil` if none is known.
     func manifest(of url: OriginURL) -> CacheKey? { members.manifest(of: url) }
 
+    /// Whether credentials may be sent to the origin of an address, and records that they are sent there.
+    ///
+    /// They may not if they were first sent to another origin, and a manifest of that origin names this one. To a
+    /// client, all origins are the server, so it sends the credentials of one to all of them. This applies to `Basic`
+    /// and `Digest`, which clients manage for each origin. An app that sets another scheme does so for all requests.
+    func mayReceive(_ url: OriginURL, credentials: String) -> Bool {
+        let scheme = credentials.prefix { $0 != " " }.lowercased()
+        guard scheme == "basic" || scheme == "digest" else { return true }
+        // The response of a digest is different for each request. The user is not.
+        let user = credentials.firstMatch(of: /username="[^"]*"/).map { String($0.output) } ?? credentials
+        let origin = url.origin
+        return facts.withLock { facts in
+            guard let first = facts.credentials[user.hashValue] else {
+                facts.credentials.note(origin, for: user.hashValue, bytes: origin.utf8.count)
+                return true
+            }
+            return first == origin || facts.namedOrigins[Self.pair(first, origin)] == nil
+        }
+    }
+
     // MARK: - Facts from manifests
+
+    /// Records that a manifest names an address of another origin.
+    func note(_ url: OriginURL, namedBy manifest: OriginURL) {
+        guard !url.isSameOrigin(as: manifest) else { return }
+        let pair = Self.pair(manifest.origin, url.origin)
+        facts.withLock { facts in
+            if facts.namedOrigins[pair] == nil { facts.namedOrigins.note((), for: pair, bytes: pair.utf8.count) }
+        }
+    }
+
+    private static func pair(_ first: String, _ second: String) -> String { first + " " + second }
 
     /// Records the kind of a version, or `nil` if it is not a manifest.
     func note(_ kind: ManifestKind?, ofVersion name: String) {
@@ -142,5 +177,10 @@ final class StreamKnowledge: Sendable {
 
     /// Returns a hash that is the same for all percent-encodings of an address.
     private static func hash(ofKey url: OriginURL) -> Int { url.description.percentDecoded.hashValue }
+}
+
+extension OriginURL {
+    /// The scheme, the host and the port.
+    fileprivate var origin: String { "\(scheme.rawValue)://\(host):\(effectivePort)" }
 }
 #endif
