@@ -35,6 +35,8 @@ extension IPAddress {
         switch (bytes[0], bytes[1], bytes[2]) {
         case (0, _, _), (10, _, _), (127, _, _), (224..., _, _): true
         case (100, 64...127, _), (169, 254, _), (172, 16...31, _), (192, 168, _), (198, 18...19, _): true
+        // The address at which Azure provides services to its machines.
+        case (168, 63, 129): bytes[3] == 16
         case (192, 0, 0), (192, 0, 2), (192, 88, 99), (198, 51, 100), (203, 0, 113): true
         default: false
         }
