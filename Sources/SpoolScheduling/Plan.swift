@@ -20,8 +20,8 @@ struct Plan: ~Copyable {
     var isClosing = false
     /// An estimate of the connection to the origin.
     var link = LinkEstimate()
-    /// Whether a playback reader of another resource waits.
-    var isYielding = false
+    /// The coordinator's decision on preloads while players wait.
+    var preloadStanding = PreloadStanding.free
     /// Whether preloads had to yield when the transfers were last reviewed.
     private var didPreloadsYield = false
     let policy: ReadAheadPolicy
@@ -67,7 +67,15 @@ struct Plan: ~Copyable {
     var isPlaybackWaiting: Bool { readers.expectantPlayers > 0 }
 
     /// Whether transfers pause that only preloads need, and no more of them start.
-    var mustPreloadsYield: Bool { isYielding || isPlaybackWaiting }
+    ///
+    /// A player of this resource has an effect at once. The coordinator also knows of that player, and limits the time.
+    var mustPreloadsYield: Bool {
+        switch preloadStanding {
+        case .free: isPlaybackWaiting
+        case .held: true
+        case .allowed: false
+        }
+    }
 
     /// Reviews transfers and finds requests for readers until nothing changes. Every input ends with this.
     ///

@@ -95,10 +95,9 @@ extension Planner {
         set { plan.link = newValue }
     }
 
-    /// Records that a playback reader of another resource waits, or no longer waits. Until then, transfers for preloads
-    /// pause.
-    package mutating func setYielding(_ yields: Bool) -> [Action] {
-        plan.isYielding = yields
+    /// The coordinator has decided whether transfers for preloads pause for players.
+    package mutating func setPreloadStanding(_ standing: PreloadStanding) -> [Action] {
+        plan.preloadStanding = standing
         return plan.settle()
     }
 

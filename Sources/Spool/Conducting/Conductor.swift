@@ -1,4 +1,5 @@
 import Foundation
+import SpoolScheduling
 import SpoolStorage
 import Synchronization
 
@@ -75,9 +76,9 @@ final class Conductor: Sendable {
     /// Whether a player waits for bytes of any origin.
     var isPlayerWaiting: Bool { state.withLock { $0.yielding.isPlayerWaiting } }
 
-    /// Whether the preloads of a holder are held for players.
-    func holdsPreloads(of holder: AnyObject) -> Bool {
-        state.withLock { $0.yielding.isHeld(ObjectIdentifier(holder)) }
+    /// The decision on the preloads of a holder while players wait.
+    func preloadStanding(of holder: AnyObject) -> PreloadStanding {
+        state.withLock { $0.yielding.standing(of: ObjectIdentifier(holder)) }
     }
 
     /// Records that the players of a resource of an origin wait for bytes, or that none of them waits any more.
@@ -86,7 +87,7 @@ final class Conductor: Sendable {
     }
 
     /// Records that `holder` preloads resources of an origin. `changed` is called now, and whenever
-    /// ``holdsPreloads(of:)`` changes.
+    /// ``preloadStanding(of:)`` changes.
     func beginPreloading(_ holder: AnyObject, of origin: String, changed: @escaping @Sendable () -> Void) {
         let holder = ObjectIdentifier(holder)
         change { yielding, _ in

@@ -1,3 +1,5 @@
+import SpoolScheduling
+
 /// The decisions which preloads are held for players, and for how long.
 ///
 /// A preload is held while a player waits for bytes, even of another resource, and until none has waited for a second.
@@ -34,7 +36,13 @@ struct PreloadYielding: Sendable {
             /// A player waits, but the preload continues. → free; held, at the time
             case allowed(until: Duration)
 
-            var isHeld: Bool { if case .held = self { true } else { false } }
+            var standing: PreloadStanding {
+                switch self {
+                case .free: .free
+                case .held: .held
+                case .allowed: .allowed
+                }
+            }
 
             var end: Duration? {
                 switch self {
@@ -85,9 +93,9 @@ struct PreloadYielding: Sendable {
     /// Whether a player waits for bytes of any origin.
     var isPlayerWaiting: Bool { playbacks.values.contains { $0.count > 0 } }
 
-    /// Whether the preloads of a holder are held.
-    func isHeld(_ holder: ObjectIdentifier) -> Bool {
-        preloads.first { $0.holder == holder }?.phase.isHeld ?? false
+    /// The decision on the preloads of a holder.
+    func standing(of holder: ObjectIdentifier) -> PreloadStanding {
+        preloads.first { $0.holder == holder }?.phase.standing ?? .free
     }
 
     /// Records that the players of one more resource of an origin wait, or of one less.
@@ -126,9 +134,9 @@ struct PreloadYielding: Sendable {
         }
         var changed: [@Sendable () -> Void] = []
         for index in preloads.indices {
-            let wasHeld = preloads[index].phase.isHeld
+            let former = preloads[index].phase.standing
             preloads[index].review(waiting, at: now, among: origins)
-            if preloads[index].phase.isHeld != wasHeld { changed.append(preloads[index].changed) }
+            if preloads[index].phase.standing != former { changed.append(preloads[index].changed) }
         }
         return changed
     }

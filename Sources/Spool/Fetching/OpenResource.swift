@@ -281,13 +281,13 @@ final class OpenResource: Sendable {
         if isLast { context.conductor.endPreloading(self) }
     }
 
-    /// Pauses transfers for preloads while a player of another resource waits.
+    /// Pauses transfers for preloads while a player waits, for as long as the coordinator decides.
     private func yieldToPlayers() {
         while true {
-            let yields = context.conductor.holdsPreloads(of: self)
-            scheduler.setYielding(yields)
+            let standing = context.conductor.preloadStanding(of: self)
+            scheduler.setPreloadStanding(standing)
             // Another thread may have set an older value meanwhile.
-            if context.conductor.holdsPreloads(of: self) == yields { return }
+            if context.conductor.preloadStanding(of: self) == standing { return }
         }
     }
 

@@ -133,8 +133,8 @@ extension Scheduler {
     /// Returns the end of a reader's range, or of the resource. `nil` if neither is known.
     func end(of id: ReaderID) -> Int64? { look { $0.readers[id]?.end ?? $0.machine.length } }
 
-    /// Sets whether a player of another resource waits. While it waits, transfers for preloads pause.
-    func setYielding(_ yields: Bool) { feed { $0.machine.setYielding(yields) } }
+    /// Sets whether transfers for preloads pause for players.
+    func setPreloadStanding(_ standing: PreloadStanding) { feed { $0.machine.setPreloadStanding(standing) } }
 
     /// Limits the bytes that are fetched ahead of readers, because there is less space.
     func limitWindow(to bytes: Int64) { feed { $0.machine.limitWindow(to: bytes) } }

@@ -203,7 +203,7 @@ struct FailingPlaceCases {
             // Not before no player has waited for a second.
             #expect(resource.scheduler.look { $0.machine.plan.transfers.ids.isEmpty })
             try await stage.flowing {
-                while resource.context.conductor.holdsPreloads(of: resource) {
+                while resource.context.conductor.preloadStanding(of: resource) == .held {
                     try Task.checkCancellation()
                     await Task.yield()
                 }

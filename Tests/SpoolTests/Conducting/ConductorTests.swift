@@ -84,7 +84,7 @@ struct ConductorTests {
         let (stream, heard) = AsyncStream<Bool>.makeStream()
         var changes = stream.makeAsyncIterator()
         conductor.beginPreloading(holder, of: "http://a.example:80") {
-            heard.yield(conductor.holdsPreloads(of: holder))
+            heard.yield(conductor.preloadStanding(of: holder) == .held)
         }
         #expect(await changes.next() == false)
         conductor.playbackWaits(true, at: "http://a.example:80")
@@ -94,16 +94,16 @@ struct ConductorTests {
         conductor.playbackWaits(false, at: "http://a.example:80")
         try await clock.waitForSleepers(1)
         clock.advance(by: .milliseconds(900))
-        #expect(conductor.holdsPreloads(of: holder))
-        // After another wait, the second starts again, but without a second timer.
+        #expect(conductor.preloadStanding(of: holder) == .held)
+        // Another wait, and the second begins anew; no second timer does.
         conductor.playbackWaits(true, at: "http://a.example:80")
         conductor.playbackWaits(false, at: "http://a.example:80")
         clock.advance(by: .milliseconds(100))
         try await clock.waitForSleepers(1)
-        #expect(conductor.holdsPreloads(of: holder))
+        #expect(conductor.preloadStanding(of: holder) == .held)
         clock.advance(by: .milliseconds(900))
         #expect(await changes.next() == false)
-        #expect(!conductor.holdsPreloads(of: holder))
+        #expect(conductor.preloadStanding(of: holder) != .held)
         conductor.playbackWaits(true, at: "http://a.example:80")
         #expect(await changes.next() == true)
         conductor.endPreloading(holder)
@@ -118,7 +118,7 @@ struct ConductorTests {
         conductor.playbackWaits(false, at: "http://a.example:80")
         let holder = Holder()
         conductor.beginPreloading(holder, of: "http://a.example:80") {}
-        #expect(!conductor.holdsPreloads(of: holder))
+        #expect(conductor.preloadStanding(of: holder) != .held)
     }
 
     @Test("Preloads are notified in the order in which they started")
@@ -144,7 +144,7 @@ struct ConductorTests {
         let (stream, heard) = AsyncStream<Bool>.makeStream()
         var changes = stream.makeAsyncIterator()
         conductor.beginPreloading(holder, of: "http://b.example:80") {
-            heard.yield(conductor.holdsPreloads(of: holder))
+            heard.yield(conductor.preloadStanding(of: holder) == .held)
         }
         #expect(await changes.next() == false)
         conductor.playbackWaits(true, at: "http://a.example:80")
@@ -157,7 +157,7 @@ struct ConductorTests {
             conductor.playbackWaits(false, at: "http://a.example:80")
             conductor.playbackWaits(true, at: "http://a.example:80")
             clock.advance(by: .milliseconds(900))
-            #expect(!conductor.holdsPreloads(of: holder))
+            #expect(conductor.preloadStanding(of: holder) != .held)
         }
         // A player of the preload's own origin still has priority.
         conductor.playbackWaits(true, at: "http://b.example:80")
@@ -172,7 +172,7 @@ struct ConductorTests {
         let (stream, heard) = AsyncStream<Bool>.makeStream()
         var changes = stream.makeAsyncIterator()
         conductor.beginPreloading(holder, of: "http://a.example:80") {
-            heard.yield(conductor.holdsPreloads(of: holder))
+            heard.yield(conductor.preloadStanding(of: holder) == .held)
         }
         #expect(await changes.next() == false)
         conductor.playbackWaits(true, at: "http://a.example:80")
@@ -185,6 +185,30 @@ struct ConductorTests {
             clock.advance(by: .seconds(2))
             #expect(await changes.next() == true)
         }
+        conductor.endPreloading(holder)
+    }
+
+    @Test("E196: while preloads are allowed, the end of a player's wait is reported, so that the next wait pauses them")
+    func standing() async throws {
+        let conductor = conductor()
+        let holder = Holder()
+        let (stream, heard) = AsyncStream<PreloadStanding>.makeStream()
+        var changes = stream.makeAsyncIterator()
+        conductor.beginPreloading(holder, of: "http://a.example:80") {
+            heard.yield(conductor.preloadStanding(of: holder))
+        }
+        #expect(await changes.next() == .free)
+        conductor.playbackWaits(true, at: "http://a.example:80")
+        #expect(await changes.next() == .held)
+        try await clock.waitForSleepers(1)
+        clock.advance(by: .seconds(10))
+        #expect(await changes.next() == .allowed)
+        conductor.playbackWaits(false, at: "http://a.example:80")
+        try await clock.waitForSleepers(1)
+        clock.advance(by: .seconds(1))
+        #expect(await changes.next() == .free)
+        conductor.playbackWaits(true, at: "http://a.example:80")
+        #expect(await changes.next() == .held)
         conductor.endPreloading(holder)
     }
 

@@ -89,7 +89,7 @@ struct SchedulerFairnessTests {
         bench.open(at: 0, .preload)
         let preload = bench.liveIDs[0]
         bench.stream(preload)
-        bench.perform(bench.machine.setYielding(true))
+        bench.perform(bench.machine.setPreloadStanding(.held))
         #expect(bench.land(preload, 64 * kib) == .hold)
         bench.open(at: 50 * mib, .preload)
         #expect(bench.liveIDs == [preload])
@@ -99,12 +99,30 @@ struct SchedulerFairnessTests {
         bench.finish(bench.transfer(at: 80 * mib) ?? preload)
         #expect(!bench.isPlaybackWaiting)
         #expect(bench.isHeld(preload))
-        bench.perform(bench.machine.setYielding(false))
+        bench.perform(bench.machine.setPreloadStanding(.free))
         #expect(bench.resumed.contains(preload))
         #expect(bench.transfer(at: 50 * mib) != nil)
     }
 
-    @Test("A request belongs to the reader that needs it")
+    @Test("E196: while preloads are allowed, a player that waits for the same resource does not pause them")
+    func allowedBesideOwnPlayer() {
+        let bench = SchedulerBench()
+        bench.open(at: 0, .preload)
+        let preload = bench.liveIDs[0]
+        bench.stream(preload)
+        let reader = bench.open(at: 50 * mib)
+        #expect(bench.read(reader) == .wait && bench.isPlaybackWaiting)
+        #expect(bench.land(preload, 64 * kib) == .hold)
+        bench.perform(bench.machine.setPreloadStanding(.allowed))
+        #expect(bench.resumed.contains(preload))
+        #expect(bench.land(preload, 64 * kib) == .proceed(upTo: mib))
+        bench.open(at: 80 * mib, .preload)
+        #expect(bench.transfer(at: 80 * mib) != nil)
+        bench.perform(bench.machine.setPreloadStanding(.free))
+        #expect(bench.land(preload, 64 * kib) == .hold)
+    }
+
+    @Test("A request is on the account of the reader that needs it")
     func accounts() {
         let bench = SchedulerBench()
         let first = bench.open(at: 0)
@@ -183,16 +201,16 @@ struct SchedulerFairnessTests {
         let preload = bench.open(at: 0, .preload)
         let transfer = bench.liveIDs[0]
         #expect(bench.mayAsk(transfer))
-        bench.perform(bench.machine.setYielding(true))
+        bench.perform(bench.machine.setPreloadStanding(.held))
         #expect(!bench.mayAsk(transfer))
         #expect(bench.isCancelled(transfer))
         bench.end(transfer)
         #expect(bench.live.isEmpty && bench.read(preload) == .wait)
-        bench.perform(bench.machine.setYielding(false))
+        bench.perform(bench.machine.setPreloadStanding(.free))
         #expect(bench.live.map(\.lowerBound) == [0])
         // A transfer that fetches bytes for a player continues, even if a preload started it.
         bench.open(at: 0)
-        bench.perform(bench.machine.setYielding(true))
+        bench.perform(bench.machine.setPreloadStanding(.held))
         #expect(bench.mayAsk(bench.liveIDs[0]))
     }
 

@@ -176,7 +176,7 @@ private final class HostileInputs {
             _ = machine.transferInterrupted(transfer, retryAfter: after, jitter: .infinity, now: now).1
         default:
             _ = machine.timerFired(timer, now: now)
-            _ = machine.setYielding(flag())
+            _ = machine.setPreloadStanding(flag() ? .free : flag() ? .held : .allowed)
             _ = (machine.isAwaited(transfer), machine.reaches(offset()), machine.position(of: transfer))
         }
     }

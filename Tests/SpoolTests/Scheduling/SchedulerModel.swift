@@ -21,7 +21,7 @@ struct SchedulerModel {
     let isUnsupported: Bool
     let isClosing: Bool
     let needsValidation: Bool
-    let isYielding: Bool
+    let preloadStanding: PreloadStanding
     let movements: Int
     let joinDistance: Int64
     let slots: Int
@@ -36,7 +36,7 @@ struct SchedulerModel {
         isUnsupported = bench.machine.rangeSupport == .unsupported
         isClosing = bench.machine.plan.isClosing
         needsValidation = bench.machine.needsValidation
-        isYielding = bench.machine.plan.isYielding
+        preloadStanding = bench.machine.plan.preloadStanding
         movements = bench.machine.plan.movements
         let link = bench.machine.link
         let policy = bench.machine.plan.policy
@@ -125,7 +125,7 @@ struct SchedulerModel {
     private func inVain(_ bench: SchedulerBench) -> String? {
         guard !isClosing else { return nil }
         let isFull = transfers.count { $0.state.isLive } >= slots
-        let mustYield = isYielding || bench.machine.isPlaybackWaiting
+        let mustYield = mustYield(isPlayerWaiting: bench.machine.isPlaybackWaiting)
         for (id, reader) in readers {
             guard reader.mayUseStored else {
                 let isAsked = transfers.contains { $0.state.isValidation && !$0.state.isStale }
@@ -196,6 +196,10 @@ struct SchedulerModel {
         }
     }
 
+    private func mustYield(isPlayerWaiting: Bool) -> Bool {
+        preloadStanding == .held || preloadStanding == .free && isPlayerWaiting
+    }
+
     private func mayProceed(_ transfer: Transfer, isWanted: Bool) -> Bool {
         if case .lacksSpace(let count) = transfer.flow, count == movements { return false }
         if transfer.isValidation || transfer.interest == .drains { return true }
@@ -205,7 +209,7 @@ struct SchedulerModel {
         }
         return readers.contains { _, reader in
             guard let demand = reader.demand, demand.lower < transfer.end ?? .max else { return false }
-            if reader.priority == .preload, isYielding || isPlayerWaiting { return false }
+            if reader.priority == .preload, mustYield(isPlayerWaiting: isPlayerWaiting) { return false }
             return transfer.position < demand.takes
         }
     }

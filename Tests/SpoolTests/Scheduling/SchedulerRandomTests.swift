@@ -242,9 +242,9 @@ private struct RandomPlay {
     }
 
     private mutating func yield() {
-        let yields = random.chance(2)
-        history.append("yield \(yields)")
-        bench.perform(bench.machine.setYielding(yields))
+        let standing = random.pick([PreloadStanding.free, .held, .allowed]) ?? .free
+        history.append("preloads are \(standing)")
+        bench.perform(bench.machine.setPreloadStanding(standing))
     }
 
     private mutating func validate() {
@@ -287,7 +287,7 @@ private struct RandomPlay {
     /// end.
     mutating func goWell() -> String? {
         while !offered.isEmpty { evict() }
-        bench.perform(bench.machine.setYielding(false))
+        bench.perform(bench.machine.setPreloadStanding(.free))
         bench.perform(bench.machine.lengthLearnt(size).actions)
         for _ in 0..<4000 {
             if bench.machine.plan.readers.ids.isEmpty { return nil }
