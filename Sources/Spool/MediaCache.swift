@@ -171,9 +171,10 @@ public final class MediaCache: Sendable {
     }
 
     func identity(of source: MediaSource) -> OpenResources.Identity {
-        OpenResources.Identity(
-            key: key(for: source), source: source,
-            tellsVariantsApart: context.configuration.freshness == .http)
+        resources.current(
+            OpenResources.Identity(
+                key: key(for: source), source: source,
+                tellsVariantsApart: context.configuration.freshness == .http))
     }
 
     func credentials(of source: MediaSource) -> SourceCredentials {

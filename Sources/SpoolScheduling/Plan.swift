@@ -28,6 +28,8 @@ struct Plan: ~Copyable {
     let retryPolicy: RetryPolicy
     /// The size of the largest window, in bytes. It is smaller than the policy's if space is scarce.
     private(set) var window: Int64
+    /// The size of the largest window while bytes are stored in memory. `nil` if they are stored on disk.
+    var memoryWindow: Int64?
     private var counter = 0
     /// Counts the events that may have freed space for a transfer that lacks it.
     private(set) var movements = 0
@@ -59,8 +61,8 @@ struct Plan: ~Copyable {
 
     var readAhead: ReadAhead {
         ReadAhead(
-            firstRequest: policy.firstRequest, largestWindow: min(policy.window, window), inTransit: link.underWay,
-            length: stored.length)
+            firstRequest: policy.firstRequest, largestWindow: min(policy.window, window, memoryWindow ?? .max),
+            inTransit: link.underWay, length: stored.length)
     }
 
     /// Whether a playback reader waits for bytes that may be received now, rather than after a retry.

@@ -101,9 +101,16 @@ extension Planner {
         return plan.settle()
     }
 
-    /// Records that there is less space than the policy's window. The window is never enlarged again.
+    /// The capacity is smaller than the policy's window. The limit lasts, as the capacity does.
     package mutating func limitWindow(to bytes: Int64) -> [Action] {
         plan.limitWindow(to: bytes)
+        plan.readers.renewDemands(plan.readAhead)
+        return plan.settle()
+    }
+
+    /// Bytes are stored in memory, which has space for a window of this size. `nil` if they are stored on disk again.
+    package mutating func setMemoryWindow(_ bytes: Int64?) -> [Action] {
+        plan.memoryWindow = bytes.map { max($0, Block.size) }
         plan.readers.renewDemands(plan.readAhead)
         return plan.settle()
     }

@@ -12,8 +12,9 @@ import Synchronization
 /// Each ``Transfer`` receives bytes. The types that are properties here, such as ``ResourceReaders``, each do one part.
 final class OpenResource: Sendable {
     private struct State {
-        /// Whether the stored version could not be opened. It must not be replaced, so nothing new is cached.
-        var isUncached = false
+        /// The elapsed time until which new readers use this resource although nothing new is cached. The stored
+        /// version could not be opened, and must not be replaced. `nil` if it could be opened.
+        var uncachedUntil: Duration?
         var isComplete = false
         /// The last error that readers received. `nil` if bytes have been stored since.
         var lastFailure: CacheError?
@@ -22,7 +23,8 @@ final class OpenResource: Sendable {
         var preloadReaders = 0
         /// The number of times that another version was received since the resource was opened.
         var versionChanges = 0
-        var isWindowLimited = false
+        /// Whether new bytes are stored in memory.
+        var storesInMemory = false
     }
 
     let key: CacheKey
@@ -35,7 +37,7 @@ final class OpenResource: Sendable {
     let serving: ServingRecord
     /// Signals each change of ``observableState``.
     let changes = ChangeSignal()
-    private let state: Mutex<State>
+    private let state = Mutex(State())
     let freshness: VersionFreshness
     let usage: ResourceUse
     let turns = AskingTurns()
@@ -57,7 +59,6 @@ final class OpenResource: Sendable {
     init(key: CacheKey, credentials: SourceCredentials, context: CacheContext, apart: Apart? = nil) {
         self.apart = apart
         self.key = key
-        self.state = Mutex(State(isUncached: apart != nil))
         // If there is no version to confirm, nothing stored is used.
         self.opening = OnceGate(isDone: apart.map { $0.beside == nil } ?? false)
         let origin = Conductor.name(of: credentials.source.url)
@@ -121,7 +122,8 @@ final class OpenResource: Sendable {
         } catch let error as CacheError where error.code == .closed {
             throw error.about(key)
         } catch {
-            state.withLock { $0.isUncached = true }
+            let end = context.clock.elapsed() + Self.uncachedTime
+            state.withLock { $0.uncachedUntil = end }
             send(.notKept(cause: CacheError(error, reading: address)))
         }
         scheduler.open(lease, supportsRanges: lease?.generation.resourceVersion.acceptsRanges == true)
@@ -141,8 +143,17 @@ final class OpenResource: Sendable {
 
     // MARK: - Questions
 
-    /// Whether the stored version could not be opened, so that nothing new is cached.
-    var isUncached: Bool { state.withLock { $0.isUncached } }
+    /// The time for which new readers share a resource whose stored version could not be opened. Later ones have it
+    /// opened again, in another resource.
+    static let uncachedTime = Duration.seconds(10)
+
+    /// Whether nothing new is cached: the resource serves a single request, or the stored version could not be opened.
+    ///
+    /// It stays so for the readers of this resource, because they are in a version in memory.
+    var isUncached: Bool { apart != nil || state.withLock { $0.uncachedUntil != nil } }
+
+    /// Whether new readers have to open another resource of the same identity; see ``uncachedTime``.
+    var isExpired: Bool { state.withLock { $0.uncachedUntil }.map { $0 <= context.clock.elapsed() } ?? false }
 
     /// Whether the stored part of the resource has been opened.
     var isLoaded: Bool { opening.isDone }
@@ -220,13 +231,21 @@ final class OpenResource: Sendable {
         changes.change()
     }
 
-    /// Limits the bytes that are fetched ahead of readers, because bytes are stored in memory, which is scarce.
-    func limitWindow() {
+    /// Records where the last bytes were stored. While it is memory, which is scarce, fewer bytes are fetched ahead of
+    /// readers.
+    func noteStorage(inMemory: Bool) {
         let isNews = state.withLock { state in
-            defer { state.isWindowLimited = true }
-            return !state.isWindowLimited
+            defer { state.storesInMemory = inMemory }
+            return state.storesInMemory != inMemory
         }
-        if isNews { scheduler.limitWindow(to: max(context.configuration.memoryLimit / 16, 2 * Block.size)) }
+        guard isNews else { return }
+        let window = max(context.configuration.memoryLimit / 16, 2 * Block.size)
+        while true {
+            let storesInMemory = state.withLock { $0.storesInMemory }
+            scheduler.setMemoryWindow(storesInMemory ? window : nil)
+            // Another thread may have set an older value meanwhile.
+            if state.withLock({ $0.storesInMemory }) == storesInMemory { return }
+        }
     }
 
     /// Records that bytes have been stored, and that readers may read them.

@@ -20,6 +20,8 @@ final class OpenResources: Sendable {
         var resolver: UUID?
         /// The identifier of a resource that serves a single request, or `nil` for one that requests share.
         private(set) var request: UUID?
+        /// Counts the resources that were opened although an expired one was open; see ``OpenResource/isExpired``.
+        fileprivate var attempt = 0
 
         init(key: CacheKey, source: MediaSource, tellsVariantsApart: Bool) {
             self.key = key
@@ -32,6 +34,13 @@ final class OpenResources: Sendable {
         func apart() -> Self {
             var identity = self
             identity.request = UUID()
+            return identity
+        }
+
+        /// The identity of the first resource.
+        fileprivate var first: Self {
+            var identity = self
+            identity.attempt = 0
             return identity
         }
 
@@ -52,6 +61,8 @@ final class OpenResources: Sendable {
         var entries: [Identity: Entry] = [:]
         /// The identities of each key, in the order in which they were opened.
         var identities: [CacheKey: [Identity]] = [:]
+        /// The last attempt of each identity for which a resource was opened although an expired one was open.
+        var attempts: [Identity: Int] = [:]
         var closings: [Int: Task<Void, Never>] = [:]
         var closingCount = 0
         /// The statistics of resources that have closed.
@@ -64,6 +75,21 @@ final class OpenResources: Sendable {
     private let beforeReopening: @Sendable () -> Void
 
     init(beforeReopening: @escaping @Sendable () -> Void = {}) { self.beforeReopening = beforeReopening }
+
+    /// Returns the identity under which the resource of `identity` is opened now.
+    ///
+    /// It differs if the open resource has expired. New readers then share another one, and open readers stay.
+    func current(_ identity: Identity) -> Identity {
+        state.withLock { state in
+            var current = identity
+            current.attempt = state.attempts[identity] ?? 0
+            while state.entries[current]?.resource.isExpired == true {
+                current.attempt += 1
+                state.attempts[identity] = current.attempt
+            }
+            return current
+        }
+    }
 
     /// Returns the resource, which is created if it is not open. The caller returns it with ``release(_:)``. `nil` once
     /// all are closed.
@@ -79,7 +105,9 @@ final class OpenResources: Sendable {
             if state.isClosed { return (nil, nil) }
             var identity = identity
             if let passed, state.entries[identity] == nil,
-                let other = state.identities[identity.key]?.first(where: { $0.isFound && !passed.contains($0) })
+                let other = state.identities[identity.key]?.first(where: {
+                    $0.isFound && !passed.contains($0) && state.entries[$0]?.resource.isExpired == false
+                })
             {
                 identity = other
             }
@@ -136,6 +164,7 @@ final class OpenResources: Sendable {
             state.entries[identity] = nil
             state.identities[identity.key]?.removeAll { $0 == identity }
             if state.identities[identity.key]?.isEmpty ?? false { state.identities[identity.key] = nil }
+            if state.attempts[identity.first] == identity.attempt { state.attempts[identity.first] = nil }
             state.statistics += resource.serving.statistics
             return true
         }

@@ -236,6 +236,6 @@ struct ResponseEvaluation {
         let lease = try await resource.variants.begin(
             description, for: start.credentials, requestedWith: fields, isKept: isKept, replacing: current)
         resource.version.replace(current, by: lease, keeping: start.id, body, confirmedBy: cacheability)
-        if !lease.generation.isKept { resource.limitWindow() }
+        resource.noteStorage(inMemory: !lease.generation.isKept)
     }
 }

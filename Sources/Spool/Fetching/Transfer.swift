@@ -351,8 +351,8 @@ struct Transfer {
             }
             switch result {
             case .landed(let range):
+                resource.noteStorage(inMemory: !lease.generation.isKept)
                 resource.landed(range, by: start.id)
-                if !lease.generation.isKept { resource.limitWindow() }
                 position = range.upperBound
             case .noRoom:
                 guard await waitForRoom(connection) else { return false }

@@ -136,8 +136,11 @@ extension Scheduler {
     /// Sets whether transfers for preloads pause for players.
     func setPreloadStanding(_ standing: PreloadStanding) { feed { $0.machine.setPreloadStanding(standing) } }
 
-    /// Limits the bytes that are fetched ahead of readers, because there is less space.
+    /// Limits the bytes that are fetched ahead of readers, because the capacity is small.
     func limitWindow(to bytes: Int64) { feed { $0.machine.limitWindow(to: bytes) } }
+
+    /// Limits the bytes that are fetched ahead of readers while bytes are stored in memory. `nil` ends the limit.
+    func setMemoryWindow(_ bytes: Int64?) { feed { $0.machine.setMemoryWindow(bytes) } }
 
     // MARK: - Response headers
 

@@ -21,6 +21,15 @@ final class CatalogFault: Sendable {
         try await database.writeWithoutTransaction { try $0.execute(sql: "ROLLBACK") }
     }
 
+    /// Makes every read of a resource's record fail.
+    func hideResources() async throws {
+        try await database.write { try $0.execute(sql: "ALTER TABLE resource RENAME TO hidden") }
+    }
+
+    func showResources() async throws {
+        try await database.write { try $0.execute(sql: "ALTER TABLE hidden RENAME TO resource") }
+    }
+
     /// Rejects every new record of a block, as a full disk does.
     func refuseBlocks() async throws {
         try await database.write { db in

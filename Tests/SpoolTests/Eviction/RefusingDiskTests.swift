@@ -4,6 +4,7 @@ import SpoolTesting
 import Testing
 
 @testable import Spool
+@testable import SpoolScheduling
 
 @Suite("Disk failures never stop playback", .timeLimit(.minutes(10)))
 struct RefusingDiskTests {
@@ -97,5 +98,55 @@ struct RefusingDiskTests {
             try await media.check(.all, film, covers: 0..<film.length)
             #expect(stage.origin.log.exchanges.count == count)
         }
+    }
+
+    @Test("E198: the window, which is limited while bytes are stored in memory, is restored with the disk")
+    func window() async throws {
+        let disk = FaultyFileSystem()
+        let film = PatternBytes(seed: 1, length: 3_000_000)
+        let stage = try MemoryStage(["/a": .pattern(film.length)], disk: disk)
+        try await stage.session(isFlowing: false) { cache in
+            let media = cache.media(for: stage.url())
+            let resource = try await media.opened()
+            func window() -> Int64 { resource.scheduler.look { $0.machine.plan.readAhead.largestWindow } }
+            let full = window()
+            try await media.check(.bytes(0..<100), film)
+            #expect(window() == full)
+            disk.fail([.write], with: .error(.ENOSPC))
+            try await media.check(.bytes(1_500_000..<1_600_000), film)
+            #expect(window() < full)
+            disk.heal()
+            stage.clock.advance(by: .seconds(2))
+            try await media.check(.bytes(2_900_000..<3_000_000), film)
+            #expect(window() == full)
+        }
+    }
+
+    @Test("E197: a resource whose record can't be read for a moment is cached for readers that open ten seconds later")
+    func unreadableRecord() async throws {
+        let film = PatternBytes(seed: 1, length: 300_000)
+        let stage = try MemoryStage(["/a": .pattern(film.length)])
+        try await stage.session(isFlowing: false) { cache in
+            try await cache.open()
+            let fault = try CatalogFault(stage.directory)
+            try await fault.hideResources()
+            let first = cache.media(for: stage.url())
+            try await first.check(.all, film, covers: 0..<film.length)
+            let uncached = try await first.opened()
+            #expect(uncached.isUncached)
+            try await fault.showResources()
+            let early = cache.media(for: stage.url())
+            #expect(try await early.opened() === uncached)
+            stage.clock.advance(by: .seconds(10))
+            for _ in 0..<2 {
+                let media = cache.media(for: stage.url())
+                try await media.check(.all, film, covers: 0..<film.length)
+                #expect(try await media.opened() !== uncached)
+            }
+            // Readers that are open stay where they are.
+            try await first.check(.bytes(0..<1000), film)
+            #expect(try await first.opened() === uncached)
+        }
+        try await stage.checkComplete(film)
     }
 }

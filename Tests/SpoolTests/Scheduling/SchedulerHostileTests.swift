@@ -106,6 +106,7 @@ struct SchedulerHostileTests {
             _ = machine.advance(reader, to: 70_000, now: .seconds(2))
             let (_, _) = machine.transferInterrupted(id, retryAfter: .seconds(number), jitter: .nan, now: .seconds(3))
             _ = machine.limitWindow(to: number)
+            _ = machine.setMemoryWindow(number)
             _ = machine.offerEvictable(number)
             _ = machine.close()
         }
@@ -145,7 +146,7 @@ private final class HostileInputs {
     func step() {
         let (reader, transfer, timer) = (ReaderID(number: id()), TransferID(number: id()), TimerID(number: id()))
         let now = Duration.seconds(Int64.random(in: -9...99, using: &random)) + .seconds(offset() / 4)
-        switch Int.random(in: 0..<26, using: &random) {
+        switch Int.random(in: 0..<27, using: &random) {
         case 0: _ = machine.opened(landed: set(), length: maybe(), needsValidation: flag())
         case 1: _ = machine.requireValidation()
         case 2: _ = machine.validated()
@@ -156,6 +157,7 @@ private final class HostileInputs {
         case 7: _ = machine.evicted([range(), range()], kept: set())
         case 8: _ = machine.invalidated(range())
         case 9: _ = flag() ? machine.limitWindow(to: offset()) : machine.cancelAll()
+        case 26: _ = machine.setMemoryWindow(maybe())
         case 10: _ = flag() ? machine.close() : machine.reopen()
         case 11, 12, 13:
             let priority = flag() ? Priority.playback : .preload

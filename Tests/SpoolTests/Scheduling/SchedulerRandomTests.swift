@@ -73,7 +73,10 @@ private struct RandomPlay {
         case 94..<95: closeOrReopen()
         case 95..<96: yield()
         case 96..<98: validate()
-        case 98..<99: if random.chance(8) { bench.perform(bench.machine.limitWindow(to: 1 << random.int(10...24))) }
+        case 98..<99:
+            if random.chance(8) { bench.perform(bench.machine.limitWindow(to: 1 << random.int(10...24))) }
+            let window = random.chance(2) ? nil : Int64(1) << random.int(10...24)
+            bench.perform(bench.machine.setMemoryWindow(window))
         default: bench.reap()
         }
     }
