@@ -165,7 +165,7 @@ package struct SystemFileSystem: FileSystem {
         let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw .system("could not be opened", path: path, errno: errno) }
         defer { close(descriptor) }
-        while fsync(descriptor) != 0 {
+        while synchronizeToDevice(descriptor) != 0 {
             // Some network file systems have no such operation: the server has the name already.
             if errno == EINVAL || errno == ENOTSUP { return }
             guard errno == EINTR else {

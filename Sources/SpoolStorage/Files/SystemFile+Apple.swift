@@ -38,6 +38,16 @@ extension SystemFile {
     }
 }
 
+/// Waits until all data that was written to a file or directory has reached the device.
+///
+/// After `fsync`, the data may still be in the drive's cache, where a loss of power destroys it. `F_FULLFSYNC` also
+/// empties that cache. Some volumes have only `fsync`, for example network volumes. Source: `fsync(2)`, `fcntl(2)`.
+///
+/// - Returns: 0, or -1 with the cause in `errno`.
+func synchronizeToDevice(_ descriptor: Int32) -> Int32 {
+    fcntl(descriptor, F_FULLFSYNC) == 0 ? 0 : fsync(descriptor)
+}
+
 extension FileProtection {
     /// Excludes a cache's directory from backups, because its media can be fetched again, and sets protection classes.
     ///

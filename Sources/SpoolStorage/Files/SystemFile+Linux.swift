@@ -37,6 +37,12 @@ extension SystemFile {
     }
 }
 
+/// Waits until all data that was written to a file or directory has reached the device: `fsync`, which also empties
+/// the drive's cache.
+///
+/// - Returns: 0, or -1 with the cause in `errno`.
+func synchronizeToDevice(_ descriptor: Int32) -> Int32 { fsync(descriptor) }
+
 extension FileProtection {
     /// Sets nothing: Linux has neither attribute, and the modes 0600 and 0700 are the only protection.
     package static let system = FileProtection(protectDirectory: { _ in [] }, protectFile: { _, _ in })

@@ -62,7 +62,10 @@ final class SystemFile: StoredFile {
         throw .system("could not be opened", path: path, errno: code, cause: cause)
     }
 
-    // Not retried on EINTR: whether the descriptor is still open is then unspecified, and on Linux it is closed.
+    // The result does not matter. A network file system may report only here that it has lost bytes that it had accepted
+    // (ENOSPC, EDQUOT, EIO). Media files are checked when they are read next, and lost bytes are fetched again. All
+    // other data is synchronized before, and that call reports these errors. After EINTR, Linux has closed the
+    // descriptor, and other systems leave it unspecified.
     deinit { close(descriptor) }
 
     var fileDescriptor: Int32? { descriptor }
@@ -132,7 +135,7 @@ final class SystemFile: StoredFile {
     }
 
     func synchronize() throws(CacheError) {
-        while fsync(descriptor) != 0 {
+        while synchronizeToDevice(descriptor) != 0 {
             guard errno == EINTR else { throw failure("could not be synchronized") }
         }
     }

@@ -148,7 +148,7 @@ final class ExportFile: Sendable {
     /// complete.
     ///
     /// - Parameter synchronize: The system call that synchronizes a file to the device. Tests replace it.
-    func finish(synchronizing synchronize: (Int32) -> Int32 = fsync) throws {
+    func finish(synchronizing synchronize: (Int32) -> Int32 = synchronizeToDevice) throws {
         while synchronize(descriptor) != 0 {
             guard errno == EINTR else {
                 throw CacheError.system("could not be synchronized to the device", path: path, errno: errno)
