@@ -8,7 +8,7 @@ struct KeyTurnsTests {
     @Test("Only one task at a time has the turn of a key, and all tasks get a turn, despite errors")
     func exclusive() async throws {
         struct Failure: Error {}
-        let turns = KeyTurns<Int>()
+        let turns = KeyTurns<Int>(.file)
         let state = Mutex((inside: 0, most: 0, done: 0))
         await withTaskGroup(of: Void.self) { group in
             for index in 0..<50 as Range<Int> {
@@ -28,9 +28,47 @@ struct KeyTurnsTests {
         #expect(state.withLock { $0.done } == 50)
     }
 
+    @Test("A task that has a turn waits only for turns of a later kind")
+    func order() {
+        #expect(TurnKind.response.mayTake(.variant) && TurnKind.variant.mayTake(.file))
+        #expect(TurnKind.file.mayTake(.catalog) && TurnKind.response.mayTake(.catalog))
+        #expect(!TurnKind.file.mayTake(.file) && !TurnKind.catalog.mayTake(.catalog))
+        #expect(!TurnKind.catalog.mayTake(.file) && !TurnKind.file.mayTake(.response))
+    }
+
+    #if DEBUG
+    @Test("A task knows the kinds of its turns, also after an error, and a task that it starts has none of them")
+    func held() async throws {
+        struct Failure: Error {}
+        let files = KeyTurns<Int>(.file)
+        let catalog = KeyTurns<Int>(.catalog)
+        #expect(HeldTurns.kinds.isEmpty)
+        try await files.runUnlessCancelled(0) {
+            #expect(HeldTurns.kinds == [.file])
+            await catalog.run(0) {
+                await Task.yield()
+                #expect(HeldTurns.kinds == [.file, .catalog])
+                await Task { #expect(HeldTurns.kinds.isEmpty) }.value
+            }
+            #expect(HeldTurns.kinds == [.file])
+        }
+        await #expect(throws: Failure.self) { try await files.run(0) { throw Failure() } }
+        #expect(HeldTurns.kinds.isEmpty)
+    }
+
+    @Test("A task that waits for turns against their order is reported in debug builds")
+    func wrongOrder() async {
+        await #expect(processExitsWith: .failure) {
+            let catalog = KeyTurns<Int>(.catalog)
+            let files = KeyTurns<Int>(.file)
+            await catalog.run(0) { await files.run(0) {} }
+        }
+    }
+    #endif
+
     @Test("E177: a cancelled task no longer waits for its turn, and the others keep their places")
     func cancelled() async throws {
-        let turns = KeyTurns<Int>()
+        let turns = KeyTurns<Int>(.file)
         #expect(turns.tryTake(0))
         let first = Task { try await turns.runUnlessCancelled(0) { 1 } }
         while turns.waiterCount(0) < 1 { await Task.yield() }

@@ -199,7 +199,7 @@ struct StoreWaitTests {
 
     @Test("E165: a task that is cancelled while it waits for a key's turn ends, and the next one gets the turn")
     func cancelledWait() async throws {
-        let turns = KeyTurns<Int>()
+        let turns = KeyTurns<Int>(.file)
         #expect(turns.tryTake(0))
         let cancelled = Task { try await turns.runUnlessCancelled(0) { true } }
         let next = Task { try await turns.runUnlessCancelled(0) { true } }

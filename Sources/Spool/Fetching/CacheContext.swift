@@ -14,7 +14,7 @@ final class CacheContext: Sendable {
     let clock: CacheClock
     let executor: BlockingExecutor
     /// See ``ResourceVariants/begin(_:for:requestedWith:isKept:replacing:)``.
-    let variants = KeyTurns<CacheKey>()
+    let variants = KeyTurns<CacheKey>(.variant)
     let recentUse = RecentUse()
 
     init(

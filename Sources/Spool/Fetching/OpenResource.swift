@@ -47,7 +47,7 @@ final class OpenResource: Sendable {
     /// Waits for the source's resolver and for the length. They end when the cache closes.
     let waits = EndableWaits()
     /// Responses are evaluated one at a time, so that two first transfers do not both start the resource.
-    let evaluation = KeyTurns<CacheKey>()
+    let evaluation = KeyTurns<CacheKey>(.response)
     /// The purpose of a resource that serves a single request, or `nil` if requests with the same fields share it.
     let apart: Apart?
 

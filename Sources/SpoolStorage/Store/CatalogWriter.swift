@@ -12,7 +12,7 @@ struct CatalogWriter: Sendable {
         fileprivate let rounds: CatalogRounds
         fileprivate let uses = ClassedMutex(UseTimes(), .neverWaits)
         /// One task at a time changes the catalog. The others wait without a thread.
-        fileprivate let turns = KeyTurns<Int>()
+        fileprivate let turns = KeyTurns<Int>(.catalog)
 
         init(flusher: Flusher, rounds: CatalogRounds) {
             self.flusher = flusher

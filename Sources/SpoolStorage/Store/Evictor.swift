@@ -20,7 +20,7 @@ struct Evictor: Sendable {
         /// The state of freeing bytes.
         let freeing = VersionEvictor.State()
         /// One eviction at a time.
-        fileprivate let turns = KeyTurns<Int>()
+        fileprivate let turns = KeyTurns<Int>(.file)
         /// The number of evictions for new bytes that run, or wait for their turn.
         fileprivate let running = Atomic(0)
         /// Whether a player has waited too long for one of them.

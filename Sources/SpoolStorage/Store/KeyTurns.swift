@@ -3,8 +3,8 @@ import Synchronization
 /// The turns of keys. One task at a time decides about a key, first come, first served. A task that waits holds no
 /// thread.
 ///
-/// Turns of different keys are independent. A task may hold one across slow I/O of its key, and must not wait for the
-/// turn of another key.
+/// Turns of different keys are independent. A task may hold one across slow I/O of its key. While it does, it waits only
+/// for turns of a later ``TurnKind``, and not for the turn of another key. Debug builds check that.
 package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
     private struct Waiter {
         let number: UInt64
@@ -19,9 +19,10 @@ package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
     }
 
     private let state = ClassedMutex(State(), .neverWaits)
+    private let kind: TurnKind
 
     /// Creates turns that are all free.
-    package init() {}
+    package init(_ kind: TurnKind) { self.kind = kind }
 
     /// Waits for the turn, even if the task is cancelled, and runs `body`.
     ///
@@ -29,8 +30,13 @@ package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
     package func run<R: ~Copyable, Failure: Error>(
         _ key: Key, _ body: () async throws(Failure) -> R
     ) async throws(Failure) -> R {
+        noteWait()
         _ = await take(key)
-        defer { end(key) }
+        noteTurn()
+        defer {
+            noteEnd()
+            end(key)
+        }
         return try await body()
     }
 
@@ -38,6 +44,7 @@ package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
     ///
     /// - Throws: `CancellationError` if the task was cancelled before its turn; the errors of `body`.
     package func runUnlessCancelled<R: ~Copyable>(_ key: Key, _ body: () async throws -> R) async throws -> R {
+        noteWait()
         let number = state.withLock { state in
             state.lastNumber += 1
             return state.lastNumber
@@ -48,8 +55,30 @@ package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
             leave(key, number)
         }
         guard isTaken else { throw CancellationError() }
-        defer { end(key) }
+        noteTurn()
+        defer {
+            noteEnd()
+            end(key)
+        }
         return try await body()
+    }
+
+    private func noteWait() {
+        #if DEBUG
+        HeldTurns.check(kind)
+        #endif
+    }
+
+    private func noteTurn() {
+        #if DEBUG
+        HeldTurns.add(kind)
+        #endif
+    }
+
+    private func noteEnd() {
+        #if DEBUG
+        HeldTurns.remove(kind)
+        #endif
     }
 
     /// Waits for the turn. End it with ``end(_:)``.

@@ -85,7 +85,7 @@ package final class Store: Sendable {
     let memoryLedger: Ledger
     let clock: CacheClock
     let table = ClassedMutex(GenerationTable(), .neverWaits)
-    let turns = KeyTurns<CacheKey>()
+    let turns = KeyTurns<CacheKey>(.file)
     let work: BackgroundWork
     let reporter: StoreReporter
     let remover: FileRemover
