@@ -38,6 +38,9 @@ package enum EndToEndFields {
     /// Whether a field is for one user only.
     package static func hasCookies(_ fields: HTTPFields) -> Bool { fields.contains { isCookie($0.name) } }
 
+    /// Returns the fields that set cookies.
+    package static func cookies(of fields: HTTPFields) -> HTTPFields { fields.without { !isCookie($0) } }
+
     private static func isCookie(_ name: HTTPField.Name) -> Bool {
         name.canonicalName == "set-cookie" || name.canonicalName == "set-cookie2"
     }

@@ -44,6 +44,7 @@ final class OpenResource: Sendable {
     private let headerWaiters = HeaderWaiters()
     private let opening: OnceGate
     let lastResponse = LastResponse()
+    let cookies = ResponseCookies()
     /// Waits for the source's resolver and for the length. They end when the cache closes.
     let waits = EndableWaits()
     /// Responses are evaluated one at a time, so that two first transfers do not both start the resource.

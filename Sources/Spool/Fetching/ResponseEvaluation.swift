@@ -59,6 +59,10 @@ struct ResponseEvaluation {
             if case .refuse(let refusal) = decision, case .retry = refusal.kind { return .refuse(refusal) }
             return .restart
         }
+        // Before a reader can see the version.
+        if context.configuration.storesEveryStatus {
+            resource.cookies.note(head, for: start.credentials.source, at: context.clock.elapsed())
+        }
         let current = resource.version.preconditions(for: start.id)
         let otherStatus = otherStatus(replacing: current.generation)
         let decision =

@@ -99,7 +99,7 @@ struct Transfer {
                 fields: prepared.fields, firstBytes: firstBytes
             ).run()
         } catch let error as CacheError where error.code == .malformedResponse {
-            throw error.about(await OriginResponse.reading(response, on: clock))
+            throw error.about(await answer(response))
         }
         if case .refuse(let refusal) = verdict, case .retry = refusal.kind {
             origin.lost(.refusing, at: clock.elapsed())
@@ -217,7 +217,13 @@ struct Transfer {
         }
         let text = "\(place): the origin responded that the range is past the end"
         let error = CacheError(.unsatisfiableRange, text, status: 416)
-        return .refused(error.about(await OriginResponse.reading(response, on: clock)))
+        return .refused(error.about(await answer(response)))
+    }
+
+    /// The response as a part of an error. A client that needs errors at once may receive a long body, too.
+    private func answer(_ response: UpstreamResponse) async -> OriginResponse {
+        let source = context.configuration.handsOnErrors ? start.credentials.source : nil
+        return await OriginResponse.reading(response, for: source, on: clock, context.executor)
     }
 
     private func handle(
@@ -226,7 +232,7 @@ struct Transfer {
         let text = "\(place): the origin responded with \(refusal.reason)"
         func error(_ code: CacheError.Code) async -> CacheError {
             let error = CacheError(code, text, status: refusal.status)
-            return error.about(await OriginResponse.reading(response, on: clock))
+            return error.about(await answer(response))
         }
         switch refusal.kind {
         case .credentials:

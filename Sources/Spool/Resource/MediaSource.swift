@@ -60,6 +60,11 @@ public struct MediaSource: Sendable {
     /// Whether a resolver supplies its requests, and may supply another one after a rejection.
     package var isResolved: Bool { resolver != nil }
 
+    /// Whether the requests of another source have the same header fields, so that a personal response is for both.
+    func requestsAlike(_ other: MediaSource) -> Bool {
+        headerFields == other.headerFields && resolver == other.resolver
+    }
+
     /// Creates a source for the media at `url`, requested with `headerFields`.
     ///
     /// User and password in `url` are sent as a Basic `Authorization`, unless `headerFields` contains one, and are not

@@ -4,19 +4,20 @@ package import HTTPTypes
 package import SpoolStorage
 import Synchronization
 
-/// A final response of an origin without media, such as a 404 with its page, to be passed to the client.
+/// A final response of an origin without media, such as a 404 with its page. Clients that requested it receive it.
 package struct OriginResponse: CacheErrorDetail {
     /// The status.
     package var status: Int
-    /// The end-to-end fields, without `Set-Cookie`, because several clients that wait for the same bytes get the same
-    /// response.
+    /// The end-to-end fields, without `Set-Cookie`, because all clients that wait for the same bytes receive them.
     package var fields: HTTPFields
-    /// The URL of the response, after redirects.
+    /// The URL that responded, after redirects.
     package var url: URL
     /// The received part of the body, up to 64 KiB.
     package var body = Data()
-    /// Whether the body is complete.
+    /// Whether ``body`` is the whole body.
     package var isWhole = false
+    /// The body that is longer than `body`, for one client; see ``takeLongBody(for:)``.
+    private var long: LongBody?
 
     init(_ response: UpstreamResponse) {
         status = response.head.status.code
@@ -25,8 +26,16 @@ package struct OriginResponse: CacheErrorDetail {
         url = response.url
     }
 
-    /// Whether an S3-compatible service reports an expired signature or token. Most services send a 403. Amazon sends a
-    /// 400 for tokens (“Error Responses” of its API reference), and other services do so for signatures.
+    /// Takes the whole body of an error response if it is longer than ``body``, and the cookies of the response.
+    ///
+    /// Only one client can take it, soon after the response, and only if the request was sent with its header fields.
+    /// `nil` for all other clients.
+    package func takeLongBody(for source: MediaSource) -> (body: UpstreamBody, cookies: HTTPFields)? {
+        long?.take(for: source)
+    }
+
+    /// Whether a service like S3 reports that a signature or a token has expired. Most services send 403. Amazon sends 400
+    /// for tokens (“Error Responses” of its API reference), and others send it for signatures.
     var saysExpired: Bool {
         guard status == 400 else { return false }
         let text = String(decoding: body, as: UTF8.self)
@@ -36,7 +45,7 @@ package struct OriginResponse: CacheErrorDetail {
 }
 
 extension CacheError {
-    /// The origin's response that the error is about; `nil` if none was received.
+    /// The origin's response that the error is about; `nil` if there was none.
     package var response: OriginResponse? { detail as? OriginResponse }
 
     /// Returns the same error, about `response`.
@@ -51,8 +60,13 @@ extension OriginResponse {
     /// The maximum number of bytes of a body, and the maximum time to read them.
     private static let limit = (bytes: 64 << 10, time: Duration.seconds(2))
 
-    /// Returns the headers, and the part of the body that is received within the limits.
-    static func reading(_ response: UpstreamResponse, on clock: CacheClock) async -> OriginResponse {
+    /// The head, and of the body what comes within the limits.
+    ///
+    /// - Parameter source: The source that requested the response. One of its clients may receive a longer body of an
+    ///   error. `nil` if none may.
+    static func reading(
+        _ response: UpstreamResponse, for source: MediaSource? = nil, on clock: CacheClock, _ executor: BlockingExecutor
+    ) async -> OriginResponse {
         let body = ReceivedBody(limit: limit.bytes)
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await body.receive(response.body) }
@@ -63,32 +77,87 @@ extension OriginResponse {
         }
         var result = OriginResponse(response)
         (result.body, result.isWhole) = body.received
+        if let source, (400...599).contains(result.status), let rest = body.takeRest() {
+            let cookies = EndToEndFields.cookies(of: response.head.headerFields)
+            let long = LongBody(rest, cookies, source)
+            result.long = long
+            Task(executorPreference: executor.executor(for: .landing)) {
+                // The task is never cancelled. A cancel would only release the body sooner.
+                try? await clock.networkSleep(LongBody.patience)
+                long.release()
+            }
+        }
         return result
     }
 }
 
-/// The received start of a body.
+/// The body of an error response that is longer than an error contains. A client may take it once, until ``patience`` is
+/// over. Otherwise it is released, which closes the request.
+private final class LongBody: Sendable {
+    /// The time for which a client may take the body. The client waits for the error, so it needs only a moment.
+    static let patience = Duration.seconds(1)
+
+    private let body: Mutex<UpstreamBody?>
+    private let cookies: HTTPFields
+    private let source: MediaSource
+
+    init(_ body: UpstreamBody, _ cookies: HTTPFields, _ source: MediaSource) {
+        self.body = Mutex(body)
+        self.cookies = cookies
+        self.source = source
+    }
+
+    func take(for other: MediaSource) -> (UpstreamBody, HTTPFields)? {
+        // The response may be personal.
+        guard other.requestsAlike(source) else { return nil }
+        return release().map { ($0, cookies) }
+    }
+
+    @discardableResult
+    func release() -> UpstreamBody? {
+        body.withLock { body in
+            defer { body = nil }
+            return body
+        }
+    }
+}
+
+/// The first bytes of a body.
 private final class ReceivedBody: Sendable {
     private let limit: Int
     private let state = Mutex((data: Data(), isWhole: false))
+    private let rest = Mutex<UpstreamBody?>(nil)
 
     init(limit: Int) { self.limit = limit }
 
     var received: (Data, Bool) { state.withLock { ($0.data, $0.isWhole) } }
 
+    /// Takes the whole body, if it exceeded the limit.
+    func takeRest() -> UpstreamBody? {
+        rest.withLock { rest in
+            defer { rest = nil }
+            return rest
+        }
+    }
+
     func receive(_ body: UpstreamBody) async {
+        var iterator = body.makeAsyncIterator()
         do {
-            for try await chunk in body {
-                let isFull = state.withLock { state in
+            while let chunk = try await iterator.next() {
+                let full = state.withLock { state -> Data? in
                     let count = min(chunk.count, limit - state.data.count)
                     chunk.withUnsafeBytes { state.data.append(contentsOf: $0.prefix(count)) }
-                    return count < chunk.count
+                    guard count < chunk.count else { return nil }
+                    return chunk.withUnsafeBytes { state.data + $0.dropFirst(count) }
                 }
-                if isFull { return }
+                if let full {
+                    let whole = UpstreamBody([UpstreamChunk(full)], continuedBy: iterator)
+                    return rest.withLock { $0 = whole }
+                }
             }
             if !Task.isCancelled { state.withLock { $0.isWhole = true } }
         } catch {
-            // The body was interrupted. The received part is reported as incomplete.
+            // The connection was lost, so the received bytes are a part of the body.
         }
     }
 }

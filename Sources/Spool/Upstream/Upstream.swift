@@ -81,6 +81,19 @@ public struct UpstreamBody: AsyncSequence, Sendable {
         }
     }
 
+    /// A body of which `pieces` have been received, and whose iteration continues with `rest`.
+    init(_ pieces: [UpstreamChunk], continuedBy rest: Iterator) {
+        // As above: only the task that iterates the new body uses it from now on.
+        nonisolated(unsafe) let rest = rest
+        self.makeNext = {
+            var pieces = pieces[...]
+            return {
+                if let piece = pieces.popFirst() { return piece }
+                return try await rest.nextChunk()
+            }
+        }
+    }
+
     /// Starts the one iteration.
     public func makeAsyncIterator() -> Iterator { Iterator(nextChunk: makeNext()) }
 

@@ -57,15 +57,19 @@ struct MediaResponder: Sendable {
         defer { opener.turn.end() }
         var range = range(of: request)
         var known: MediaResource?
+        var cookies: HTTPFields = [:]
         // The first reader reads the requested range. Conditions may turn it into another one, for a second reader.
         for _ in 0..<3 {
             do {
                 let opened = try await open(range, of: known, opener, for: request, call, hold: hold)
                 known = opened.media
-                if call.isReverse, !demand.onlyIfCached, needsOwnCookies(opened.head) {
-                    opened.reader.cancel()
+                if call.isReverse, !demand.onlyIfCached, cookies.isEmpty, needsOwnCookies(opened.head) {
                     passed.insert(client, at: date.second)
-                    return try await passing.respond(to: request, call, body: nil, hold: hold)
+                    guard let own = opened.media.takeCookies(for: source) else {
+                        opened.reader.cancel()
+                        return try await passing.respond(to: request, call, body: nil)
+                    }
+                    cookies = own
                 }
                 let plan = builder.plan(for: request, opened.head.response)
                 let length = opened.head.response.length
@@ -82,11 +86,12 @@ struct MediaResponder: Sendable {
                     of: opened, for: request, call, opener.priority, hold: hold, mayLook: !isPastEnd)
                 {
                     opened.reader.cancel()
-                    return builder.response(to: request, manifest, opened.head)
+                    return builder.response(to: request, manifest, opened.head).setting(cookies)
                 }
-                return builder.response(to: request, plan, opened)
+                return builder.response(to: request, plan, opened).setting(cookies)
             } catch let error as CacheError {
                 opener.turn.end(isAnswered: true)
+                if let response = builder.response(to: request, error, withLongBodyFor: source) { return response }
                 if !demand.onlyIfCached, ResponseBuilder.mustRequestAgain(error, for: request) {
                     return try await passing.respond(to: request, call, body: nil, hold: hold)
                 }

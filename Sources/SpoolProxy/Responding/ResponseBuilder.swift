@@ -94,6 +94,17 @@ struct ResponseBuilder: Sendable {
 
     // MARK: - Errors
 
+    /// The origin's own error response if its body is too long to be in the error, and no other client has received it.
+    func response(to request: RequestHead, _ error: CacheError, withLongBodyFor source: MediaSource) -> Response? {
+        guard request.method == .get, let said = error.response, Self.maySend(status: said.status),
+            let (body, cookies) = said.takeLongBody(for: source)
+        else { return nil }
+        var response = Response(
+            ResponseHead(said.status, said.fields + cookies), .upstream(body, count: said.fields.contentLength))
+        response.note(.forwarded(.miss, stored: false, status: said.status), by: node)
+        return response
+    }
+
     /// Whether the origin's error response must be requested again, because its body is too long to be in the error.
     static func mustRequestAgain(_ error: CacheError, for request: RequestHead) -> Bool {
         guard let said = error.response else { return false }

@@ -89,8 +89,14 @@ struct Response: Sendable {
         head.fields[.cacheStatus] = status.text(after: otherCaches)
     }
 
-    /// Returns the offset in the resource at which the body starts, and the resource's length, or `nil` if they are
-    /// unknown.
+    /// Returns the response with the cookies of one client.
+    func setting(_ cookies: HTTPFields) -> Response {
+        var response = self
+        response.head.fields += cookies
+        return response
+    }
+
+    /// The offset in the resource at which the body starts, and the resource's length, or `nil` if they are unknown.
     func place(for request: RequestHead) -> (offset: Int64, length: Int64?)? {
         switch head.status {
         case 200: (0, request.method == .head ? declaredLengthForHead : body.count)

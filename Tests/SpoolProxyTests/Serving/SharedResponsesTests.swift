@@ -93,6 +93,54 @@ import Testing
         }
     }
 
+    @Test(arguments: [FreshnessPolicy.http, .immutable])
+    func `E200: The client that causes a response with a cookie receives it, without a second origin request`(
+        freshness: FreshnessPolicy
+    ) async throws {
+        try await OriginServer.run(["/a": Self.cookies(for: "sid=bogus")]) { origin in
+            var configuration = ProxyConfiguration()
+            configuration.origin = origin.url("/")
+            try await ProxyServer.run(configuration, freshness: freshness) { server, _ in
+                let first = try await server.get("/a", "Cookie: sid=bogus\r\n")
+                #expect(first.field("set-cookie") == "sid=; Max-Age=0")
+                #expect(first.body.count == 50_000)
+                #expect(origin.log.exchanges.count == 1)
+                // Each later response sets its own cookie.
+                let second = try await server.get("/a", "Cookie: sid=bogus\r\n")
+                #expect(second.field("set-cookie") == "sid=; Max-Age=0")
+                #expect(origin.log.exchanges.count == 2)
+                // No other client receives it.
+                #expect(try await server.get("/a", "Cookie: sid=other\r\n").field("set-cookie") == nil)
+            }
+        }
+    }
+
+    @Test func `E199: One client receives a long error page, and the others request it`() async throws {
+        let page = Data(repeating: 0x61, count: 300_000)
+        let head =
+            "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nContent-Length: 300000\r\nSet-Cookie: a=b\r\n\r\n"
+        var resource = OriginResource(.data(Data()))
+        resource.rules = [
+            OriginRule(
+                0..<Int.max,
+                prepare: { _, resource in
+                    resource.raw = .init(Array(Data(head.utf8) + page), closes: true)
+                })
+        ]
+        try await Self.reverse(resource) { server, origin in
+            for count in 1...3 as ClosedRange<Int> {
+                let response = try await server.get("/a")
+                #expect(response.status == 404)
+                #expect(response.body.elementsEqual(page))
+                #expect(response.field("set-cookie") == "a=b")
+                #expect(origin.log.exchanges.count == count)
+            }
+            async let first = server.get("/a")
+            async let second = server.get("/a")
+            for response in try await [first, second] { #expect(response.body.elementsEqual(page)) }
+        }
+    }
+
     /// A resource that all clients may reuse, except the response to one cookie, which sets that cookie again.
     private static func cookies(for cookie: String) -> OriginResource {
         var resource = resource("public, max-age=600", etag: "\"v1\"", stalls: false)
