@@ -17,10 +17,10 @@ public func fuzzOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let bytes = UnsafeBufferPointer(start: start, count: start == nil ? 0 : count)
     guard let kind = bytes.first else { return 0 }
     let text = bytes.dropFirst()
-    if kind % 2 == 0 {
-        ParserChecks.run(String(decoding: text, as: UTF8.self))
-    } else {
-        EvaluationChecks.run(text)
+    switch kind {
+    case 64..<128: BorderChecks.run(text)
+    case _ where kind % 2 == 0: ParserChecks.run(String(decoding: text, as: UTF8.self))
+    default: EvaluationChecks.run(text)
     }
     return 0
 }
