@@ -95,13 +95,13 @@ extension Planner {
         set { plan.link = newValue }
     }
 
-    /// The coordinator has decided whether transfers for preloads pause for players.
+    /// Records whether transfers for preloads pause for players.
     package mutating func setPreloadStanding(_ standing: PreloadStanding) -> [Action] {
         plan.preloadStanding = standing
         return plan.settle()
     }
 
-    /// The capacity is smaller than the policy's window. The limit lasts, as the capacity does.
+    /// Records that the capacity is smaller than the policy's window. The limit lasts as long as the capacity.
     package mutating func limitWindow(to bytes: Int64) -> [Action] {
         plan.limitWindow(to: bytes)
         plan.readers.renewDemands(plan.readAhead)

@@ -60,7 +60,7 @@ extension OriginResponse {
     /// The maximum number of bytes of a body, and the maximum time to read them.
     private static let limit = (bytes: 64 << 10, time: Duration.seconds(2))
 
-    /// The head, and of the body what comes within the limits.
+    /// Returns the headers, and the part of the body that is received within the limits.
     ///
     /// - Parameter source: The source that requested the response. One of its clients may receive a longer body of an
     ///   error. `nil` if none may.
@@ -91,8 +91,8 @@ extension OriginResponse {
     }
 }
 
-/// The body of an error response that is longer than an error contains. A client may take it once, until ``patience`` is
-/// over. Otherwise it is released, which closes the request.
+/// The body of an error response that is too long for an error. One client may take it within ``patience``. Otherwise
+/// it is released, which closes the request.
 private final class LongBody: Sendable {
     /// The time for which a client may take the body. The client waits for the error, so it needs only a moment.
     static let patience = Duration.seconds(1)

@@ -67,7 +67,7 @@ struct MediaResponder: Sendable {
                     passed.insert(client, at: date.second)
                     guard let own = opened.media.takeCookies(for: source) else {
                         opened.reader.cancel()
-                        return try await passing.respond(to: request, call, body: nil)
+                        return try await passing.respond(to: request, call, body: nil, hold: hold)
                     }
                     cookies = own
                 }

@@ -59,7 +59,7 @@ import Testing
                 let port = try #require(server.port)
                 for (text, count) in [
                     (request, 1), (request + request, 2), (request + start, 1), ("", 0), (start, 0),
-                    (start + "Host: localhost\r\nContent-Length: 3\r\n\r\nabc", 1),
+                    (start + "Host: localhost\r\nContent-Length:3\r\n\r\nabc", 1),
                 ] {
                     var bytes = try await RawConnection.exchange(text, port: port, closesAfterwards: true)[...]
                     for _ in 0..<count {

@@ -95,7 +95,7 @@ struct ConductorTests {
         try await clock.waitForSleepers(1)
         clock.advance(by: .milliseconds(900))
         #expect(conductor.preloadStanding(of: holder) == .held)
-        // Another wait, and the second begins anew; no second timer does.
+        // After another wait, the second starts again, but without a second timer.
         conductor.playbackWaits(true, at: "http://a.example:80")
         conductor.playbackWaits(false, at: "http://a.example:80")
         clock.advance(by: .milliseconds(100))

@@ -122,7 +122,7 @@ struct SchedulerFairnessTests {
         #expect(bench.land(preload, 64 * kib) == .hold)
     }
 
-    @Test("A request is on the account of the reader that needs it")
+    @Test("A request belongs to the reader that needs it")
     func accounts() {
         let bench = SchedulerBench()
         let first = bench.open(at: 0)
