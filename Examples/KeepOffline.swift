@@ -10,7 +10,7 @@ func keep(_ urls: [URL], in cache: MediaCache, show: (DownloadSet) -> Void) asyn
 }
 
 /// Resumes downloads at launch, and when the network is back. Returns items that need their URL or credentials again.
-func goOn(in cache: MediaCache) async throws -> [DownloadSet.Item] {
+func resumeDownloads(in cache: MediaCache) async throws -> [DownloadSet.Item] {
     try await cache.downloads.resume()
     return try await cache.downloads.sets().flatMap(\.missing).filter { $0.url == nil }
 }

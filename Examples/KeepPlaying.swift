@@ -5,7 +5,7 @@ import SpoolAVFoundation
 func player(of album: [URL], in cache: MediaCache) -> CachingPlayer {
     let player = CachingPlayer(in: cache)
     player.load(album.map { MediaSource(url: $0) })
-    player.queue.repetition = .all
+    player.queue.repeatMode = .all
     player.rate = 1.25
     player.play()
     return player

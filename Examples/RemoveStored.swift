@@ -3,10 +3,10 @@ import SpoolAVFoundation
 /// Pins one resource, removes another, and evicts others until the cache has this size.
 ///
 /// - Returns: The number of stored bytes.
-func makeRoom(
-    in cache: MediaCache, keeping favourite: URL, removing disliked: URL, to size: Int64
+func freeSpace(
+    in cache: MediaCache, keeping favorite: URL, removing disliked: URL, to size: Int64
 ) async throws -> Int64 {
-    try await cache.pin(cache.key(for: favourite))
+    try await cache.pin(cache.key(for: favorite))
     try await cache.remove(cache.key(for: disliked))
     try await cache.evict(to: size)
     return cache.storedByteCount

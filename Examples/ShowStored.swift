@@ -4,7 +4,7 @@ import SpoolAVFoundation
 func lines(of cache: MediaCache) async throws -> [String] {
     try await cache.storedResources().map { stored in
         let size = stored.storedByteCount.formatted(.number)
-        return "\(stored.address): \(size) bytes, \(stored.isComplete ? "complete" : "incomplete")"
+        return "\(stored.redactedURL): \(size) bytes, \(stored.isComplete ? "complete" : "incomplete")"
     }
 }
 

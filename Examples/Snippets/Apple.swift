@@ -4,8 +4,8 @@ import SpoolProxy
 // Examples from docs/apple.md.
 
 @MainActor
-private func playOn(_ player: AVPlayer) async {
-    if player.currentItem?.status == .failed { await player.replaceCurrentItemWithFresh() }
+private func resumePlayback(_ player: AVPlayer) async {
+    if player.currentItem?.status == .failed { await player.reloadCurrentItem() }
 }
 
 @MainActor

@@ -24,7 +24,7 @@ private func follow(_ url: URL, in cache: MediaCache, showing show: (Double) -> 
 
 /// Downloads a resource completely, and exports it to a file.
 private func export(_ url: URL, from cache: MediaCache, to file: URL) async throws {
-    let download = cache.preload([MediaSource(url: url)], .whole)[0]
+    let download = cache.preload([MediaSource(url: url)], .entire)[0]
     let state = await download.finished()
     if state.isComplete { try await cache.media(for: url).export(to: file) }
 }

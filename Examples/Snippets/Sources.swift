@@ -10,13 +10,13 @@ private protocol Tokens: Sendable {
 }
 
 /// Returns a file of the account, as in docs/sources.md.
-private func googleDrive(_ id: String, of account: HeaderSource) -> MediaSource {
+private func googleDrive(_ id: String, of account: HeaderProvider) -> MediaSource {
     account.media(at: URL(string: "https://www.googleapis.com/drive/v3/files/\(id)?alt=media")!)
 }
 
 @MainActor
-private func item(_ id: String, _ tokens: some Tokens, in cache: MediaCache) -> (AVPlayerItem, HeaderSource) {
-    let account = HeaderSource.bearer(expiration: tokens.expiration) { try await tokens.refreshed() }
+private func item(_ id: String, _ tokens: some Tokens, in cache: MediaCache) -> (AVPlayerItem, HeaderProvider) {
+    let account = HeaderProvider.bearer(expiration: tokens.expiration) { try await tokens.refreshed() }
     let item = AVPlayerItem(caching: googleDrive(id, of: account), in: cache)
     return (item, account)
 }

@@ -32,7 +32,7 @@ func waitsForBytes(_ url: URL) async throws -> [Int64] {
 func survives(_ url: URL, play: (MediaCache) async throws -> Void) async throws -> Int {
     let origin = ScriptedUpstream(["/song.mp3": .pattern(300_000)])
     origin.update("/song.mp3") {
-        $0.rules = [.first(2, .status(503)), .request(2, .cut(after: 100_000))]
+        $0.rules = [.first(2, .status(503)), .request(2, .truncate(after: 100_000))]
     }
     let clock = ManualClock()
     let cache = MediaCache.inMemory(upstream: origin, clock: clock)

@@ -5,7 +5,7 @@ import SpoolTesting
 // Examples from docs/testing.md.
 
 func checkUpstream() async throws {
-    let abilities = UpstreamContract.Ability.all.subtracting([.encodedBodies])
+    let abilities = UpstreamContract.Capability.all.subtracting([.encodedBodies])
     for rule in UpstreamContract.cases(for: abilities) {
         try await rule.run(
             over: .sockets { settings in

@@ -2,14 +2,14 @@ import SpoolAVFoundation
 
 // Examples from docs/troubleshooting.md.
 
-private func tell(of cache: MediaCache) async {
+private func report(of cache: MediaCache) async {
     for await event in cache.events() {
         switch event.kind {
-        case .bypassed(let reason): print("\(event.address) plays without the cache: \(reason)")
-        case .notKept(let cause), .unusable(let cause): print("\(event.address) is not cached: \(cause)")
-        case .evicted(let bytes): print("\(event.address): \(bytes) bytes evicted")
+        case .bypassed(let reason): print("\(event.redactedURL) plays without the cache: \(reason)")
+        case .notCached(let cause), .cacheUnavailable(let cause): print("\(event.redactedURL) is not cached: \(cause)")
+        case .evicted(let bytes): print("\(event.redactedURL): \(bytes) bytes evicted")
         case .failed(let error): print(error)
-        case .notice(let text): print(text)
+        case .warning(let text): print(text)
         default: break
         }
     }

@@ -5,7 +5,7 @@ import Foundation
 final class Terminal: Sendable {
     let keys: AsyncStream<Character>
     private let sending: AsyncStream<Character>.Continuation
-    private let former: termios?
+    private let previous: termios?
     private let signals: [any DispatchSourceSignal]
 
     init() {
@@ -19,9 +19,9 @@ final class Terminal: Sendable {
             return source
         }
         var mode = termios()
-        former = tcgetattr(STDIN_FILENO, &mode) == 0 ? mode : nil  // A pipe has no mode.
+        previous = tcgetattr(STDIN_FILENO, &mode) == 0 ? mode : nil  // A pipe has no mode.
         mode.c_lflag &= ~tcflag_t(ICANON | ECHO)
-        if former != nil { tcsetattr(STDIN_FILENO, TCSANOW, &mode) }
+        if previous != nil { tcsetattr(STDIN_FILENO, TCSANOW, &mode) }
         Thread.detachNewThread { [sending] in
             // Each byte is a key. If reading fails, there are no more keys, and the player continues.
             while let byte = try? FileHandle.standardInput.read(upToCount: 1)?.first {
@@ -48,7 +48,7 @@ final class Terminal: Sendable {
     /// Ends the keys, and restores the terminal.
     func finish() {
         sending.finish()
-        if var former { tcsetattr(STDIN_FILENO, TCSANOW, &former) }
+        if var previous { tcsetattr(STDIN_FILENO, TCSANOW, &previous) }
     }
 
     /// Returns the text without control characters such as ESC, for example in a file name.

@@ -38,8 +38,8 @@ import SpoolProxy
         for await key in terminal.keys {
             switch key {
             case " ": player.togglePlaying()
-            case ".": Task { await player.seek(to: player.time + 10) }
-            case ",": Task { await player.seek(to: player.time - 10) }
+            case ".": Task { await player.seek(to: player.currentTime + 10) }
+            case ",": Task { await player.seek(to: player.currentTime - 10) }
             case "n": player.queue.next()
             case "p": player.queue.previous()
             case "q": terminal.finish()
@@ -74,8 +74,8 @@ import SpoolProxy
     /// unknown.
     private static func line(_ player: CachingPlayer) -> String {
         let width = 40
-        let fraction = player.duration.map { $0 > 0 ? player.time / $0 : 0 } ?? 0
-        let source = player.queue.current?.source
+        let fraction = player.duration.map { $0 > 0 ? player.currentTime / $0 : 0 } ?? 0
+        let source = player.queue.currentEntry?.source
         let missing = source.map { CachingURLAsset.canCache($0) } == true ? "·" : " "
         let bar = (0..<width).map { place in
             let range = Double(place) / Double(width)...Double(place + 1) / Double(width)
@@ -83,7 +83,7 @@ import SpoolProxy
             return player.storedRanges.contains { $0.overlaps(range) } ? "─" : missing
         }
         let name = source?.url.lastPathComponent ?? ""
-        return "\(clock(player.time)) \(bar.joined()) \(clock(player.duration)) \(player.status)  \(name)"
+        return "\(clock(player.currentTime)) \(bar.joined()) \(clock(player.duration)) \(player.status)  \(name)"
     }
 
     private static func clock(_ seconds: Double?) -> String {

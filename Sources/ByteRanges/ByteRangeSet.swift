@@ -5,11 +5,11 @@
 /// offsets: no bytes, no file, no lock.
 ///
 /// ```swift
-/// var landed: ByteRangeSet = [0..<65_536, 131_072..<196_608]
-/// landed.contains(1_000..<2_000)          // true
-/// landed.prefix(at: 60_000)               // 60000..<65536
-/// landed.firstHole(in: 0..<196_608)       // 65536..<131072
-/// landed.insert(65_536..<131_072)         // now one range, 0..<196608
+/// var storedRanges: ByteRangeSet = [0..<65_536, 131_072..<196_608]
+/// storedRanges.contains(1_000..<2_000)          // true
+/// storedRanges.prefix(at: 60_000)               // 60000..<65536
+/// storedRanges.firstMissingRange(in: 0..<196_608)       // 65536..<131072
+/// storedRanges.insert(65_536..<131_072)         // now one range, 0..<196608
 /// ```
 ///
 /// **Offsets.** All ranges are half-open, in bytes from the start of the file. The set can contain the offsets
@@ -168,7 +168,7 @@ extension ByteRangeSet {
     /// empty.
     ///
     /// `contains(window)` is `true` exactly if this is `nil`.
-    package func firstHole(in window: Range<Int64>) -> Range<Int64>? {
+    package func firstMissingRange(in window: Range<Int64>) -> Range<Int64>? {
         guard !window.isEmpty else { return nil }
         var position = leaves.positionOfFirstRange(endingAfter: window.lowerBound)
         var start = window.lowerBound
@@ -184,8 +184,8 @@ extension ByteRangeSet {
     /// Returns all missing ranges in `window`, ascending and limited to it. The result is empty if no byte is missing
     /// or the window is empty.
     ///
-    /// To find only the next range to fetch, use `firstHole(in:)`, which does not visit the other ranges.
-    public func holes(in window: Range<Int64>) -> [Range<Int64>] {
+    /// To find only the next range to fetch, use `firstMissingRange(in:)`, which does not visit the other ranges.
+    public func missingRanges(in window: Range<Int64>) -> [Range<Int64>] {
         var holes: [Range<Int64>] = []
         var start = window.lowerBound
         var position = leaves.positionOfFirstRange(endingAfter: start)

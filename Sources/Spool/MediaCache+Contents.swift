@@ -22,7 +22,7 @@ extension MediaCache {
     ///   - key: The key of one resource; `nil` for all.
     ///   - encryptionKey: The key of an encrypted cache.
     /// - Throws: `CacheError`: `.notStored` if there is no cache in the directory, `.catalogTooNew`,
-    ///   `.catalogDamaged`, `.storage`, `.keyRequired`, `.keyRefused`.
+    ///   `.catalogDamaged`, `.storage`, `.keyRequired`, `.wrongEncryptionKey`.
     public static func inspect(
         _ directory: URL, key: CacheKey? = nil, encryptionKey: EncryptionKey? = nil
     ) async throws -> [StoredResource] {

@@ -2,17 +2,17 @@ package import Foundation
 
 extension MediaCache {
     /// Returns the recent failures of the origins that the media at a URL needs.
-    package func originLosses(for url: URL) -> Set<OriginLoss> { context.conductor.losses(for: url) }
+    package func originLosses(for url: URL) -> Set<OriginLoss> { context.coordinator.losses(for: url) }
 
     /// Whether a player waits for bytes of an origin that the media at a URL needs.
-    package func isPlayerWaiting(for url: URL) -> Bool { context.conductor.isPlayerWaiting(for: url) }
+    package func isPlayerWaiting(for url: URL) -> Bool { context.coordinator.isPlayerWaiting(for: url) }
 
     /// Records that the media at a URL can't be played without the media at other URLs.
-    package func noteNeeds(_ others: [URL], for url: URL) { context.conductor.needs(others, for: url) }
+    package func recordNeeds(_ others: [URL], for url: URL) { context.coordinator.needs(others, for: url) }
 
     /// Records the result of a request that bypassed the cache.
     package func note(_ loss: OriginLoss?, at url: URL) {
-        let origin = context.conductor.origin(of: url)
+        let origin = context.coordinator.origin(of: url)
         if let loss { origin.lost(loss, at: context.clock.elapsed()) } else { origin.found() }
     }
 
@@ -24,8 +24,8 @@ extension MediaCache {
     public func events() -> AsyncStream<CacheEvent> { context.events.events() }
 
     /// Reports that a player bypasses the cache.
-    package func noteBypass(of source: MediaSource, reason: String) {
-        context.events.send(.bypassed(reason: reason), key: key(for: source), address: source.displayAddress)
+    package func recordBypass(of source: MediaSource, reason: String) {
+        context.events.send(.bypassed(reason: reason), key: key(for: source), redactedURL: source.redactedURL)
     }
 
     /// The bytes that readers received and origins sent since the cache was created, over all resources.
@@ -41,7 +41,7 @@ extension MediaCache {
             activity.readers += own.readers
             activity.transfers += own.transfers
         }
-        activity.transfers.sort { ($0.address, $0.start) < ($1.address, $1.start) }
+        activity.transfers.sort { ($0.redactedURL, $0.start) < ($1.redactedURL, $1.start) }
         return activity
     }
 

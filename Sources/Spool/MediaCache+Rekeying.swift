@@ -14,19 +14,19 @@ extension MediaCache {
     ///
     /// - Parameters:
     ///   - directory: The cache's directory.
-    ///   - former: The previous key; `nil` for an unencrypted cache.
+    ///   - previous: The previous key; `nil` for an unencrypted cache.
     ///   - key: The new key; `nil` for an unencrypted cache.
     ///   - byteStore: The storage of media bytes; `nil` for files in the directory.
     /// - Throws: `CancellationError`, or `CacheError`. The cache then has its previous key.
     ///   - `.notStored` if there is no cache
     ///   - `.directoryInUse`
-    ///   - `.keyRequired` or `.keyRefused` for the previous key
+    ///   - `.keyRequired` or `.wrongEncryptionKey` for the previous key
     ///   - `.invalidArgument` for an impossible key, or if both keys are `nil`
     ///   - `.storage`, including if there is too little free space
     public static func rekey(
-        _ directory: URL, from former: EncryptionKey?, to key: EncryptionKey?, byteStore: (any ByteStore)? = nil
+        _ directory: URL, from previous: EncryptionKey?, to key: EncryptionKey?, byteStore: (any ByteStore)? = nil
     ) async throws {
-        try await rekey(directory, from: former, to: key, byteStore: byteStore) { _ in }
+        try await rekey(directory, from: previous, to: key, byteStore: byteStore) { _ in }
     }
 
     /// Gives a closed cache another key; see ``rekey(_:from:to:byteStore:)``.
@@ -34,11 +34,11 @@ extension MediaCache {
     /// - Parameter willCopy: Called before anything is copied.
     @discardableResult
     package static func rekey(
-        _ directory: URL, from former: EncryptionKey?, to key: EncryptionKey?, byteStore: (any ByteStore)? = nil,
+        _ directory: URL, from previous: EncryptionKey?, to key: EncryptionKey?, byteStore: (any ByteStore)? = nil,
         willCopy: @Sendable (RekeyingPlan) -> Void
     ) async throws -> RekeyingPlan {
         try await Store.rekey(
-            path: directory.path, from: former, to: key, byteStore: byteStore,
+            path: directory.path, from: previous, to: key, byteStore: byteStore,
             clock: CacheClock(clock: ContinuousClock()), willCopy: willCopy)
     }
 }

@@ -60,11 +60,11 @@ extension MediaCache {
                 if !media.isShared || isMeant && (resource.turns.isTaken || resource.scheduler.isFetching) {
                     // Without a validator, the origin can't confirm it.
                     let isConfirmable = isMeant && response.validator.canConfirm
-                    return openApart(own, source, beside: isConfirmable ? (media, generation) : nil)
+                    return openSeparate(own, source, beside: isConfirmable ? (media, generation) : nil)
                 }
                 if isMeant { mayWait = false } else { variants.append(response) }
             case .nothing:
-                if !media.isShared { return openApart(own, source, beside: nil) }
+                if !media.isShared { return openSeparate(own, source, beside: nil) }
                 mayWait = false
             }
             passed?.insert(media.identity)
@@ -79,9 +79,9 @@ extension MediaCache {
     private func open(
         _ own: OpenResources.Identity, orAnyBut passed: Set<OpenResources.Identity>?, for source: MediaSource,
         asks: Bool
-    ) -> (MediaResource, OpenResource, AskingTurns.Turn?)? {
+    ) -> (MediaResource, OpenResource, RequestTurns.Turn?)? {
         let credentials = credentials(of: source)
-        var question: AskingTurns.Turn?
+        var question: RequestTurns.Turn?
         let found = resources.acquire(own, orAnyBut: passed) {
             let resource = OpenResource(key: own.key, credentials: credentials, context: context)
             // Before another request can find it.
@@ -100,15 +100,15 @@ extension MediaCache {
     ///
     /// - Parameter beside: The version that other requests are reading. If the origin confirms it, the request joins
     ///   them. Any other version that the origin sends is not stored, because it would end their transfers.
-    private func openApart(
+    private func openSeparate(
         _ own: OpenResources.Identity, _ source: MediaSource, beside: (media: MediaResource, generation: Generation)?
     ) -> MediaResource {
-        let identity = own.apart()
+        let identity = own.separate()
         let credentials = credentials(of: source)
         let resource = resources.acquire(identity) {
             OpenResource(
                 key: own.key, credentials: credentials, context: context,
-                apart: OpenResource.Apart(beside: beside?.generation))
+                separate: OpenResource.SeparatePurpose(beside: beside?.generation))
         }
         resource?.usage.note(source)
         return MediaResource(
@@ -119,7 +119,7 @@ extension MediaCache {
 
 /// A client request's turn to use the origin. Until it ends, other requests wait for the response.
 package final class OriginTurn: Sendable {
-    private let question = Mutex<(isEnded: Bool, question: AskingTurns.Turn?)>((false, nil))
+    private let question = Mutex<(isEnded: Bool, question: RequestTurns.Turn?)>((false, nil))
 
     package init() {}
 
@@ -128,11 +128,11 @@ package final class OriginTurn: Sendable {
     ///
     /// - Parameter isAnswered: Whether the request has its result, a response or an error. The default is `false`.
     package func end(isAnswered: Bool = false) {
-        let former = question.withLock { state in
+        let previous = question.withLock { state in
             state.isEnded = true
             return state.question.take()
         }
-        former?.end(isAnswered: isAnswered)
+        previous?.end(isAnswered: isAnswered)
     }
 
     /// Gives the turn back, if the request has it. The request may take one again.
@@ -141,7 +141,7 @@ package final class OriginTurn: Sendable {
     }
 
     /// - Throws: `CancellationError` if the turn has ended.
-    fileprivate func take(_ question: AskingTurns.Turn) throws {
+    fileprivate func take(_ question: RequestTurns.Turn) throws {
         let isEnded = self.question.withLock { state in
             if !state.isEnded { state.question = question }
             return state.isEnded
@@ -154,7 +154,7 @@ package final class OriginTurn: Sendable {
 
 extension OpenResource {
     /// The purpose of a resource that serves a single request.
-    struct Apart: Sendable {
+    struct SeparatePurpose: Sendable {
         /// The version that other requests are reading. It may be used after the origin has confirmed it.
         var beside: Generation?
     }
@@ -169,7 +169,7 @@ private struct SharedUse {
         /// Use the current version without a request to the origin.
         case use(StoredFreshness.Use)
         /// Request the resource from the origin, or revalidate the current version.
-        case ask(AskingTurns.Turn)
+        case ask(RequestTurns.Turn)
         /// Do not use the current version of the stored resource.
         case version(Generation, StoredResponse)
         /// There is no response that other requests may use.
@@ -182,7 +182,7 @@ private struct SharedUse {
     /// - Throws: `CancellationError` if the task is cancelled, or if the turn has ended.
     func offer(
         to source: MediaSource, _ demand: FreshnessDemand, mayUse: Bool, mayWait: Bool, mayAsk: Bool,
-        asking question: AskingTurns.Turn?, _ turn: OriginTurn?
+        asking question: RequestTurns.Turn?, _ turn: OriginTurn?
     ) async throws -> Offer {
         var mayWait = mayWait
         while true {
@@ -214,7 +214,7 @@ private struct SharedUse {
     }
 
     /// Takes the turn to use the origin. Returns `nil` if another request has it.
-    func takeTurn() -> AskingTurns.Turn? {
+    func takeTurn() -> RequestTurns.Turn? {
         resource.turns.take(joinsTransfer: resource.generation == nil && resource.scheduler.isFetching)
     }
 }

@@ -65,7 +65,7 @@ public final class MediaCache: Sendable {
     }
 
     /// The used bytes and the capacity; `nil` before the directory is open.
-    package var room: (used: Int64, capacity: Int64?)? {
+    package var space: (used: Int64, capacity: Int64?)? {
         context.opening.openedStore.map { ($0.usedBytes, $0.capacity) }
     }
 
@@ -95,31 +95,31 @@ public final class MediaCache: Sendable {
         let events = EventHub(
             logger: configuration.logger, instruments: CacheInstruments(configuration.instruments))
         var wanted = Store.Configuration(
-            capacity: configuration.capacity, eviction: configuration.eviction, quotas: configuration.quotas,
+            capacity: configuration.capacity, eviction: configuration.eviction, quotas: configuration.evictionQuotas,
             minimumFreeSpace: configuration.minimumFreeSpace, maximumAge: configuration.maximumAge,
             memoryLimit: configuration.memoryLimit, openFileLimit: openFileLimit,
             isReadOnly: configuration.isReadOnly, key: configuration.encryptionKey,
             byteStore: configuration.byteStore)
-        wanted.spacePatience = configuration.spacePatience
+        wanted.spaceTimeout = configuration.spaceTimeout
         let path = directory?.path
         let opening = StoreOpening(on: executor) { [wanted] in
             try configuration.validate()
             let store = try await Store.open(
                 path: path, configuration: wanted, fileSystem: fileSystem, executor: executor, clock: clock
             ) { event in events.send(event) }
-            for notice in store.notices { events.send(.notice(notice), address: path ?? "memory") }
+            for notice in store.notices { events.send(.warning(notice), redactedURL: path ?? "memory") }
             return store
-        } standIn: { [wanted] cause in
-            events.send(.unusable(cause: cause), address: path ?? "memory")
-            return try Store.standIn(
+        } fallback: { [wanted] cause in
+            events.send(.cacheUnavailable(cause: cause), redactedURL: path ?? "memory")
+            return try Store.fallback(
                 at: path ?? "memory", because: cause, configuration: wanted, fileSystem: fileSystem, executor: executor,
                 clock: clock
             ) { event in events.send(event) }
         }
         context = CacheContext(
             configuration: configuration, upstream: upstream, opening: opening,
-            conductor: Conductor(
-                connectionsPerOrigin: configuration.connectionsPerOrigin, clock: clock,
+            coordinator: OriginCoordinator(
+                maximumConnectionsPerOrigin: configuration.maximumConnectionsPerOrigin, clock: clock,
                 executor: executor.executor(for: .background)),
             events: events,
             clock: clock, executor: executor)
@@ -154,7 +154,7 @@ public final class MediaCache: Sendable {
     ///   - `.catalogTooNew` if a newer version wrote it
     ///   - `.storage` if the directory can't be created or read
     ///   - `.notStored` if the cache is read-only and the directory contains none
-    ///   - `.keyRequired` and `.keyRefused` if the encryption key is missing or wrong
+    ///   - `.keyRequired` and `.wrongEncryptionKey` if the encryption key is missing or wrong
     ///   - `.invalidArgument` if a value of the configuration is invalid
     public func open() async throws { _ = try await context.opening.directory() }
 

@@ -72,15 +72,15 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
         self.source = source
         self.cache = cache
         self.options = options
-        let mimeType = options?[Self.overrideMIMETypeKey] as? String
-        if let server, CachingURL.isHLS(source.url, mimeType: mimeType), let url = server.url(for: source) {
+        let contentType = options?[Self.overrideMIMETypeKey] as? String
+        if let server, CachingURL.isHLS(source.url, contentType: contentType), let url = server.url(for: source) {
             self.server = server
             loader = nil
             cacheKey = nil
             super.init(url: url, options: options)
         } else if let cachingURL = CachingURL.caching(source) {
             self.server = nil
-            let loader = CachingResourceLoader(caching: source, in: cache, server: server, mimeType: mimeType)
+            let loader = CachingResourceLoader(caching: source, in: cache, server: server, contentType: contentType)
             self.loader = loader
             cacheKey = loader.media.key
             super.init(url: cachingURL, options: options)
@@ -90,8 +90,8 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
             loader = nil
             cacheKey = nil
             super.init(url: source.url, options: options)
-            if CachingURL.isHLS(source.url, mimeType: mimeType) {
-                cache.noteBypass(of: source, reason: CachingURL.reason(withoutServer: server))
+            if CachingURL.isHLS(source.url, contentType: contentType) {
+                cache.recordBypass(of: source, reason: CachingURL.reason(withoutServer: server))
             }
         }
     }

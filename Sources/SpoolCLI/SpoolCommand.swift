@@ -28,7 +28,7 @@ struct SpoolCommand: AsyncParsableCommand {
         signal(SIGPIPE, SIG_IGN)
         do {
             let arguments = try TypedArguments.all()
-            LentCommand.use { await exitCode(of: $0) }
+            RemoteCommand.use { await exitCode(of: $0) }
             Foundation.exit(await Interruption.exitCode { await exitCode(of: arguments) })
         } catch {
             Foundation.exit(exitCode(reporting: error, arguments: []))
@@ -47,7 +47,7 @@ struct SpoolCommand: AsyncParsableCommand {
                 try command.run()
             }
             return 0
-        } catch let server as HoldingServer {
+        } catch let server as RunningServer {
             do {
                 return try await server.run(arguments)
             } catch {
@@ -58,7 +58,7 @@ struct SpoolCommand: AsyncParsableCommand {
                 // The parser also throws to print help and the version.
                 guard exitCode(for: error).isSuccess else { throw error }
                 // For an unknown subcommand, the parser prints the general help.
-                if Verbs.correction(of: arguments) != nil {
+                if CommandNames.correction(of: arguments) != nil {
                     throw CommandFailure(.usage, UsageError("", arguments: arguments).text)
                 }
                 try Output.line(fullMessage(for: error))
@@ -118,7 +118,7 @@ extension CacheError {
         case .catalogDamaged: "“spool verify” moves the catalog aside and creates an empty one"
         case .notStored: "“spool ls” lists the stored media"
         case .incomplete: "“spool get” fetches the rest"
-        case .originRefused where httpStatus == 401 || httpStatus == 403: "--header @FILE sends credentials"
+        case .originErrorStatus where httpStatus == 401 || httpStatus == 403: "--header @FILE sends credentials"
         case _ where (underlying as? UpstreamError)?.underlying is RefusedDowngrade:
             "--allow-http-redirects follows the redirect, without protection"
         default: nil

@@ -15,13 +15,14 @@ struct UsageError {
     ///   - arguments: The arguments as typed.
     init(_ message: String, arguments: [String]) {
         let words = CommandWords.all(in: arguments)
-        let verb = words.first
-        let sentence = Verbs.correction(of: arguments) ?? Self.sentence(message, arguments)
+        let name = words.first
+        let sentence = CommandNames.correction(of: arguments) ?? Self.sentence(message, arguments)
         let help =
-            verb.flatMap { verb in
-                guard verb != "help", Verbs.all.contains(verb) else { return nil }
-                let second = words.dropFirst().first.flatMap { Verbs.under(verb).contains($0) ? " \($0)" : nil } ?? ""
-                return "spool \(verb)\(second) --help"
+            name.flatMap { name in
+                guard name != "help", CommandNames.all.contains(name) else { return nil }
+                let second =
+                    words.dropFirst().first.flatMap { CommandNames.under(name).contains($0) ? " \($0)" : nil } ?? ""
+                return "spool \(name)\(second) --help"
             } ?? "spool --help"
         text = "\(sentence) (see “\(help)”)"
     }
@@ -33,8 +34,8 @@ struct UsageError {
         if let match = line.wholeMatch(of: /The value '(.*?)' is invalid for '([^']*)'.*/) {
             let (value, place) = (String(match.1), String(match.2))
             // The value after an unknown option may be a secret.
-            if let option = ShownArgument.option(before: value, in: arguments), place.hasPrefix("<"),
-                !Verbs.knows(option, of: CommandWords.all(in: arguments).first)
+            if let option = RedactedArgument.option(before: value, in: arguments), place.hasPrefix("<"),
+                !CommandNames.knows(option, of: CommandWords.all(in: arguments).first)
             {
                 return "unknown option \(option)"
             }
@@ -49,7 +50,7 @@ struct UsageError {
         }
         var text = line
         // The longest arguments are replaced first, because one argument may be part of another.
-        for (argument, shown) in ShownArgument.all(of: arguments).sorted(by: { $0.0.count > $1.0.count })
+        for (argument, shown) in RedactedArgument.all(of: arguments).sorted(by: { $0.0.count > $1.0.count })
         where argument != shown {
             text = text.replacingOccurrences(of: argument, with: shown)
         }
@@ -59,7 +60,7 @@ struct UsageError {
 
     private static func refusal(of value: String, as place: String) -> String {
         if place.contains("--header") { return "invalid value of --header: give \(form(of: place))" }
-        return "invalid value “\(ShownArgument.text(value))” for \(place): give \(form(of: place))"
+        return "invalid value “\(RedactedArgument.text(value))” for \(place): give \(form(of: place))"
     }
 
     /// Returns the expected form of an argument.
@@ -68,7 +69,7 @@ struct UsageError {
             ("--header", "“Name: value”, or @FILE for a file of such lines"),
             ("--range", "bytes as in HTTP: 0-99, 100- or -500"),
             ("--capacity", "a size such as 500MB or 2GiB, or none"),
-            ("--minimum-rate", "bytes per second, such as 1000 or 50kB, or 0 for none"),
+            ("--low-speed-limit", "bytes per second, such as 1000 or 50kB, or 0 for none"),
             ("--bytes", "a size such as 500kB or 2MiB"), ("--seconds", "a time in seconds"),
             ("--jobs", "a number from 1 to 256"), ("--file", "a file with one URL on each line, or -"),
             ("--to", "a size such as 500MB or 2GiB"), ("--seek", "two times in seconds, such as 5:40"),
@@ -89,25 +90,25 @@ struct UsageError {
 }
 
 /// The subcommands, and suggestions for unknown ones.
-enum Verbs {
+enum CommandNames {
     /// The names of the subcommands.
     static var all: [String] { SpoolCommand.configuration.subcommands.map { $0._commandName } + ["help"] }
 
     /// Returns the names of the subcommands of a subcommand.
-    static func under(_ verb: String) -> [String] {
-        command(verb)?.configuration.subcommands.map { $0._commandName } ?? []
+    static func under(_ name: String) -> [String] {
+        command(name)?.configuration.subcommands.map { $0._commandName } ?? []
     }
 
     /// Returns whether a subcommand, or one of its own subcommands, has an option.
-    static func knows(_ option: String, of verb: String?) -> Bool {
-        guard let command = verb.flatMap(command) else { return false }
+    static func knows(_ option: String, of name: String?) -> Bool {
+        guard let command = name.flatMap(command) else { return false }
         return ([command] + command.configuration.subcommands).contains { command in
             command.helpMessage().split { !$0.isLetter && $0 != "-" }.contains { $0 == option }
         }
     }
 
-    private static func command(_ verb: String) -> (any ParsableCommand.Type)? {
-        SpoolCommand.configuration.subcommands.first { $0._commandName == verb }
+    private static func command(_ name: String) -> (any ParsableCommand.Type)? {
+        SpoolCommand.configuration.subcommands.first { $0._commandName == name }
     }
 
     private static let others = [
@@ -130,7 +131,7 @@ enum Verbs {
 
     private static func correction(of word: String) -> String? {
         guard !all.contains(word) else { return nil }
-        let shown = ShownArgument.text(word)
+        let shown = RedactedArgument.text(word)
         if word.contains("/") || word.contains(".") {
             return "unknown command “\(shown)”; type one before it, such as “spool get URL” or “spool play URL”"
         }
@@ -141,9 +142,9 @@ enum Verbs {
     }
 
     private static func nearest(to word: String) -> String? {
-        let near = all.map { (verb: $0, distance: distance(word, $0)) }.min { $0.distance < $1.distance }
+        let near = all.map { (name: $0, distance: distance(word, $0)) }.min { $0.distance < $1.distance }
         guard let near, near.distance <= 2, near.distance < word.count else { return nil }
-        return near.verb
+        return near.name
     }
 
     /// Returns the number of letters to insert, remove or change (Levenshtein distance).

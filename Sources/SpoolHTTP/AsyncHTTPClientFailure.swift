@@ -43,20 +43,20 @@ struct AsyncHTTPClientFailure {
                 .unreachable,
                 "cannot be reached: " + (error.connectionErrors.first.map { words($0.error) } ?? "name not found")
             )
-        case is RefusedAddress: (.failed, "has an address that is not allowed")
+        case is RefusedAddress: (.other, "has an address that is not allowed")
         case is SocketAddressError: (.unreachable, "cannot be reached: name not found")
         case let error as IOError: read(error)
-        case is NIOSSLExtraError: (.untrusted, "has no certificate for this name")
+        case is NIOSSLExtraError: (.untrustedServer, "has no certificate for this name")
         case let error as NIOSSLError: read(error)
-        case is BoringSSLError: (.untrusted, "violated the TLS protocol")
+        case is BoringSSLError: (.untrustedServer, "violated the TLS protocol")
         case HTTPParserError.invalidEOFState:
             (.connectionLost, "closed the connection before its response was complete")
-        case is ImpossibleStatus: (.malformed, "responded with an invalid status code")
-        case let error as HTTPParserError: (.malformed, "sent a response that is not HTTP: \(error)")
+        case is ImpossibleStatus: (.malformedResponse, "responded with an invalid status code")
+        case let error as HTTPParserError: (.malformedResponse, "sent a response that is not HTTP: \(error)")
         case is ChannelError: (.connectionLost, "lost the connection")
         case _ where String(reflecting: type(of: error)).hasPrefix("NIOSOCKS."):
             (.unreachable, "cannot be reached: the SOCKS proxy sent an invalid response")
-        default: isInBody ? (.connectionLost, "lost the connection: \(error)") : (.failed, "failed: \(error)")
+        default: isInBody ? (.connectionLost, "lost the connection: \(error)") : (.other, "failed: \(error)")
         }
     }
 
@@ -69,7 +69,7 @@ struct AsyncHTTPClientFailure {
         case .remoteConnectionClosed, .uncleanShutdown, .bodyLengthMismatch:
             (.connectionLost, "closed the connection before its response was complete")
         case .cancelled, .requestStreamCancelled: (.cancelled, "was cancelled")
-        default: (.failed, "cannot be requested: \(error.shortDescription)")
+        default: (.other, "cannot be requested: \(error.shortDescription)")
         }
     }
 
@@ -120,16 +120,16 @@ struct HandshakeFailure {
     var reading: (UpstreamError.Code, String) {
         if isCutOff { return (.connectionLost, "closed the connection during the TLS handshake") }
         if reasons.contains("CERTIFICATE_VERIFY_FAILED") {
-            return (.untrusted, "is not trusted: its certificate can't be verified")
+            return (.untrustedServer, "is not trusted: its certificate can't be verified")
         }
         if reasons.contains("WRONG_VERSION_NUMBER") || reasons.contains("HTTP_REQUEST") {
-            return (.untrusted, "does not speak TLS")
+            return (.untrustedServer, "does not speak TLS")
         }
         if reasons.contains(where: { $0.hasSuffix("PROTOCOL_VERSION") || $0 == "UNSUPPORTED_PROTOCOL" }) {
-            return (.untrusted, "is not trusted: it does not speak TLS 1.2 or later")
+            return (.untrustedServer, "is not trusted: it does not speak TLS 1.2 or later")
         }
         let words = reasons.first.map { ": " + $0.lowercased().replacing("_", with: " ") } ?? ""
-        return (.untrusted, "is not trusted: the TLS handshake failed\(words)")
+        return (.untrustedServer, "is not trusted: the TLS handshake failed\(words)")
     }
 }
 #endif

@@ -231,7 +231,7 @@ extension HTTPClient.Body {
                 for try await chunk in body {
                     let buffer = chunk.withUnsafeBytes { ByteBuffer(bytes: $0) }
                     try await writer.write(.byteBuffer(buffer)).get()
-                    exchange.noteSent()
+                    exchange.recordSent()
                 }
             }
             return sent.futureResult

@@ -53,7 +53,7 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
     }
 
     /// Records a sent piece of the request's body. The headers are not expected before the last one.
-    func noteSent() { state.withLock { $0.sent += 1 } }
+    func recordSent() { state.withLock { $0.sent += 1 } }
 
     func receiveHead(_ head: HTTPResponse) {
         state.withLock { $0.machine.receiveHead(head) }?.resume(returning: head)
@@ -104,9 +104,9 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
             repeat {
                 sent = state.withLock { $0.sent }
                 // Cancelled because the headers were received.
-                guard (try? await configuration.clock.sleep(for: configuration.headTimeout)) != nil else { return }
+                guard (try? await configuration.clock.sleep(for: configuration.responseTimeout)) != nil else { return }
             } while sent < state.withLock { $0.sent }
-            giveUp(UpstreamError(.timedOut, "\(name) did not respond within \(configuration.headTimeout)"))
+            giveUp(UpstreamError(.timedOut, "\(name) did not respond within \(configuration.responseTimeout)"))
         }
         defer { timer.cancel() }
         let head = try await withTaskCancellationHandler {
@@ -191,7 +191,7 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
             // Cancelled because the exchange is over.
             while (try? await configuration.clock.sleep(for: configuration.idleTimeout / 4)) != nil {
                 guard let self, !self.state.withLock({ $0.machine.isOver }) else { return }
-                let (rate, time) = (configuration.minimumRate, configuration.minimumRateTime)
+                let (rate, time) = (configuration.lowSpeedLimit, configuration.lowSpeedTime)
                 switch self.state.withLock({ $0.machine.tick() }) {
                 case .isSilent:
                     self.giveUp(UpstreamError(.timedOut, "\(name) sent nothing for \(configuration.idleTimeout)"))

@@ -195,9 +195,9 @@ struct StallMeter {
 
     init(_ configuration: HTTPUpstream.Configuration) {
         let tick = max(configuration.idleTimeout / 4, .milliseconds(1))
-        let ticks = max(configuration.minimumRateTime, .zero) / tick
+        let ticks = max(configuration.lowSpeedTime, .zero) / tick
         slowTicks = max(1, Int(min(ticks.rounded(.up), 1e9)))
-        leastBytes = Double(max(configuration.minimumRate, 0)) * (tick * slowTicks / .seconds(1))
+        leastBytes = Double(max(configuration.lowSpeedLimit, 0)) * (tick * slowTicks / .seconds(1))
     }
 
     /// Records that a reader has started to wait.

@@ -44,30 +44,30 @@ extension HTTPUpstream {
 
         /// The time limit for a connection (name, TCP, TLS). The default is 10 seconds.
         ///
-        /// URLSession has no such limit; only the ``headTimeout`` applies there.
+        /// URLSession has no such limit; only the ``responseTimeout`` applies there.
         public var connectTimeout: Duration = .seconds(10)
         /// The time limit for response headers. The default is 60 seconds, because some servers transcode first.
         ///
         /// It includes the time for a connection, and starts again for each redirect.
-        public var headTimeout: Duration = .seconds(60)
+        public var responseTimeout: Duration = .seconds(60)
         /// The time limit for the next bytes of a body, exceeded by up to a quarter. The default is 15 seconds.
         ///
         /// Time in which no reader requests the next chunk does not count, so a paused body has not stalled.
         public var idleTimeout: Duration = .seconds(15)
         /// The rate in bytes per second below which a body has stalled. The default is 1000; 0 disables it.
         ///
-        /// It is measured over a period of ``minimumRateTime`` in which a reader always waited for the body. It does not
+        /// It is measured over a period of ``lowSpeedTime`` in which a reader always waited for the body. It does not
         /// apply to a body without `Content-Length`, such as a live stream.
-        public var minimumRate = 1000
-        /// The time over which ``minimumRate`` is measured. The default is 30 seconds.
-        public var minimumRateTime: Duration = .seconds(30)
+        public var lowSpeedLimit = 1000
+        /// The time over which ``lowSpeedLimit`` is measured. The default is 30 seconds.
+        public var lowSpeedTime: Duration = .seconds(30)
         /// The maximum number of redirects to follow for one request. The default is 20, as in browsers.
         ///
         /// A further redirect fails with ``UpstreamError/Code/redirects``. With 0 or less, every redirect fails.
         public var maximumRedirects = 20
         /// Whether a redirect from https to http is followed. The default is false, because its response is not
         /// protected.
-        public var allowsRedirectsToHTTP = false
+        public var allowsInsecureRedirects = false
         /// The networks that may be used in addition to unrestricted ones. The default is all.
         public var networkAccess: NetworkAccess = [.cellular, .expensive, .constrained]
         /// The variables that name proxies, with curl's meaning. The default is the process's environment.

@@ -20,7 +20,7 @@ struct RedirectWalk {
     /// - Throws: ``UpstreamError`` with code `failed` if the request's URL can't be requested.
     init(_ request: UpstreamRequest, _ configuration: HTTPUpstream.Configuration) throws(UpstreamError) {
         guard request.url.canBeAsked else {
-            throw UpstreamError(.failed, "\(request.url.nameForMessages) is not a valid http or https URL")
+            throw UpstreamError(.other, "\(request.url.nameForMessages) is not a valid http or https URL")
         }
         let (url, authorization) = request.url.separatingCredentials
         self.request = request
@@ -30,7 +30,7 @@ struct RedirectWalk {
         self.request.headerFields[.authorization] = request.headerFields[.authorization] ?? authorization
         limit = max(configuration.maximumRedirects, 0)
         remaining = limit
-        allowsDowngrade = configuration.allowsRedirectsToHTTP
+        allowsDowngrade = configuration.allowsInsecureRedirects
         allows = configuration.allowsRedirect
         visited = [url.absoluteString]
     }
@@ -48,27 +48,30 @@ struct RedirectWalk {
         guard [301, 302, 303, 307, 308].contains(head.status.code), let location = locations.first else { return false }
         let from = request.url
         guard locations.count == 1 else {
-            throw UpstreamError(.redirects, "\(from.nameForMessages) redirects with \(locations.count) Location fields")
+            throw UpstreamError(
+                .invalidRedirect, "\(from.nameForMessages) redirects with \(locations.count) Location fields")
         }
         // A user in an origin's URL has no meaning (RFC 9110 §4.2.4).
         let absolute = URL(string: location, relativeTo: from)?.absoluteURL
         guard let target = absolute?.separatingCredentials.url, target.canBeAsked else {
-            throw UpstreamError(.redirects, "\(from.nameForMessages) redirects to a URL that can't be requested")
+            throw UpstreamError(.invalidRedirect, "\(from.nameForMessages) redirects to a URL that can't be requested")
         }
         guard allowsDowngrade || target.isSecure || !from.isSecure else {
             throw UpstreamError(
-                .redirects, "\(from.nameForMessages) redirects from https to http", underlying: RefusedDowngrade())
+                .invalidRedirect, "\(from.nameForMessages) redirects from https to http", underlying: RefusedDowngrade()
+            )
         }
         guard allows?(target) ?? true else {
             throw UpstreamError(
-                .redirects, "\(from.nameForMessages) redirects to \(target.nameForMessages), which is not allowed")
+                .invalidRedirect, "\(from.nameForMessages) redirects to \(target.nameForMessages), which is not allowed"
+            )
         }
         guard remaining > 0 else {
             throw UpstreamError(
-                .redirects, "\(from.nameForMessages) redirects, but the limit of \(limit) redirects is reached")
+                .invalidRedirect, "\(from.nameForMessages) redirects, but the limit of \(limit) redirects is reached")
         }
         guard visited.insert(target.absoluteString).inserted else {
-            throw UpstreamError(.redirects, "\(from.nameForMessages) redirects in a loop")
+            throw UpstreamError(.invalidRedirect, "\(from.nameForMessages) redirects in a loop")
         }
         remaining -= 1
         request.url = target
@@ -110,7 +113,7 @@ extension URL {
     }
 
     /// Scheme, host, port and path for error messages, without query, fragment and user.
-    var nameForMessages: String { MediaSource.displayAddress(of: self) }
+    var nameForMessages: String { MediaSource.redactedURL(of: self) }
 }
 
 /// Opens a request over a transport that does not follow redirects.
@@ -121,7 +124,7 @@ func open<Chunk: GatheredBytes>(
     start: @Sendable (UpstreamRequest, Exchange<Chunk>) -> Void
 ) async throws -> UpstreamResponse {
     var configuration = configuration
-    if let hold = request.longestHold { configuration.headTimeout = max(configuration.headTimeout, hold) }
+    if let hold = request.longestHold { configuration.responseTimeout = max(configuration.responseTimeout, hold) }
     var walk = try RedirectWalk(request, configuration)
     while true {
         let url = walk.request.url
@@ -131,7 +134,7 @@ func open<Chunk: GatheredBytes>(
         let head = try await exchange.head()
         do {
             if let problem = ResponseFraming.problem(head) {
-                throw UpstreamError(.malformed, "\(url.nameForMessages) \(problem)")
+                throw UpstreamError(.malformedResponse, "\(url.nameForMessages) \(problem)")
             }
             guard try walk.follow(head) else {
                 return UpstreamResponse(head: head, url: url, body: UpstreamBody(ExchangeBody(exchange)))
@@ -146,7 +149,8 @@ func open<Chunk: GatheredBytes>(
 
 /// The underlying error of a redirect from https to http that was not followed.
 ///
-/// ``HTTPUpstream.Configuration/allowsRedirectsToHTTP`` is false. A program with an option for it can name that option.
+/// ``HTTPUpstream.Configuration/allowsInsecureRedirects`` is false. A program with an option for it can name that
+/// option.
 package struct RefusedDowngrade: Error {
     package init() {}
 }

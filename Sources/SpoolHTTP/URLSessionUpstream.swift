@@ -129,7 +129,7 @@ extension UpstreamRequest {
                 chunk.withUnsafeBytes { data.append(contentsOf: $0) }
                 guard data.count <= 1 << 20 else {
                     throw UpstreamError(
-                        .failed, "\(url.nameForMessages) failed: the request body exceeds URLSession's limit of 1 MiB")
+                        .other, "\(url.nameForMessages) failed: the request body exceeds URLSession's limit of 1 MiB")
                 }
             }
             return data
@@ -231,7 +231,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
         // swift-http-types traps on more than three digits.
         guard (0...999).contains(response.statusCode) else {
             let message = "\(flight.name) responded with the invalid status \(response.statusCode)"
-            flight.exchange.finish(.failure(UpstreamError(.malformed, message)))
+            flight.exchange.finish(.failure(UpstreamError(.malformedResponse, message)))
             task.cancel()
             return
         }
@@ -283,13 +283,13 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
             case .secureConnectionFailed, .serverCertificateHasBadDate, .serverCertificateUntrusted,
                 .serverCertificateHasUnknownRoot, .serverCertificateNotYetValid, .clientCertificateRejected,
                 .clientCertificateRequired:
-                (.untrusted, "is not trusted")
+                (.untrustedServer, "is not trusted")
             case .httpTooManyRedirects, .redirectToNonExistentLocation:
-                (.redirects, "redirects too often, or without a target")
+                (.invalidRedirect, "redirects too often, or without a target")
             case .cancelled: (.cancelled, "was cancelled")
             // FoundationNetworking has no code for an incomplete body.
             case .unknown where isInBody, nil where isInBody: (.connectionLost, "lost the connection")
-            default: (.failed, "failed")
+            default: (.other, "failed")
             }
         return UpstreamError(code, "\(name) \(cause)", underlying: error)
     }

@@ -66,7 +66,7 @@ final class OriginConnection: ChannelInboundHandler {
     func channelInactive(context: ChannelHandlerContext) {
         if let current {
             originState.drop(current.number)
-            originState.log.update(current.number) { if !$0.isOver { $0.ending = .abandoned } }
+            originState.log.update(current.number) { if !$0.isOver { $0.ending = .clientDisconnected } }
         }
         current = nil
         waiting = []

@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// Bytes are counted when the socket has accepted them, even if the client disconnects before it receives them. They
 /// are recorded shortly after they are sent, so a client may finish before the log is complete. Therefore, a test that
-/// counts should first wait with ``untilQuiet()``. The log may be used from any task. The waiting methods resume at
+/// counts should first wait with ``waitUntilIdle()``. The log may be used from any task. The waiting methods resume at
 /// each change, without polling.
 public final class OriginLog: Sendable {
     private struct Waiter {
@@ -68,7 +68,7 @@ public final class OriginLog: Sendable {
     /// - Throws: `CancellationError` if the task is cancelled.
     package func first(where condition: (OriginExchange) -> Bool) async throws -> OriginExchange {
         var found: OriginExchange?
-        try await until { exchanges in
+        try await wait { exchanges in
             found = exchanges.first(where: condition)
             return found != nil
         }
@@ -79,7 +79,7 @@ public final class OriginLog: Sendable {
     /// Waits until `condition` is true for the requests so far.
     ///
     /// - Throws: `CancellationError` if the task is cancelled.
-    public func until(_ condition: ([OriginExchange]) -> Bool) async throws {
+    public func wait(until condition: ([OriginExchange]) -> Bool) async throws {
         while true {
             let (exchanges, version) = state.withLock { ($0.exchanges, $0.version) }
             if condition(exchanges) { return }
@@ -90,7 +90,7 @@ public final class OriginLog: Sendable {
     /// Waits until all responses have ended.
     ///
     /// - Throws: `CancellationError` if the task is cancelled.
-    public func untilQuiet() async throws { try await until { $0.allSatisfy(\.isOver) } }
+    public func waitUntilIdle() async throws { try await wait { $0.allSatisfy(\.isOver) } }
 
     /// Removes all requests. Requests in progress are no longer recorded. The request counts for rules are not reset.
     package func clear() {
@@ -178,7 +178,7 @@ public struct OriginExchange: Sendable {
         /// The origin ended the response early, as configured.
         case interrupted
         /// The client closed the connection first, or the server was stopped.
-        case abandoned
+        case clientDisconnected
     }
 
     /// The number of the request to this server, from 0.
@@ -221,7 +221,7 @@ public struct OriginExchange: Sendable {
     }
 
     /// The value of the `Range` field.
-    public var rangeAsked: String? { headerFields[.range] }
+    public var requestedRange: String? { headerFields[.range] }
     /// The half-open range of the media bytes that the socket has accepted.
     package var rangeSent: Range<Int64> { body.lowerBound..<body.lowerBound + bytesSent }
     /// Whether the exchange has ended.

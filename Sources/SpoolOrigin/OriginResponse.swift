@@ -29,7 +29,7 @@ package struct OriginResponse: Sendable {
     }
 
     /// The `Content-Range` in the headers, which may differ from the body (RFC 9110 §14.4).
-    package struct SaidRange: Sendable {
+    package struct StatedContentRange: Sendable {
         /// The half-open range of bytes, or `nil` in a 416.
         package var bytes: Range<Int64>?
         /// The total length, or `nil` for `*`.
@@ -46,7 +46,7 @@ package struct OriginResponse: Sendable {
     package var status = 200
     /// The names and values of the header fields, including invalid ones.
     package private(set) var lines: [(name: String, value: String)] = []
-    package var contentRange: SaidRange?
+    package var contentRange: StatedContentRange?
     /// The `Content-Length` if it differs from the length of the body.
     package var promisedLength: Int64?
     /// The content that contains the body.
@@ -126,7 +126,7 @@ package struct OriginResponse: Sendable {
             return
         }
         let length = content.length
-        var range = request.headerFields[.range].flatMap { AskedRange($0) }
+        var range = request.headerFields[.range].flatMap { RequestedRange($0) }
         if let condition = request.headerFields[.ifRange], !resource.matches(condition) { range = nil }
         guard let range else {
             body = 0..<length
@@ -135,10 +135,10 @@ package struct OriginResponse: Sendable {
         if let bytes = range.resolve(length) {
             status = 206
             body = bytes
-            contentRange = SaidRange(bytes: bytes, total: length)
+            contentRange = StatedContentRange(bytes: bytes, total: length)
         } else {
             status = 416
-            contentRange = SaidRange(bytes: nil, total: length)
+            contentRange = StatedContentRange(bytes: nil, total: length)
         }
     }
 
@@ -189,7 +189,7 @@ extension OriginResource {
 }
 
 /// A `Range` field with one range, as the origin parses it. A field with several ranges is ignored (RFC 9110 §14.2).
-package enum AskedRange: Equatable {
+package enum RequestedRange: Equatable {
     case bounded(Int64, Int64)
     case from(Int64)
     case last(Int64)

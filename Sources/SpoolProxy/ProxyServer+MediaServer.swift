@@ -23,21 +23,21 @@ extension ProxyServer {
     /// - Parameters:
     ///   - cache: The cache. Close it after ``stop(within:)``.
     ///   - maximumBitRate: See ``ProxyConfiguration/maximumBitRate``. The default is `nil`.
-    ///   - keepsKeys: See ``ProxyConfiguration/keepsKeys``. The default is `false`.
+    ///   - cachesKeys: See ``ProxyConfiguration/cachesKeys``. The default is `false`.
     public static func inApp(
-        _ cache: MediaCache, maximumBitRate: Int64? = nil, keepsKeys: Bool = false
+        _ cache: MediaCache, maximumBitRate: Int64? = nil, cachesKeys: Bool = false
     ) -> ProxyServer {
         var configuration = ProxyConfiguration()
         configuration.port = 0
         configuration.token = Secret.drawn()
-        configuration.startsWhenAsked = true
-        configuration.threads = 1
+        configuration.startsOnDemand = true
+        configuration.threadCount = 1
         #if !canImport(Darwin)
         // AVPlayer treats late headers as a failure and retries after an error. libmpv waits for headers, and skips
         // segments that fail.
         configuration.waitsForOrigin = true
         #endif
-        (configuration.maximumBitRate, configuration.keepsKeys) = (maximumBitRate, keepsKeys)
+        (configuration.maximumBitRate, configuration.cachesKeys) = (maximumBitRate, cachesKeys)
         return ProxyServer(cache: cache, valid: configuration, log: nil, clock: ContinuousClock())
     }
 
@@ -62,8 +62,8 @@ extension ProxyServer {
         let variant: HLSVariantSelection =
             configuration.maximumBitRate.map { .bandwidth(atMost: $0) } ?? .first
         var download = HLSDownloader(
-            source, in: cache, variant: variant, firstSeconds: seconds, concurrency: 2)
-        download.includesKeys = configuration.keepsKeys
+            source, in: cache, variant: variant, firstSeconds: seconds, maximumConcurrentDownloads: 2)
+        download.includesKeys = configuration.cachesKeys
         try await download.run()
     }
 
@@ -74,7 +74,7 @@ extension ProxyServer {
         restarting.withLock { _ in
             guard !isStopped.load(ordering: .relaxed) else { return }
             guard let previous = running.withLock({ $0 }) else {
-                guard configuration.startsWhenAsked, let channel = bind(configuration.port) else { return }
+                guard configuration.startsOnDemand, let channel = bind(configuration.port) else { return }
                 listen(on: channel)
                 return tables.start()
             }

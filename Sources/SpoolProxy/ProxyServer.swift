@@ -20,7 +20,7 @@ import Synchronization
 /// player.play(server.url(for: episode))
 /// ```
 ///
-/// A server for an app's own players, ``inApp(_:maximumBitRate:keepsKeys:)``, does not require a call of ``start()``.
+/// A server for an app's own players, ``inApp(_:maximumBitRate:cachesKeys:)``, does not require a call of ``start()``.
 ///
 /// The server supports HTTP/1.1. All methods may be called from any task. In a service group, ``run()`` serves until
 /// the graceful shutdown.
@@ -42,7 +42,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     private let group: MultiThreadedEventLoopGroup
     let tables: ConnectionTables
     private let exchanges = RunningExchanges()
-    private let patience: OriginPatience?
+    private let patience: OriginRetryWaiter?
     let sources: SourceRegistry
     let running = Mutex<Running?>(nil)
     let isStopped = Atomic<Bool>(false)
@@ -80,10 +80,10 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     init(cache: MediaCache, valid configuration: ProxyConfiguration, log: AccessLog?, clock: any Clock<Duration>) {
         self.cache = cache
         self.configuration = configuration
-        let count = configuration.threads > 0 ? configuration.threads : UsableCores.count
+        let count = configuration.threadCount > 0 ? configuration.threadCount : UsableCores.count
         group = MultiThreadedEventLoopGroup(numberOfThreads: count)
         var limits = configuration.limits
-        limits.connections = min(limits.connections, DescriptorLimit.forClients)
+        limits.maximumConnections = min(limits.maximumConnections, DescriptorLimit.forClients)
         tables = ConnectionTables(group, limits: limits)
         self.log = log
         let metrics = ProxyMetrics()
@@ -94,18 +94,18 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         let exchanges = exchanges
         let sources = SourceRegistry(cache)
         self.sources = sources
-        let patience = configuration.waitsForOrigin ? OriginPatience(clock: clock) : nil
+        let patience = configuration.waitsForOrigin ? OriginRetryWaiter(clock: clock) : nil
         self.patience = patience
-        let passing = PassingResponder(
+        let passing = BypassResponder(
             cache: cache, configuration: configuration, clock: clock, patience: patience)
         let media = MediaResponder(
             cache: cache, configuration: configuration, date: date, clock: clock, patience: patience, passing: passing,
             manifests: ManifestResponder(
                 cache: cache, knowledge: StreamKnowledge(), offline: OfflineVariants(cache: cache, clock: clock),
                 date: date, clock: clock, maximumBitRate: configuration.maximumBitRate,
-                notesNeeds: configuration.startsWhenAsked))
+                notesNeeds: configuration.startsOnDemand))
         func origins(_ allowedHosts: [String]) -> OriginRules {
-            OriginRules(allowedHosts: allowedHosts, mark: mark, ownPort: configuration.ownPort)
+            OriginRules(allowedHosts: allowedHosts, mark: mark, serverPort: configuration.serverPort)
         }
         func service(
             token: String?, origin: OriginURL?, servesAdmin: Bool, trustedProxies: TrustedProxies = TrustedProxies(),
@@ -179,7 +179,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
 
     /// Sets the listening sockets. The caller holds ``restarting``.
     func become(_ fresh: Running) {
-        configuration.ownPort.set(fresh.address.port ?? 0)
+        configuration.serverPort.set(fresh.address.port ?? 0)
         running.withLock { $0 = fresh }
     }
 
@@ -212,7 +212,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     public var port: Int? { running.withLock { $0?.address.port } }
 
     /// The URL of the server, such as `http://localhost:8787/`, or `nil` while the server does not listen.
-    public var address: URL? {
+    public var url: URL? {
         guard let port else { return nil }
         let host =
             configuration.listensOnLoopback && configuration.host != "::1" ? Self.thisMachine : configuration.host
@@ -247,17 +247,17 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     /// - The server has its own origin, and the URL does not belong to it.
     /// - The server does not listen.
     public func url(for url: URL) -> URL? {
-        if configuration.startsWhenAsked { listenIfNeeded() }
+        if configuration.startsOnDemand { listenIfNeeded() }
         return self.url(for: url, prefix: "")
     }
 
     func url(for url: URL, prefix: String) -> URL? {
-        guard let address, let asked = try? OriginURL(url) else { return nil }  // The URL has another scheme.
+        guard let base = self.url, let asked = try? OriginURL(url) else { return nil }  // The URL has another scheme.
         // The server's paths are those of its own origin.
         if let origin, !asked.isSameOrigin(as: origin) { return nil }
         let path = origin == nil ? ForwardAddress.requestTarget(for: asked) : asked.target
         let token = configuration.token.map { "/~" + $0 } ?? ""
-        return URL(string: address.absoluteString.dropLast() + token + prefix + path)
+        return URL(string: base.absoluteString.dropLast() + token + prefix + path)
     }
 
     /// Stops listening, waits for running responses, and closes all connections. The server cannot be started again.
@@ -308,7 +308,7 @@ private struct ServerEnding: Sendable {
     let services: [ProxyService]
     let tables: ConnectionTables
     let exchanges: RunningExchanges
-    let patience: OriginPatience?
+    let patience: OriginRetryWaiter?
     let log: AccessLog?
     let group: MultiThreadedEventLoopGroup
 

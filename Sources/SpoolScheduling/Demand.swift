@@ -42,7 +42,7 @@ struct Demand: Equatable {
 /// How far ahead of its readers a resource is fetched now.
 struct ReadAhead {
     /// The size of a first request, in bytes.
-    var firstRequest: Int64
+    var initialRequestSize: Int64
     /// The size of the largest window, in bytes.
     var largestWindow: Int64
     /// The number of bytes that the connection needs in transit.
@@ -57,7 +57,7 @@ struct ReadAhead {
     /// have all.
     func window(of reader: ReaderState) -> Int64 {
         guard reader.priority == .playback else { return largestWindow }
-        return reader.pace.window(initial: firstRequest, limit: largestWindow, line: inTransit)
+        return reader.pace.window(initial: initialRequestSize, limit: largestWindow, line: inTransit)
     }
 
     /// Returns the demand of the reader: whole blocks, from its own to the end of its window.

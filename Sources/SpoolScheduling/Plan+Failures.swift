@@ -40,39 +40,41 @@ extension Plan {
             }
         case .restart:
             place.restarts += 1
-            if place.restarts > retryPolicy.retries + policy.transfersPerResource { outcome = fail(&place, now: now) }
+            if place.restarts > retryPolicy.maximumRetryCount + policy.maximumConcurrentRequests {
+                outcome = fail(&place, now: now)
+            }
         case .refusal(let isPersonal):
             if isPersonal { place.reader = transfer.reader }
             outcome = fail(&place, now: now)
         }
         // A place that stops no reader, and that no reader will request, does not matter.
         if place.state != .trying || isWanted(place) { failures.put(place) }
-        reviewStandings(at: place, &actions)
-        for number in failures.outdated(now: now, age: retryPolicy.longestWait, besides: retriedPlaces) {
+        reviewStatuses(at: place, &actions)
+        for number in failures.outdated(now: now, age: retryPolicy.maximumWait, besides: retriedPlaces) {
             removePlace(number, &actions)
         }
-        enqueueHeirs(of: transfer)
+        enqueueSuccessors(of: transfer)
         return (outcome, actions + settle())
     }
 
     /// Marks a place as failed. It is not requested before a new reader reads there, and waiting readers receive the
     /// failure.
-    private mutating func fail(_ place: inout FailedPlaces.Place, now: Duration) -> Outcome {
+    private mutating func fail(_ place: inout FailedRanges.Place, now: Duration) -> Outcome {
         let failure = FailureID(number: next())
         place.state = .failed(failure, at: now)
         return .failed(failure)
     }
 
     /// The places that transfers request again.
-    var retriedPlaces: Set<FailedPlaces.Number> { Set(transfers.states.compactMap(\.place)) }
+    var retriedPlaces: Set<FailedRanges.Number> { Set(transfers.states.compactMap(\.place)) }
 
     /// Returns the range in which readers may be stopped by a place.
-    private func reach(of place: FailedPlaces.Place) -> Range<Int64> {
+    private func reach(of place: FailedRanges.Place) -> Range<Int64> {
         rangeSupport == .unsupported ? 0..<Int64.max : place.range
     }
 
     /// Whether a reader wants bytes of the place.
-    private mutating func isWanted(_ place: FailedPlaces.Place) -> Bool {
+    private mutating func isWanted(_ place: FailedRanges.Place) -> Bool {
         let (lower, upper) = (place.range.lowerBound, place.range.upperBound)
         // A reader that waits for a validation has no demand yet.
         let isUnvalidated = readers.states.contains { reader in
@@ -83,7 +85,7 @@ extension Plan {
         return readers.reaches(.takes, startingBefore: upper, beyond: lower)
     }
 
-    private func places(touchedAt offset: Int64, stopping id: ReaderID, _ reader: ReaderState) -> [FailedPlaces.Place] {
+    private func places(touchedAt offset: Int64, stopping id: ReaderID, _ reader: ReaderState) -> [FailedRanges.Place] {
         failures.places(
             touchedAt: offset, isSequential: rangeSupport == .unsupported, stopping: id, reader)
     }
@@ -95,9 +97,11 @@ extension Plan {
 
     /// Determines whether a waiting reader's bytes may be received now, or are requested again later. Wakes a reader at
     /// a failed place, so that it receives the failure.
-    mutating func reviewStanding(_ id: ReaderID, _ actions: inout [Action]) {
+    mutating func reviewStatus(_ id: ReaderID, _ actions: inout [Action]) {
         guard let reader = readers[id], reader.isWaiting else { return }
-        let places = places(touchedAt: nextHole(of: reader), stopping: id, reader).filter { $0.state != .trying }
+        let places = places(touchedAt: nextMissingRange(of: reader), stopping: id, reader).filter {
+            $0.state != .trying
+        }
         if places.isEmpty {
             readers.expect(id)
         } else if places.contains(where: \.hasFailed) {
@@ -107,12 +111,12 @@ extension Plan {
         }
     }
 
-    private mutating func reviewStandings(at place: FailedPlaces.Place, _ actions: inout [Action]) {
+    private mutating func reviewStatuses(at place: FailedRanges.Place, _ actions: inout [Action]) {
         let waiting =
             place.isValidation
             ? readers.ids.filter { readers[$0].map { !$0.mayUseStored && $0.isWaiting } ?? false }
             : readers.waiting(in: reach(of: place))
-        for id in waiting { reviewStanding(id, &actions) }
+        for id in waiting { reviewStatus(id, &actions) }
     }
 
     /// Returns the failure that a reader receives at its position. `nil` if it may request its bytes again.
@@ -121,7 +125,7 @@ extension Plan {
     /// stated.
     mutating func failure(for id: ReaderID, now: Duration, _ actions: inout [Action]) -> FailureID? {
         guard !failures.isEmpty, let reader = readers[id] else { return nil }
-        for var place in places(touchedAt: nextHole(of: reader), stopping: id, reader) {
+        for var place in places(touchedAt: nextMissingRange(of: reader), stopping: id, reader) {
             guard case .failed(let failure, let time) = place.state else { continue }
             if let notBefore = place.notBefore {
                 if now < notBefore { return failure }
@@ -130,19 +134,19 @@ extension Plan {
                 unblock(place, &actions)
                 guard place.stops(id, reader) else { continue }
             }
-            if id.number < failure.number, now - time <= retryPolicy.longestWait { return failure }
+            if id.number < failure.number, now - time <= retryPolicy.maximumWait { return failure }
             removePlace(place.number, &actions)
         }
         return nil
     }
 
     /// Returns the first byte that a waiting reader needs: in its block, at its position or before.
-    func nextHole(of reader: ReaderState) -> Int64 {
+    func nextMissingRange(of reader: ReaderState) -> Int64 {
         let block = Range(from: Block.roundDown(reader.position), to: reader.position.adding(1))
         return stored.firstMissingRange(in: block)?.lowerBound ?? reader.position
     }
 
-    mutating func removePlace(_ number: FailedPlaces.Number, _ actions: inout [Action]) {
+    mutating func removePlace(_ number: FailedRanges.Number, _ actions: inout [Action]) {
         guard let place = failures.remove(number) else { return }
         if case .failed(let failure, _) = place.state { actions.append(.discard(failure)) }
         guard place.state != .trying else { return }
@@ -159,8 +163,8 @@ extension Plan {
     }
 
     /// Plans again for the readers that a place has stopped.
-    private mutating func unblock(_ place: FailedPlaces.Place, _ actions: inout [Action]) {
-        reviewStandings(at: place, &actions)
+    private mutating func unblock(_ place: FailedRanges.Place, _ actions: inout [Action]) {
+        reviewStatuses(at: place, &actions)
         if place.isValidation { readers.enqueueUnvalidated() } else { readers.enqueue(wanting: reach(of: place)) }
     }
 

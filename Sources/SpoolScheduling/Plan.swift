@@ -13,7 +13,7 @@ struct Plan: ~Copyable {
     var stored = StoredRanges()
     var readers = ReaderTable()
     var transfers: TransferTable
-    var failures = FailedPlaces()
+    var failures = FailedRanges()
     var rangeSupport = RangeSupport.unknown
     /// Whether readers that open from now on wait until the origin has validated the stored bytes.
     var needsValidation = false
@@ -50,7 +50,7 @@ struct Plan: ~Copyable {
     }
 
     /// Records that a reader has moved on, or space was freed in another way. Transfers that lack space try again.
-    mutating func noteMovement() { movements += 1 }
+    mutating func recordMovement() { movements += 1 }
 
     mutating func limitWindow(to bytes: Int64) { window = min(window, max(bytes, Block.size)) }
 
@@ -61,7 +61,8 @@ struct Plan: ~Copyable {
 
     var readAhead: ReadAhead {
         ReadAhead(
-            firstRequest: policy.firstRequest, largestWindow: min(policy.window, window, memoryWindow ?? .max),
+            initialRequestSize: policy.initialRequestSize,
+            largestWindow: min(policy.maximumReadAhead, window, memoryWindow ?? .max),
             inTransit: link.underWay, length: stored.length)
     }
 
@@ -115,7 +116,7 @@ struct Plan: ~Copyable {
             let timer = TimerID(number: next())
             transfers.update(id) { $0.note(.unwanted(timer)) }
             // A body that can't be requested in parts would have to be sent again from its first byte.
-            let patience = transfer.isSequential ? ReadAheadPolicy.patienceWithoutRanges : 1
+            let patience = transfer.isSequential ? ReadAheadPolicy.cancellationFactorWithoutRanges : 1
             actions.append(.setTimer(timer, after: policy.cancellationDelay * patience))
         }
         guard let reviewed = transfers[id], reviewed.isHeld else { return }
@@ -240,7 +241,7 @@ struct Plan: ~Copyable {
     private mutating func validate(for id: ReaderID, _ reader: ReaderState, _ actions: inout [Action]) -> Bool {
         guard reader.isWaiting, needsValidation else { return true }
         guard !transfers.states.contains(where: { $0.isValidation && !$0.isStale }) else { return true }
-        guard !isBlocked(nextHole(of: reader), for: id, reader) else { return true }
+        guard !isBlocked(nextMissingRange(of: reader), for: id, reader) else { return true }
         guard makePlace(for: reader.priority, isNeeded: true, &actions) else { return false }
         let upper = rangeSupport == .unsupported ? nil : min(Block.size, max(stored.length ?? Block.size, 1))
         start(at: 0, upper: upper, isValidation: true, for: id, reader, &actions)
@@ -262,7 +263,7 @@ struct Plan: ~Copyable {
 
     /// Whether one more transfer may start, if necessary because another one is cancelled for a reader that waits.
     private mutating func makePlace(for priority: Priority, isNeeded: Bool, _ actions: inout [Action]) -> Bool {
-        guard transfers.liveCount >= policy.transfersPerResource else { return true }
+        guard transfers.liveCount >= policy.maximumConcurrentRequests else { return true }
         guard isNeeded, let idle = idleTransfer(for: priority) else { return false }
         cancel(idle, &actions)
         return true
@@ -304,12 +305,12 @@ struct Plan: ~Copyable {
 
     /// The distance up to which a waiting reader joins a transfer instead of getting its own.
     ///
-    /// It is the number of bytes received in ``ReadAheadPolicy/drainTime``, because the origin sends the bytes of a
+    /// It is the number of bytes received in ``ReadAheadPolicy/drainTimeout``, because the origin sends the bytes of a
     /// second request in vain. Before the first measurement, readers wait for the first request, which is small.
     private var joinDistance: Int64 {
         max(
             TransferState.socketBuffers, link.bytes(inRoundTrips: 2) ?? 0,
-            link.bytes(in: policy.drainTime) ?? policy.firstRequest)
+            link.bytes(in: policy.drainTimeout) ?? policy.initialRequestSize)
     }
 }
 
@@ -329,7 +330,7 @@ extension Plan {
         let run = min(found.upperBound, bound)
         let upper = reader.position + min(run - reader.position, max(limit, 1))
         let free = readAhead.freeUntil(of: reader, run: run, isFetched: run < bound && transfers.fetches(run))
-        return .landed(reader.position..<upper, freeUntil: max(upper, free))
+        return .stored(reader.position..<upper, freeUntil: max(upper, free))
     }
 
     /// Wakes all readers that wait for a byte of `range`.
@@ -349,15 +350,15 @@ extension Plan {
             if isClosing || reader.mayUseStored && find(for: reader, limit: 1) != nil {
                 wake(id, &actions)
             } else {
-                reviewStanding(id, &actions)
+                reviewStatus(id, &actions)
             }
         }
     }
 
     /// Allows all readers to use stored bytes, or none until the origin has validated them.
-    mutating func letUseStored(_ mayUse: Bool) {
+    mutating func allowStored(_ mayUse: Bool) {
         // A transfer that found no space while no reader waited for its bytes tries again.
-        if readers.letUseStored(mayUse) { noteMovement() }
+        if readers.allowStored(mayUse) { recordMovement() }
     }
 
     func lacksBytes(_ reader: ReaderState) -> Bool {
@@ -382,8 +383,8 @@ extension Plan {
     /// Records that all readers may use stored bytes, and validations in progress are no longer needed.
     mutating func endValidation(_ actions: inout [Action]) {
         needsValidation = false
-        letUseStored(true)
-        for id in transfers.ids { transfers.update(id) { $0.noteAnswered() } }
+        allowStored(true)
+        for id in transfers.ids { transfers.update(id) { $0.recordAnswered() } }
         endValidationPlaces(&actions)
     }
 }
@@ -413,18 +414,18 @@ extension Plan {
         guard let transfer = transfers[id], !transfer.isStale else { return }
         cancel(id, &actions)
         transfers.update(id) { $0.discard() }
-        enqueueHeirs(of: transfer)
+        enqueueSuccessors(of: transfer)
     }
 
     /// Removes a transfer. The bytes that it leaves are requested again.
     mutating func finish(_ id: TransferID, _ actions: inout [Action]) {
         guard let transfer = transfers.remove(id) else { return }
         if let place = transfer.place { removePlace(place, &actions) }
-        enqueueHeirs(of: transfer)
+        enqueueSuccessors(of: transfer)
     }
 
     /// Plans again for the readers that the transfer would have served.
-    mutating func enqueueHeirs(of transfer: TransferState) {
+    mutating func enqueueSuccessors(of transfer: TransferState) {
         if transfer.isSequential || rangeSupport == .unsupported {
             // If bytes can only be received in sequence, the readers may have to start the body again.
             readers.enqueue(wanting: 0..<Int64.max)

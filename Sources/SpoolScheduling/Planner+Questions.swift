@@ -5,7 +5,7 @@ extension Planner {
     // MARK: - The resource
 
     /// All stored bytes.
-    package var landed: ByteRangeSet { plan.stored.ranges }
+    package var storedRanges: ByteRangeSet { plan.stored.ranges }
 
     /// The length of the resource. `nil` if it is not known.
     package var length: Int64? { plan.stored.length }
@@ -76,7 +76,7 @@ extension Planner {
     func isCancelled(_ id: TransferID) -> Bool { !(plan.transfers[id]?.isLive ?? false) }
 
     /// Whether it was not cancelled, and no other transfer precedes it.
-    package func mayLandMore(_ id: TransferID) -> Bool {
+    package func mayStoreMore(_ id: TransferID) -> Bool {
         guard let transfer = plan.transfers[id], transfer.isLive else { return false }
         return transfer.position < plan.transfers.limit(of: id, transfer, in: plan.stored)
     }
@@ -91,7 +91,7 @@ extension Planner {
     package func isStream(_ id: TransferID) -> Bool {
         guard let transfer = plan.transfers[id], transfer.isStreaming, transfer.isSequential else { return false }
         guard let end = transfer.end ?? length else { return true }
-        return end - transfer.position > plan.policy.largestRequest
+        return end - transfer.position > plan.policy.maximumRequestSize
     }
 
     /// Whether a reader waits for bytes that the transfer receives.
@@ -118,6 +118,7 @@ extension Planner {
         let place = transfer.place.flatMap { plan.failures[$0] }
         let tries = (place?.tries ?? 0) + 1
         let delay = plan.retryPolicy.delay(attempt: tries, retryAfter: retryAfter, jitter: 0)
-        return tries <= plan.retryPolicy.retries && now + delay - (place?.since ?? now) <= plan.retryPolicy.longestWait
+        return tries <= plan.retryPolicy.maximumRetryCount
+            && now + delay - (place?.since ?? now) <= plan.retryPolicy.maximumWait
     }
 }

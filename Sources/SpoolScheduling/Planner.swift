@@ -34,7 +34,7 @@ package struct Planner: ~Copyable {
         ///
         /// The reader may read stored bytes up to `freeUntil` without reporting its position, because nothing in the
         /// plan changes before. There, or at a missing range after an eviction, it pulls again.
-        case landed(Range<Int64>, freeUntil: Int64)
+        case stored(Range<Int64>, freeUntil: Int64)
         /// No bytes yet. The reader is woken later.
         case wait
         /// The reader is at the end of its range or of the resource.
@@ -96,8 +96,8 @@ extension Planner {
     }
 
     /// Records whether transfers for preloads pause for players.
-    package mutating func setPreloadStanding(_ standing: PreloadStanding) -> [Action] {
-        plan.preloadStanding = standing
+    package mutating func setPreloadStanding(_ status: PreloadStanding) -> [Action] {
+        plan.preloadStanding = status
         return plan.settle()
     }
 
@@ -132,7 +132,7 @@ extension Planner {
         let start = max(start, 0)
         let reader = ReaderState(
             start: start, end: end.map { max($0, start) }, priority: priority,
-            pace: ReadingPace(initial: plan.policy.firstRequest, start: ahead, now: now),
+            pace: ReadingPace(initial: plan.policy.initialRequestSize, start: ahead, now: now),
             mayUseStored: usesStored || !plan.needsValidation)
         plan.readers.insert(reader, as: id)
         plan.readers.renewDemand(of: id, plan.readAhead)
@@ -156,7 +156,7 @@ extension Planner {
         plan.readers.advance(id, to: position, now: now)
         plan.readers.renewDemand(of: id, plan.readAhead)
         plan.readers.enqueue(id)
-        plan.noteMovement()
+        plan.recordMovement()
         return plan.settle()
     }
 
@@ -164,7 +164,7 @@ extension Planner {
         guard let reader = plan.readers[id] else { return (.end, []) }
         if reader.mayUseStored, let decision = plan.find(for: reader, limit: limit) {
             plan.readers.endWaiting(id)
-            if case .landed = decision { plan.readers.noteRead(id) }
+            if case .stored = decision { plan.readers.recordRead(id) }
             // Transfers that yielded to it may continue, even if it never moves again.
             return (decision, reader.isWaiting ? plan.settle() : [])
         }
@@ -178,9 +178,9 @@ extension Planner {
             return (.failed(failure), actions + plan.settle())
         }
         plan.readers.beginWaiting(id, ticket: plan.next())
-        plan.reviewStanding(id, &actions)
+        plan.reviewStatus(id, &actions)
         plan.readers.enqueue(id)
-        plan.noteMovement()
+        plan.recordMovement()
         return (.wait, actions + plan.settle())
     }
 
@@ -192,21 +192,21 @@ extension Planner {
         let isEmpty = !isDescribed && reader.mayUseStored && plan.find(for: reader, limit: 1) != nil
         if isDescribed && reader.mayUseStored || isEmpty {
             plan.readers.endWaiting(id)
-            if isDescribed { plan.readers.noteRead(id) }
+            if isDescribed { plan.readers.recordRead(id) }
             return (.described, reader.isWaiting ? plan.settle() : [])
         }
         let (decision, actions) = read(id, limit: 1, now: now)
         switch decision {
         case .failed(let failure): return (.failed(failure), actions)
         case .closed: return (.closed, actions)
-        case .wait, .landed, .end, .unsatisfiable: return (.wait, actions)
+        case .wait, .stored, .end, .unsatisfiable: return (.wait, actions)
         }
     }
 
     package mutating func closeReader(_ id: ReaderID) -> [Action] {
         guard plan.readers[id] != nil else { return [] }
         plan.readers.remove(id)
-        plan.noteMovement()
+        plan.recordMovement()
         return plan.settle()
     }
 }
@@ -235,9 +235,9 @@ extension Planner {
 
     /// Records that the headers of a response have been received, and its bytes follow.
     package mutating func responseStarted(_ id: TransferID, _ body: ResponseBody) -> [Action] {
-        let isNews = note(body.support)
+        let hasChanged = note(body.support)
         let actions = start(id, body)
-        return actions + (isNews ? plan.reconsider() : plan.settle())
+        return actions + (hasChanged ? plan.reconsider() : plan.settle())
     }
 
     private mutating func start(_ id: TransferID, _ body: ResponseBody) -> [Action] {
@@ -282,12 +282,12 @@ extension Planner {
     }
 
     /// Records that bytes of the transfer have been stored.
-    package mutating func landed(_ range: Range<Int64>, by id: TransferID, now: Duration) -> [Action] {
+    package mutating func stored(_ range: Range<Int64>, by id: TransferID, now: Duration) -> [Action] {
         let range = plan.stored.bounded(range)
         guard !range.isEmpty, !(plan.transfers[id]?.isStale ?? false) else { return [] }
         let fresh = plan.stored.insert(range)
         var actions: [Action] = []
-        plan.transfers.update(id) { $0.land(range, fresh: fresh) }
+        plan.transfers.update(id) { $0.store(range, fresh: fresh) }
         let transfer = plan.transfers[id]
         if let transfer {
             let reached = plan.transfers.reached(by: transfer, in: plan.stored)
@@ -305,7 +305,7 @@ extension Planner {
     /// Records that there was no space for the transfer's next bytes. It pauses until a reader moves on, unless a
     /// reader waits for them.
     package mutating func transferLacksSpace(_ id: TransferID) -> (Permission, [Action]) {
-        guard mayLandMore(id), let transfer = plan.transfers[id] else { return (.stop, []) }
+        guard mayStoreMore(id), let transfer = plan.transfers[id] else { return (.stop, []) }
         guard !isAwaited(id) else {
             return (.proceed(upTo: plan.transfers.limit(of: id, transfer, in: plan.stored)), [])
         }
@@ -339,7 +339,7 @@ extension Planner {
     /// If it received too little, it counts as a failure. Otherwise the same request might follow it forever.
     package mutating func transferEnded(_ id: TransferID, now: Duration) -> (Outcome, [Action]) {
         guard let transfer = plan.transfers[id] else { return (.none, []) }
-        if plan.transfers.isBarren(id, transfer, in: plan.stored) { return transferRestarts(id, now: now) }
+        if plan.transfers.isUnproductive(id, transfer, in: plan.stored) { return transferRestarts(id, now: now) }
         var actions: [Action] = []
         plan.finish(id, &actions)
         return (.none, actions + plan.settle())
@@ -373,10 +373,10 @@ extension Planner {
 
 extension Planner {
     /// Records that the stored version has been opened.
-    package mutating func opened(landed: ByteRangeSet, length: Int64?, needsValidation: Bool) -> [Action] {
-        plan.stored = StoredRanges(landed, length: length)
+    package mutating func opened(storedRanges: ByteRangeSet, length: Int64?, needsValidation: Bool) -> [Action] {
+        plan.stored = StoredRanges(storedRanges, length: length)
         plan.needsValidation = needsValidation
-        plan.letUseStored(!needsValidation)
+        plan.allowStored(!needsValidation)
         return plan.reconsider()
     }
 
@@ -465,7 +465,7 @@ extension Planner {
     private func isServed(_ reader: ReaderState, onlyBy id: TransferID) -> Bool {
         if plan.transfers[id]?.isValidation == true { return !reader.mayUseStored }
         guard reader.mayUseStored, reader.isWaiting, !reader.hasRead else { return false }
-        let offset = plan.nextHole(of: reader)
+        let offset = plan.nextMissingRange(of: reader)
         return !plan.transfers.contains(besides: id) { transfer in
             transfer.isLive && !transfer.isValidation && transfer.position <= offset && offset < transfer.end ?? .max
         }
@@ -524,7 +524,7 @@ extension Planner {
             plan.requestAgain(range, &actions)
         }
         // If nothing was evicted, there is no more space than before, and another attempt would offer the same ranges.
-        if ranges.contains(where: { !kept.contains($0.addressable) }) { plan.noteMovement() }
+        if ranges.contains(where: { !kept.contains($0.addressable) }) { plan.recordMovement() }
         return actions + plan.settle()
     }
 

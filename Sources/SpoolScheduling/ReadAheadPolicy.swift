@@ -11,13 +11,13 @@ import ByteRanges
 /// `.invalidArgument`. Other impossible numbers are replaced by the nearest possible ones.
 public struct ReadAheadPolicy: Sendable, Hashable {
     /// The size of the first request at an offset, in bytes. The default is 1 MiB.
-    public var firstRequest: Int64 = 1 << 20
+    public var initialRequestSize: Int64 = 1 << 20
     /// The size of the largest request, in bytes. Each request that continues another is twice as large, up to this.
     /// The default is 16 MiB.
-    public var largestRequest: Int64 = 16 << 20
+    public var maximumRequestSize: Int64 = 16 << 20
     /// The read-ahead window, in bytes: the largest number of bytes after a player's position that are fetched before
     /// it requests them. A cache of small capacity reduces it. The default is 32 MiB.
-    public var window: Int64 = 32 << 20
+    public var maximumReadAhead: Int64 = 32 << 20
     /// The time for which a request that no reader needs is paused before it is cancelled, because players often
     /// request the same range again. The default is 50 ms.
     ///
@@ -29,26 +29,26 @@ public struct ReadAheadPolicy: Sendable, Hashable {
     /// these bytes again. The default is 500 ms.
     ///
     /// A reader also waits this long for bytes in transit before it gets its own request. Closing waits twice as long.
-    public var drainTime: Duration = .milliseconds(500)
+    public var drainTimeout: Duration = .milliseconds(500)
     /// The largest number of concurrent requests for one resource. The default is 6.
-    public var transfersPerResource: Int = 6
+    public var maximumConcurrentRequests: Int = 6
 
     /// Creates the default policy.
     public init() {}
 
     /// The factor for ``cancellationDelay`` of a response that can't be requested in parts.
-    static let patienceWithoutRanges = 40
+    static let cancellationFactorWithoutRanges = 40
 
     /// The nearest policy with possible numbers. None is negative, or overflows when added to an offset.
     var clamped: ReadAheadPolicy {
         var policy = self
         let most: Int64 = 1 << 40
-        policy.firstRequest = min(max(firstRequest, Block.size), most)
-        policy.largestRequest = min(max(largestRequest, policy.firstRequest), most)
-        policy.window = min(max(window, Block.size), most)
+        policy.initialRequestSize = min(max(initialRequestSize, Block.size), most)
+        policy.maximumRequestSize = min(max(maximumRequestSize, policy.initialRequestSize), most)
+        policy.maximumReadAhead = min(max(maximumReadAhead, Block.size), most)
         policy.cancellationDelay = min(max(cancellationDelay, .zero), .seconds(86_400))
-        policy.drainTime = min(max(drainTime, .zero), .seconds(86_400))
-        policy.transfersPerResource = min(max(transfersPerResource, 1), 1024)
+        policy.drainTimeout = min(max(drainTimeout, .zero), .seconds(86_400))
+        policy.maximumConcurrentRequests = min(max(maximumConcurrentRequests, 1), 1024)
         return policy
     }
 }

@@ -79,8 +79,8 @@ struct ReaderTable {
     mutating func advance(_ id: ReaderID, to position: Int64, now: Duration) {
         endWaiting(id)
         guard let reader = readers[id] else { return }
-        readers[id]?.pace.note(bytes: position - reader.position + reader.untoldBytes, now: now)
-        readers[id]?.untoldBytes = 0
+        readers[id]?.pace.note(bytes: position - reader.position + reader.unreportedBytes, now: now)
+        readers[id]?.unreportedBytes = 0
         readers[id]?.position = position
     }
 
@@ -88,17 +88,17 @@ struct ReaderTable {
     /// next report.
     mutating func pass(_ id: ReaderID, to position: Int64) {
         guard let reader = readers[id] else { return }
-        readers[id]?.untoldBytes += position - reader.position
+        readers[id]?.unreportedBytes += position - reader.position
         readers[id]?.position = position
     }
 
     /// Records that the reader has found bytes of the current version.
-    mutating func noteRead(_ id: ReaderID) { readers[id]?.hasRead = true }
+    mutating func recordRead(_ id: ReaderID) { readers[id]?.hasRead = true }
 
     /// Allows all readers to use stored bytes, or none.
     ///
     /// - Returns: Whether a reader that waits may use stored bytes now.
-    mutating func letUseStored(_ mayUse: Bool) -> Bool {
+    mutating func allowStored(_ mayUse: Bool) -> Bool {
         var isAwaited = false
         for id in ids {
             guard let reader = readers[id], reader.mayUseStored != mayUse else { continue }
@@ -126,7 +126,7 @@ struct ReaderTable {
     /// - Parameter ticket: Orders the readers that wait.
     mutating func beginWaiting(_ id: ReaderID, ticket: Int) {
         guard let reader = readers[id], !reader.isWaiting else { return }
-        readers[id]?.standing = .waiting(ticket: ticket)
+        readers[id]?.status = .waiting(ticket: ticket)
         if reader.priority == .playback { expectantPlayers += 1 }
         if reader.mayUseStored { change(reader.priority) { $0.waiting.insert(id, at: reader.position) } }
     }
@@ -135,7 +135,7 @@ struct ReaderTable {
     mutating func endWaiting(_ id: ReaderID) {
         guard let reader = readers[id], reader.isWaiting else { return }
         expect(id)
-        readers[id]?.standing = .reading
+        readers[id]?.status = .reading
         if reader.priority == .playback { expectantPlayers -= 1 }
         if reader.mayUseStored { change(reader.priority) { $0.waiting.remove(id, at: reader.position) } }
         if reader.queued != nil { enqueue(id) }
@@ -143,15 +143,15 @@ struct ReaderTable {
 
     /// Records that the reader's bytes are requested again later, and until then no other reader has to yield to it.
     mutating func stall(_ id: ReaderID) {
-        guard let reader = readers[id], case .waiting(let ticket) = reader.standing else { return }
-        readers[id]?.standing = .stalled(ticket: ticket)
+        guard let reader = readers[id], case .waiting(let ticket) = reader.status else { return }
+        readers[id]?.status = .stalled(ticket: ticket)
         if reader.priority == .playback { expectantPlayers -= 1 }
     }
 
     /// Records that the reader's bytes may be received now.
     mutating func expect(_ id: ReaderID) {
-        guard let reader = readers[id], case .stalled(let ticket) = reader.standing else { return }
-        readers[id]?.standing = .waiting(ticket: ticket)
+        guard let reader = readers[id], case .stalled(let ticket) = reader.status else { return }
+        readers[id]?.status = .waiting(ticket: ticket)
         if reader.priority == .playback { expectantPlayers += 1 }
     }
 
@@ -223,7 +223,7 @@ struct ReaderTable {
 /// One reader, as the planner knows it.
 struct ReaderState {
     /// The state of the reader between two reads.
-    enum Standing: Equatable {
+    enum Status: Equatable {
         /// It uses the bytes that it was given, has not read yet, or was woken. → waiting
         case reading
         /// Its bytes are not stored. The ticket orders the readers that wait. → reading, stalled
@@ -237,10 +237,10 @@ struct ReaderState {
     let end: Int64?
     let priority: Priority
     fileprivate(set) var position: Int64
-    fileprivate(set) var standing = Standing.reading
+    fileprivate(set) var status = Status.reading
     fileprivate(set) var pace: ReadingPace
     /// The number of bytes that it has read without reporting it. Its pace does not count them yet.
-    fileprivate var untoldBytes: Int64 = 0
+    fileprivate var unreportedBytes: Int64 = 0
     /// Whether it may use stored bytes. If they have to be validated, it may not before the origin has responded.
     fileprivate(set) var mayUseStored: Bool
     /// Whether it has found bytes of the current version, which it may return at any time.
@@ -260,7 +260,7 @@ struct ReaderState {
     }
 
     var ticket: Int? {
-        switch standing {
+        switch status {
         case .reading: nil
         case .waiting(let ticket), .stalled(let ticket): ticket
         }

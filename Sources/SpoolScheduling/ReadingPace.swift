@@ -30,7 +30,7 @@ struct ReadingPace {
     /// The window of a reader that reads few bytes, or none for a while.
     private static let smallest: Int64 = 512 << 10
     /// The first window of a careful reader.
-    private static let firstTaste: Int64 = 256 << 10
+    private static let initialWindow: Int64 = 256 << 10
     /// The number of bytes that a careful reader has to read before its pace determines its window.
     private static let trial: Int64 = 512 << 10
 
@@ -63,7 +63,7 @@ struct ReadingPace {
         case .full: return min(max(min(soon, max(initial, taken / 8)), Self.smallest), limit)
         case .careful:
             let earned = max(taken - Self.trial, 0) / 8
-            let taste = min(Self.firstTaste, initial) - taken
+            let taste = min(Self.initialWindow, initial) - taken
             return min(max(min(max(soon, Self.smallest), earned), taste, min(line, taken), Block.size), limit)
         }
     }

@@ -3,17 +3,17 @@
 /// Attempts are counted for each range of a resource. The count starts again after a block of new bytes.
 public struct RetryPolicy: Sendable, Hashable {
     /// The number of attempts after the first one, without a block of progress. The default is 5.
-    public var retries: Int = 5
+    public var maximumRetryCount: Int = 5
     /// The first delay. Each following delay is twice as long. The default is 200 ms.
-    public var firstDelay: Duration = .milliseconds(200)
+    public var initialDelay: Duration = .milliseconds(200)
     /// The longest delay between attempts, unless the origin requests a longer one. The default is 8 seconds.
-    public var longestDelay: Duration = .seconds(8)
+    public var maximumDelay: Duration = .seconds(8)
     /// The longest time for which a player waits for the bytes at its position, from the first failure on. The default
     /// is 30 seconds.
     ///
     /// If the next attempt would come later, as with a longer `Retry-After` (RFC 9110 §10.2.3), the player receives the
     /// error immediately.
-    public var longestWait: Duration = .seconds(30)
+    public var maximumWait: Duration = .seconds(30)
 
     /// Creates the default policy.
     public init() {}
@@ -27,19 +27,19 @@ public struct RetryPolicy: Sendable, Hashable {
     ///   - jitter: From 0 to 1.
     func delay(attempt: Int, retryAfter: Duration?, jitter: Double) -> Duration {
         let jitter = jitter.isFinite ? min(max(jitter, 0), 1) : 0
-        let doubled = firstDelay * (1 << min(max(attempt - 1, 0), 16))
-        let backOff = min(doubled, longestDelay) * (1 - jitter / 4)
+        let doubled = initialDelay * (1 << min(max(attempt - 1, 0), 16))
+        let backOff = min(doubled, maximumDelay) * (1 - jitter / 4)
         guard let retryAfter else { return backOff }
-        return max(Self.bounded(retryAfter) + firstDelay * jitter, backOff)
+        return max(Self.bounded(retryAfter) + initialDelay * jitter, backOff)
     }
 
     /// The nearest policy with possible numbers.
     package var clamped: RetryPolicy {
         var policy = self
-        policy.retries = min(max(retries, 0), 1000)
-        policy.firstDelay = min(max(firstDelay, .milliseconds(1)), .seconds(86_400))
-        policy.longestDelay = min(max(longestDelay, policy.firstDelay), .seconds(86_400))
-        policy.longestWait = min(max(longestWait, .zero), .seconds(86_400))
+        policy.maximumRetryCount = min(max(maximumRetryCount, 0), 1000)
+        policy.initialDelay = min(max(initialDelay, .milliseconds(1)), .seconds(86_400))
+        policy.maximumDelay = min(max(maximumDelay, policy.initialDelay), .seconds(86_400))
+        policy.maximumWait = min(max(maximumWait, .zero), .seconds(86_400))
         return policy
     }
 

@@ -4,8 +4,8 @@ import ByteRanges
 ///
 /// Values only: the table starts no transfer and evicts nothing. The stored part of a block is always a prefix of it.
 ///
-/// The version that stores the bytes has its own set, in `Generation.landed`. The planner does not borrow that set, for
-/// two reasons:
+/// The version that stores the bytes has its own set, in `Generation.storedRanges`. The planner does not borrow that
+/// set, for two reasons:
 /// - The two differ in between. A byte is in this set from the step that counts it, wakes its readers and ends the
 ///   retries of its range. It leaves this set when its eviction starts, so that no reader reads it meanwhile.
 /// - A step of the planner has to see one state. The set of the version changes on other threads, and is the union of
@@ -37,7 +37,7 @@ struct StoredRanges {
     /// Returns the stored bytes from `offset` on, or `nil` if the byte at `offset` is missing.
     func prefix(at offset: Int64) -> Range<Int64>? { ranges.prefix(at: offset) }
 
-    func firstMissingRange(in range: Range<Int64>) -> Range<Int64>? { ranges.firstHole(in: range) }
+    func firstMissingRange(in range: Range<Int64>) -> Range<Int64>? { ranges.firstMissingRange(in: range) }
 
     func missingByteCount(in range: Range<Int64>) -> Int64 {
         guard let missing = firstMissingRange(in: range) else { return 0 }
@@ -51,7 +51,7 @@ struct StoredRanges {
     func firstEvicting(in range: Range<Int64>) -> Int64? {
         guard !evicting.isEmpty, !range.isEmpty else { return nil }
         if evicting.contains(range.lowerBound) { return range.lowerBound }
-        guard let free = evicting.firstHole(in: range), free.upperBound < range.upperBound else { return nil }
+        guard let free = evicting.firstMissingRange(in: range), free.upperBound < range.upperBound else { return nil }
         return free.upperBound
     }
 

@@ -8,8 +8,8 @@ struct TransferTable {
     private var transfers: [TransferID: TransferState] = [:]
     /// The most recent ends of requests.
     private var runs: [Run] = []
-    private let firstRequest: Int64
-    private let largestRequest: Int64
+    private let initialRequestSize: Int64
+    private let maximumRequestSize: Int64
 
     /// The end of earlier requests, and the size of the next request there.
     private struct Run {
@@ -21,8 +21,8 @@ struct TransferTable {
     private static let runLimit = 16
 
     init(_ policy: ReadAheadPolicy) {
-        firstRequest = policy.firstRequest
-        largestRequest = policy.largestRequest
+        initialRequestSize = policy.initialRequestSize
+        maximumRequestSize = policy.maximumRequestSize
     }
 
     // MARK: - Lookup
@@ -54,10 +54,10 @@ struct TransferTable {
     ///   - reader: The reader that needs it.
     mutating func begin(
         _ id: TransferID, at lower: Int64, upper: Int64?, for reader: ReaderID, priority: Priority,
-        isValidation: Bool, retrying place: FailedPlaces.Number?
+        isValidation: Bool, retrying place: FailedRanges.Number?
     ) {
         transfers[id] = TransferState(
-            range: (lower, upper), size: upper.map { $0 - lower } ?? largestRequest, reader: reader,
+            range: (lower, upper), size: upper.map { $0 - lower } ?? maximumRequestSize, reader: reader,
             priority: priority, isValidation: isValidation, place: place)
     }
 
@@ -66,7 +66,7 @@ struct TransferTable {
         guard let transfer = transfers.removeValue(forKey: id) else { return nil }
         runs.removeAll { $0.end == transfer.position }
         // A transfer that received nothing is no reason for a larger request.
-        let nextSize = transfer.hasLanded ? grown(transfer.size) : transfer.size
+        let nextSize = transfer.hasStored ? grown(transfer.size) : transfer.size
         runs.append(Run(end: transfer.position, nextSize: nextSize))
         if runs.count > Self.runLimit { runs.removeFirst() }
         return transfer
@@ -97,7 +97,7 @@ struct TransferTable {
         where other != id && !state.isStale && state.isSequential == transfer.isSequential {
             if state.position > position { limit = min(limit, Block.roundDown(state.position)) }
             // If one reaches the other, the one that is behind stops. If two start together, the younger one stops.
-            let isFirst = transfer.hasLanded == state.hasLanded ? id < other : state.hasLanded
+            let isFirst = transfer.hasStored == state.hasStored ? id < other : state.hasStored
             if state.position == position, !isFirst { limit = min(limit, position) }
         }
         limit = max(min(limit, Block.offsetLimit), position)
@@ -143,7 +143,7 @@ struct TransferTable {
     /// the request contains no byte that is stored or being fetched.
     func upperBound(of missing: Range<Int64>, takes: Int64, in stored: StoredRanges) -> Int64 {
         let lower = missing.lowerBound
-        var size = firstRequest
+        var size = initialRequestSize
         if let run = runs.last(where: { $0.end == lower }) { size = run.nextSize }
         let previous = transfers.values.filter { $0.end == lower && $0.isLive }.map(\.size).max()
         if let previous { size = grown(previous) }
@@ -158,7 +158,7 @@ struct TransferTable {
         return stored.firstEvicting(in: lower..<max(lower, upper)) ?? upper
     }
 
-    private func grown(_ size: Int64) -> Int64 { min(max(size.adding(size), firstRequest), largestRequest) }
+    private func grown(_ size: Int64) -> Int64 { min(max(size.adding(size), initialRequestSize), maximumRequestSize) }
 
     // MARK: - Progress
 
@@ -172,7 +172,7 @@ struct TransferTable {
 
     /// Whether the transfer has ended with almost nothing, although more was requested and no other transfer fetches
     /// it.
-    func isBarren(_ id: TransferID, _ transfer: TransferState, in stored: StoredRanges) -> Bool {
+    func isUnproductive(_ id: TransferID, _ transfer: TransferState, in stored: StoredRanges) -> Bool {
         guard transfer.isLive || transfer.isAstray, transfer.purpose != .answered else { return false }
         let length = stored.length ?? .max
         // Other bytes may be new, but the same request would return them again.
@@ -181,7 +181,7 @@ struct TransferTable {
         }
         guard transfer.fresh < Block.size else { return false }
         let position = transfer.position
-        guard transfer.hasLanded else { return true }
+        guard transfer.hasStored else { return true }
         guard position < min(transfer.askedEnd ?? .max, length) else { return false }
         var asked = transfer
         asked.resetEnd()
@@ -279,15 +279,15 @@ struct TransferState {
     private(set) var isSequential: Bool
     /// The number of its bytes that were missing when they were stored.
     private(set) var fresh: Int64 = 0
-    private(set) var hasLanded = false
+    private(set) var hasStored = false
     /// Whether the response starts at an offset other than the request's.
     private(set) var isAstray = false
     /// The failed range that it requests again.
-    private(set) var place: FailedPlaces.Number?
+    private(set) var place: FailedRanges.Number?
 
     init(
         range: (lower: Int64, upper: Int64?), size: Int64, reader: ReaderID, priority: Priority, isValidation: Bool,
-        place: FailedPlaces.Number?
+        place: FailedRanges.Number?
     ) {
         start = range.lower
         position = range.lower
@@ -350,7 +350,7 @@ struct TransferState {
     /// The next request there repeats the same bytes, and has to be counted as a retry.
     var hasEndedShort: Bool {
         guard isStreaming, position == end else { return false }
-        return !hasLanded || position % Block.size != 0
+        return !hasStored || position % Block.size != 0
     }
 
     // MARK: - Changes
@@ -388,9 +388,9 @@ struct TransferState {
     mutating func discard() { phase = .stale }
 
     /// Records that bytes have been stored, of which `fresh` were missing.
-    mutating func land(_ range: Range<Int64>, fresh: Int64) {
+    mutating func store(_ range: Range<Int64>, fresh: Int64) {
         position = max(position, range.upperBound)
-        hasLanded = true
+        hasStored = true
         self.fresh += fresh
     }
 
@@ -398,7 +398,7 @@ struct TransferState {
     mutating func forgetPlace() { place = nil }
 
     /// Records that the stored bytes no longer have to be validated.
-    mutating func noteAnswered() { if purpose == .validation { purpose = .answered } }
+    mutating func recordAnswered() { if purpose == .validation { purpose = .answered } }
 
     /// Continues with the next block, because nothing is stored of the current one.
     mutating func skipToBlock() { position = Block.roundUp(position) }

@@ -65,7 +65,7 @@ public struct S3Bucket: Sendable {
     public init(
         _ name: String, region: String, endpoint: URL? = nil, addressing: Addressing = .virtualHost,
         lifetime: Int = 3600, now: @escaping @Sendable () -> Date = { Date() },
-        credentials: @escaping @Sendable (MediaSource.Reason) async throws -> Credentials
+        credentials: @escaping @Sendable (MediaSource.ResolutionReason) async throws -> Credentials
     ) throws {
         var parts = endpoint.flatMap { URLComponents(url: $0, resolvingAgainstBaseURL: true) } ?? URLComponents()
         if endpoint == nil { (parts.scheme, parts.host) = ("https", "s3.\(region).amazonaws.com") }

@@ -7,8 +7,8 @@ import XMLTokens
 ///
 /// ```swift
 /// let cloud = WebDAV(
-///     at: URL(string: "https://cloud.example/remote.php/dav/files/me/")!,
-///     account: .basic(user: "me", password: password), over: upstream)
+///     rootURL: URL(string: "https://cloud.example/remote.php/dav/files/me/")!,
+///     account: .basic(user: "me", password: password), upstream: upstream)
 /// for item in try await cloud.contents(of: "Music") where !item.isFolder { show(item) }
 /// let song = AVPlayerItem(caching: cloud.media(at: "Music/song.mp3"), in: cache)
 /// ```
@@ -36,7 +36,7 @@ public struct WebDAV: Sendable {
     }
 
     private let root: URL
-    private let account: HeaderSource
+    private let account: HeaderProvider
     private let upstream: any Upstream
 
     /// Creates a client of a WebDAV server.
@@ -45,7 +45,7 @@ public struct WebDAV: Sendable {
     ///   - root: The folder to which paths are relative.
     ///   - account: The account of the user.
     ///   - upstream: The transport for requests about files and folders.
-    public init(at root: URL, account: HeaderSource, over upstream: any Upstream) {
+    public init(rootURL root: URL, account: HeaderProvider, upstream: any Upstream) {
         self.root = root.absoluteString.hasSuffix("/") ? root : root.appending(path: "", directoryHint: .isDirectory)
         self.account = account
         self.upstream = upstream
@@ -64,7 +64,8 @@ public struct WebDAV: Sendable {
         let url = url(path, isFolder: false)
         let items = try await items(at: url, depth: "0")
         guard let item = items.first else {
-            throw SourceError("\(Requester.place(url)): the server's response does not describe the requested item")
+            throw SourceError(
+                "\(AuthenticatedClient.place(url)): the server's response does not describe the requested item")
         }
         return item
     }
@@ -85,12 +86,12 @@ public struct WebDAV: Sendable {
         request.headerFields = [
             depthName: depth, .contentType: "application/xml; charset=utf-8", .contentLength: "\(question.count)",
         ]
-        let data = try await account.requester().data(for: request, sending: question, over: upstream)
+        let data = try await account.client().data(for: request, sending: question, over: upstream)
         let responses: [MultiStatus.Response]
         do {
             responses = try MultiStatus.responses(in: Array(data))
         } catch {
-            throw SourceError("\(Requester.place(url)): the server's response can't be read (\(error.cause))")
+            throw SourceError("\(AuthenticatedClient.place(url)): the server's response can't be read (\(error.cause))")
         }
         return responses.compactMap { response in
             guard let path = path(of: response.reference, from: url) else { return nil }

@@ -8,7 +8,7 @@ public import Spool
 /// (yandex.com/dev/disk/api/reference/content.html). It is requested before the first byte, and again when the server
 /// rejects the previous URL, even during playback. The cache key of a file is its path.
 public struct YandexDisk: Sendable {
-    private let account: HeaderSource
+    private let account: HeaderProvider
     private let upstream: any Upstream
     private let service: URL
 
@@ -20,10 +20,10 @@ public struct YandexDisk: Sendable {
     ///   - upstream: The transport for requests to the API.
     ///   - service: The base URL of the API.
     public init(
-        token: @escaping @Sendable (MediaSource.Reason) async throws -> String, upstream: any Upstream,
+        token: @escaping @Sendable (MediaSource.ResolutionReason) async throws -> String, upstream: any Upstream,
         service: URL = URL(string: "https://cloud-api.yandex.net/")!
     ) {
-        account = HeaderSource { .init([.authorization: "OAuth \(try await token($0))"]) }
+        account = HeaderProvider { .init([.authorization: "OAuth \(try await token($0))"]) }
         self.upstream = upstream
         self.service = service
     }
@@ -37,10 +37,10 @@ public struct YandexDisk: Sendable {
         let download = service.appending(path: "v1/disk/resources/download")
         let address = URL(string: "\(download.absoluteString)?path=\(value)") ?? download
         let key = CacheKey("yandex-disk \(service.absoluteString) \(path)")
-        return account.media(named: address, key: key) { [upstream] requester in
-            let data = try await requester.data(for: UpstreamRequest(url: address), over: upstream)
+        return account.media(named: address, key: key) { [upstream] client in
+            let data = try await client.data(for: UpstreamRequest(url: address), over: upstream)
             guard let link = try? JSONDecoder().decode(Link.self, from: data), let url = URL(string: link.href) else {
-                throw SourceError("\(Requester.place(address)): the response contains no valid URL")
+                throw SourceError("\(AuthenticatedClient.place(address)): the response contains no valid URL")
             }
             return ResolvedRequest(url: url)
         }

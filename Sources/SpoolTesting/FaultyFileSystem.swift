@@ -41,7 +41,7 @@ package final class FaultyFileSystem: FileSystem {
         var decide: (@Sendable (Call, String) -> Effect?)?
         var counts: [Call: Int] = [:]
         var freeSpace: Int64?
-        var readNowLimit: Int?
+        var readWithoutBlockingLimit: Int?
         var blockSize: Int64?
     }
 
@@ -77,7 +77,7 @@ package final class FaultyFileSystem: FileSystem {
     }
 
     /// Removes all faults.
-    package func heal() {
+    package func clearFaults() {
         state.withLock { state in
             state.faults = []
             state.decide = nil
@@ -181,12 +181,13 @@ package final class FaultyFileSystem: FileSystem {
     /// Sets the free space of the volume in bytes; `nil` uses the real one.
     package func setFreeSpace(_ count: Int64?) { state.withLock { $0.freeSpace = count } }
 
-    /// Sets the number of bytes that `readNow` returns at most, as if the next bytes were not in memory. 0 means none.
+    /// Sets the number of bytes that `readWithoutBlocking` returns at most, as if the next bytes were not in memory. 0
+    /// means none.
     ///
     /// Bytes within the limit are in memory, whatever the system's cache contains. By default, the file decides.
-    package func limitReadsNow(to count: Int) { state.withLock { $0.readNowLimit = count } }
+    package func limitReadsWithoutBlocking(to count: Int) { state.withLock { $0.readWithoutBlockingLimit = count } }
 
-    fileprivate var readNowLimit: Int? { state.withLock { $0.readNowLimit } }
+    fileprivate var readWithoutBlockingLimit: Int? { state.withLock { $0.readWithoutBlockingLimit } }
 
     /// Sets the unit in bytes in which the volume allocates space to files; `nil` uses the real one.
     package func setBlockSize(_ count: Int64?) { state.withLock { $0.blockSize = count } }
@@ -220,17 +221,19 @@ private final class FaultyFile: StoredFile {
     }
 
     /// If reads may fail, each has to be checked.
-    func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
+    func readWithoutBlocking(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
         if fileSystem.hasFault(on: .read) { return nil }
-        guard let limit = fileSystem.readNowLimit else { return base.readNow(into: buffer, at: offset) }
+        guard let limit = fileSystem.readWithoutBlockingLimit else {
+            return base.readWithoutBlocking(into: buffer, at: offset)
+        }
         let part = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(limit))
         let count = (try? base.read(into: part, at: offset)) ?? 0  // The caller reads again and gets the error.
         return count > 0 ? count : nil
     }
 
-    func setMark(_ mark: FileMark) throws(CacheError) -> Bool {
+    func lock(_ mark: FileLock) throws(CacheError) -> Bool {
         try fileSystem.check(.mark, path)
-        return try base.setMark(mark)
+        return try base.lock(mark)
     }
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {

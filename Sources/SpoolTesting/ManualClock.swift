@@ -184,7 +184,7 @@ extension ManualClock {
 @MainActor package func observed(_ condition: @escaping @MainActor () -> Bool) async {
     let (stream, continuation) = AsyncStream<Void>.makeStream()
     let observation = ObservedCondition(of: condition) { continuation.finish() }
-    observation.look()
+    observation.check()
     for await _ in stream {}
     observation.end()
 }
@@ -198,7 +198,7 @@ extension ManualClock {
         (self.condition, self.whenMet) = (condition, whenMet)
     }
 
-    func look() {
+    func check() {
         guard let whenMet else { return }
         looks += 1
         let number = looks
@@ -212,8 +212,8 @@ extension ManualClock {
     /// examination.
     private func willChange(after number: Int) {
         guard number == looks else { return }
-        look()
-        Task { look() }
+        check()
+        Task { check() }
     }
 
     func end() { whenMet = nil }

@@ -42,7 +42,7 @@ package enum SampleMedia: String, CaseIterable, Sendable {
     /// Returns the file, which is created if necessary. That takes a few seconds on a separate thread.
     ///
     /// - Parameter seconds: The duration of the media.
-    /// - Throws: ``MakingFailed`` if ffmpeg is missing or fails.
+    /// - Throws: ``SampleMediaError`` if ffmpeg is missing or fails.
     package func file(seconds: Int = 12) async throws -> URL {
         try await Self.file(named: rawValue, seconds: seconds) { recipe(seconds: seconds) }
     }
@@ -63,7 +63,7 @@ package enum SampleMedia: String, CaseIterable, Sendable {
     }
 
     /// ffmpeg could not create a file.
-    package struct MakingFailed: Error, CustomStringConvertible {
+    package struct SampleMediaError: Error, CustomStringConvertible {
         /// The file, and how ffmpeg ended.
         package let description: String
     }
@@ -85,10 +85,10 @@ package enum SampleMedia: String, CaseIterable, Sendable {
         let draft = folder.appendingPathComponent("\(ProcessInfo.processInfo.processIdentifier)-\(name)")
         let status = try FFmpeg.run(["-y", "-loglevel", "error"] + recipe + [draft.path])
         guard status == 0 else {
-            throw MakingFailed(description: "ffmpeg could not make \(name): it ended with status \(status)")
+            throw SampleMediaError(description: "ffmpeg could not make \(name): it ended with status \(status)")
         }
         guard rename(draft.path, file.path) == 0 else {
-            throw MakingFailed(description: "\(draft.path) could not be renamed")
+            throw SampleMediaError(description: "\(draft.path) could not be renamed")
         }
         return file
     }
@@ -173,7 +173,7 @@ package enum SampleContainer: String, CaseIterable, Sendable {
 
     /// Returns the file, which is created if necessary.
     ///
-    /// - Throws: ``SampleMedia/MakingFailed`` if ffmpeg is missing or fails.
+    /// - Throws: ``SampleMedia/SampleMediaError`` if ffmpeg is missing or fails.
     package func file(seconds: Int) async throws -> URL {
         try await SampleMedia.file(named: rawValue, seconds: seconds) { recipe(seconds: seconds) }
     }

@@ -42,7 +42,7 @@ package enum FolderTree {
 }
 
 /// Text and bytes that must not occur in a folder.
-package struct Silence: Sendable {
+package struct ForbiddenContent: Sendable {
     private var words: [String]
     private var plain: [Data]
 

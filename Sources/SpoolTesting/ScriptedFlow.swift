@@ -149,7 +149,7 @@ final class ScriptedFlow: Sendable {
     /// Handles a consumer that has left.
     func close() {
         wake { $0.failure = $0.failure ?? UpstreamError(.cancelled, "\(path) was cancelled") }
-        over(.abandoned)
+        over(.clientDisconnected)
     }
 
     private func over(_ ending: OriginExchange.Ending) {

@@ -12,7 +12,7 @@ import Synchronization
 /// and uses only the path of a URL. Any task may use it.
 ///
 /// ```swift
-/// let upstream = ScriptedUpstream(["/song.mp3": .pattern(1_000_000)], delivery: .byHand)
+/// let upstream = ScriptedUpstream(["/song.mp3": .pattern(1_000_000)], delivery: .manual)
 /// …                                        // something opens http://any.host/song.mp3
 /// upstream.deliver(4096, of: "/song.mp3")  // the first page is received
 /// upstream.fail("/song.mp3", UpstreamError(.connectionLost, "the connection was reset"))
@@ -24,9 +24,9 @@ public final class ScriptedUpstream: Upstream {
     #endif
     public enum Delivery: Sendable {
         /// Immediately when they are requested.
-        case atOnce
+        case immediate
         /// When the test allows them with ``ScriptedUpstream/deliver(_:of:)``.
-        case byHand
+        case manual
     }
 
     /// The response to one request, instead of its resource's.
@@ -72,9 +72,9 @@ public final class ScriptedUpstream: Upstream {
     ///   - resources: The resources. Other paths return 404.
     ///   - delivery: The time at which bytes are delivered.
     ///   - pieceSize: The maximum number of bytes in a chunk.
-    ///   - clock: The clock for the pauses of ``OriginBehaviour/drip(_:every:)``.
+    ///   - clock: The clock for the pauses of ``OriginBehavior/drip(_:every:)``.
     public init(
-        _ resources: [String: OriginResource] = [:], delivery: Delivery = .atOnce, pieceSize: Int = 16 * 1024,
+        _ resources: [String: OriginResource] = [:], delivery: Delivery = .immediate, pieceSize: Int = 16 * 1024,
         clock: any Clock<Duration> = ContinuousClock()
     ) {
         originState = OriginState(resources: resources, clock: clock)
@@ -151,7 +151,7 @@ public final class ScriptedUpstream: Upstream {
         } catch {
             originState.drop(exchange.number)
             originState.log.update(exchange.number) {
-                $0.ending = error is CancellationError ? .abandoned : .interrupted
+                $0.ending = error is CancellationError ? .clientDisconnected : .interrupted
             }
             if error is CancellationError {
                 throw UpstreamError(.cancelled, "\(path) was cancelled", underlying: error)
@@ -194,7 +194,7 @@ public final class ScriptedUpstream: Upstream {
             $0.body = plan.range
         }
         let flow = ScriptedFlow(
-            exchange, plan, originState, pieceSize: pieceSize, allowance: delivery == .atOnce ? .max : 0
+            exchange, plan, originState, pieceSize: pieceSize, allowance: delivery == .immediate ? .max : 0
         ) { [weak self] in
             self?.state.withLock { _ = $0.flows.removeValue(forKey: number) }
         }

@@ -107,11 +107,11 @@ struct ImageGeneratorTests {
         generator.maximumSize = CGSize(width: 1, height: 1)
         let pixel = try #require(try await generator.image(at: .zero).image.dataProvider?.data)
         let data = try #require(whole.dataProvider?.data)
-        for colour in 0..<3 {
+        for color in 0..<3 {
             let sum = (0..<whole.height).reduce(0) { sum, row in
-                sum + (0..<whole.width).reduce(0) { $0 + Int(data[row * whole.bytesPerRow + $1 * 4 + colour]) }
+                sum + (0..<whole.width).reduce(0) { $0 + Int(data[row * whole.bytesPerRow + $1 * 4 + color]) }
             }
-            #expect(Int(pixel[colour]) == sum / (whole.width * whole.height))
+            #expect(Int(pixel[color]) == sum / (whole.width * whole.height))
         }
     }
 

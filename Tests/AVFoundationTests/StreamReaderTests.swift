@@ -22,23 +22,23 @@ struct StreamReaderTests {
     }
 
     @Test("The previous playback of an item reads nothing after the next one has opened the stream")
-    func former() throws {
+    func previous() throws {
         let bytes = try TestMedia.mp3.bytes
         let delegate = MemoryDelegate(bytes, contentType: "public.mp3")
         asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
         let stream = stream(asset)
-        let (former, next) = (StreamReader(stream), StreamReader(stream))
+        let (previous, next) = (StreamReader(stream), StreamReader(stream))
         var buffer = [UInt8](repeating: 0, count: 100)
         func read(_ reader: StreamReader) -> [UInt8]? {
             let count = buffer.withUnsafeMutableBytes { reader.read(into: $0) }
             return count.map { Array(buffer.prefix($0)) }
         }
-        #expect(former.open() && read(former)?.first == bytes.first)
-        former.close(cancelling: false)
+        #expect(previous.open() && read(previous)?.first == bytes.first)
+        previous.close(cancelling: false)
         #expect(next.open())
-        #expect(read(former) == nil && !former.open())
-        former.seek(to: 1000)
-        former.close(cancelling: true)
+        #expect(read(previous) == nil && !previous.open())
+        previous.seek(to: 1000)
+        previous.close(cancelling: true)
         #expect(read(next)?.elementsEqual(bytes.prefix(100)) == true)
         next.close(cancelling: true)
         #expect(asset.contractViolations == [])

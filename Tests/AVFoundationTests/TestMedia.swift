@@ -59,10 +59,10 @@ enum TestMedia: String, CaseIterable {
         process.standardInput = FileHandle.nullDevice
         try process.run()
         process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw MakingFailed(name: name) }
+        guard process.terminationStatus == 0 else { throw SampleMediaError(name: name) }
     }
 
-    struct MakingFailed: Error {
+    struct SampleMediaError: Error {
         var name: String
     }
 }

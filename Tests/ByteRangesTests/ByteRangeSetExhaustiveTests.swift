@@ -62,8 +62,8 @@ struct ByteRangeSetExhaustiveTests {
                 let holes = model.runs(in: range, held: false)
                 guard
                     same(set.contains(range), model.contains(range), "\(set) contains \(range)"),
-                    same(set.holes(in: range), holes, "\(set) holes in \(range)"),
-                    same(set.firstHole(in: range), holes.first, "\(set) first hole in \(range)"),
+                    same(set.missingRanges(in: range), holes, "\(set) holes in \(range)"),
+                    same(set.firstMissingRange(in: range), holes.first, "\(set) first hole in \(range)"),
                     same(
                         Array(set.intersection(range)),
                         model.runs(in: range, held: true),

@@ -29,7 +29,7 @@ struct ByteRangeSetRandomTests {
 
             let window = lower..<Swift.min(lower + 60, 250)
             let holes = model.runs(in: window, held: false)
-            guard same(set.holes(in: window), holes, "step \(step), holes in \(window)") else { return }
+            guard same(set.missingRanges(in: window), holes, "step \(step), holes in \(window)") else { return }
         }
     }
 

@@ -97,11 +97,11 @@ struct ExampleTests {
         let urls = try ["a", "b", "c"].map { try #require(URL(string: "https://media.example/\($0)")) }
         for url in urls { _ = try await cache.media(for: url).data(in: 0..<Self.song.length) }
         // Recently read media may still be closing, and is not evicted while it is open.
-        while try await makeRoom(in: cache, keeping: urls[0], removing: urls[1], to: 0) > Self.song.length {
+        while try await freeSpace(in: cache, keeping: urls[0], removing: urls[1], to: 0) > Self.song.length {
             await Task.yield()
         }
         #expect(cache.storedByteCount == Self.song.length)
-        #expect(try await cache.storedResources().map(\.address) == ["https://media.example/a"])
+        #expect(try await cache.storedResources().map(\.redactedURL) == ["https://media.example/a"])
         try await clear(cache)
         #expect(cache.storedByteCount == 0)
         await cache.close()
@@ -111,7 +111,7 @@ struct ExampleTests {
     func errors() async throws {
         let (_, cache, url) = try stage()
         let told = Mutex<[String]>([])
-        let telling = Task { await tell(of: cache) { text in told.withLock { $0.append(text) } } }
+        let telling = Task { await report(of: cache) { text in told.withLock { $0.append(text) } } }
         // Repeats until the task listens.
         while told.withLock({ $0.isEmpty }) {
             let gone = cache.media(for: url.deletingLastPathComponent().appending(path: "gone.mp3"))
@@ -198,7 +198,7 @@ struct ExampleTests {
                     try await cache.media(for: origin.url("/song.mp3")).data(in: 0..<Self.song.length) == Self.song.data
                 )
                 await cache.close()
-                #expect(Silence(words: ["song.mp3"], plain: [Self.song.data]).broken(in: directory.path) == [])
+                #expect(ForbiddenContent(words: ["song.mp3"], plain: [Self.song.data]).broken(in: directory.path) == [])
             }
             #expect(origin.log.bytesSent() == 300_000)
         }

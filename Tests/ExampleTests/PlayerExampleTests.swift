@@ -54,7 +54,7 @@ struct PlayerExampleTests {
         let offline = queue(of: urls, in: cache)
         try await play(offline, offline.items().last)
         let album = player(of: urls, in: cache)
-        for url in [urls[1], urls[0]] { await observed { album.queue.current?.source.url == url } }
+        for url in [urls[1], urls[0]] { await observed { album.queue.currentEntry?.source.url == url } }
         #expect(album.rate == 1.25 && album.error == nil)
         album.load([])
         await cache.close()

@@ -74,51 +74,51 @@ import Testing
             let decision = question.decision
             let name = "\(decision)".prefix { $0 != "(" }
             kinds[String(name), default: 0] += 1
-            guard let landing = decision.landed ?? decision.renewed else { continue }
-            let problem = problem(with: landing, joins: decision.landed != nil, question)
+            guard let placement = decision.accepted ?? decision.renewed else { continue }
+            let problem = problem(with: placement, joins: decision.accepted != nil, question)
             try #require(problem == nil, "\(problem ?? "") in round \(round): \(question) \(decision)")
         }
         // Each decision must occur often, or the test proves little.
-        for kind in ["land", "newGeneration", "restart", "notModified", "unsatisfiable", "refuse"] {
+        for kind in ["store", "newGeneration", "restart", "notModified", "unsatisfiable", "refuse"] {
             #expect(kinds[kind, default: 0] > 100, "\(kinds)")
         }
     }
 
     /// Returns the fault of a decision to store bytes, if any. It reads the header fields, without the parsers of the
     /// evaluation.
-    private func problem(with landing: PartialResponse.Landing, joins: Bool, _ question: Question) -> String? {
+    private func problem(with placement: PartialResponse.BodyPlacement, joins: Bool, _ question: Question) -> String? {
         let fields = question.response.headerFields
         let status = question.response.status.code
         if status == 200 {
-            if landing.offset != 0 { return "a 200 is not stored from 0" }
+            if placement.offset != 0 { return "a 200 is not stored from 0" }
         } else if status == 206 {
             let range = fields[values: .contentRange].first?.split(separator: " ").last
             guard let first = range?.split(separator: "-").first else {
                 return "a 206 without a range is stored"
             }
-            if Int64(first) != landing.offset { return "a 206 is stored at another offset than stated" }
+            if Int64(first) != placement.offset { return "a 206 is stored at another offset than stated" }
         } else {
             return "status \(status) lands"
         }
-        if let end = landing.end, end < landing.offset { return "it ends before its start" }
-        if let end = landing.end, let length = landing.version.length, landing.discrepancy == nil, end > length {
+        if let end = placement.end, end < placement.offset { return "it ends before its start" }
+        if let end = placement.end, let length = placement.version.length, placement.discrepancy == nil, end > length {
             return "it ends past its length"
         }
         guard joins, let stored = question.stored else { return nil }
-        let tags = (landing.version.validator.entityTag, stored.version.validator.entityTag)
+        let tags = (placement.version.validator.entityTag, stored.version.validator.entityTag)
         if let new = EntityTag(parsing: fields[.eTag] ?? ""), let old = tags.1, !new.weaklyMatches(old) {
             return "another tag joins"
         }
-        if let known = stored.version.length, known >= 0, landing.version.length != known {
+        if let known = stored.version.length, known >= 0, placement.version.length != known {
             return "another length joins"
         }
-        if let length = landing.version.length, stored.version.length == nil, length < stored.storedEnd {
+        if let length = placement.version.length, stored.version.length == nil, length < stored.storedEnd {
             return "a length below what is stored joins"
         }
-        if landing.version.contentEncoding != stored.version.contentEncoding { return "another encoding joins" }
+        if placement.version.contentEncoding != stored.version.contentEncoding { return "another encoding joins" }
         let proves = Validator(fields: fields).stronglyMatches(stored.version.validator)
         if question.rule == .strong, !proves { return "an unproven version joins under the strong rule" }
-        if !proves, landing.version.validator.isStrong { return "an unproven join is called strong" }
+        if !proves, placement.version.validator.isStrong { return "an unproven join is called strong" }
         return nil
     }
 

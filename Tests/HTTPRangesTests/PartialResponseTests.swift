@@ -13,22 +13,22 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         let range = ("Content-Range", "bytes 500-599/1000")
         let response = makeResponse(206, ("ETag", "\"b\""), range, ("Content-Length", "100"))
         for rule in [CombiningRule.strong, .immutable] {
-            let landing = try #require(evaluate(response, stored: stored(), rule: rule).renewed)
-            #expect(landing.offset == 500)
-            #expect(landing.end == 600)
-            #expect(landing.version.validator.entityTag?.value == "b")
-            #expect(landing.version.length == 1000)
+            let placement = try #require(evaluate(response, stored: stored(), rule: rule).renewed)
+            #expect(placement.offset == 500)
+            #expect(placement.end == 600)
+            #expect(placement.version.validator.entityTag?.value == "b")
+            #expect(placement.version.length == 1000)
         }
     }
 
     @Test("A1: a part with the same strong tag joins the stored version, which keeps missing details")
     func sameTag() throws {
         let response = makeResponse(206, ("ETag", "\"a\""), ("Content-Range", "bytes 500-599/*"))
-        let landing = try #require(evaluate(response, stored: stored()).landed)
-        #expect(landing.offset == 500)
-        #expect(landing.end == 600)
-        #expect(landing.version == stored().version)
-        #expect(landing.discrepancy == nil)
+        let placement = try #require(evaluate(response, stored: stored()).accepted)
+        #expect(placement.offset == 500)
+        #expect(placement.end == 600)
+        #expect(placement.version == stored().version)
+        #expect(placement.discrepancy == nil)
     }
 
     @Test("A3: under the strong rule, an unproven part restarts, unless it starts at byte 0")
@@ -47,7 +47,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         let range = ("Content-Range", "bytes 500-599/1000")
         let response = makeResponse(206, range, ("Last-Modified", modified), ("Date", later))
         let held = stored(tag: nil, modified: modified, date: laterDate)
-        #expect(evaluate(response, stored: held).landed?.offset == 500)
+        #expect(evaluate(response, stored: held).accepted?.offset == 500)
         let fresh = makeResponse(206, range, ("Last-Modified", modified), ("Date", "Sun, 06 Nov 1994 08:50:36 GMT"))
         #expect(evaluate(fresh, stored: held).isRestart)
         let changed = makeResponse(206, range, ("Last-Modified", "Sun, 06 Nov 1994 08:49:38 GMT"), ("Date", later))
@@ -63,11 +63,11 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
             response.headerFields.append(contentsOf: fields(pairs))
             return evaluate(response, stored: stored(tag: "W/\"a\""), rule: .immutable)
         }
-        #expect(decision().landed?.offset == 500)
-        #expect(decision(length: "*").landed?.offset == 500)
-        #expect(decision(("ETag", "W/\"a\"")).landed?.offset == 500)
-        #expect(decision(("ETag", "\"a\"")).landed?.offset == 500)
-        #expect(decision(("Content-Type", "Audio/MPEG ; x=y")).landed?.offset == 500)
+        #expect(decision().accepted?.offset == 500)
+        #expect(decision(length: "*").accepted?.offset == 500)
+        #expect(decision(("ETag", "W/\"a\"")).accepted?.offset == 500)
+        #expect(decision(("ETag", "\"a\"")).accepted?.offset == 500)
+        #expect(decision(("Content-Type", "Audio/MPEG ; x=y")).accepted?.offset == 500)
         #expect(decision(length: "1001").renewed?.offset == 500)
         #expect(decision(("ETag", "W/\"b\"")).renewed?.offset == 500)
         #expect(decision(("Content-Type", "video/mp4")).renewed?.offset == 500)
@@ -76,13 +76,13 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
     @Test("A3: a version joined without proof can reveal a later change, but never proves sameness")
     func joinedWithoutProof() throws {
         let response = makeResponse(206, ("Content-Range", "bytes 500-599/1000"), ("ETag", "\"a\""))
-        let landing = try #require(evaluate(response, stored: stored(tag: nil), rule: .immutable).landed)
-        #expect(landing.version.validator.entityTag?.text == "W/\"a\"")
-        #expect(!landing.version.canBeAssembled(under: .strong))
-        let held = StoredVersion(version: landing.version, storedEnd: 600)
+        let placement = try #require(evaluate(response, stored: stored(tag: nil), rule: .immutable).accepted)
+        #expect(placement.version.validator.entityTag?.text == "W/\"a\"")
+        #expect(!placement.version.canBeAssembled(under: .strong))
+        let held = StoredVersion(version: placement.version, storedEnd: 600)
         let next = makeResponse(206, ("Content-Range", "bytes 600-699/1000"), ("ETag", "\"a\""))
         #expect(evaluate(next, from: 600, end: 700, stored: held, rule: .strong).isRestart)
-        #expect(evaluate(next, from: 600, end: 700, stored: held, rule: .immutable).landed?.offset == 600)
+        #expect(evaluate(next, from: 600, end: 700, stored: held, rule: .immutable).accepted?.offset == 600)
         let other = makeResponse(206, ("Content-Range", "bytes 600-699/1000"), ("ETag", "\"b\""))
         #expect(evaluate(other, from: 600, end: 700, stored: held, rule: .immutable).renewed?.offset == 600)
     }
@@ -91,25 +91,25 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
     func otherWhole() throws {
         let response = makeResponse(200, ("ETag", "\"b\""), ("Content-Length", "900"))
         for rule in [CombiningRule.strong, .immutable] {
-            let landing = try #require(evaluate(response, stored: stored(), rule: rule).renewed)
-            #expect(landing.offset == 0)
-            #expect(landing.end == 900)
-            #expect(landing.version.length == 900)
+            let placement = try #require(evaluate(response, stored: stored(), rule: rule).renewed)
+            #expect(placement.offset == 0)
+            #expect(placement.end == 900)
+            #expect(placement.version.length == 900)
         }
     }
 
     @Test("A5: a 200 of the same version is stored from byte 0, not from the requested offset")
     func sameWhole() throws {
         let response = makeResponse(200, ("ETag", "\"a\""), ("Content-Length", "1000"))
-        let landing = try #require(evaluate(response, stored: stored()).landed)
-        #expect(landing.offset == 0)
-        #expect(landing.end == 1000)
+        let placement = try #require(evaluate(response, stored: stored()).accepted)
+        #expect(placement.offset == 0)
+        #expect(placement.end == 1000)
     }
 
     @Test("A5: a 200 without validators joins under the immutable rule, and is a new version under the strong rule")
     func unprovenWhole() {
         let response = makeResponse(200, ("Content-Length", "1000"), ("Content-Type", "audio/mpeg"))
-        #expect(evaluate(response, stored: stored(), rule: .immutable).landed?.offset == 0)
+        #expect(evaluate(response, stored: stored(), rule: .immutable).accepted?.offset == 0)
         #expect(evaluate(response, stored: stored(), rule: .strong).renewed?.offset == 0)
         let other = makeResponse(200, ("Content-Length", "1001"), ("Content-Type", "audio/mpeg"))
         #expect(evaluate(other, stored: stored(), rule: .immutable).renewed?.offset == 0)
@@ -117,19 +117,19 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
 
     @Test("A5, A22: a 200 of the same version without a length ends at the known length")
     func chunkedWhole() throws {
-        let landing = try #require(evaluate(makeResponse(200, ("ETag", "\"a\"")), stored: stored()).landed)
-        #expect(landing.end == 1000)
-        #expect(landing.version.length == 1000)
+        let placement = try #require(evaluate(makeResponse(200, ("ETag", "\"a\"")), stored: stored()).accepted)
+        #expect(placement.end == 1000)
+        #expect(placement.version.length == 1000)
     }
 
     @Test("A10: a part with an unknown total length is stored, and a known length is retained")
     func unknownTotal() throws {
         let response = makeResponse(206, ("ETag", "\"a\""), ("Content-Range", "bytes 500-599/*"))
-        #expect(evaluate(response).landed?.version.length == nil)
-        #expect(evaluate(response, stored: stored(length: nil)).landed?.version.length == nil)
-        #expect(evaluate(response, stored: stored(length: 1000)).landed?.version.length == 1000)
+        #expect(evaluate(response).accepted?.version.length == nil)
+        #expect(evaluate(response, stored: stored(length: nil)).accepted?.version.length == nil)
+        #expect(evaluate(response, stored: stored(length: 1000)).accepted?.version.length == 1000)
         let telling = makeResponse(206, ("ETag", "\"a\""), ("Content-Range", "bytes 500-599/700"))
-        #expect(evaluate(telling, stored: stored(length: nil)).landed?.version.length == 700)
+        #expect(evaluate(telling, stored: stored(length: nil)).accepted?.version.length == 700)
     }
 
     @Test("A11: another total length with the same tag is another version")
@@ -159,12 +159,12 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(part, stored: stored(encoding: "gzip"), rule: .immutable).isMalformed)
 
         let whole = makeResponse(200, ("Content-Encoding", "gzip"), ("ETag", "\"a\""), ("Content-Length", "1000"))
-        let landing = try #require(evaluate(whole).landed)
-        #expect(landing.offset == 0)
-        #expect(landing.version.contentEncoding == "gzip")
+        let placement = try #require(evaluate(whole).accepted)
+        #expect(placement.offset == 0)
+        #expect(placement.version.contentEncoding == "gzip")
         #expect(evaluate(whole, stored: stored(), rule: .immutable).isMalformed)
         #expect(evaluate(whole, stored: stored(encoding: "br"), rule: .immutable).isMalformed)
-        #expect(evaluate(whole, stored: stored(encoding: "gzip")).landed?.offset == 0)
+        #expect(evaluate(whole, stored: stored(encoding: "gzip")).accepted?.offset == 0)
         #expect(evaluate(whole, stored: stored(tag: nil, encoding: "gzip"), rule: .immutable).renewed?.offset == 0)
     }
 
@@ -173,7 +173,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         let range = ("Content-Range", "bytes 500-599/1000")
         let plain = makeResponse(206, range, ("ETag", "\"a\""), ("Content-Encoding", "Identity"))
         #expect(evaluate(plain, stored: stored(encoding: "gzip"), rule: .immutable).renewed?.offset == 500)
-        #expect(evaluate(plain, stored: stored()).landed?.version.contentEncoding == nil)
+        #expect(evaluate(plain, stored: stored()).accepted?.version.contentEncoding == nil)
         let twice = makeResponse(206, range, ("Content-Encoding", "identity"), ("Content-Encoding", "br"))
         #expect(evaluate(twice).isMalformed)
     }
@@ -184,7 +184,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
     func unknownEncoding(_ name: String) {
         let part = makeResponse(
             206, ("Content-Range", "bytes 500-599/1000"), ("ETag", "\"a\""), ("Content-Encoding", name))
-        #expect(evaluate(part, stored: stored()).landed?.version.contentEncoding == nil)
+        #expect(evaluate(part, stored: stored()).accepted?.version.contentEncoding == nil)
         let both = makeResponse(206, ("Content-Range", "bytes 500-599/1000"), ("Content-Encoding", "\(name), gzip"))
         #expect(evaluate(both).isMalformed)
     }
@@ -202,10 +202,10 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
                 [("ETag", "\"a\""), ("Content-Length", "\(count)")] + (value.map { [("Content-Range", $0)] } ?? [])
             return HTTPResponse(status: .partialContent, headerFields: fields(pairs))
         }
-        let landing = evaluate(part(100), stored: stored()).landed
-        #expect(landing?.offset == 500)
-        #expect(landing?.end == 600)
-        let first = evaluate(part(100)).landed
+        let placement = evaluate(part(100), stored: stored()).accepted
+        #expect(placement?.offset == 500)
+        #expect(placement?.end == 600)
+        let first = evaluate(part(100)).accepted
         #expect(first?.offset == 500)
         #expect(first?.version.length == length)
         // Another position, a longer body, and no length.
@@ -224,16 +224,16 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         func decision(_ range: String, from: Int64? = 500, end: Int64? = 600) -> PartialResponse.Decision {
             evaluate(makeResponse(206, ("Content-Range", "bytes \(range)/1000")), from: from, end: end)
         }
-        #expect(decision("450-549").landed?.offset == 450)
-        #expect(decision("550-649").landed?.offset == 550)
-        #expect(decision("0-999").landed?.offset == 0)
+        #expect(decision("450-549").accepted?.offset == 450)
+        #expect(decision("550-649").accepted?.offset == 550)
+        #expect(decision("0-999").accepted?.offset == 0)
         #expect(decision("400-499").isMalformed)
         #expect(decision("600-699").isMalformed)
-        #expect(decision("599-699").landed?.offset == 599)
-        #expect(decision("400-500").landed?.offset == 400)
-        #expect(decision("600-699", end: nil).landed?.offset == 600)
-        #expect(decision("300-399", from: nil, end: nil).landed?.offset == 300)
-        #expect(decision("0-99", from: .min, end: .max).landed?.offset == 0)
+        #expect(decision("599-699").accepted?.offset == 599)
+        #expect(decision("400-500").accepted?.offset == 400)
+        #expect(decision("600-699", end: nil).accepted?.offset == 600)
+        #expect(decision("300-399", from: nil, end: nil).accepted?.offset == 300)
+        #expect(decision("0-99", from: .min, end: .max).accepted?.offset == 0)
         #expect(decision("600-699", from: 500, end: 20).isMalformed)
     }
 
@@ -242,11 +242,11 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         let response = makeResponse(
             206, ("Content-Range", "bytes 500-599/1000"), ("Content-Length", "50"), ("ETag", "\"a\""))
         for held in [stored(), nil] {
-            let landing = try #require(evaluate(response, stored: held).landed)
-            #expect(landing.offset == 500)
-            #expect(landing.end == 550)
-            #expect(landing.discrepancy?.contains("Content-Length 50") == true)
-            #expect(landing.version.length == held?.version.length)
+            let placement = try #require(evaluate(response, stored: held).accepted)
+            #expect(placement.offset == 500)
+            #expect(placement.end == 550)
+            #expect(placement.discrepancy?.contains("Content-Length 50") == true)
+            #expect(placement.version.length == held?.version.length)
         }
         let other = makeResponse(
             206, ("Content-Range", "bytes 500-599/1000"), ("Content-Length", "50"), ("ETag", "\"b\""))
@@ -263,22 +263,22 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         let response = makeResponse(206, ("Content-Range", "bytes 500-599/1000"), ("Content-Length", "1000"))
         #expect(evaluate(response).isMalformed)
         let first = makeResponse(206, ("Content-Range", "bytes 0-99/1000"), ("Content-Length", "1000"))
-        let landing = try #require(evaluate(first, from: 0, end: 100).landed)
-        #expect(landing.offset == 0)
-        #expect(landing.end == 100)
-        #expect(landing.discrepancy != nil)
+        let placement = try #require(evaluate(first, from: 0, end: 100).accepted)
+        #expect(placement.offset == 0)
+        #expect(placement.end == 100)
+        #expect(placement.discrepancy != nil)
     }
 
     @Test("A8, A9: the length comes from the headers; a chunked response has an unknown length")
     func lengths() {
-        let known = evaluate(makeResponse(200, ("Content-Length", "1000")), from: nil, end: nil).landed
+        let known = evaluate(makeResponse(200, ("Content-Length", "1000")), from: nil, end: nil).accepted
         #expect(known?.version.length == 1000)
         #expect(known?.end == 1000)
-        let chunked = evaluate(makeResponse(200, ("Transfer-Encoding", "chunked")), from: nil, end: nil).landed
+        let chunked = evaluate(makeResponse(200, ("Transfer-Encoding", "chunked")), from: nil, end: nil).accepted
         #expect(chunked?.version.length == nil)
         #expect(chunked?.end == nil)
         let both = makeResponse(200, ("Transfer-Encoding", "chunked"), ("Content-Length", "7"))
-        #expect(evaluate(both).landed?.end == nil)
+        #expect(evaluate(both).accepted?.end == nil)
     }
 
     @Test(
@@ -302,7 +302,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
 
     @Test("Repeated equal Content-Length values count as one (9110 §8.6)")
     func sameLengthTwice() {
-        #expect(evaluate(makeResponse(200, ("Content-Length", "10, 10"), ("content-length", "10"))).landed?.end == 10)
+        #expect(evaluate(makeResponse(200, ("Content-Length", "10, 10"), ("content-length", "10"))).accepted?.end == 10)
     }
 
     @Test("A6: a multipart response to a request for one range is rejected (9110 §15.3.7.2)")
@@ -319,11 +319,11 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(makeResponse(200, part)).isMalformed)
         #expect(
             evaluate(makeResponse(200, ("Content-Range", "bytes 0-99/1000"), ("Content-Length", "100"))).isMalformed)
-        let whole = try #require(evaluate(makeResponse(200, part, ("Content-Length", "1000"))).landed)
+        let whole = try #require(evaluate(makeResponse(200, part, ("Content-Length", "1000"))).accepted)
         #expect(whole.offset == 0 && whole.end == 1000 && whole.discrepancy != nil)
-        let all = try #require(evaluate(makeResponse(200, ("Content-Range", "bytes 0-999/1000"))).landed)
+        let all = try #require(evaluate(makeResponse(200, ("Content-Range", "bytes 0-999/1000"))).accepted)
         #expect(all.offset == 0 && all.end == nil && all.discrepancy == nil)
-        #expect(evaluate(makeResponse(200, ("Content-Range", "nonsense"))).landed?.offset == 0)
+        #expect(evaluate(makeResponse(200, ("Content-Range", "nonsense"))).accepted?.offset == 0)
     }
 
     @Test("A12: a 416 that contradicts the stored length or the stored bytes restarts the request")
@@ -401,11 +401,11 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
     func acceptRanges(value: String?, expected: Bool?) {
         let accepts = value.map { [("ACCEPT-ranges", $0)] } ?? []
         let response = HTTPResponse(status: .ok, headerFields: fields(accepts + [("cONTENT-lENGTH", "5")]))
-        #expect(evaluate(response, from: nil, end: nil).landed?.version.acceptsRanges == expected)
-        #expect(evaluate(response, from: nil, end: nil).landed?.end == 5)
+        #expect(evaluate(response, from: nil, end: nil).accepted?.version.acceptsRanges == expected)
+        #expect(evaluate(response, from: nil, end: nil).accepted?.end == 5)
         var part = HTTPResponse(status: .partialContent, headerFields: fields(accepts))
         part.headerFields.append(HTTPField(name: .contentRange, value: "bytes 500-599/1000"))
-        #expect(evaluate(part).landed?.version.acceptsRanges == true)
+        #expect(evaluate(part).accepted?.version.acceptsRanges == true)
     }
 
     @Test("The reason for a rejection starts with the status, and contains it once")

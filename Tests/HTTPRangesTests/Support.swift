@@ -39,9 +39,11 @@ func evaluate(
 
 extension PartialResponse.Decision {
     /// The position in the stored version, if the response joins it.
-    var landed: PartialResponse.Landing? { if case .land(let landing) = self { landing } else { nil } }
+    var accepted: PartialResponse.BodyPlacement? { if case .store(let placement) = self { placement } else { nil } }
     /// The position in a new version, if the response starts one.
-    var renewed: PartialResponse.Landing? { if case .newGeneration(let landing) = self { landing } else { nil } }
+    var renewed: PartialResponse.BodyPlacement? {
+        if case .newGeneration(let placement) = self { placement } else { nil }
+    }
     /// The rejection, if the response is rejected.
     var refusal: PartialResponse.Refusal? { if case .refuse(let refusal) = self { refusal } else { nil } }
     /// Whether the response is rejected because it contradicts itself or the request.

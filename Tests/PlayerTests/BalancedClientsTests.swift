@@ -91,14 +91,14 @@ import Testing
         var (configuration, settings) = (ProxyConfiguration(), MediaCache.Configuration())
         configuration.port = 0
         configuration.origin = URL(string: "http://origin.example/")
-        configuration.allowsAnyone = true
+        configuration.allowsUnauthenticatedClients = true
         configuration.trustedProxies = ["127.0.0.1"]
         configuration.usesProxyProtocol = balancer.usesProxyProtocol
-        configuration.limits.connectionsPerClient = 1
-        configuration.limits.responseTime = .seconds(3600)
+        configuration.limits.maximumConnectionsPerClient = 1
+        configuration.limits.responseTimeout = .seconds(3600)
         configuration.accessLog = log
         settings.freshness = .http
-        configuration.prepare(&settings)
+        configuration.configure(&settings)
         let cache = MediaCache.inMemory(upstream: origin, configuration: settings)
         let server = try ProxyServer(cache: cache, configuration: configuration)
         try await server.start()

@@ -32,8 +32,8 @@ struct LiveTests {
                     }
                     let last = try #require(try stream.lastSegment())
                     let stored = try await cache.storedResources()
-                    #expect(stored.contains { $0.address.hasSuffix("/" + last) && $0.isComplete })
-                    #expect(!stored.contains { $0.address.hasSuffix(LiveStream.playlist) && !$0.isComplete })
+                    #expect(stored.contains { $0.redactedURL.hasSuffix("/" + last) && $0.isComplete })
+                    #expect(!stored.contains { $0.redactedURL.hasSuffix(LiveStream.playlist) && !$0.isComplete })
                 }
             }
         }

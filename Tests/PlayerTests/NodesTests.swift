@@ -20,11 +20,11 @@ import Testing
         init(_ name: String, before origin: OriginServer) async throws {
             var (configuration, settings) = (ProxyConfiguration(), MediaCache.Configuration())
             configuration.port = 0
-            configuration.threads = 1
+            configuration.threadCount = 1
             configuration.origin = origin.url("/")
             configuration.nodeName = name
             settings.freshness = .http
-            configuration.prepare(&settings)
+            configuration.configure(&settings)
             cache = MediaCache.inMemory(upstream: HTTPUpstream.standard(), configuration: settings)
             server = try ProxyServer(cache: cache, configuration: configuration)
             try await server.start()
@@ -81,7 +81,7 @@ import Testing
                 var places: [String] = []
                 for index in 0..<Self.count { places.append(try await get(index, from: url).node) }
                 #expect(Set(places) == ["a", "b", "c"])
-                try await origin.log.untilQuiet()
+                try await origin.log.waitUntilIdle()
                 let first = origin.log.bytesSent()
                 #expect(first >= total && first < total + total / 50, "each byte once, except bytes in flight")
                 for index in 0..<Self.count {
@@ -95,7 +95,7 @@ import Testing
                     let node = try await get(index, from: url).node
                     #expect(places[index] == "b" ? node != "b" : node == places[index], "film \(index)")
                 }
-                try await origin.log.untilQuiet()
+                try await origin.log.waitUntilIdle()
                 let moved = Int64(places.count { $0 == "b" }) * Self.length
                 let again = origin.log.bytesSent() - first
                 #expect(again >= moved && again < moved + total / 50, "only the lost node's media is sent again")

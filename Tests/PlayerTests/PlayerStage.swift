@@ -15,7 +15,7 @@ enum PlayerStage {
         let scratch = try ScratchDirectory()
         configuration.accessLog = URL(fileURLWithPath: scratch.file("access.log"))
         settings.freshness = .http
-        configuration.prepare(&settings)
+        configuration.configure(&settings)
         let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard(), configuration: settings)
         let server = try ProxyServer(cache: cache, configuration: configuration)
         try await server.start()

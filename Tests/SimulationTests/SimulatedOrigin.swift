@@ -52,7 +52,7 @@ final class SimulatedOrigin: Upstream {
     func change(_ path: String, to pattern: PatternBytes) { state.withLock { $0.versions[path] = pattern } }
 
     /// Removes all faults.
-    func heal() { state.withLock { $0.faults = Faults() } }
+    func clearFaults() { state.withLock { $0.faults = Faults() } }
 
     func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
         enum Fate { case unreachable, busy, served(PatternBytes), missing }

@@ -102,13 +102,13 @@ final class SimulatedPlay: Sendable {
         var configuration = MediaCache.Configuration()
         configuration.capacity = capacity.map { .bytes($0) } ?? .unlimited
         configuration.logger = Logger(label: "spool.tests") { _ in SwiftLogNoOpLogHandler() }
-        configuration.readAhead.firstRequest = 256 << 10
-        configuration.readAhead.largestRequest = 1 << 20
-        configuration.readAhead.window = 2 << 20
+        configuration.readAhead.initialRequestSize = 256 << 10
+        configuration.readAhead.maximumRequestSize = 1 << 20
+        configuration.readAhead.maximumReadAhead = 2 << 20
         configuration.readAhead.cancellationDelay = .milliseconds(2)
-        configuration.retry.firstDelay = .microseconds(100)
-        configuration.retry.longestDelay = .milliseconds(1)
-        configuration.retry.retries = 20
+        configuration.retry.initialDelay = .microseconds(100)
+        configuration.retry.maximumDelay = .milliseconds(1)
+        configuration.retry.maximumRetryCount = 20
         configuration.memoryLimit = 2 << 20
         return try await MediaCache.opened(directory: directory, upstream: origin, configuration: configuration)
     }
@@ -220,7 +220,7 @@ final class SimulatedPlay: Sendable {
 
     /// Runs a last session with an origin without faults, in which all media plays completely.
     func finish() async throws {
-        origin.heal()
+        origin.clearFaults()
         let cache = try await open()
         for (path, known) in versions {
             let media = try cache.media(for: url(path))

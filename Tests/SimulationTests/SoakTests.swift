@@ -24,8 +24,8 @@ struct SoakTests {
 
     /// Adds the numbers to the numbers of previous runs, and prints the sums.
     private func add(_ summary: PlaySummary, to path: String) throws {
-        let former = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""  // None before the first run.
-        var totals = former.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }
+        let previous = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""  // None before the first run.
+        var totals = previous.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }
         if totals.count != 4 { totals = [0, 0, 0, 0] }
         for (index, count) in [1, summary.plays, summary.operations, summary.failures].enumerated() {
             totals[index] += count

@@ -36,7 +36,7 @@ final class ScratchFolder: Sendable {
         _ configure: (inout MediaCache.Configuration) -> Void
     ) -> MediaCache.Configuration {
         var configuration = MediaCache.Configuration()
-        configuration.retry.retries = 0
+        configuration.retry.maximumRetryCount = 0
         configuration.logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         configure(&configuration)
         return configuration
@@ -46,7 +46,7 @@ final class ScratchFolder: Sendable {
 /// Cancels requests that no reader needs immediately, so that a test does not wait.
 func cuttingAtOnce(_ configuration: inout MediaCache.Configuration) {
     configuration.readAhead.cancellationDelay = .zero
-    configuration.readAhead.drainTime = .zero
+    configuration.readAhead.drainTimeout = .zero
 }
 
 /// Returns the URL of a resource of a ``MemoryUpstream``, which opens no connection.

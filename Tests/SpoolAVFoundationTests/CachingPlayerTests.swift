@@ -30,9 +30,9 @@ struct CachingPlayerTests {
         let line = CutLine(upstream)
         let cache = try await folder.cache(line) { configuration in
             cuttingAtOnce(&configuration)
-            configuration.readAhead.firstRequest = 64 << 10
-            configuration.readAhead.largestRequest = 64 << 10
-            configuration.readAhead.window = 64 << 10
+            configuration.readAhead.initialRequestSize = 64 << 10
+            configuration.readAhead.maximumRequestSize = 64 << 10
+            configuration.readAhead.maximumReadAhead = 64 << 10
         }
         let avPlayer = AVQueuePlayer()
         avPlayer.headless = AVPlayer.HeadlessMode(speed: speed)
@@ -59,7 +59,7 @@ struct CachingPlayerTests {
         upstream.hold(from: 800_000)
         player.rate = 1.5
         player.play(address())
-        await observed { player.time > 5 }
+        await observed { player.currentTime > 5 }
         await upstream.isHeld()
     }
 
@@ -67,7 +67,7 @@ struct CachingPlayerTests {
     ///
     /// At this speed, playback may have ended before the next check.
     private func playsOn(_ player: CachingPlayer, from stopped: Double) async {
-        await observed { player.status == .playing || player.status == .ended || player.time > stopped + 1 }
+        await observed { player.status == .playing || player.status == .ended || player.currentTime > stopped + 1 }
     }
 
     /// Expects that the number of bytes sent by the origin equals the length of the audio.
@@ -80,17 +80,17 @@ struct CachingPlayerTests {
         let (_, upstream, cache, player) = try await stage()
         #expect(player.status == .idle && player.duration == nil)
         player.play(address())
-        #expect(player.status == .loading && player.isMeantToPlay)
-        await observed { player.time > 1 }
+        #expect(player.status == .loading && player.playWhenReady)
+        await observed { player.currentTime > 1 }
         #expect(abs((player.duration ?? 0) - 60) < 1 && player.rate == 1)
         await observed { player.status == .ended }
-        #expect(!player.isMeantToPlay && player.time > 58 && player.error == nil)
+        #expect(!player.playWhenReady && player.currentTime > 58 && player.error == nil)
         await observed { player.storedRanges == [0...1] }
         player.rate = 0.1
         player.play()
-        await observed { player.status == .playing && player.time < 30 }
+        await observed { player.status == .playing && player.currentTime < 30 }
         player.pause()
-        #expect(player.status == .paused && !player.isMeantToPlay)
+        #expect(player.status == .paused && !player.playWhenReady)
         player.load([])
         #expect(player.status == .idle && player.storedRanges == [] && player.avPlayer.currentItem == nil)
         try await expectOnce(upstream, player)
@@ -106,12 +106,12 @@ struct CachingPlayerTests {
         line.isCut = true
         upstream.hold(from: .max)
         await observed { player.status == .waitingForNetwork }
-        let stopped = player.time
-        #expect(player.isMeantToPlay && player.rate == 1.5)
+        let stopped = player.currentTime
+        #expect(player.playWhenReady && player.rate == 1.5)
         await line.waitForFailures(4)
         line.isCut = false
         await playsOn(player, from: stopped)
-        #expect(player.time > stopped - 1, "playback resumes at its position")
+        #expect(player.currentTime > stopped - 1, "playback resumes at its position")
         await observed { player.status == .ended || player.status == .failed }
         #expect(player.status == .ended && player.rate == 1.5 && player.error == nil)
         try await expectOnce(upstream, player)
@@ -127,17 +127,17 @@ struct CachingPlayerTests {
         line.refusals = times
         upstream.hold(from: .max)
         await observed { player.status == .retrying }
-        let stopped = player.time
-        #expect(player.error != nil && player.isMeantToPlay)
+        let stopped = player.currentTime
+        #expect(player.error != nil && player.playWhenReady)
         if times == 99 {
             await observed { player.status == .failed }
-            #expect(!player.isMeantToPlay && player.time > stopped - 1)
+            #expect(!player.playWhenReady && player.currentTime > stopped - 1)
             // The user tries again, and the origin responds.
             line.refusals = 0
             player.play()
         }
         await playsOn(player, from: stopped)
-        #expect(player.time > stopped - 1 && player.rate == 1.5 && player.error == nil)
+        #expect(player.currentTime > stopped - 1 && player.rate == 1.5 && player.error == nil)
         await observed { player.status == .ended || player.status == .failed }
         #expect(player.status == .ended)
         try await expectOnce(upstream, player)
@@ -151,14 +151,14 @@ struct CachingPlayerTests {
         origin.upstream.hold(from: 800_000)
         let cache = try await folder.cache(origin) { configuration in
             cuttingAtOnce(&configuration)
-            configuration.readAhead.firstRequest = 64 << 10
-            configuration.readAhead.largestRequest = 64 << 10
-            configuration.readAhead.window = 64 << 10
+            configuration.readAhead.initialRequestSize = 64 << 10
+            configuration.readAhead.maximumRequestSize = 64 << 10
+            configuration.readAhead.maximumReadAhead = 64 << 10
         }
         let renewals = Mutex(0)
         let source = MediaSource(url: address()) { reason in
             let token = renewals.withLock { renewals in
-                if reason != .first { renewals += 1 }
+                if reason != .initial { renewals += 1 }
                 return renewals
             }
             return ResolvedRequest(url: address(), headerFields: [.authorization: "Bearer \(token)"])
@@ -172,7 +172,7 @@ struct CachingPlayerTests {
         }
         player.rate = 1.25
         player.play(source)
-        await observed { player.time > 5 }
+        await observed { player.currentTime > 5 }
         let item = try #require(avPlayer.currentItem)
         await origin.upstream.isHeld()
         origin.accept(1)
@@ -199,7 +199,7 @@ struct CachingPlayerTests {
         var arrivals: [Bool] = []
         for seek in seeks { arrivals.append(await seek.value) }
         #expect(arrivals.last == true && arrivals.count(where: { $0 }) == 1)
-        #expect(abs(player.time - targets[199]) < 1)
+        #expect(abs(player.currentTime - targets[199]) < 1)
         await observed { player.status == .playing }
         #expect(await player.seek(to: 58.5))
         await observed { player.status == .ended }
@@ -214,10 +214,10 @@ struct CachingPlayerTests {
         await observed { player.status == .playing }
         player.avPlayer.pause()
         await observed { player.status == .paused }
-        #expect(!player.isMeantToPlay)
+        #expect(!player.playWhenReady)
         player.avPlayer.rate = 2
         await observed { player.status == .playing }
-        #expect(player.isMeantToPlay && player.rate == 2)
+        #expect(player.playWhenReady && player.rate == 2)
         player.togglePlaying()
         #expect(player.avPlayer.rate == 0)
         #expect(await player.seek(to: 30) && player.status == .paused)
@@ -239,7 +239,7 @@ struct CachingPlayerTests {
             if isPausedBefore { player.pause() }
             player.interruptionBegan()
             player.interruptionEnded(mayResume: true)
-            #expect(player.isMeantToPlay == !isPausedBefore)
+            #expect(player.playWhenReady == !isPausedBefore)
         }
         await cache.close()
     }
@@ -252,10 +252,10 @@ struct CachingPlayerTests {
         #expect(await player.seek(to: 20))
         player.externalPlayback(true)
         #expect((player.avPlayer.currentItem?.asset as? AVURLAsset)?.url == address())
-        #expect(player.time >= 20 && player.isMeantToPlay)
+        #expect(player.currentTime >= 20 && player.playWhenReady)
         player.externalPlayback(false)
         await observed { player.status == .playing }
-        #expect(player.avPlayer.currentItem?.cachingAsset != nil && player.time >= 20)
+        #expect(player.avPlayer.currentItem?.cachingAsset != nil && player.currentTime >= 20)
         await cache.close()
     }
 
@@ -265,18 +265,18 @@ struct CachingPlayerTests {
         upstream.hold(from: 800_000)
         player.load([MediaSource(url: address()), MediaSource(url: address("none.mp3"))])
         player.play()
-        await observed { player.time > 5 }
+        await observed { player.currentTime > 5 }
         await upstream.isHeld()
         line.refusals = 3
         upstream.hold(from: .max)
         await observed { player.status == .retrying && player.queue.item?.status == .failed }
-        let (entry, stopped) = (player.queue.current?.id, player.time)
+        let (entry, stopped) = (player.queue.currentEntry?.id, player.currentTime)
         // Not to its end, because the next entry can't be played.
         upstream.hold(from: 900_000)
         player.avPlayer.advanceToNextItem()
-        #expect(player.queue.current?.id == entry)
+        #expect(player.queue.currentEntry?.id == entry)
         await playsOn(player, from: stopped)
-        #expect(player.queue.current?.id == entry && player.time > 5 && player.avPlayer.items().count <= 2)
+        #expect(player.queue.currentEntry?.id == entry && player.currentTime > 5 && player.avPlayer.items().count <= 2)
         player.load([])
         upstream.hold(from: .max)
         await cache.close()
@@ -287,7 +287,7 @@ struct CachingPlayerTests {
         let (line, upstream, cache, player) = try await stage()
         upstream.hold(from: 800_000)
         player.play(MediaSource(url: address(), headerFields: [.authorization: "Bearer 1"]))
-        await observed { player.time > 5 }
+        await observed { player.currentTime > 5 }
         await upstream.isHeld()
         line.refusals = 99
         upstream.hold(from: .max)
@@ -310,7 +310,7 @@ struct CachingPlayerTests {
         player.load(names.map { MediaSource(url: address($0)) })
         let entries = player.queue.entries
         player.play()
-        await observed { player.time > 5 }
+        await observed { player.currentTime > 5 }
         await upstream.isHeld()
         line.refusals = 3
         upstream.hold(from: .max)
@@ -318,25 +318,25 @@ struct CachingPlayerTests {
         line.refusals = 0
         player.avPlayer.advanceToNextItem()
         if isNext { player.queue.next() } else { player.queue.remove([entries[0].id]) }
-        #expect(player.queue.current?.id == entries[1].id && player.avPlayer.currentItem === player.queue.item)
-        await observed { player.queue.current?.id == entries[2].id && player.time > 0 }
+        #expect(player.queue.currentEntry?.id == entries[1].id && player.avPlayer.currentItem === player.queue.item)
+        await observed { player.queue.currentEntry?.id == entries[2].id && player.currentTime > 0 }
         player.load([])
         await cache.close()
     }
 
     /// A player that can fail permanently, as Apple's player can.
     private final class SpentPlayer: AVQueuePlayer {
-        var isSpent = false
-        override var status: Status { isSpent ? .failed : super.status }
-        override var error: (any Error)? { isSpent ? URLError(.unknown) : nil }
+        var isConsumed = false
+        override var status: Status { isConsumed ? .failed : super.status }
+        override var error: (any Error)? { isConsumed ? URLError(.unknown) : nil }
     }
 
     @Test(
         "I4: a failed player, or one whose media server was reset, is replaced by a new player",
         arguments: [false, true])
     func spentPlayer(isReset: Bool) async throws {
-        let (_, upstream, cache, former) = try await stage(speed: 1)
-        former.load([])
+        let (_, upstream, cache, previous) = try await stage(speed: 1)
+        previous.load([])
         let spent = SpentPlayer()
         spent.headless = AVPlayer.HeadlessMode(speed: 1)
         spent.volume = 0.5
@@ -345,9 +345,9 @@ struct CachingPlayerTests {
         player.play(address())
         await observed { player.status == .playing }
         #expect(await player.seek(to: 20))
-        if isReset { player.mediaServerWasReset() } else { spent.isSpent = true }
+        if isReset { player.mediaServerWasReset() } else { spent.isConsumed = true }
         await observed { player.avPlayer !== spent && player.status == .playing }
-        #expect(player.time >= 20 && player.rate == 1.5 && player.error == nil)
+        #expect(player.currentTime >= 20 && player.rate == 1.5 && player.error == nil)
         #expect(player.avPlayer.volume == 0.5 && player.queue.player === player.avPlayer && spent.items() == [])
         #expect(await player.seek(to: 58.5))
         await observed { player.status == .ended }
@@ -372,7 +372,7 @@ struct CachingPlayerTests {
         await observed { player.status == .failed }
         player.load([MediaSource(url: address())])
         await observed { player.status != .loading }
-        #expect(player.status == .paused && !player.isMeantToPlay && player.avPlayer.rate == 0)
+        #expect(player.status == .paused && !player.playWhenReady && player.avPlayer.rate == 0)
         await cache.close()
     }
 
@@ -415,11 +415,11 @@ struct CachingPlayerTests {
         let (_, _, cache, player) = try await stageAtEnd()
         player.play()
         #expect(await player.seek(to: 50))
-        #expect(player.time > 49)
+        #expect(player.currentTime > 49)
         await observed { player.status == .ended }
         let next = player.queue.append(MediaSource(url: address()))
         player.play()
-        #expect(player.queue.current?.id == next.id)
+        #expect(player.queue.currentEntry?.id == next.id)
         await observed { player.status == .ended }
         #expect(await player.seek(to: .greatestFiniteMagnitude))
         player.play()
@@ -434,10 +434,10 @@ struct CachingPlayerTests {
         let last = try #require(player.avPlayer.currentItem)
         let ended = NotificationCenter.default.addObserver(
             forName: .AVPlayerItemDidPlayToEndTime, object: last, queue: nil
-        ) { _ in MainActor.assumeIsolated { player.queue.repetition = .one } }
-        await observed { player.time < 30 && player.status == .playing && player.avPlayer.currentItem !== last }
-        #expect(player.isMeantToPlay)
-        player.queue.repetition = .off
+        ) { _ in MainActor.assumeIsolated { player.queue.repeatMode = .one } }
+        await observed { player.currentTime < 30 && player.status == .playing && player.avPlayer.currentItem !== last }
+        #expect(player.playWhenReady)
+        player.queue.repeatMode = .off
         await observed { player.status == .ended }
         try await expectOnce(upstream, player)
         NotificationCenter.default.removeObserver(ended)

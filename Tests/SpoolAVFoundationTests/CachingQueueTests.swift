@@ -45,7 +45,7 @@ struct CachingQueueTests {
         var played: [CachingQueue.Entry.ID] = []
         var removed: Set<CachingQueue.Entry.ID> = []
         while player.status != .ended, !Task.isCancelled {
-            let current = try #require(queue.current)
+            let current = try #require(queue.currentEntry)
             #expect(!removed.contains(current.id), "removed entries do not play")
             played.append(current.id)
             // This may also be the current entry.
@@ -55,8 +55,8 @@ struct CachingQueueTests {
                 removed.formUnion(gone)
             }
             #expect(player.avPlayer.items().count <= 2)
-            let now = queue.current?.id
-            await observed { queue.current?.id != now || player.status == .ended || player.status == .failed }
+            let now = queue.currentEntry?.id
+            await observed { queue.currentEntry?.id != now || player.status == .ended || player.status == .failed }
             #expect(player.status != .failed, "\(String(describing: player.error))")
         }
         #expect(player.rate == 2)
@@ -73,18 +73,18 @@ struct CachingQueueTests {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let player = player(cache)
         let entries = player.queue.append(contentsOf: sources(0..<7))
-        func bring(_ entry: CachingQueue.Entry) async {
+        func preload(_ entry: CachingQueue.Entry) async {
             for await state in cache.media(for: entry.source).states where state.storedByteCount > 0 { return }
         }
-        for entry in entries[0...3] { await bring(entry) }
+        for entry in entries[0...3] { await preload(entry) }
         #expect(upstream.sent("/4.mp3") == 0)
         // Not the very next entry, because the player itself loads the start of that one.
         upstream.hold("/6.mp3", from: 0)
-        player.queue.jump(to: entries[4].id)
-        await bring(entries[5])
+        player.queue.skip(to: entries[4].id)
+        await preload(entries[5])
         await upstream.isHeld("/6.mp3")
         // The entry is no longer among the next ones, so its preload is cancelled.
-        player.queue.jump(to: entries[0].id)
+        player.queue.skip(to: entries[0].id)
         await upstream.isQuiet("/6.mp3")
         player.load([])
         await cache.close()
@@ -97,29 +97,29 @@ struct CachingQueueTests {
         let player = player(cache)
         let queue = player.queue
         let entries = queue.append(contentsOf: sources(0..<3))
-        #expect(queue.current?.id == entries[0].id && queue.following?.id == entries[1].id)
-        #expect(queue.next() && queue.current?.id == entries[1].id && queue.player.items().count == 2)
-        #expect(queue.previous() && !queue.previous() && queue.current?.id == entries[0].id)
-        queue.repetition = .one
+        #expect(queue.currentEntry?.id == entries[0].id && queue.nextEntry?.id == entries[1].id)
+        #expect(queue.next() && queue.currentEntry?.id == entries[1].id && queue.player.items().count == 2)
+        #expect(queue.previous() && !queue.previous() && queue.currentEntry?.id == entries[0].id)
+        queue.repeatMode = .one
         player.play()
         for _ in 0..<3 {
-            await observed { player.time > 0.5 }
-            await observed { player.time < 0.2 }
-            #expect(queue.current?.id == entries[0].id && player.isMeantToPlay)
+            await observed { player.currentTime > 0.5 }
+            await observed { player.currentTime < 0.2 }
+            #expect(queue.currentEntry?.id == entries[0].id && player.playWhenReady)
         }
-        queue.repetition = .all
+        queue.repeatMode = .all
         queue.isShuffled = true
         var seen: Set<CachingQueue.Entry.ID> = []
         while seen.count < 3, !Task.isCancelled {
-            let now = try #require(queue.current?.id)
+            let now = try #require(queue.currentEntry?.id)
             seen.insert(now)
-            await observed { queue.current?.id != now }
+            await observed { queue.currentEntry?.id != now }
         }
-        queue.repetition = .off
+        queue.repeatMode = .off
         queue.isShuffled = false
-        queue.jump(to: entries[2].id)
+        queue.skip(to: entries[2].id)
         await observed { player.status == .ended }
-        #expect(queue.current?.id == entries[2].id && !queue.next())
+        #expect(queue.currentEntry?.id == entries[2].id && !queue.next())
         await cache.close()
     }
 
@@ -130,10 +130,10 @@ struct CachingQueueTests {
         let player = player(cache)
         let queue = player.queue
         let entries = queue.append(contentsOf: Array(repeating: MediaSource(url: address(name(0))), count: 10_000))
-        queue.jump(to: entries[9_998].id)
+        queue.skip(to: entries[9_998].id)
         player.play()
         await observed { player.status == .ended }
-        #expect(queue.current?.id == entries[9_999].id)
+        #expect(queue.currentEntry?.id == entries[9_999].id)
         queue.isShuffled = true
         queue.move(entries[0].id, to: 5_000)
         queue.remove(entries[100..<9_900].map(\.id))

@@ -54,7 +54,7 @@ struct ContainerTests {
     func real(media: SampleMedia, type: String) async throws {
         #expect(UniformType.identifier(ofFileBeginning: try await media.bytes()) == type)
         #expect(
-            UniformType.candidates(mimeType: media.mediaType, pathExtension: "").contains { $0 == type }
+            UniformType.candidates(contentType: media.mediaType, pathExtension: "").contains { $0 == type }
                 || media == .m4a)
     }
 

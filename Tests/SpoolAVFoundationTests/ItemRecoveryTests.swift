@@ -11,7 +11,7 @@ struct ItemRecoveryTests {
         waits: Bool = false, waitsForBytes: Bool = false, isLive: Bool = false, isPlain: Bool = false
     ) -> Snapshot {
         Snapshot(
-            now: .seconds(seconds), item: item, isMeantToPlay: plays, time: time, delivered: delivered,
+            now: .seconds(seconds), item: item, playWhenReady: plays, time: time, delivered: delivered,
             waitsForNetwork: waits, waitsForBytes: waitsForBytes, isLive: isLive, isPlain: isPlain)
     }
 
@@ -21,7 +21,7 @@ struct ItemRecoveryTests {
         var times: [Double] = []
         for tick in 0..<2000 {
             let now = Double(tick) / 4
-            guard let action = recovery.look(at(now, .failed(.network))) else {
+            guard let action = recovery.check(at(now, .failed(.network))) else {
                 #expect(recovery.waiting == .network)
                 continue
             }
@@ -35,10 +35,10 @@ struct ItemRecoveryTests {
     @Test("When the network returns, a failed item is replaced immediately")
     func networkReturns() {
         var recovery = ItemRecovery()
-        for second in 0..<8 { _ = recovery.look(at(Double(second), .failed(.network))) }
-        #expect(recovery.look(at(8, .failed(.network))) == nil)
+        for second in 0..<8 { _ = recovery.check(at(Double(second), .failed(.network))) }
+        #expect(recovery.check(at(8, .failed(.network))) == nil)
         recovery.networkReturned()
-        #expect(recovery.look(at(8.1, .failed(.network))) == .freshItem)
+        #expect(recovery.check(at(8.1, .failed(.network))) == .freshItem)
     }
 
     @Test("After other failures, new items are tried, then one without the cache, and then the failure is reported")
@@ -47,23 +47,23 @@ struct ItemRecoveryTests {
         var actions: [ItemRecovery.Action] = []
         for second in 0..<200 {
             let isPlain = actions.contains(.plainItem)
-            if let action = recovery.look(at(Double(second), .failed(.other), isPlain: isPlain)) {
+            if let action = recovery.check(at(Double(second), .failed(.other), isPlain: isPlain)) {
                 actions.append(action)
             }
         }
         #expect(actions == Array(repeating: .freshItem, count: 4) + [.plainItem, .giveUp])
         #expect(recovery.hasGivenUp && recovery.waiting == .nothing)
         recovery.begin()
-        #expect(recovery.look(at(300, .failed(.other))) == .freshItem)
+        #expect(recovery.check(at(300, .failed(.other))) == .freshItem)
     }
 
     @Test("Missing media is reported immediately, unless it has played before")
     func missing() {
         var recovery = ItemRecovery()
-        #expect(recovery.look(at(0, .failed(.missing))) == .giveUp && recovery.hasGivenUp)
+        #expect(recovery.check(at(0, .failed(.missing))) == .giveUp && recovery.hasGivenUp)
         recovery.begin()
-        #expect(recovery.look(at(1, .ready)) == nil)
-        #expect(recovery.look(at(2, .failed(.missing))) == .freshItem && !recovery.hasGivenUp)
+        #expect(recovery.check(at(1, .ready)) == nil)
+        #expect(recovery.check(at(2, .failed(.missing))) == .freshItem && !recovery.hasGivenUp)
     }
 
     @Test("Failures are forgotten after five seconds of playback")
@@ -72,10 +72,10 @@ struct ItemRecoveryTests {
         var now = 0.0
         for _ in 0..<10 {
             now += 1
-            #expect(recovery.look(at(now, .failed(.other))) == .freshItem, "each is the first")
+            #expect(recovery.check(at(now, .failed(.other))) == .freshItem, "each is the first")
             for _ in 0..<7 {
                 now += 1
-                #expect(recovery.look(at(now, .ready, time: now)) == nil && recovery.waiting == .nothing)
+                #expect(recovery.check(at(now, .ready, time: now)) == nil && recovery.waiting == .nothing)
             }
         }
     }
@@ -85,7 +85,7 @@ struct ItemRecoveryTests {
         var recovery = ItemRecovery()
         var actions: [ItemRecovery.Action] = []
         for second in 0..<120 {
-            if let action = recovery.look(at(Double(second), .ready)) { actions.append(action) }
+            if let action = recovery.check(at(Double(second), .ready)) { actions.append(action) }
         }
         let once: [ItemRecovery.Action] = [.seekInPlace, .freshItem]
         #expect(actions == once + once + once + once + [.seekInPlace, .plainItem, .seekInPlace])
@@ -97,13 +97,15 @@ struct ItemRecoveryTests {
         var recovery = ItemRecovery()
         var actions: [ItemRecovery.Action] = []
         for second in 0..<400 {
-            if let action = recovery.look(at(Double(second), .ready, isPlain: true)) { actions.append(action) }
+            if let action = recovery.check(at(Double(second), .ready, isPlain: true)) { actions.append(action) }
         }
         #expect(Set(actions) == [.seekInPlace, .freshItem] && actions.count > 20)
         recovery.begin()
         actions = []
         for second in 400..<600 where !recovery.hasGivenUp {
-            if let action = recovery.look(at(Double(second), .failed(.other), isPlain: true)) { actions.append(action) }
+            if let action = recovery.check(at(Double(second), .failed(.other), isPlain: true)) {
+                actions.append(action)
+            }
         }
         #expect(actions == Array(repeating: .freshItem, count: 4) + [.giveUp])
     }
@@ -112,26 +114,26 @@ struct ItemRecoveryTests {
     func exhausted() {
         var recovery = ItemRecovery()
         var second = 0.0
-        while recovery.look(at(second, .failed(.other))) != .plainItem { second += 1 }
-        #expect(recovery.look(at(second + 0.1, .failed(.other), isPlain: true)) == .giveUp)
+        while recovery.check(at(second, .failed(.other))) != .plainItem { second += 1 }
+        #expect(recovery.check(at(second + 0.1, .failed(.other), isPlain: true)) == .giveUp)
     }
 
     @Test("An item that waits for bytes from a server is not stalled, and later steps start with the first")
     func waitsForBytes() {
         var recovery = ItemRecovery()
         for second in 0..<300 {
-            #expect(recovery.look(at(Double(second), .ready, waitsForBytes: true)) == nil)
+            #expect(recovery.check(at(Double(second), .ready, waitsForBytes: true)) == nil)
             #expect(recovery.waiting == .nothing)
         }
-        for second in 300..<309 { #expect(recovery.look(at(Double(second), .ready)) == nil) }
-        #expect(recovery.look(at(309, .ready)) == .seekInPlace)
+        for second in 300..<309 { #expect(recovery.check(at(Double(second), .ready)) == nil) }
+        #expect(recovery.check(at(309, .ready)) == .seekInPlace)
     }
 
     @Test("A live stream without progress gets a seek in place after 10 s, and a replacement only after 60 s")
     func live() {
         var recovery = ItemRecovery()
         var actions: [Double: ItemRecovery.Action] = [:]
-        for second in 0...60 { actions[Double(second)] = recovery.look(at(Double(second), .ready, isLive: true)) }
+        for second in 0...60 { actions[Double(second)] = recovery.check(at(Double(second), .ready, isLive: true)) }
         #expect(actions == [10: .seekInPlace, 60: .freshItem])
     }
 
@@ -140,15 +142,15 @@ struct ItemRecoveryTests {
         var recovery = ItemRecovery()
         for second in 0..<60 {
             let now = Double(second)
-            #expect(recovery.look(at(now, .loading, delivered: Int64(second))) == nil)
+            #expect(recovery.check(at(now, .loading, delivered: Int64(second))) == nil)
         }
         for second in 100..<200 {
-            #expect(recovery.look(at(Double(second), .ready, waits: true)) == nil && recovery.waiting == .network)
+            #expect(recovery.check(at(Double(second), .ready, waits: true)) == nil && recovery.waiting == .network)
         }
         for second in 200..<300 {
-            #expect(recovery.look(at(Double(second), .ready, plays: false)) == nil && recovery.waiting == .nothing)
+            #expect(recovery.check(at(Double(second), .ready, plays: false)) == nil && recovery.waiting == .nothing)
         }
-        for second in 300..<309 { #expect(recovery.look(at(Double(second), .ready)) == nil) }
+        for second in 300..<309 { #expect(recovery.check(at(Double(second), .ready)) == nil) }
     }
 
     @Test("Bytes delivered by seeks in place, or an invalid time, do not prevent a replacement of the item")
@@ -160,7 +162,7 @@ struct ItemRecoveryTests {
             for second in 0..<90 {
                 // Seeks in place by other code also deliver bytes.
                 if second % 10 == 1 { delivered += 1000 }
-                guard let action = recovery.look(at(Double(second), .ready, time: time, delivered: delivered)) else {
+                guard let action = recovery.check(at(Double(second), .ready, time: time, delivered: delivered)) else {
                     continue
                 }
                 actions.append(action)
@@ -173,14 +175,14 @@ struct ItemRecoveryTests {
     @Test("A long network loss uses no attempts for other failures, and bytes without playback reset none")
     func counts() {
         var recovery = ItemRecovery()
-        for second in 0..<300 { _ = recovery.look(at(Double(second), .failed(.network))) }
+        for second in 0..<300 { _ = recovery.check(at(Double(second), .failed(.network))) }
         var actions: [ItemRecovery.Action] = []
         for second in 300..<600 {
             let now = Double(second)
             // Each item receives bytes for some seconds, and fails.
             let item: Snapshot.Item = second % 40 < 7 ? .ready : .failed(.other)
             let isPlain = actions.contains(.plainItem)
-            let action = recovery.look(
+            let action = recovery.check(
                 at(now, item, time: second % 40 > 0 ? 7 : 0, delivered: Int64(second), isPlain: isPlain))
             if let action { actions.append(action) }
         }

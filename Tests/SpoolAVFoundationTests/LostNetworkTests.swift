@@ -25,8 +25,8 @@ struct LostNetworkTests {
             line = CutLine(MemoryUpstream(["/song.mp3": .pattern(LostNetworkTests.length)]))
             cache = try await folder.cache(line) { configuration in
                 cuttingAtOnce(&configuration)
-                configuration.readAhead.firstRequest = 64 << 10
-                configuration.readAhead.window = 64 << 10
+                configuration.readAhead.initialRequestSize = 64 << 10
+                configuration.readAhead.maximumReadAhead = 64 << 10
             }
             loader = CachingResourceLoader(
                 caching: MediaSource(url: address()), in: cache, unknownLength: .platform, clock: LoadingClock(clock))
@@ -95,14 +95,15 @@ struct LostNetworkTests {
     @Test(
         "A request waits only for a lost network; any response or other failure fails it",
         arguments: [
-            (UpstreamError.Code.unreachable, true), (.timedOut, true), (.connectionLost, true), (.untrusted, false),
-            (.redirects, false), (.failed, false),
+            (UpstreamError.Code.unreachable, true), (.timedOut, true), (.connectionLost, true),
+            (.untrustedServer, false),
+            (.invalidRedirect, false), (.other, false),
         ])
     func kinds(code: UpstreamError.Code, isLoss: Bool) {
         let error = CacheError(.originUnavailable, "a", underlying: UpstreamError(code, "b"))
         #expect(LoadingFailure.isLossOfNetwork(error) == isLoss)
         #expect(!LoadingFailure.isLossOfNetwork(CacheError(.originUnavailable, "a", status: 503)))
-        #expect(!LoadingFailure.isLossOfNetwork(CacheError(.originRefused, "a", status: 404)))
+        #expect(!LoadingFailure.isLossOfNetwork(CacheError(.originErrorStatus, "a", status: 404)))
         #expect(!LoadingFailure.isLossOfNetwork(CacheError(.resourceChanged, "a")))
     }
 }

@@ -13,7 +13,7 @@ struct OneImportTests {
         configuration.keyPolicy = .ignoringQuery.ignoringHost()
 
         let ranges: ByteRangeSet = [0..<5]
-        #expect(ranges.byteCount == 5 && ranges.holes(in: 0..<10) == [5..<10])
+        #expect(ranges.byteCount == 5 && ranges.missingRanges(in: 0..<10) == [5..<10])
         #expect(CacheError.Code.capacityExceeded.number == 14)
         #expect(ResourceState(storedRanges: ranges, length: 10).fractionCompleted == 0.5)
     }

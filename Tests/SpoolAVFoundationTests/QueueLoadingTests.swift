@@ -39,7 +39,7 @@ struct QueueLoadingTests {
         let upstream = try await upstream()
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let items = items("song.mp3", "next.mp3", cache: cache, pattern: pattern)
-        let former = try #require(items[0].cachingAsset)
+        let previous = try #require(items[0].cachingAsset)
         // At this offset, the first item is ready to play and waits for more.
         upstream.hold(from: 600_000)
         let player = AVQueuePlayer()
@@ -49,9 +49,9 @@ struct QueueLoadingTests {
         player.enableCaching()
         _ = await Listening.first(of: [.AVPlayerItemStatusDidChange], items[0])
         await upstream.isHeld()
-        let byHand = ResourceLoaderDriver(former).requestData(offset: 0)
+        let byHand = ResourceLoaderDriver(previous).requestData(offset: 0)
         _ = await byHand.delivered(atLeast: 600_000)
-        let open = former.requestLog.last
+        let open = previous.requestLog.last
         #expect(open?.isFinished == false && open?.isCancelled == false)
 
         let end = await Listening.first(of: [.AVPlayerItemDidPlayToEndTime], items[1]) {
@@ -62,8 +62,8 @@ struct QueueLoadingTests {
         // The previous item's loading was suspended by the queue's observer, and the player was not informed.
         // A hostile player also requests the end of the file, which is so short that it may still be received.
         await upstream.isQuiet(butFor: pattern == .hostile ? 1 : 0)
-        #expect(former.requestLog.first { $0.id == open?.id } == open)
-        #expect(former.contractViolations == [])
+        #expect(previous.requestLog.first { $0.id == open?.id } == open)
+        #expect(previous.contractViolations == [])
 
         // Suspended requests resume when their item returns. All bytes are received before playback, whose end would
         // suspend the requests again.
@@ -75,7 +75,7 @@ struct QueueLoadingTests {
         let back = await Listening.first(of: [.AVPlayerItemDidPlayToEndTime], items[0]) { player.play() }
         #expect(back == .AVPlayerItemDidPlayToEndTime)
         #expect(byHand.data.mismatch(with: try await SampleMedia.mp3.bytes(seconds: 60)) == nil)
-        #expect(former.contractViolations == [])
+        #expect(previous.contractViolations == [])
         await cache.close()
     }
 

@@ -33,9 +33,9 @@ struct RealMediaTests {
 
     /// Makes requests small, so that a seek leaves missing ranges in media of a few hundred kilobytes.
     private func small(_ configuration: inout MediaCache.Configuration) {
-        configuration.readAhead.firstRequest = 64 << 10
-        configuration.readAhead.largestRequest = 256 << 10
-        configuration.readAhead.window = 256 << 10
+        configuration.readAhead.initialRequestSize = 64 << 10
+        configuration.readAhead.maximumRequestSize = 256 << 10
+        configuration.readAhead.maximumReadAhead = 256 << 10
     }
 
     @Test(
@@ -54,12 +54,12 @@ struct RealMediaTests {
         first.resourceLoader.playerPattern = pattern
         await expectPlays(first, seeks: [9, 3, 7, 0], "first play")
         let statistics = try #require(first.media?.statistics)
-        let landed = try #require(first.media?.landed)
-        #expect(landed.contains(0..<length), "\(landed)")
+        let storedRanges = try #require(first.media?.storedRanges)
+        #expect(storedRanges.contains(0..<length), "\(storedRanges)")
         // Each byte was received once, according to the cache and to the origin's log.
-        #expect(statistics.bytesFromOrigin == length && statistics.bytesLanded == length)
-        try await origin.log.untilQuiet()
-        let sent = origin.log.exchanges(path).map { "\($0.rangeAsked ?? "all"): \($0.bytesSent) \($0.ending)" }
+        #expect(statistics.bytesFromOrigin == length && statistics.bytesStored == length)
+        try await origin.log.waitUntilIdle()
+        let sent = origin.log.exchanges(path).map { "\($0.requestedRange ?? "all"): \($0.bytesSent) \($0.ending)" }
         #expect(origin.log.bytesSent(path) == origin.log.distinctBytesSent(path), "\(sent)")
         await cache.close()
         await origin.stop()
@@ -95,7 +95,7 @@ struct RealMediaTests {
             #expect(asset.originalURL.absoluteString == "myapp://42")
             asset.resourceLoader.playerPattern = pattern
             await expectPlays(asset, seeks: [9, 3, 0], isFirst ? "first play" : "second play")
-            #expect(asset.media?.landed.contains(0..<length) == true)
+            #expect(asset.media?.storedRanges.contains(0..<length) == true)
             await cache.close()
             if isFirst { await origin.stop() }
         }

@@ -70,7 +70,7 @@ struct RenewalTests {
         for bytes in [Self.length - 70_000, Self.length] {
             for try await _ in media.reader(.bytes(0..<bytes)) {}
             await media.waitUntilIdle()
-            let isComplete = media.landed.contains(0..<Self.length)
+            let isComplete = media.storedRanges.contains(0..<Self.length)
             #expect(isComplete == (bytes == Self.length))
             let (watching, asset) = try watched(cache)
             guard
@@ -114,10 +114,10 @@ struct RenewalTests {
         let origin = GuardedUpstream(["/song.mp3": .pattern(Self.length)])
         let cache = try await folder.cache(origin) { configuration in
             cuttingAtOnce(&configuration)
-            configuration.readAhead.firstRequest = 64 << 10
-            configuration.readAhead.largestRequest = 256 << 10
+            configuration.readAhead.initialRequestSize = 64 << 10
+            configuration.readAhead.maximumRequestSize = 256 << 10
         }
-        let reasons = Mutex<[MediaSource.Reason]>([])
+        let reasons = Mutex<[MediaSource.ResolutionReason]>([])
         let source = MediaSource(url: address()) { reason in
             let number = reasons.withLock { reasons in
                 reasons.append(reason)
@@ -140,7 +140,7 @@ struct RenewalTests {
         }
         let expected = PatternBytes(seed: 7, length: Self.length).data
         #expect(request.data.mismatch(with: expected) == nil)
-        #expect(reasons.withLock { $0 } == [.first, .refused(status: 401)])
+        #expect(reasons.withLock { $0 } == [.initial, .refused(status: 401)])
         #expect(origin.refusals >= 1)
         #expect(origin.upstream.sent() == Self.length, "each byte is fetched once")
         #expect(asset.contractViolations == [])

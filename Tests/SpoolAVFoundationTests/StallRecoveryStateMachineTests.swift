@@ -25,7 +25,7 @@ struct StallRecoveryStateMachineTests {
         var machine = playing(rate)
         #expect(machine.handle(.rateChanged(.unknown), now(.paused, rate: 0, dry: true)) == [.wait(rate: rate)])
         #expect(machine.handle(.stallAnnounced, now(.waiting, rate: rate, dry: true)) == [])
-        #expect(machine.handle(.bytesCame, now(.waiting, rate: rate, dry: true)) == [.play(rate: rate)])
+        #expect(machine.handle(.bytesReceived, now(.waiting, rate: rate, dry: true)) == [.play(rate: rate)])
         #expect(machine.handle(.tick, now(.playing, rate: rate)) == [.stopWaiting])
         #expect(machine.state == .playing)
     }
@@ -48,7 +48,7 @@ struct StallRecoveryStateMachineTests {
             // A player that has stopped its requests is made to request again.
             #expect(actions == (second % Machine.patience == 0 ? [.seekInPlace, .play(rate: 1)] : []))
         }
-        #expect(machine.handle(.bytesCame, now(.waiting, rate: 1, dry: true)) == [.play(rate: 1)])
+        #expect(machine.handle(.bytesReceived, now(.waiting, rate: 1, dry: true)) == [.play(rate: 1)])
         #expect(machine.handle(.tick, now(.playing, rate: 1)) == [.stopWaiting])
     }
 
@@ -57,7 +57,7 @@ struct StallRecoveryStateMachineTests {
         var machine = playing()
         _ = machine.handle(.rateChanged(.unknown), now(.paused, rate: 0, dry: true))
         #expect(machine.handle(.rateChanged(.app), now(.paused, rate: 0, dry: true)) == [.stopWaiting])
-        #expect(machine.handle(.bytesCame, now(.paused, rate: 0)) == [])
+        #expect(machine.handle(.bytesReceived, now(.paused, rate: 0)) == [])
         #expect(machine.handle(.tick, now(.paused, rate: 0)) == [] && machine.state == .paused)
         #expect(machine.handle(.rateChanged(.app), now(.playing, rate: 2)) == [] && machine.rate == 2)
     }
@@ -67,7 +67,7 @@ struct StallRecoveryStateMachineTests {
         var machine = playing()
         _ = machine.handle(.rateChanged(.unknown), now(.paused, rate: 0, dry: true))
         _ = machine.handle(.rateChanged(.app), now(.waiting, rate: 1.25, dry: true))
-        #expect(machine.handle(.bytesCame, now(.waiting, rate: 1.25, dry: true)) == [.play(rate: 1.25)])
+        #expect(machine.handle(.bytesReceived, now(.waiting, rate: 1.25, dry: true)) == [.play(rate: 1.25)])
     }
 
     @Test(
@@ -76,7 +76,7 @@ struct StallRecoveryStateMachineTests {
     func paused(reason: Machine.Reason) {
         var machine = playing()
         #expect(machine.handle(.rateChanged(reason), now(.paused, rate: 0)) == [])
-        #expect(machine.handle(.bytesCame, now(.paused, rate: 0)) == [])
+        #expect(machine.handle(.bytesReceived, now(.paused, rate: 0)) == [])
         #expect(machine.handle(.tick, now(.paused, rate: 0, dry: true)) == [] && machine.state == .paused)
     }
 
@@ -115,7 +115,7 @@ struct StallRecoveryStateMachineTests {
         var random = SplitMix(seed)
         var machine = playing()
         let inputs: [Machine.Input] = [
-            .rateChanged(.unknown), .stallAnnounced, .bytesCame, .tick, .tick, .ended,
+            .rateChanged(.unknown), .stallAnnounced, .bytesReceived, .tick, .tick, .ended,
         ]
         for _ in 0..<30 {
             let dry = random.next() & 1 == 0

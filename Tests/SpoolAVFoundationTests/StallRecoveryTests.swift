@@ -107,8 +107,8 @@ struct StallRecoveryTests {
         let cache = try await folder.cache(upstream) { configuration in
             cuttingAtOnce(&configuration)
             // A single request, because the last bytes of a request would still be received.
-            configuration.readAhead.firstRequest = 4 << 20
-            configuration.readAhead.largestRequest = 4 << 20
+            configuration.readAhead.initialRequestSize = 4 << 20
+            configuration.readAhead.maximumRequestSize = 4 << 20
         }
         upstream.hold(from: 600_000)
         let remains = Remains()
@@ -177,7 +177,7 @@ struct StallRecoveryTests {
         let time = play.item.currentTime().seconds
         #expect(time > 1)
         upstream.hold(from: .max)
-        #expect(await play.player.replaceCurrentItemWithFresh())
+        #expect(await play.player.reloadCurrentItem())
         let fresh = try #require(play.player.currentItem)
         #expect(fresh !== play.item && fresh.currentTime().seconds > time - 1 && play.player.rate == 1.5)
         let last = await Listening.first(of: [.AVPlayerItemDidPlayToEndTime], fresh)

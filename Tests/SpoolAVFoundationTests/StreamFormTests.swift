@@ -26,7 +26,7 @@ struct StreamFormTests {
         let origin = try await OriginServer.start(try sample.resources())
         for isFirst in [true, false] {
             let cache = try await folder.cache(HTTPUpstream.standard())
-            let server = ProxyServer.inApp(cache, keepsKeys: true)
+            let server = ProxyServer.inApp(cache, cachesKeys: true)
             let play = HeadlessPlay(
                 AVPlayerItem(caching: origin.url("/media.m3u8"), in: cache, server: server))
             await play.load()
@@ -58,7 +58,7 @@ struct StreamFormTests {
         }
         try await server.preload(MediaSource(url: url), firstSeconds: nil)
         #expect(origin.log.exchanges("/key").count == 2)
-        #expect(try await cache.storedResources().allSatisfy { !$0.address.hasSuffix("/key") })
+        #expect(try await cache.storedResources().allSatisfy { !$0.redactedURL.hasSuffix("/key") })
         try await HLSDownloader(MediaSource(url: url), in: cache).run()
         await origin.stop()
         #expect(await plays(url, cache, server))
@@ -101,14 +101,14 @@ struct StreamFormTests {
         let (stage, whole) = try await liveStage()
         let (player, origin) = (stage.player, stage.origin)
         player.play(stage.url)
-        await observed { player.time > 0 }
+        await observed { player.currentTime > 0 }
         #expect(player.duration == nil)
         for end in 4...6 {
             let asked = origin.log.exchanges("/media.m3u8").count
             origin.set("/media.m3u8", Self.live(whole, upTo: end))
             // A playlist with an end need not be reloaded.
             guard end < 6 else { break }
-            try await origin.log.until { exchanges in exchanges.count { $0.path == "/media.m3u8" } > asked }
+            try await origin.log.wait { exchanges in exchanges.count { $0.path == "/media.m3u8" } > asked }
         }
         await stage.expectPlayed()
         stage.expectOnce()
@@ -119,25 +119,26 @@ struct StreamFormTests {
     @Test(
         "N5: if the origin fails during playback, the stream waits, resumes completely, and fetches each byte once",
         arguments: [
-            OriginBehaviour.reset(after: nil), .status(503), .cut(after: 20_000), .cut(after: 0), .reset(after: 0),
+            OriginBehavior.reset(after: nil), .status(503), .truncate(after: 20_000), .truncate(after: 0),
+            .reset(after: 0),
         ])
-    func outage(fault: OriginBehaviour) async throws {
+    func outage(fault: OriginBehavior) async throws {
         let stage = try await StreamStage(in: folder)
         let player = stage.player
         let late = ["/media3.ts", "/media4.ts", "/media5.ts"]
         stage.fail(late, fault)
         player.rate = 1.25
         player.play(stage.url)
-        if case .cut = fault {
-            try await stage.origin.log.until { exchanges in exchanges.count { $0.path == "/media3.ts" } > 2 }
+        if case .truncate = fault {
+            try await stage.origin.log.wait { exchanges in exchanges.count { $0.path == "/media3.ts" } > 2 }
         } else {
             await observed { player.status == .waitingForNetwork }
-            #expect(player.time > 4.5, "stored media has played")
+            #expect(player.currentTime > 4.5, "stored media has played")
             player.pause()
             #expect(player.status == .paused)
             player.play()
         }
-        #expect(player.isMeantToPlay && player.time < 6.5 && player.rate == 1.25)
+        #expect(player.playWhenReady && player.currentTime < 6.5 && player.rate == 1.25)
         stage.fail(late, nil)
         await stage.expectPlayed()
         #expect(player.rate == 1.25)
@@ -152,7 +153,7 @@ struct StreamFormTests {
         stage.origin.update("/media.m4s") { $0.rules = [.from(3, .reset(after: nil))] }
         stage.player.play(stage.url)
         await observed { stage.player.status == .waitingForNetwork }
-        #expect(stage.player.isMeantToPlay && stage.player.time < 11)
+        #expect(stage.player.playWhenReady && stage.player.currentTime < 11)
         stage.fail(["/media.m4s"], nil)
         await stage.expectPlayed()
         stage.expectOnce()
@@ -162,14 +163,14 @@ struct StreamFormTests {
 
     @Test(
         "N5: if the origin fails at the start, the stream waits for it and never bypasses the cache",
-        arguments: [OriginBehaviour.reset(after: nil), .status(503), .cut(after: 50)])
-    func outageAtStart(fault: OriginBehaviour) async throws {
+        arguments: [OriginBehavior.reset(after: nil), .status(503), .truncate(after: 50)])
+    func outageAtStart(fault: OriginBehavior) async throws {
         let stage = try await StreamStage(in: folder)
         stage.fail(["/media.m3u8"], fault)
         stage.player.play(stage.url)
         await observed { stage.player.status == .waitingForNetwork }
-        #expect(stage.player.isMeantToPlay)
-        try await stage.origin.log.until { exchanges in exchanges.count > 3 }
+        #expect(stage.player.playWhenReady)
+        try await stage.origin.log.wait { exchanges in exchanges.count > 3 }
         stage.fail(["/media.m3u8"], nil)
         await stage.expectPlayed()
         stage.expectServed()
@@ -183,7 +184,7 @@ struct StreamFormTests {
         stage.fail(["/key"], .reset(after: nil))
         stage.player.play(stage.url)
         await observed { stage.player.status == .waitingForNetwork }
-        try await stage.origin.log.until { exchanges in exchanges.count { $0.path == "/key" } > 3 }
+        try await stage.origin.log.wait { exchanges in exchanges.count { $0.path == "/key" } > 3 }
         stage.fail(["/key"], nil)
         await stage.expectPlayed()
         stage.expectServed()
@@ -196,7 +197,7 @@ struct StreamFormTests {
         stage.fail((2...5).map { "/media\($0).ts" }, .status(404))
         stage.player.play(stage.url)
         await stage.isOver()
-        #expect(stage.player.status == .failed && stage.player.error != nil && stage.player.time < 6)
+        #expect(stage.player.status == .failed && stage.player.error != nil && stage.player.currentTime < 6)
         await stage.close()
     }
 
@@ -204,7 +205,7 @@ struct StreamFormTests {
     func stoppedServer() async throws {
         let stage = try await StreamStage(in: folder, speed: 1)
         stage.player.play(stage.url)
-        await observed { stage.player.status == .playing && stage.player.time > 1 }
+        await observed { stage.player.status == .playing && stage.player.currentTime > 1 }
         await stage.server.stop()
         await stage.expectPlayed()
         await stage.close()
@@ -223,11 +224,11 @@ struct StreamFormTests {
 
     @Test(
         "N5: a live stream resumes after a temporary failure of its origin",
-        arguments: [OriginBehaviour.reset(after: nil), .cut(after: 50)])
-    func liveOutage(fault: OriginBehaviour) async throws {
+        arguments: [OriginBehavior.reset(after: nil), .truncate(after: 50)])
+    func liveOutage(fault: OriginBehavior) async throws {
         let (stage, whole) = try await liveStage()
         stage.player.play(stage.url)
-        await observed { stage.player.time > 0 }
+        await observed { stage.player.currentTime > 0 }
         let paths = try stage.sample.resources().keys
         stage.fail(paths, fault)
         await observed { stage.player.status == .waitingForNetwork }
@@ -242,7 +243,7 @@ struct StreamFormTests {
         let stage = try await StreamStage(in: folder, speed: 1)
         let (player, server) = (stage.player, stage.server)
         player.play(stage.url)
-        await observed { player.status == .playing && player.time > 1 }
+        await observed { player.status == .playing && player.currentTime > 1 }
         player.pause()
         NotificationCenter.default.post(name: CachingPlayer.backgroundNotification, object: nil)
         let item = try #require(player.avPlayer.currentItem)
@@ -258,7 +259,7 @@ struct StreamFormTests {
         await observed { player.status == .paused }
         #expect(player.avPlayer.currentItem !== item)
         #expect(server.port != port && player.status != .failed)
-        let stopped = player.time
+        let stopped = player.currentTime
         player.play()
         await stage.isOver()
         #expect(player.status == .ended && stopped > 0.9)
@@ -289,16 +290,16 @@ struct StreamFormTests {
     func preloaded() async throws {
         let stage = try await StreamStage(in: folder)
         let (player, origin) = (stage.player, stage.origin)
-        player.queue.nextAmount = .seconds(3)
+        player.queue.nextEntryPreloadAmount = .seconds(3)
         let song = try await SampleMedia.mp3.file(seconds: 12)
         origin.set("/song.mp3", OriginResource(.file(song), contentType: "audio/mpeg"))
         player.load([MediaSource(url: origin.url("/song.mp3")), MediaSource(url: stage.url)])
         // Nothing plays yet, so these requests are a preload.
-        try await origin.log.until { exchanges in exchanges.contains { $0.path == "/media1.ts" && $0.isOver } }
+        try await origin.log.wait { exchanges in exchanges.contains { $0.path == "/media1.ts" && $0.isOver } }
         #expect(origin.log.exchanges("/media3.ts").isEmpty)
         player.play()
         await stage.isOver()
-        #expect(player.status == .ended && player.queue.current?.source.url == stage.url)
+        #expect(player.status == .ended && player.queue.currentEntry?.source.url == stage.url)
         await stage.close()
     }
 }

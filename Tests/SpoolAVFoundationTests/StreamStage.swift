@@ -39,7 +39,7 @@ import Testing
     var url: URL { origin.url("/media.m3u8") }
 
     /// Makes requests for these paths fail from now on, or succeed if `fault` is `nil`.
-    func fail(_ paths: some Sequence<String>, _ fault: OriginBehaviour?) {
+    func fail(_ paths: some Sequence<String>, _ fault: OriginBehavior?) {
         for path in paths { origin.update(path) { $0.rules = fault.map { [.always($0)] } ?? [] } }
     }
 
@@ -50,7 +50,7 @@ import Testing
     func expectPlayed() async {
         await isOver()
         #expect(player.status == .ended && player.error == nil)
-        #expect(player.time > 11)
+        #expect(player.currentTime > 11)
     }
 
     /// Expects that no byte of a segment was sent twice.

@@ -38,7 +38,7 @@ struct StreamTests {
     private func server(_ cache: MediaCache) async throws -> ProxyServer {
         var configuration = ProxyConfiguration()
         configuration.port = 0
-        configuration.threads = 1
+        configuration.threadCount = 1
         let server = try ProxyServer(cache: cache, configuration: configuration)
         try await server.start()
         return server
@@ -106,7 +106,7 @@ struct StreamTests {
             url: origin.url("/a/list.m3u8"), headerFields: [.authorization: "Bearer 1"])
         let play = HeadlessPlay(AVPlayerItem(caching: source, in: cache, server: server))
         await play.load()
-        #expect(await play.player.replaceCurrentItemWithFresh())
+        #expect(await play.player.reloadCurrentItem())
         let fresh = try #require(play.player.currentItem)
         #expect(fresh !== play.item && (fresh.asset as? CachingURLAsset)?.server === server)
         play.player.replaceCurrentItem(with: nil)

@@ -6,8 +6,8 @@ import Testing
 
 @Suite("Uniform type identifiers")
 struct UniformTypeTests {
-    private func best(_ mimeType: String?, _ ending: String = "") -> String? {
-        UniformType.candidates(mimeType: mimeType, pathExtension: ending).first
+    private func best(_ contentType: String?, _ ending: String = "") -> String? {
+        UniformType.candidates(contentType: contentType, pathExtension: ending).first
     }
 
     @Test(
@@ -18,8 +18,8 @@ struct UniformTypeTests {
             ("audio/x-m4a", "com.apple.m4a-audio"), ("video/quicktime", "com.apple.quicktime-movie"),
             ("audio/x-wav", "com.microsoft.waveform-audio"), ("audio/flac", "org.xiph.flac"),
         ])
-    func fromMediaType(mimeType: String, identifier: String) {
-        #expect(best(mimeType) == identifier)
+    func fromMediaType(contentType: String, identifier: String) {
+        #expect(best(contentType) == identifier)
     }
 
     @Test("Generic media types are ignored, and the file name extension is used, in any letter case")
@@ -29,13 +29,13 @@ struct UniformTypeTests {
             #expect(best(nothing) == nil)
         }
         #expect(best("video/mp4", "mov") == "public.mpeg-4")
-        let both = UniformType.candidates(mimeType: "video/mp4", pathExtension: "mov")
+        let both = UniformType.candidates(contentType: "video/mp4", pathExtension: "mov")
         #expect(both.contains("com.apple.quicktime-movie"))
     }
 
     @Test("D42: the type is chosen from the types that the player allows, if there are any")
     func allowed() {
-        let types = UniformType.candidates(mimeType: "audio/mp4", pathExtension: "m4a")
+        let types = UniformType.candidates(contentType: "audio/mp4", pathExtension: "m4a")
         #expect(UniformType.choose(from: types, allowed: nil) == "public.mpeg-4-audio")
         #expect(UniformType.choose(from: types, allowed: []) == "public.mpeg-4-audio")
         let some = ["public.mp3", "com.apple.m4a-audio"]
@@ -48,9 +48,9 @@ struct UniformTypeTests {
 
     @Test("Playlists are identified by their media type")
     func playlists() {
-        #expect(UniformType.isPlaylist(mimeType: "application/vnd.apple.mpegurl"))
-        #expect(UniformType.isPlaylist(mimeType: "Application/X-MpegURL; charset=utf-8"))
-        #expect(!UniformType.isPlaylist(mimeType: "audio/mpeg") && !UniformType.isPlaylist(mimeType: nil))
+        #expect(UniformType.isPlaylist(contentType: "application/vnd.apple.mpegurl"))
+        #expect(UniformType.isPlaylist(contentType: "Application/X-MpegURL; charset=utf-8"))
+        #expect(!UniformType.isPlaylist(contentType: "audio/mpeg") && !UniformType.isPlaylist(contentType: nil))
     }
 
     @Test("The first bytes of a file identify its type", .timeLimit(.minutes(10)), arguments: SampleMedia.allCases)

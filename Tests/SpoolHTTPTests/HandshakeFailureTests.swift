@@ -28,7 +28,7 @@ struct HandshakeFailureTests {
         ])
     func words(_ description: String, _ words: String) {
         let reading = HandshakeFailure(description: description).reading
-        #expect(reading.0 == .untrusted && reading.1 == words)
+        #expect(reading.0 == .untrustedServer && reading.1 == words)
     }
 
     @Test("A connection closed during the handshake is a lost connection, which can be retried")

@@ -56,7 +56,7 @@ struct HostileHeadTests {
         #if AsyncHTTPClient
         try await checkRefused(
             "HTTP/1.1 \(status) Odd\r\nContent-Length: 5\r\nETag: \"a\"\r\n\r\nhello", closes: closes,
-            codes: [.malformed],
+            codes: [.malformedResponse],
             by: [AsyncHTTPClientUpstream()])
         #endif
     }
@@ -111,7 +111,7 @@ struct HostileHeadTests {
     func framings(_ fields: String) async throws {
         #if AsyncHTTPClient
         let error = "HTTP/1.1 200 OK\r\n\(fields)\r\nETag: \"a\"\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
-        try await checkRefused(error, codes: [.malformed], by: [AsyncHTTPClientUpstream()])
+        try await checkRefused(error, codes: [.malformedResponse], by: [AsyncHTTPClientUpstream()])
         #endif
     }
 
@@ -119,7 +119,7 @@ struct HostileHeadTests {
     func ports(_ port: Int) async throws {
         try await checkRefused(
             "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:\(port)/\r\nContent-Length: 0\r\n\r\n",
-            codes: [.redirects])
+            codes: [.invalidRedirect])
     }
 
     @Test("A redirect is followed without waiting for its body", arguments: [nil, 3] as [Int64?])
@@ -142,7 +142,8 @@ struct HostileHeadTests {
     func twoLocations() async throws {
         #if AsyncHTTPClient
         try await checkRefused(
-            "HTTP/1.1 302 Found\r\nLocation: /b\r\nLocation: /c\r\nContent-Length: 0\r\n\r\n", codes: [.redirects],
+            "HTTP/1.1 302 Found\r\nLocation: /b\r\nLocation: /c\r\nContent-Length: 0\r\n\r\n",
+            codes: [.invalidRedirect],
             by: [AsyncHTTPClientUpstream()])
         #endif
     }

@@ -97,10 +97,10 @@ struct MethodTests {
         let exchange = Exchange<Data>("http://h/a", configuration)
         let head = Task { try await exchange.head() }
         try await clock.waitForSleepers(1)
-        exchange.noteSent()
-        clock.advance(by: configuration.headTimeout)
+        exchange.recordSent()
+        clock.advance(by: configuration.responseTimeout)
         try await clock.waitForSleepers(1)
-        clock.advance(by: configuration.headTimeout)
+        clock.advance(by: configuration.responseTimeout)
         let error = await #expect(throws: UpstreamError.self) { try await head.value }
         #expect(error?.code == .timedOut)
     }

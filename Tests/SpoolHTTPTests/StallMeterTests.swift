@@ -5,8 +5,8 @@ import Testing
 @Suite struct StallMeterTests {
     private func meter(rate: Int = 1000, over time: Duration = .seconds(30)) -> StallMeter {
         var configuration = HTTPUpstream.Configuration()
-        configuration.minimumRate = rate
-        configuration.minimumRateTime = time
+        configuration.lowSpeedLimit = rate
+        configuration.lowSpeedTime = time
         return StallMeter(configuration)
     }
 

@@ -26,7 +26,7 @@ import NIOSSL
                 #expect(error?.isTransient == false)
                 // FoundationNetworking has no code for it, so its error is `failed`.
                 guard upstream is AsyncHTTPClientUpstream else { continue }
-                #expect(error?.code == .untrusted)
+                #expect(error?.code == .untrustedServer)
                 #expect(error?.message.hasSuffix("is not trusted: its certificate can't be verified") == true)
             }
             let trusting = AsyncHTTPClientUpstream(additionalTrustRoots: [certificate.identity.certificate])
@@ -88,7 +88,7 @@ import NIOSSL
                 }
                 #expect(error?.isTransient == false)
                 guard upstream is AsyncHTTPClientUpstream else { continue }
-                #expect(error?.code == .untrusted)
+                #expect(error?.code == .untrustedServer)
                 #expect(error?.message.hasSuffix("is not trusted: it does not speak TLS 1.2 or later") == true)
             }
             #expect(origin.log.exchanges.isEmpty)
@@ -103,7 +103,7 @@ import NIOSSL
             let error = await #expect(throws: UpstreamError.self) {
                 try await upstream.open(UpstreamRequest(url: origin.url("/a")))
             }
-            #expect(error?.code == .untrusted)
+            #expect(error?.code == .untrustedServer)
         }
     }
 

@@ -15,16 +15,16 @@ import FoundationNetworking
 @Suite(.timeLimit(.minutes(10)))
 struct UpstreamContractTests {
     #if AsyncHTTPClient
-    @Test("AsyncHTTPClientUpstream:", arguments: UpstreamContract.cases(for: UpstreamContract.Ability.all))
+    @Test("AsyncHTTPClientUpstream:", arguments: UpstreamContract.cases(for: UpstreamContract.Capability.all))
     func asyncHTTPClient(_ contractCase: UpstreamContract.Case) async throws {
         try await contractCase.run(over: .sockets { AsyncHTTPClientUpstream(configuration($0)) })
     }
     #endif
 
     #if canImport(Darwin)
-    static let urlSessionAbilities = UpstreamContract.Ability.all
+    static let urlSessionAbilities = UpstreamContract.Capability.all
     #else
-    static let urlSessionAbilities = UpstreamContract.Ability.all.subtracting([.backPressure, .encodedBodies])
+    static let urlSessionAbilities = UpstreamContract.Capability.all.subtracting([.backPressure, .encodedBodies])
     #endif
 
     @Test("URLSessionUpstream:", arguments: UpstreamContract.cases(for: urlSessionAbilities))

@@ -19,9 +19,9 @@ struct CloudPlayTests {
     /// Returns a cache with small requests, so that a seek leaves missing ranges in media of a few hundred kilobytes.
     private func cache(_ now: @escaping @Sendable () -> Date) -> MediaCache {
         var configuration = MediaCache.Configuration()
-        configuration.readAhead.firstRequest = 64 << 10
-        configuration.readAhead.largestRequest = 64 << 10
-        configuration.readAhead.window = 128 << 10
+        configuration.readAhead.initialRequestSize = 64 << 10
+        configuration.readAhead.maximumRequestSize = 64 << 10
+        configuration.readAhead.maximumReadAhead = 128 << 10
         return MediaCache.inMemory(upstream: HTTPUpstream.standard(), configuration: configuration, now: now)
     }
 
@@ -67,13 +67,13 @@ struct CloudPlayTests {
         }
         let server = try await kind.start(over: root, in: scratch)
         let password = Mutex("pass w")
-        let questions = Mutex<[MediaSource.Reason]>([])
-        let account = HeaderSource { reason in
+        let questions = Mutex<[MediaSource.ResolutionReason]>([])
+        let account = HeaderProvider { reason in
             questions.withLock { $0.append(reason) }
             let credentials = Data("u:\(password.withLock { $0 })".utf8).base64EncodedString()
-            return HeaderSource.Fields([.authorization: "Basic \(credentials)"])
+            return HeaderProvider.Fields([.authorization: "Basic \(credentials)"])
         }
-        let cloud = WebDAV(at: server.url(""), account: account, over: HTTPUpstream.standard())
+        let cloud = WebDAV(rootURL: server.url(""), account: account, upstream: HTTPUpstream.standard())
         try await play(["a.wav", "b.wav"].map(cloud.media), of: Data(contentsOf: file)) {
             #expect(questions.withLock { $0.count } == 1)
             // In this order, so that a rejected request finds the new password.
@@ -94,7 +94,7 @@ struct CloudPlayTests {
         let server = try await kind.start(in: scratch)
         try await S3Server.put("films", Data(), at: server)
         for name in ["films/a%20b.wav", "films/c.wav"] { try await S3Server.put(name, bytes, at: server) }
-        let questions = Mutex<[MediaSource.Reason]>([])
+        let questions = Mutex<[MediaSource.ResolutionReason]>([])
         // A link of twelve seconds lasts one or two at a server whose clock is ten ahead, because it counts whole
         // seconds.
         let now: @Sendable () -> Date = { Date(timeIntervalSinceNow: isClockSlow ? -10 : 0) }

@@ -72,7 +72,7 @@ struct DigestTests {
             return AnsweringUpstream.media(bytes, request)
         }
         let url = try #require(URL(string: "https://example.org/a"))
-        let account = DigestSource(user: "u", password: "p", challengedAt: url, over: upstream)
+        let account = DigestAuthentication(user: "u", password: "p", challengeURL: url, upstream: upstream)
         let cache = try TestCache(upstream)
         #expect(try await cache.read(account.media(at: url), 0..<100_000) == bytes[..<100_000])
         nonce.withLock { $0 = "second" }

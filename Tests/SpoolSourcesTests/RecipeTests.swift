@@ -29,7 +29,7 @@ struct RecipeTests {
                 ? AnsweringUpstream.media(bytes, request) : .init(status: 403)
         }
         let cache = try TestCache(upstream)
-        let account = HeaderSource.bearer("t") { ("t", nil) }
+        let account = HeaderProvider.bearer("t") { ("t", nil) }
         #expect(try await cache.read(dropbox("/a.mp3", of: account, upstream: upstream), 0..<100_000) == bytes)
         await cache.close()
     }

@@ -27,7 +27,7 @@ struct WebDAVTests {
         }
         let server = try await kind.start(over: root, in: scratch)
         let upstream = HTTPUpstream.standard()
-        let cloud = WebDAV(at: server.url(""), account: .basic(user: "u", password: "pass w"), over: upstream)
+        let cloud = WebDAV(rootURL: server.url(""), account: .basic(user: "u", password: "pass w"), upstream: upstream)
 
         let top = try await cloud.contents()
         #expect(Set(top.map(\.path)) == ["Ä & B", "empty"])
@@ -48,7 +48,7 @@ struct WebDAVTests {
         } throws: {
             ($0 as? SourceError)?.httpStatus == 404
         }
-        let stranger = WebDAV(at: server.url(""), account: .basic(user: "u", password: "x"), over: upstream)
+        let stranger = WebDAV(rootURL: server.url(""), account: .basic(user: "u", password: "x"), upstream: upstream)
         await #expect {
             _ = try await stranger.contents()
         } throws: {
@@ -67,7 +67,7 @@ struct WebDAVTests {
     private func contents(_ body: String) async throws -> [WebDAV.Item] {
         let upstream = AnsweringUpstream { _ in .init(status: 207, body: Data(body.utf8)) }
         let root = try #require(URL(string: "https://cloud.example/dav/me"))
-        return try await WebDAV(at: root, account: .basic(user: "u", password: "p"), over: upstream).contents()
+        return try await WebDAV(rootURL: root, account: .basic(user: "u", password: "p"), upstream: upstream).contents()
     }
 
     private func response(_ reference: String, _ properties: String = "", status: String = "HTTP/1.1 200 OK") -> String

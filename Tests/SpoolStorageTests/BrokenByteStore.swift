@@ -31,7 +31,7 @@ final class BrokenByteStore: ByteStore {
         try base.forEachName { try body($0) || fault == .neverEndsNaming }
     }
 
-    func space() throws(CacheError) -> VolumeSpace? {
+    func volumeSpace() throws(CacheError) -> VolumeSpace? {
         fault == .tellsImpossibleRoom ? VolumeSpace(size: 10, free: 20) : nil
     }
 }

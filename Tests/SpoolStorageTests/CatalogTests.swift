@@ -81,7 +81,7 @@ struct CatalogTests {
         expected.generation?.length = 500_000
         expected.generation?.fields = "g"
         expected.generation?.storedBytes = 2 * 65536 + 100
-        expected.generation?.landed = ByteRangeSet(blocks.map(\.range))
+        expected.generation?.storedRanges = ByteRangeSet(blocks.map(\.range))
         #expect(try reopened.resource(key: key) == expected)
         #expect(try reopened.resources() == [expected])
         #expect(try reopened.blocks(of: generation.id) == blocks)
@@ -416,7 +416,7 @@ extension Catalog {
     /// Records changes in the form in which an open generation returns them.
     private func change(_ batch: [(Int64, [Int64], [BlockRecord])]) throws {
         for (generation, removed, sealed) in batch {
-            let before = try landed(of: generation)
+            let before = try storedRanges(of: generation)
             var after = before
             for index in removed { after.remove(Block.range(of: index)) }
             for block in sealed {
@@ -429,7 +429,9 @@ extension Catalog {
         }
     }
 
-    fileprivate func touch(key: String, at date: Date) throws { try transaction { try $0.noteUse(of: key, at: date) } }
+    fileprivate func touch(key: String, at date: Date) throws {
+        try transaction { try $0.recordUse(of: key, at: date) }
+    }
 
     fileprivate func remove(_ key: String) throws -> RemovedResource? { try transaction { try $0.remove(key) } }
 }

@@ -40,7 +40,7 @@ struct EvictionOrderTests {
             case 5:
                 order.remove(name)
                 kept[name] = nil
-            case 6: order.spend(name)
+            case 6: order.markConsumed(name)
             default:
                 let quota = random.chance(3) ? random.below(2) : nil
                 let found = order.nextVictim(isLastResort: true, ofQuota: quota, at: now, limit: 4)
@@ -66,16 +66,16 @@ struct EvictionOrderTests {
     private static func evict(
         _ victim: EvictionOrder.Victim, _ order: inout EvictionOrder, _ kept: inout [CacheKey: ByteRangeSet]
     ) {
-        guard let member = victim.members.first, var landed = kept[member.key] else { return }
-        for range in EvictableParts(stop: member.stop).ranges(.max, of: member.part, in: landed) {
-            landed.remove(range)
+        guard let member = victim.members.first, var storedRanges = kept[member.key] else { return }
+        for range in EvictableParts(stop: member.stop).ranges(.max, of: member.part, in: storedRanges) {
+            storedRanges.remove(range)
         }
-        if landed.isEmpty || landed == kept[member.key] {
+        if storedRanges.isEmpty || storedRanges == kept[member.key] {
             order.remove(member.key)
             kept[member.key] = nil
         } else {
-            _ = order.update(member.key, landed, at: start)
-            kept[member.key] = landed
+            _ = order.update(member.key, storedRanges, at: start)
+            kept[member.key] = storedRanges
         }
     }
 
@@ -119,14 +119,15 @@ struct EvictionOrderTests {
     @Test("A history is restored from its text, and invalid text is ignored")
     func history() {
         for history in [
-            PlayHistory(), PlayHistory(sittings: 255), PlayHistory(stop: 1), PlayHistory(sittings: 2, stop: 1 << 40),
-            PlayHistory(sittings: 1, isSpent: true), PlayHistory(tag: ""),
-            PlayHistory(sittings: 3, tag: "my pod\ncasts: ü"),
+            PlaybackHistory(), PlaybackHistory(sessions: 255), PlaybackHistory(stop: 1),
+            PlaybackHistory(sessions: 2, stop: 1 << 40),
+            PlaybackHistory(sessions: 1, isConsumed: true), PlaybackHistory(tag: ""),
+            PlaybackHistory(sessions: 3, tag: "my pod\ncasts: ü"),
         ] {
-            #expect(PlayHistory(history.text) == history)
+            #expect(PlaybackHistory(history.text) == history)
         }
-        #expect(PlayHistory().text == nil)
-        #expect(PlayHistory("n-1 p-5 q7 xx p99999999999999999999 n") == PlayHistory())
-        #expect(PlayHistory("n9999 p7") == PlayHistory(sittings: 255, stop: 7))
+        #expect(PlaybackHistory().text == nil)
+        #expect(PlaybackHistory("n-1 p-5 q7 xx p99999999999999999999 n") == PlaybackHistory())
+        #expect(PlaybackHistory("n9999 p7") == PlaybackHistory(sessions: 255, stop: 7))
     }
 }

@@ -46,8 +46,8 @@ struct EvictionStrategyTests {
                 let resource = random.below(30)
                 switch random.below(6) {
                 case 0:
-                    strategy.use(resource, isNewSitting: random.chance(2))
-                    if random.chance(4) { strategy.spend(resource) }
+                    strategy.use(resource, startsSession: random.chance(2))
+                    if random.chance(4) { strategy.markConsumed(resource) }
                 case 1, 2:
                     let isHeld = random.chance(2)
                     strategy.setHeld(isHeld, resource)
@@ -98,7 +98,7 @@ struct EvictionStrategyTests {
             kept[resource] = Self.song
             strategy.update(resource, fingerprint: UInt64(resource), Self.song)
         }
-        strategy.use(0, isNewSitting: false)
+        strategy.use(0, startsSession: false)
         let victims = Self.evict(.max, &strategy, &kept)
         #expect(victims == [1, 2, 0].map { EvictionVictim($0, .whole) })
     }
@@ -109,7 +109,7 @@ struct EvictionStrategyTests {
         var kept: [Int: EvictableBytes] = [:]
         let capacity = 10 * Self.song.total
         func play(_ resource: Int) {
-            strategy.use(resource, isNewSitting: true)
+            strategy.use(resource, startsSession: true)
             strategy.setHeld(true, resource)
             kept[resource] = Self.song
             strategy.update(resource, fingerprint: UInt64(resource), Self.song)
@@ -117,9 +117,9 @@ struct EvictionStrategyTests {
             let used = kept.values.reduce(0) { $0 + $1.total }
             if used > capacity { _ = Self.evict(used - capacity, &strategy, &kept) }
         }
-        for _ in 0..<2 { for favourite in 0..<4 { play(favourite) } }
+        for _ in 0..<2 { for favorite in 0..<4 { play(favorite) } }
         for other in 10..<1010 { play(other) }
-        for favourite in 0..<4 { #expect(kept[favourite] == Self.song) }
+        for favorite in 0..<4 { #expect(kept[favorite] == Self.song) }
         // 15 % of the capacity is 37 starts.
         #expect((1000..<1009).allSatisfy { kept[$0]?.start == Self.song.start })
         #expect(kept.values.count { $0.body == 0 } > 20)
@@ -146,14 +146,14 @@ struct EvictionStrategyTests {
             kept[resource] = Self.song
             strategy.update(resource, fingerprint: UInt64(resource), Self.song)
         }
-        for _ in 0..<3 { strategy.use(3, isNewSitting: true) }
-        strategy.spend(3)
+        for _ in 0..<3 { strategy.use(3, startsSession: true) }
+        strategy.markConsumed(3)
         #expect(Self.evict(1, &strategy, &kept) == [EvictionVictim(3, .whole)])
         // After another use, it is like any other media. An unknown resource has no effect.
         strategy.update(3, fingerprint: 3, Self.song)
-        strategy.spend(7)
-        strategy.spend(3)
-        strategy.use(3, isNewSitting: true)
+        strategy.markConsumed(7)
+        strategy.markConsumed(3)
+        strategy.use(3, startsSession: true)
         #expect(strategy.nextVictim(isLastResort: false) == EvictionVictim(0, .body))
     }
 
@@ -167,7 +167,7 @@ struct EvictionStrategyTests {
         #expect(strategy.nextVictim(isLastResort: false) == EvictionVictim(99, .whole))
         strategy.update(99, fingerprint: 99, EvictableBytes(body: Self.block))
         #expect(strategy.nextVictim(isLastResort: false) == EvictionVictim(99, .whole))
-        strategy.use(99, isNewSitting: false)
+        strategy.use(99, startsSession: false)
         #expect(strategy.nextVictim(isLastResort: false) == EvictionVictim(98, .whole))
     }
 
@@ -176,16 +176,17 @@ struct EvictionStrategyTests {
     func parts() {
         let block = Self.block
         let parts = EvictableParts(stop: 50 * block + 7)
-        let landed: ByteRangeSet = [0..<100 * block]
-        #expect(parts.count(landed) == EvictableBytes(start: 11 * block, body: 89 * block))
-        #expect(parts.ranges(2 * block, of: .body, in: landed) == [4 * block..<6 * block])
+        let storedRanges: ByteRangeSet = [0..<100 * block]
+        #expect(parts.count(storedRanges) == EvictableBytes(start: 11 * block, body: 89 * block))
+        #expect(parts.ranges(2 * block, of: .body, in: storedRanges) == [4 * block..<6 * block])
         #expect(
-            parts.ranges(60 * block, of: .body, in: landed) == [4 * block..<48 * block, 84 * block..<100 * block])
+            parts.ranges(60 * block, of: .body, in: storedRanges) == [4 * block..<48 * block, 84 * block..<100 * block])
         #expect(
-            ByteRangeSet(parts.ranges(.max, of: .body, in: landed))
+            ByteRangeSet(parts.ranges(.max, of: .body, in: storedRanges))
                 == [4 * block..<48 * block, 55 * block..<100 * block])
-        #expect(parts.ranges(block, of: .start, in: landed) == [54 * block..<55 * block])
-        #expect(parts.ranges(9 * block, of: .start, in: landed) == [48 * block..<55 * block, 2 * block..<4 * block])
+        #expect(parts.ranges(block, of: .start, in: storedRanges) == [54 * block..<55 * block])
+        #expect(
+            parts.ranges(9 * block, of: .start, in: storedRanges) == [48 * block..<55 * block, 2 * block..<4 * block])
         let fresh = EvictableParts()
         #expect(fresh.ranges(block + 1, of: .whole, in: [0..<10 * block + 5]) == [9 * block..<10 * block + 5])
         #expect(fresh.ranges(.max, of: .start, in: [0..<2 * block]) == [0..<2 * block])

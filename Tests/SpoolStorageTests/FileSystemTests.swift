@@ -55,7 +55,7 @@ struct FileSystemTests {
         #expect(files.counts[.write] == 4)
         files.fail(with: .error(.EIO))
         #expect(throws: CacheError.self) { try file.size() }
-        files.heal()
+        files.clearFaults()
         #expect(try file.size() == 1)
     }
 

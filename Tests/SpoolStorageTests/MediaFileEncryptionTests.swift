@@ -19,18 +19,18 @@ struct MediaFileEncryptionTests {
         var offset: Int64 = 0
         while offset < length {
             let end = min(length, offset + 10_007)
-            try fixture.land(offset..<end, in: media)
+            try fixture.store(offset..<end, in: media)
             #expect(try fixture.read(0..<end, from: media) == fixture.bytes(0..<end))
             #expect(try fixture.read(offset..<end, from: media) == fixture.bytes(offset..<end))
             offset = end
         }
-        #expect(media.isWhole && media.landed == [0..<length])
+        #expect(media.isWhole && media.storedRanges == [0..<length])
         let stored = try Data(contentsOf: URL(fileURLWithPath: fixture.path))
         #expect(stored.count == Int(length))
-        #expect(Silence(plain: [Data(fixture.bytes(0..<length))]).broken(in: stored, "the file").isEmpty)
-        #expect(media.readNow(5, into: UnsafeMutableRawBufferPointer(start: nil, count: 0)) == nil)
+        #expect(ForbiddenContent(plain: [Data(fixture.bytes(0..<length))]).broken(in: stored, "the file").isEmpty)
+        #expect(media.readWithoutBlocking(5, into: UnsafeMutableRawBufferPointer(start: nil, count: 0)) == nil)
         var buffer = [UInt8](repeating: 0, count: Int(length))
-        let count = buffer.withUnsafeMutableBytes { media.readNow(Block.size - 5, into: $0) }
+        let count = buffer.withUnsafeMutableBytes { media.readWithoutBlocking(Block.size - 5, into: $0) }
         #expect(
             count.map { Array(buffer[..<$0]) == fixture.bytes(Block.size - 5..<Block.size - 5 + Int64($0)) } ?? true)
     }
@@ -39,20 +39,20 @@ struct MediaFileEncryptionTests {
     func tail() throws {
         let fixture = try MediaFixture(format: .aesGCM)
         let media = try fixture.open(length: 2 * Block.size)
-        try fixture.land(0..<30_000, in: media)
+        try fixture.store(0..<30_000, in: media)
         #expect(try Data(contentsOf: URL(fileURLWithPath: fixture.path)).isEmpty && media.hasChanges)
         #expect(media.takeSeals(partial: true).isEmpty)
         #expect(media.evict(0..<Block.size).ranges.isEmpty)
-        #expect(media.endLanding(at: 30_000) == nil)
+        #expect(media.endWriting(at: 30_000) == nil)
         let first = media.takeSeals(partial: false)
         #expect(first.map(\.range) == [0..<30_000] && !media.hasChanges)
         // Another process continues the block.
         let later = try fixture.open(first, length: 2 * Block.size)
         #expect(try fixture.read(100..<200, from: later) == fixture.bytes(100..<200))
-        try fixture.land(30_000..<40_000, in: later)
+        try fixture.store(30_000..<40_000, in: later)
         #expect(try fixture.read(29_990..<30_010, from: later) == fixture.bytes(29_990..<30_010))
-        try fixture.land(40_000..<Block.size + 5, in: later)
-        later.endAllLanding()
+        try fixture.store(40_000..<Block.size + 5, in: later)
+        later.endAllWriting()
         let second = later.takeSeals(partial: false)
         #expect(Set(second.map(\.range)) == [0..<Block.size, Block.size..<Block.size + 5])
         let third = try fixture.open(second, length: 2 * Block.size)
@@ -60,16 +60,16 @@ struct MediaFileEncryptionTests {
         // The bytes of the previous record no longer exist.
         let stale = try fixture.open(first, length: 2 * Block.size)
         #expect(throws: MissingBytes.self) { try fixture.read(0..<10, from: stale) }
-        #expect(stale.landed.isEmpty)
+        #expect(stale.storedRanges.isEmpty)
     }
 
     @Test("If the length is set after the last bytes were received, no bytes are lost")
     func lateLength() throws {
         let fixture = try MediaFixture(format: .aesGCM)
         let media = try fixture.open()
-        try fixture.land(0..<5000, in: media)
+        try fixture.store(0..<5000, in: media)
         #expect(media.setLength(5000) && media.isWhole)
-        #expect(media.endLanding(at: 5000) == nil)
+        #expect(media.endWriting(at: 5000) == nil)
         #expect(try fixture.read(0..<5000, from: media) == fixture.bytes(0..<5000))
         #expect(
             try fixture.read(0..<5000, from: fixture.open(media.takeSeals(partial: false))) == fixture.bytes(0..<5000))
@@ -86,7 +86,7 @@ struct MediaFileEncryptionTests {
         ] as [(MediaFixture) throws -> Void] {
             let fixture = try MediaFixture(format: .aesGCM)
             let media = try fixture.open(length: 3 * Block.size)
-            try fixture.land(0..<3 * Block.size, in: media)
+            try fixture.store(0..<3 * Block.size, in: media)
             let seals = media.takeSeals(partial: true)
             try damage(fixture)
             // This also applies to the process that wrote it, because each read decrypts the block.
@@ -101,7 +101,7 @@ struct MediaFileEncryptionTests {
         }
         let fixture = try MediaFixture(format: .aesGCM)
         let media = try fixture.open(length: Block.size)
-        try fixture.land(0..<Block.size, in: media)
+        try fixture.store(0..<Block.size, in: media)
         let seals = media.takeSeals(partial: true)
         for sealer in [
             BlockSealer(
@@ -125,15 +125,15 @@ struct MediaFileEncryptionTests {
     func fullDisk() throws {
         let fixture = try MediaFixture(format: .aesGCM)
         let media = try fixture.open(length: 2 * Block.size)
-        try fixture.land(0..<30_000, in: media)
+        try fixture.store(0..<30_000, in: media)
         fixture.files.fail([.write], with: .error(.ENOSPC))
-        #expect(throws: CacheError.self) { try fixture.land(30_000..<Block.size, in: media) }
+        #expect(throws: CacheError.self) { try fixture.store(30_000..<Block.size, in: media) }
         #expect(try fixture.read(0..<30_000, from: media) == fixture.bytes(0..<30_000))
-        let lost = media.endLanding(at: 30_000)
+        let lost = media.endWriting(at: 30_000)
         #expect(lost?.indices == [0] && lost?.cause?.posixCode == .ENOSPC)
-        #expect(media.landed.isEmpty)
-        fixture.files.heal()
-        try fixture.land(0..<2 * Block.size, in: media)
+        #expect(media.storedRanges.isEmpty)
+        fixture.files.clearFaults()
+        try fixture.store(0..<2 * Block.size, in: media)
         #expect(try fixture.read(0..<2 * Block.size, from: media) == fixture.bytes(0..<2 * Block.size))
     }
 
@@ -161,10 +161,10 @@ struct MediaFileEncryptionTests {
                 var offset: Int64 = 0
                 while offset < length {
                     let end = min(length, offset + Int64.random(in: 1...20_000, using: &random))
-                    try fixture.land(offset..<end, in: media)
+                    try fixture.store(offset..<end, in: media)
                     offset = end
                     // One transfer ends in the middle of a block, and another one continues.
-                    if Int.random(in: 0..<4, using: &random) == 0 { #expect(media.endLanding(at: end) == nil) }
+                    if Int.random(in: 0..<4, using: &random) == 0 { #expect(media.endWriting(at: end) == nil) }
                     if Int.random(in: 0..<4, using: &random) == 0 { _ = media.takeSeals(partial: true) }
                     if Int.random(in: 0..<8, using: &random) == 0 {
                         let records = media.takeSeals(partial: false)

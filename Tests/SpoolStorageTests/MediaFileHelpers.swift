@@ -7,10 +7,10 @@ import ByteRanges
 extension MediaFile {
     /// Opens a file that stays open, with the records of a previous process.
     convenience init(file: any StoredFile, sealer: BlockSealer?, blocks: [BlockRecord] = [], length: Int64? = nil) {
-        var landed = ByteRangeSet()
-        for block in blocks where block.isPlausible { landed.insert(block.range) }
+        var storedRanges = ByteRangeSet()
+        for block in blocks where block.isPlausible { storedRanges.insert(block.range) }
         self.init(
-            file: PooledFile(file), sealer: sealer, landed: landed, length: length,
+            file: PooledFile(file), sealer: sealer, storedRanges: storedRanges, length: length,
             storedSeals: { indices in blocks.filter { indices.contains($0.index) } })
     }
 
@@ -21,13 +21,13 @@ extension MediaFile {
     }
 
     /// Returns the offset at which a transfer for the byte at `offset` starts: the end of the stored part of its block.
-    func landingOffset(for offset: Int64) -> Int64 {
+    func storingOffset(for offset: Int64) -> Int64 {
         let start = Block.roundDown(offset)
         return min(start + Block.size, prefix(at: start)?.upperBound ?? start)
     }
 
     /// Returns the first maximal missing range in `window`.
-    func firstHole(in window: Range<Int64>) -> Range<Int64>? { landed.firstHole(in: window) }
+    func firstMissingRange(in window: Range<Int64>) -> Range<Int64>? { storedRanges.firstMissingRange(in: window) }
 
     /// Checks and repairs blocks, and returns the indices of bad blocks.
     func repair(_ records: [BlockRecord]) -> [Int64] {
@@ -42,9 +42,9 @@ extension BlockReclaimer.Evicted {
 
 extension Generation {
     /// Returns the offset at which a transfer for the byte at `offset` starts: the end of the stored part of its block.
-    func landingOffset(for offset: Int64) -> Int64 {
+    func storingOffset(for offset: Int64) -> Int64 {
         let start = Block.roundDown(offset)
-        return min(start + Block.size, landedPrefix(at: start)?.upperBound ?? start)
+        return min(start + Block.size, storedPrefix(at: start)?.upperBound ?? start)
     }
 }
 

@@ -20,29 +20,29 @@ struct MediaFileRaceTests {
 
     @Test("If a block is evicted before its bytes are read, the read reports a missing range and returns no zeros")
     func evicted() throws {
-        try fixture.land(0..<131072, in: media)
+        try fixture.store(0..<131072, in: media)
         file.beforeNextRead { [media] in _ = media.evict(0..<65536) }
         #expect(throws: MissingBytes(range: 10..<65536)) { try fixture.read(10..<70_000, from: media) }
         #expect(try fixture.read(65536..<131072, from: media) == fixture.bytes(65536..<131072))
     }
 
     @Test("If a block is evicted before a read and received again after it, the read returns the new bytes")
-    func evictedAndLanded() throws {
-        try fixture.land(0..<131072, in: media)
+    func evictedAndStored() throws {
+        try fixture.store(0..<131072, in: media)
         file.beforeNextRead { [media] in _ = media.evict(0..<65536) }
-        file.afterNextRead { [media, fixture] in try? fixture.land(0..<65536, in: media) }
+        file.afterNextRead { [media, fixture] in try? fixture.store(0..<65536, in: media) }
         #expect(try fixture.read(10..<70_000, from: media) == fixture.bytes(10..<70_000))
     }
 
     @Test("If two readers find the same bad block, the second one does not discard bytes received meanwhile")
     func foundTwice() throws {
-        try fixture.land(0..<131072, in: media)
+        try fixture.store(0..<131072, in: media)
         let records = media.takeSeals(partial: true)
         try fixture.overwrite(5..<6) { $0[0] ^= 1 }
         let reopened = MediaFile(file: file, sealer: fixture.sealer, blocks: records)
         file.afterNextRead { [fixture] in
             #expect(throws: MissingBytes(indices: [0], range: 0..<10)) { try fixture.read(0..<10, from: reopened) }
-            #expect(throws: Never.self) { try fixture.land(0..<65536, in: reopened) }
+            #expect(throws: Never.self) { try fixture.store(0..<65536, in: reopened) }
         }
         #expect(try fixture.read(0..<65536, from: reopened) == fixture.bytes(0..<65536))
         #expect(reopened.contains(0..<131072))
@@ -50,7 +50,7 @@ struct MediaFileRaceTests {
 
     @Test("If a block is evicted during a check, the check does not report it as bad")
     func verifiedAndEvicted() throws {
-        try fixture.land(0..<131072, in: media)
+        try fixture.store(0..<131072, in: media)
         let records = media.takeSeals(partial: true)
         file.beforeNextRead { [media] in _ = media.evict(0..<65536) }
         #expect(media.repair(records) == [])
@@ -58,7 +58,7 @@ struct MediaFileRaceTests {
 
     @Test("A slice that is taken during an eviction protects its block")
     func sliced() throws {
-        try fixture.land(0..<131072, in: media)
+        try fixture.store(0..<131072, in: media)
         let reopened = MediaFile(file: file, sealer: fixture.sealer, blocks: media.takeSeals(partial: true))
         file.beforeNextRead { #expect(reopened.evict(0..<131072).indices == [1]) }
         let hold = reopened.hold(10..<20)
@@ -116,11 +116,11 @@ private final class HookedFile: StoredFile {
         try base.write(bytes, at: offset)
     }
 
-    func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
-        base.readNow(into: buffer, at: offset)
+    func readWithoutBlocking(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
+        base.readWithoutBlocking(into: buffer, at: offset)
     }
 
-    func setMark(_ mark: FileMark) throws(CacheError) -> Bool { try base.setMark(mark) }
+    func lock(_ mark: FileLock) throws(CacheError) -> Bool { try base.lock(mark) }
     func punchHole(_ range: Range<Int64>) throws(CacheError) { try base.punchHole(range) }
     func nextData(from offset: Int64) throws(CacheError) -> Range<Int64>? { try base.nextData(from: offset) }
     func size() throws(CacheError) -> Int64 { try base.size() }

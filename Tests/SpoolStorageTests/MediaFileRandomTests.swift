@@ -10,7 +10,7 @@ struct MediaFileRandomTests {
     /// A naive model of a media file.
     private struct Model {
         /// The number of stored bytes of each block.
-        var landed: [Int64: Int64] = [:]
+        var storedRanges: [Int64: Int64] = [:]
         /// The records in the catalog.
         var records: [Int64: BlockRecord] = [:]
         /// Blocks with damaged bytes on disk that were not found yet.
@@ -19,7 +19,7 @@ struct MediaFileRandomTests {
         var filling: Set<Int64> = []
 
         func ranges() -> ByteRangeSet {
-            ByteRangeSet(landed.map { Block.start(of: $0.key)..<Block.start(of: $0.key) + $0.value })
+            ByteRangeSet(storedRanges.map { Block.start(of: $0.key)..<Block.start(of: $0.key) + $0.value })
         }
     }
 
@@ -36,7 +36,7 @@ struct MediaFileRandomTests {
 
         for _ in 0..<120 {
             switch Int.random(in: 0..<20, using: &random) {
-            case 0..<8: try land(&model, media, fixture, length, &random)
+            case 0..<8: try store(&model, media, fixture, length, &random)
             case 8..<14: try read(&model, media, fixture, length, &random)
             case 14: try drop(&model, media, length, &random)
             case 15, 16:
@@ -46,49 +46,49 @@ struct MediaFileRandomTests {
                 }
             case 17:
                 for index in model.filling {
-                    media.endLanding(at: Block.start(of: index) + (model.landed[index] ?? 0))
+                    media.endWriting(at: Block.start(of: index) + (model.storedRanges[index] ?? 0))
                 }
                 model.filling = []
             case 18: try damageAndReopen(&model, &media, fixture, length, &random)
             default: try verify(&model, media)
             }
-            #expect(media.landed == model.ranges())
+            #expect(media.storedRanges == model.ranges())
         }
-        for index in 0..<blockCount where model.landed[index] != nil && !model.damaged.contains(index) {
-            let range = Block.start(of: index)..<Block.start(of: index) + (model.landed[index] ?? 0)
+        for index in 0..<blockCount where model.storedRanges[index] != nil && !model.damaged.contains(index) {
+            let range = Block.start(of: index)..<Block.start(of: index) + (model.storedRanges[index] ?? 0)
             #expect(try fixture.read(range, from: media) == fixture.bytes(range))
         }
     }
 
-    private func land(
+    private func store(
         _ model: inout Model, _ media: MediaFile, _ fixture: MediaFixture, _ length: Int64,
         _ random: inout SeededGenerator
     ) throws {
         let index = Int64.random(in: 0..<8, using: &random)
-        let start = Block.start(of: index) + Int64.random(in: 0...(model.landed[index] ?? 0), using: &random)
+        let start = Block.start(of: index) + Int64.random(in: 0...(model.storedRanges[index] ?? 0), using: &random)
         let end = min(length, start + Int64.random(in: 0..<200_000, using: &random))
         guard start < end else { return }
         do {
-            try fixture.land(start..<end, in: media)
+            try fixture.store(start..<end, in: media)
         } catch let bad as MissingBytes {
             #expect(Set(bad.indices).isSubset(of: model.damaged))
             // The bytes before the bad block are stored. The reads below check them.
             #expect(!bad.indices.isEmpty)
             for index in bad.indices { model.damaged.remove(index) }
-            for index in bad.indices { model.landed[index] = nil }
+            for index in bad.indices { model.storedRanges[index] = nil }
             for index in Block.indices(touching: start..<end) where index < (bad.indices.first ?? 0) {
-                noteLanded(index, in: start..<end, &model)
+                recordStored(index, in: start..<end, &model)
             }
             return
         }
-        for index in Block.indices(touching: start..<end) { noteLanded(index, in: start..<end, &model) }
+        for index in Block.indices(touching: start..<end) { recordStored(index, in: start..<end, &model) }
     }
 
-    private func noteLanded(_ index: Int64, in range: Range<Int64>, _ model: inout Model) {
+    private func recordStored(_ index: Int64, in range: Range<Int64>, _ model: inout Model) {
         let part = range.clamped(to: Block.range(of: index))
         let count = part.upperBound - Block.start(of: index)
-        guard count > model.landed[index] ?? 0 else { return }
-        model.landed[index] = count
+        guard count > model.storedRanges[index] ?? 0 else { return }
+        model.storedRanges[index] = count
         if count < Block.size { model.filling.insert(index) } else { model.filling.remove(index) }
     }
 
@@ -104,7 +104,7 @@ struct MediaFileRandomTests {
             #expect(model.ranges().contains(range))
         } catch let bad as MissingBytes {
             if bad.indices.isEmpty {
-                #expect(bad.range == model.ranges().firstHole(in: range))
+                #expect(bad.range == model.ranges().firstMissingRange(in: range))
             } else {
                 #expect(bad.indices == Block.indices(touching: range).filter { model.damaged.contains($0) })
                 for index in bad.indices { forget(index, &model) }
@@ -114,7 +114,7 @@ struct MediaFileRandomTests {
 
     private func forget(_ index: Int64, _ model: inout Model) {
         model.damaged.remove(index)
-        model.landed[index] = nil
+        model.storedRanges[index] = nil
         model.filling.remove(index)
     }
 
@@ -125,7 +125,7 @@ struct MediaFileRandomTests {
         let range = start..<start + Int64.random(in: 0..<300_000, using: &random)
         let dropped = media.evict(range)
         // A media file without a length treats a short last block as incomplete.
-        let expected = model.landed.filter { index, count in
+        let expected = model.storedRanges.filter { index, count in
             Block.start(of: index) >= range.lowerBound && Block.start(of: index) + count <= range.upperBound
         }
         let kept = Set(expected.keys).subtracting(dropped.indices)
@@ -151,7 +151,7 @@ struct MediaFileRandomTests {
         _ random: inout SeededGenerator
     ) throws {
         model.filling = []
-        model.landed = model.records.mapValues { Int64($0.length) }
+        model.storedRanges = model.records.mapValues { Int64($0.length) }
         // The bytes of recorded blocks that were evicted or found bad, and not received again, do not exist.
         for record in model.records.values where !isIntact(record, fixture) { model.damaged.insert(record.index) }
         for index in model.records.keys where Int.random(in: 0..<12, using: &random) == 0 {
@@ -193,7 +193,7 @@ struct MediaFileRandomTests {
                     var random = SeededGenerator(UInt64(worker))
                     for _ in 0..<150 {
                         let index = Int64.random(in: 0..<8, using: &random) * 2 + Int64(worker)
-                        try fixture.land(Block.range(of: index), in: media)
+                        try fixture.store(Block.range(of: index), in: media)
                     }
                 }
                 group.addTask {

@@ -36,8 +36,8 @@ struct MediaFixture {
         return bytes
     }
 
-    func land(_ range: Range<Int64>, in media: MediaFile) throws {
-        try bytes(range).withUnsafeBytes { try media.land($0, at: range.lowerBound) }
+    func store(_ range: Range<Int64>, in media: MediaFile) throws {
+        try bytes(range).withUnsafeBytes { try media.store($0, at: range.lowerBound) }
     }
 
     func read(_ range: Range<Int64>, from media: MediaFile) throws -> [UInt8] {
@@ -77,16 +77,16 @@ struct MediaFileTests {
         let media = MediaFile(
             file: PooledFile(MemoryFile()), sealer: nil, giveBack: { bytes in given.withLock { $0 += bytes } })
         let bytes = [UInt8](repeating: 7, count: Int(2 * Block.size))
-        var room = 4 * Block.size
-        #expect(try bytes.withUnsafeBytes { try media.land($0, at: 0, room: &room) })
-        #expect(room == 2 * Block.size)
-        media.endAllLanding()
+        var space = 4 * Block.size
+        #expect(try bytes.withUnsafeBytes { try media.store($0, at: 0, space: &space) })
+        #expect(space == 2 * Block.size)
+        media.endAllWriting()
         #expect(media.evict(0..<Block.size).ranges == [0..<Block.size])
         #expect(given.withLock { $0 } == Block.size)
         #expect(media.endCounting() == Block.size)
         #expect(media.evict(Block.size..<2 * Block.size).ranges.count == 1)
-        #expect(try bytes.withUnsafeBytes { try media.land($0, at: 4 * Block.size, room: &room) })
-        #expect(given.withLock { $0 } == Block.size && room == 2 * Block.size)
+        #expect(try bytes.withUnsafeBytes { try media.store($0, at: 4 * Block.size, space: &space) })
+        #expect(given.withLock { $0 } == Block.size && space == 2 * Block.size)
         #expect(media.endCounting() == 0)
     }
 
@@ -94,9 +94,9 @@ struct MediaFileTests {
     func landAndRead() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
-        try fixture.land(65536..<65536 + 100, in: media)
-        try fixture.land(65636..<200_000, in: media)
-        #expect(media.landed == [65536..<200_000])
+        try fixture.store(65536..<65536 + 100, in: media)
+        try fixture.store(65636..<200_000, in: media)
+        #expect(media.storedRanges == [65536..<200_000])
         #expect(try fixture.read(65536..<200_000, from: media) == fixture.bytes(65536..<200_000))
         #expect(try fixture.read(70_000..<70_001, from: media) == fixture.bytes(70_000..<70_001))
         #expect(try fixture.read(70_000..<70_000, from: media).isEmpty)
@@ -106,8 +106,8 @@ struct MediaFileTests {
     func holes() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
-        try fixture.land(0..<100, in: media)
-        try fixture.land(131072..<131200, in: media)
+        try fixture.store(0..<100, in: media)
+        try fixture.store(131072..<131200, in: media)
         #expect(throws: MissingBytes(range: 100..<131072)) { try fixture.read(50..<131100, from: media) }
         #expect(throws: CacheError.self) { try fixture.read(-5..<3, from: media) }
         #expect(throws: CacheError.self) {
@@ -119,14 +119,14 @@ struct MediaFileTests {
     func noRewrite() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
-        try fixture.land(0..<70_000, in: media)
+        try fixture.store(0..<70_000, in: media)
         let writes = fixture.files.counts[.write] ?? 0
-        try fixture.land(0..<70_000, in: media)
-        try fixture.land(65_000..<70_000, in: media)
+        try fixture.store(0..<70_000, in: media)
+        try fixture.store(65_000..<70_000, in: media)
         #expect(fixture.files.counts[.write] == writes)
-        try fixture.land(131072..<140_000, in: media)
-        try fixture.land(60_000..<150_000, in: media)
-        #expect(media.landed == [0..<150_000])
+        try fixture.store(131072..<140_000, in: media)
+        try fixture.store(60_000..<150_000, in: media)
+        #expect(media.storedRanges == [0..<150_000])
         #expect(try fixture.read(0..<150_000, from: media) == fixture.bytes(0..<150_000))
         #expect(media.takeSeals(partial: true).map(\.index) == [0, 1, 2])
     }
@@ -135,34 +135,34 @@ struct MediaFileTests {
     func wrongPlaces() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open(length: 100_000)
-        #expect(throws: MissingBytes(range: 65536..<65540)) { try fixture.land(65540..<65550, in: media) }
-        #expect(throws: CacheError.self) { try fixture.land(65536..<100_001, in: media) }
+        #expect(throws: MissingBytes(range: 65536..<65540)) { try fixture.store(65540..<65550, in: media) }
+        #expect(throws: CacheError.self) { try fixture.store(65536..<100_001, in: media) }
         for offset in [-1, Int64.max, Int64.max - 5] {
-            #expect(throws: CacheError.self) { try [1, 2, 3].withUnsafeBytes { try media.land($0, at: offset) } }
+            #expect(throws: CacheError.self) { try [1, 2, 3].withUnsafeBytes { try media.store($0, at: offset) } }
         }
-        #expect(media.landed.isEmpty)
-        #expect(media.landingOffset(for: 99_000) == 65536)
-        try fixture.land(65536..<65540, in: media)
-        #expect(media.landingOffset(for: 99_000) == 65540)
+        #expect(media.storedRanges.isEmpty)
+        #expect(media.storingOffset(for: 99_000) == 65536)
+        try fixture.store(65536..<65540, in: media)
+        #expect(media.storingOffset(for: 99_000) == 65540)
     }
 
     @Test("Each record is returned once: for complete blocks always, for started blocks on request")
     func takingSeals() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
-        try fixture.land(0..<65536 + 10, in: media)
+        try fixture.store(0..<65536 + 10, in: media)
         #expect(media.takeSeals(partial: false).map(\.length) == [65536])
         #expect(media.takeSeals(partial: false).isEmpty)
         #expect(media.takeSeals(partial: true).map(\.length) == [10])
         #expect(media.takeSeals(partial: true).isEmpty)
-        try fixture.land(65546..<65550, in: media)
+        try fixture.store(65546..<65550, in: media)
         #expect(media.takeSeals(partial: true).map(\.length) == [14])
-        try fixture.land(65550..<65560, in: media)
-        media.endLanding(at: 65560)
+        try fixture.store(65550..<65560, in: media)
+        media.endWriting(at: 65560)
         #expect(media.takeSeals(partial: false).map(\.length) == [24])
         #expect(media.takeSeals(partial: true).isEmpty)
         // The block is continued in the same process after its buffer was released.
-        try fixture.land(65560..<131072, in: media)
+        try fixture.store(65560..<131072, in: media)
         #expect(media.takeSeals(partial: false).map(\.length) == [65536])
     }
 
@@ -170,11 +170,11 @@ struct MediaFileTests {
     func begunAnew() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
-        try fixture.land(0..<65536 + 10, in: media)
+        try fixture.store(0..<65536 + 10, in: media)
         // A reader found both blocks bad. They are received again, in one piece that ends in the second block.
         _ = media.blocks.invalidate(0..<65536 + 10)
-        try fixture.land(0..<65536 + 20, in: media)
-        media.endLanding(at: 65536 + 20)
+        try fixture.store(0..<65536 + 20, in: media)
+        media.endWriting(at: 65536 + 20)
         #expect(media.takeSeals(partial: false).map(\.range) == [0..<65536, 65536..<65536 + 20])
     }
 
@@ -182,15 +182,15 @@ struct MediaFileTests {
     func shortLastBlock() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
-        try fixture.land(0..<70_000, in: media)
+        try fixture.store(0..<70_000, in: media)
         #expect(media.setLength(70_001))
         #expect(!media.setLength(70_002))
         #expect(media.takeSeals(partial: false).map(\.length) == [65536])
-        try fixture.land(70_000..<70_001, in: media)
+        try fixture.store(70_000..<70_001, in: media)
         #expect(media.takeSeals(partial: false).map(\.length) == [70_001 - 65536])
         #expect(!(try fixture.open(media.takeSeals(partial: true)).setLength(-1)))
         let short = try fixture.open()
-        try fixture.land(0..<10, in: short)
+        try fixture.store(0..<10, in: short)
         #expect(!short.setLength(9))
         #expect(short.length == nil)
     }
@@ -199,15 +199,15 @@ struct MediaFileTests {
     func reopen() throws {
         let fixture = try MediaFixture()
         var media = try fixture.open()
-        try fixture.land(0..<100_000, in: media)
-        try fixture.land(262_144..<270_000, in: media)
+        try fixture.store(0..<100_000, in: media)
+        try fixture.store(262_144..<270_000, in: media)
         let records = media.takeSeals(partial: true)
-        try fixture.land(100_000..<131_072, in: media)
+        try fixture.store(100_000..<131_072, in: media)
         media = try fixture.open(records.sorted { $0.index < $1.index })
-        #expect(media.landed == [0..<100_000, 262_144..<270_000])
+        #expect(media.storedRanges == [0..<100_000, 262_144..<270_000])
         #expect(try fixture.read(0..<100_000, from: media) == fixture.bytes(0..<100_000))
         // Writing continues at the end of the record, over the bytes of the previous process.
-        try fixture.land(100_000..<150_000, in: media)
+        try fixture.store(100_000..<150_000, in: media)
         #expect(try fixture.read(65_000..<150_000, from: media) == fixture.bytes(65_000..<150_000))
         #expect(media.takeSeals(partial: false).map(\.length) == [65536])
     }
@@ -220,7 +220,7 @@ struct MediaFileTests {
     func damage(_ damage: Damage) throws {
         let fixture = try MediaFixture()
         let first = try fixture.open()
-        try fixture.land(0..<5 * 65536, in: first)
+        try fixture.store(0..<5 * 65536, in: first)
         let records = first.takeSeals(partial: true)
         let bad: [Int64]
         switch damage {
@@ -243,8 +243,8 @@ struct MediaFileTests {
         let media = try fixture.open(records)
         let all: Range<Int64> = 1000..<5 * 65536 - 1000
         #expect(throws: MissingBytes(indices: bad, range: all)) { try fixture.read(all, from: media) }
-        for index in bad { #expect(media.firstHole(in: Block.range(of: index)) == Block.range(of: index)) }
-        for index in bad { try fixture.land(Block.range(of: index), in: media) }
+        for index in bad { #expect(media.firstMissingRange(in: Block.range(of: index)) == Block.range(of: index)) }
+        for index in bad { try fixture.store(Block.range(of: index), in: media) }
         #expect(try fixture.read(all, from: media) == fixture.bytes(all))
     }
 
@@ -252,14 +252,14 @@ struct MediaFileTests {
     func badTail() throws {
         let fixture = try MediaFixture()
         let first = try fixture.open()
-        try fixture.land(0..<1000, in: first)
+        try fixture.store(0..<1000, in: first)
         let records = first.takeSeals(partial: true)
         try fixture.overwrite(500..<501) { $0[0] ^= 1 }
         let media = try fixture.open(records)
-        #expect(throws: MissingBytes(indices: [0], range: 0..<1000)) { try fixture.land(1000..<2000, in: media) }
-        #expect(media.landed.isEmpty)
-        #expect(throws: MissingBytes(range: 0..<1000)) { try fixture.land(1000..<2000, in: media) }
-        try fixture.land(0..<2000, in: media)
+        #expect(throws: MissingBytes(indices: [0], range: 0..<1000)) { try fixture.store(1000..<2000, in: media) }
+        #expect(media.storedRanges.isEmpty)
+        #expect(throws: MissingBytes(range: 0..<1000)) { try fixture.store(1000..<2000, in: media) }
+        try fixture.store(0..<2000, in: media)
         #expect(try fixture.read(0..<2000, from: media) == fixture.bytes(0..<2000))
     }
 
@@ -267,7 +267,7 @@ struct MediaFileTests {
     func checkedOnce() throws {
         let fixture = try MediaFixture()
         let first = try fixture.open()
-        try fixture.land(0..<4 * 65536, in: first)
+        try fixture.store(0..<4 * 65536, in: first)
         let media = try fixture.open(first.takeSeals(partial: true))
         // Partly read blocks at both ends are verified with separate reads.
         _ = try fixture.read(10..<3 * 65536 + 10, from: media)
@@ -281,21 +281,21 @@ struct MediaFileTests {
     func verify() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
-        try fixture.land(0..<3 * 65536 + 5, in: media)
+        try fixture.store(0..<3 * 65536 + 5, in: media)
         let records = media.takeSeals(partial: true)
         #expect(media.repair(records) == [])
         try fixture.overwrite(65536 + 9..<65536 + 10) { $0[0] ^= 1 }
         try fixture.truncate(to: 3 * 65536 + 4)
         #expect(media.repair(records) == [1, 3])
         #expect(media.repair(records) == [])
-        #expect(media.landed == [0..<65536, 131072..<196_608])
+        #expect(media.storedRanges == [0..<65536, 131072..<196_608])
     }
 
     @Test("An eviction releases whole blocks and their records, except blocks in progress or being sent")
     func drop() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
-        try fixture.land(0..<6 * 65536 + 100, in: media)
+        try fixture.store(0..<6 * 65536 + 100, in: media)
         let hold = media.hold(65536..<65537)
         try media.prove(65536..<65537)
         var dropped = media.evict(100..<5 * 65536 + 7)
@@ -305,10 +305,10 @@ struct MediaFileTests {
         dropped = media.evict(0..<Int64.max)
         #expect(dropped.indices == [0, 1, 5])
         let left: Range<Int64> = 393_216..<393_316
-        #expect(media.landed == [left])
-        media.endLanding(at: 6 * 65536 + 100)
+        #expect(media.storedRanges == [left])
+        media.endWriting(at: 6 * 65536 + 100)
         #expect(media.evict(0..<Int64.max).indices == [6])
-        #expect(media.landed.isEmpty && media.takeSeals(partial: true).isEmpty)
+        #expect(media.storedRanges.isEmpty && media.takeSeals(partial: true).isEmpty)
         #expect(try SystemFileSystem().openFile(fixture.path, .read).size() == 6 * 65536)
     }
 
@@ -316,21 +316,21 @@ struct MediaFileTests {
     func dropFails() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
-        try fixture.land(0..<2 * 65536, in: media)
+        try fixture.store(0..<2 * 65536, in: media)
         fixture.files.fail([.punchHole], with: .error(.EIO))
         let dropped = media.evict(0..<65536)
         #expect(dropped.ranges.isEmpty && dropped.failure?.posixCode == .EIO)
-        #expect(media.landed == [65536..<131072] && media.claimedByteCount == 131_072)
-        fixture.files.heal()
+        #expect(media.storedRanges == [65536..<131072] && media.claimedByteCount == 131_072)
+        fixture.files.clearFaults()
         #expect(media.evict(0..<131_072).failure?.posixCode == .EIO)
-        #expect(media.landed == [65536..<131072] && media.endCounting() == 131_072)
+        #expect(media.storedRanges == [65536..<131072] && media.endCounting() == 131_072)
     }
 
     @Test("Only unclaimed bytes are released after an unclean shutdown")
     func freeUnclaimed() throws {
         let fixture = try MediaFixture()
         var media = try fixture.open()
-        try fixture.land(0..<4 * 65536 + 10, in: media)
+        try fixture.store(0..<4 * 65536 + 10, in: media)
         let records = media.takeSeals(partial: true).filter { $0.index == 1 || $0.index == 2 }
         media = try fixture.open(records)
         try media.freeUnclaimed()
@@ -343,16 +343,16 @@ struct MediaFileTests {
     func invalidateHoles() throws {
         let fixture = try MediaFixture()
         var media = try fixture.open()
-        try fixture.land(0..<4 * 65536 + 10, in: media)
+        try fixture.store(0..<4 * 65536 + 10, in: media)
         media = try fixture.open(media.takeSeals(partial: true))
         try SystemFileSystem().openFile(fixture.path, .readWrite).punchHole(65536..<2 * 65536)
         #expect(try media.invalidateHoles() == [65536..<131072])
-        #expect(media.landed == [0..<65536, 131072..<262154])
-        try fixture.land(65536..<65536 + 5, in: media)
+        #expect(media.storedRanges == [0..<65536, 131072..<262154])
+        try fixture.store(65536..<65536 + 5, in: media)
         #expect(try media.invalidateHoles().isEmpty)
         fixture.files.fail([.nextData], with: .error(.EIO))
         #expect(throws: CacheError.self) { try media.invalidateHoles() }
-        #expect(media.landed == [0..<65541, 131072..<262154])
+        #expect(media.storedRanges == [0..<65541, 131072..<262154])
     }
 
     @Test(
@@ -361,15 +361,15 @@ struct MediaFileTests {
     func failedWrite(_ code: POSIXErrorCode) throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
-        try fixture.land(0..<1000, in: media)
+        try fixture.store(0..<1000, in: media)
         fixture.files.fail([.write], with: .error(code), times: 1)
         fixture.files.fail([.write], with: .shortWrite(5000, code), times: 1)
         for _ in 0..<2 {
-            let error = try #require(throws: CacheError.self) { try fixture.land(1000..<200_000, in: media) }
+            let error = try #require(throws: CacheError.self) { try fixture.store(1000..<200_000, in: media) }
             #expect(error.code == .storage && error.posixCode == code && error.message.contains(fixture.path))
-            #expect(media.landed == [0..<1000])
+            #expect(media.storedRanges == [0..<1000])
         }
-        try fixture.land(1000..<200_000, in: media)
+        try fixture.store(1000..<200_000, in: media)
         #expect(try fixture.read(0..<200_000, from: media) == fixture.bytes(0..<200_000))
         #expect(media.repair(media.takeSeals(partial: true)) == [])
     }
@@ -378,28 +378,28 @@ struct MediaFileTests {
     func failedRead() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
-        try fixture.land(0..<3 * 65536, in: media)
+        try fixture.store(0..<3 * 65536, in: media)
         fixture.files.fail([.read], with: .error(.EIO), times: 1)
         fixture.files.fail([.read], with: .endOfFile, times: 1)
         let missing = #expect(throws: MissingBytes.self) { try fixture.read(0..<100, from: media) }
         #expect(missing?.indices == [0] && missing?.cause?.posixCode == .EIO)
-        #expect(media.landed == [65536..<196_608])
+        #expect(media.storedRanges == [65536..<196_608])
         #expect(throws: MissingBytes(indices: [1], range: 65536..<65546)) {
             try fixture.read(65536..<65546, from: media)
         }
-        #expect(media.landed == [131072..<196_608])
+        #expect(media.storedRanges == [131072..<196_608])
     }
 
     @Test("The checksum of a block that is damaged during a transfer does not cover its earlier bytes")
     func badWhileFilling() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
-        try fixture.land(0..<1000, in: media)
+        try fixture.store(0..<1000, in: media)
         try fixture.truncate(to: 0)
         #expect(throws: MissingBytes(indices: [0], range: 0..<10)) { try fixture.read(0..<10, from: media) }
         #expect(media.takeSeals(partial: true).isEmpty)
-        #expect(throws: MissingBytes(range: 0..<1000)) { try fixture.land(1000..<2000, in: media) }
-        try fixture.land(0..<500, in: media)
+        #expect(throws: MissingBytes(range: 0..<1000)) { try fixture.store(1000..<2000, in: media) }
+        try fixture.store(0..<500, in: media)
         #expect(media.repair(media.takeSeals(partial: true)) == [])
         #expect(try fixture.read(0..<500, from: media) == fixture.bytes(0..<500))
     }
@@ -409,13 +409,13 @@ struct MediaFileTests {
         let fixture = try MediaFixture()
         let media = MediaFile(file: MemoryFile(), sealer: nil)
         #expect(media.isInMemory)
-        try fixture.land(65536..<200_000, in: media)
+        try fixture.store(65536..<200_000, in: media)
         #expect(try fixture.read(65536..<200_000, from: media) == fixture.bytes(65536..<200_000))
         #expect(media.takeSeals(partial: true).isEmpty)
         #expect(media.evict(0..<131072).indices == [1])
         #expect(throws: MissingBytes(range: 65536..<131072)) { try fixture.read(65536..<200_000, from: media) }
-        try fixture.land(65536..<70_000, in: media)
-        try fixture.land(70_000..<131072, in: media)
+        try fixture.store(65536..<70_000, in: media)
+        try fixture.store(70_000..<131072, in: media)
         #expect(try fixture.read(65536..<200_000, from: media) == fixture.bytes(65536..<200_000))
     }
 
@@ -423,14 +423,14 @@ struct MediaFileTests {
     func implausibleRecords() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
-        try fixture.land(0..<10, in: media)
+        try fixture.store(0..<10, in: media)
         let good = try #require(media.takeSeals(partial: true).first)
         var records = [good, good]
         for (index, length) in [(-1, 5), (Int64.max, 65536), (3, 0), (4, -7), (5, 65537), (Int64.max / 65536, 1)] {
             records.append(BlockRecord(index: index, length: Int32(length), seal: good.seal))
         }
         let reopened = try fixture.open(records.reversed(), length: 5)
-        #expect(reopened.landed == [0..<10])
+        #expect(reopened.storedRanges == [0..<10])
         #expect(try fixture.read(0..<10, from: reopened) == fixture.bytes(0..<10))
     }
 }

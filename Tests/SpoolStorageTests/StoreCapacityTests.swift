@@ -43,12 +43,12 @@ struct StoreCapacityTests {
             #expect(store.usedBytes <= 12 * block)
             #expect(try bytesOnDisk() == store.usedBytes)
         }
-        #expect(try await store.resource(key("e"))?.landed == [0..<4 * block])
+        #expect(try await store.resource(key("e"))?.storedRanges == [0..<4 * block])
         #expect(try await store.resource(key("a")) == nil)
         #expect(fixture.events.warnings.count == 1)
         try await store.checkLedger()
         // Closing shortens the lock file.
-        fixture.files.heal()
+        fixture.files.clearFaults()
         try await store.close()
     }
 
@@ -57,23 +57,23 @@ struct StoreCapacityTests {
         let store = try await fixture.open(capacity: 8 * block)
         let user = TestUser()
         let lease = try fixture.begin("a", length: 20 * block, in: store, user: user)
-        try await fixture.land(0..<8 * block, of: "a", in: lease.generation)
+        try await fixture.store(0..<8 * block, of: "a", in: lease.generation)
         await store.waitUntilIdle()
         fixture.files.fail([.punchHole], with: .error(.EIO))
-        let result = try await fixture.land(
+        let result = try await fixture.store(
             8 * block..<10 * block, of: "a", in: lease.generation, isAwaited: false)
-        #expect(result == .noRoom)
+        #expect(result == .noSpace)
         #expect(store.usedBytes == 8 * block)
         #expect(try bytesOnDisk() == 8 * block)
         try await store.checkLedger()
         lease.end()
         await store.waitUntilIdle()
         try await fixture.store("b", length: 4 * block, in: store)
-        #expect(try await store.resource(key("b"))?.landed == [0..<4 * block])
+        #expect(try await store.resource(key("b"))?.storedRanges == [0..<4 * block])
         #expect(try await store.resource(key("a")) == nil)
         #expect(try bytesOnDisk() == 4 * block && store.usedBytes == 4 * block)
         try await store.checkLedger()
-        fixture.files.heal()
+        fixture.files.clearFaults()
         try await store.close()
     }
 
@@ -85,19 +85,19 @@ struct StoreCapacityTests {
         fixture.files.decide { call, path in call == .remove && path.hasSuffix(".media") ? .error(.EIO) : nil }
         for number in 0..<30 {
             let lease = try fixture.begin("new\(number)", length: 2 * block, in: store)
-            _ = try await fixture.land(0..<2 * block, of: "new\(number)", in: lease.generation, isAwaited: false)
+            _ = try await fixture.store(0..<2 * block, of: "new\(number)", in: lease.generation, isAwaited: false)
             lease.end()
             await store.waitUntilIdle()
             #expect(store.usedBytes <= 40 * block)
             #expect(try bytesOnDisk() <= 40 * block)
         }
         // Media that no eviction can replace is not lost.
-        #expect(try await store.resources().count { $0.landed.byteCount > 0 } >= 10)
+        #expect(try await store.resources().count { $0.storedRanges.byteCount > 0 } >= 10)
         #expect(fixture.events.warnings.count == 1)
         try await store.checkLedger()
-        fixture.files.heal()
+        fixture.files.clearFaults()
         try await fixture.store("last", length: 2 * block, in: store)
-        #expect(try await store.resource(key("last"))?.landed == [0..<2 * block])
+        #expect(try await store.resource(key("last"))?.storedRanges == [0..<2 * block])
         await store.waitUntilIdle()
         #expect(try bytesOnDisk() == store.usedBytes)
         try await store.checkLedger()
@@ -115,7 +115,7 @@ struct StoreCapacityTests {
                 key("\(number)"), url: StoreFixture.url("\(number)"),
                 description: GenerationDescription(
                     length: length, contentType: "video/mp4", version: "\(number)", fields: fields))
-            if length > 0 { try await fixture.land(0..<length, of: "\(number)", in: lease.generation) }
+            if length > 0 { try await fixture.store(0..<length, of: "\(number)", in: lease.generation) }
             lease.end()
             if number % 20 == 0 {
                 try await store.flush()

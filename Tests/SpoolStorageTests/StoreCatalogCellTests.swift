@@ -74,8 +74,8 @@ struct StoreCatalogCellTests {
     private func makeCache() async throws {
         let store = try await fixture.open(capacity: 100 * block)
         for name in ["a", "b", "c"] { try await fixture.store(name, length: 3 * block, in: store) }
-        store.noteUse(of: StoreFixture.key("b"), in: StoreFixture.key("c"))
-        store.noteStop(2 * block, of: StoreFixture.key("a"))
+        store.recordUse(of: StoreFixture.key("b"), in: StoreFixture.key("c"))
+        store.recordStop(2 * block, of: StoreFixture.key("a"))
         try await store.flush()
         let downloads = ["c", "e"].map {
             DownloadRecord(set: "set", key: StoreFixture.key($0).hash, url: StoreFixture.url($0), source: nil)
@@ -96,8 +96,8 @@ struct StoreCatalogCellTests {
         else { return }
         for name in ["a", "b", "c", "e"] {
             guard let lease = try? await store.lease(StoreFixture.key(name)) else { continue }  // As above.
-            for range in lease.generation.landed { _ = try? lease.generation.read(range) }  // As above.
-            store.noteUse(of: StoreFixture.key(name))
+            for range in lease.generation.storedRanges { _ = try? lease.generation.read(range) }  // As above.
+            store.recordUse(of: StoreFixture.key(name))
             lease.end()
         }
         _ = try? await (store.resources(), store.downloads.members())  // As above.
@@ -135,7 +135,8 @@ struct StoreCatalogCellTests {
             _ = try await store.verify(repairing: true)
             try await fixture.store("f", length: 3 * block, in: store)
             try await store.flush()
-            #expect(try await store.resource(StoreFixture.key("f"))?.landed == [0..<3 * block], "\(cell) = \(value)")
+            #expect(
+                try await store.resource(StoreFixture.key("f"))?.storedRanges == [0..<3 * block], "\(cell) = \(value)")
             try await store.close()
         }
     }
@@ -206,8 +207,8 @@ struct StoreCatalogCellTests {
                 let store = try await fixture.open(capacity: 100 * block)
                 try await fixture.store("f", length: 3 * block, in: store)
                 try await store.flush()
-                let landed = try await store.resource(StoreFixture.key("f"))?.landed
-                #expect(landed == [0..<3 * block], "\(operation), \(cell) = \(value)")
+                let storedRanges = try await store.resource(StoreFixture.key("f"))?.storedRanges
+                #expect(storedRanges == [0..<3 * block], "\(operation), \(cell) = \(value)")
                 try await store.close()
             }
         }
@@ -235,7 +236,7 @@ struct StoreCatalogCellTests {
                 #expect(try await store.lease(StoreFixture.key("b")).map { $0.end() } != nil)
             }
             try await fixture.store("a", length: 3 * block, in: store)
-            store.noteUse(of: StoreFixture.key("a"))
+            store.recordUse(of: StoreFixture.key("a"))
             try await store.close()
             store = try await fixture.open(capacity: 100 * block)
             #expect(store.notices.isEmpty)
@@ -253,7 +254,7 @@ struct StoreCatalogCellTests {
         for cell in ["setting.storedBytes", "setting.tidyEpoch", "generation.storedBytes"] {
             try await makeCache()
             try change(cell, to: number.databaseValue)
-            try fixture.noteUncleanEnd()
+            try fixture.recordUncleanEnd()
             var store = try await fixture.open(capacity: 100 * block)
             _ = try await store.remove(StoreFixture.key("a"))
             try await store.close()
@@ -289,7 +290,7 @@ struct StoreCatalogCellTests {
             for name in ["b", "c"] {
                 let lease = try #require(try await store.lease(StoreFixture.key(name)), "\(cell): \(name)")
                 try fixture.expect(0..<3 * block, of: name, in: lease.generation)
-                store.noteUse(of: StoreFixture.key(name))
+                store.recordUse(of: StoreFixture.key(name))
                 lease.end()
             }
         }

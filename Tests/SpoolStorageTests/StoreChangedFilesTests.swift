@@ -19,17 +19,17 @@ struct StoreChangedFilesTests {
         let store = try await fixture.open(openFileLimit: 8)
         let user = TestUser()
         let lease = try fixture.begin("a", length: size, in: store, user: user)
-        try await fixture.land(0..<size, of: "a", in: lease.generation)
+        try await fixture.store(0..<size, of: "a", in: lease.generation)
         try FileManager.default.removeItem(atPath: fixture.filledFile())
         // Other files take the descriptors.
         var others: [Lease] = []
         for number in 0..<20 {
             let other = try fixture.begin("\(number)", length: size, in: store)
-            try await fixture.land(0..<size, of: "\(number)", in: other.generation)
+            try await fixture.store(0..<size, of: "\(number)", in: other.generation)
             others.append(other)
         }
         #expect(throws: MissingBytes.self) { try lease.generation.slice(0..<size) }
-        #expect(lease.generation.landed.isEmpty)
+        #expect(lease.generation.storedRanges.isEmpty)
         #expect(user.state.withLock { $0.invalidated } == [0..<size])
         for lease in others + [lease] { lease.end() }
         try await store.checkLedger()
@@ -41,13 +41,13 @@ struct StoreChangedFilesTests {
         let store = try await fixture.open()
         let user = TestUser()
         let lease = try fixture.begin("a", length: size, in: store, user: user)
-        try await fixture.land(0..<size, of: "a", in: lease.generation)
+        try await fixture.store(0..<size, of: "a", in: lease.generation)
         #expect(try lease.generation.slice(0..<size).count == Int(size))
         #expect(truncate(try fixture.filledFile(), off_t(Block.size + 5)) == 0)
         #expect(try lease.generation.slice(0..<Block.size).count == Int(Block.size))
         #expect(throws: MissingBytes.self) { try lease.generation.slice(0..<size) }
         #expect(user.state.withLock { $0.invalidated } == [Block.size..<size])
-        #expect(lease.generation.landed == [0..<Block.size])
+        #expect(lease.generation.storedRanges == [0..<Block.size])
         lease.end()
         try await store.checkLedger()
         try await store.close()
@@ -58,22 +58,22 @@ struct StoreChangedFilesTests {
         let store = try await fixture.open()
         let user = TestUser()
         let lease = try fixture.begin("a", length: size, in: store, user: user)
-        try await fixture.land(0..<size, of: "a", in: lease.generation)
+        try await fixture.store(0..<size, of: "a", in: lease.generation)
         try await store.flush()
         try fixture.damage(try fixture.filledFile(), at: Block.size + 5)
         fixture.clock.advance(by: StoredBlocks.trustTime)
-        #expect(lease.generation.dataNow(at: 0, count: 100) == nil)
-        #expect(lease.generation.sliceNow(0..<100, holding: lease) == nil)
+        #expect(lease.generation.dataIfAvailable(at: 0, count: 100) == nil)
+        #expect(lease.generation.sliceIfAvailable(0..<100, holding: lease) == nil)
         if isSlice {
             #expect(throws: MissingBytes.self) { try lease.generation.slice(0..<size) }
         } else {
             #expect(throws: MissingBytes.self) { try lease.generation.read(0..<size) }
         }
         #expect(user.state.withLock { $0.invalidated } == [Block.range(of: 1)])
-        #expect(lease.generation.landed == [0..<Block.size, 2 * Block.size..<size])
+        #expect(lease.generation.storedRanges == [0..<Block.size, 2 * Block.size..<size])
         // The other blocks were checked, and can be read immediately again.
         try fixture.expect(0..<Block.size, of: "a", in: lease.generation)
-        #expect(lease.generation.dataNow(at: 0, count: 100) != nil)
+        #expect(lease.generation.dataIfAvailable(at: 0, count: 100) != nil)
         lease.end()
         try await store.checkLedger()
         try await store.close()
@@ -83,18 +83,18 @@ struct StoreChangedFilesTests {
     func changedWhileClosed() async throws {
         let store = try await fixture.open(openFileLimit: 8)
         let lease = try fixture.begin("a", length: size, in: store)
-        try await fixture.land(0..<size, of: "a", in: lease.generation)
+        try await fixture.store(0..<size, of: "a", in: lease.generation)
         try await store.flush()
         try fixture.damage(try fixture.filledFile(), at: 5)
         // Other files take the descriptors.
         var others: [Lease] = []
         for number in 0..<20 as Range<Int> {
             let other = try fixture.begin("\(number)", length: size, in: store)
-            try await fixture.land(0..<size, of: "\(number)", in: other.generation)
+            try await fixture.store(0..<size, of: "\(number)", in: other.generation)
             others.append(other)
         }
         #expect(throws: MissingBytes.self) { try lease.generation.read(0..<size) }
-        #expect(lease.generation.landed == [Block.size..<size])
+        #expect(lease.generation.storedRanges == [Block.size..<size])
         for lease in others + [lease] { lease.end() }
         try await store.checkLedger()
         try await store.close()
@@ -106,14 +106,14 @@ struct StoreChangedFilesTests {
         let lease = try fixture.begin("a", length: size, in: store)
         let half = Block.size + Block.size / 2
         // Nothing is written to the catalog, because the clock stands still. The second block has no checksum yet.
-        try await fixture.land(0..<half, of: "a", in: lease.generation, ending: false)
+        try await fixture.store(0..<half, of: "a", in: lease.generation, ending: false)
         for _ in 0..<3 as Range<Int> {
             fixture.clock.advance(by: StoredBlocks.trustTime)
             try fixture.expect(0..<half, of: "a", in: lease.generation)
         }
-        try await fixture.land(half..<half + 100, of: "a", in: lease.generation, ending: false)
+        try await fixture.store(half..<half + 100, of: "a", in: lease.generation, ending: false)
         try fixture.expect(0..<half + 100, of: "a", in: lease.generation)
-        try await fixture.land(half + 100..<size, of: "a", in: lease.generation)
+        try await fixture.store(half + 100..<size, of: "a", in: lease.generation)
         fixture.clock.advance(by: StoredBlocks.trustTime)
         try fixture.expect(0..<size, of: "a", in: lease.generation)
         #expect(fixture.events.invalidated.isEmpty)
@@ -126,12 +126,13 @@ struct StoreChangedFilesTests {
     func passedOver() async throws {
         let store = try await fixture.open()
         let lease = try fixture.begin("a", length: size, in: store)
-        try await fixture.land(0..<size, of: "a", in: lease.generation)
-        lease.generation.passOverDisk(CacheError(.storage, "too many open files"))
-        #expect(lease.generation.landed.isEmpty && !lease.generation.isKept)
-        #expect(lease.generation.landedPrefix(at: 0) == nil && lease.generation.dataNow(at: 0, count: 100) == nil)
+        try await fixture.store(0..<size, of: "a", in: lease.generation)
+        lease.generation.skipDisk(CacheError(.storage, "too many open files"))
+        #expect(lease.generation.storedRanges.isEmpty && !lease.generation.isKept)
+        #expect(
+            lease.generation.storedPrefix(at: 0) == nil && lease.generation.dataIfAvailable(at: 0, count: 100) == nil)
         fixture.clock.advance(by: Generation.retryTime)
-        #expect(lease.generation.isKept && lease.generation.landed == [0..<size])
+        #expect(lease.generation.isKept && lease.generation.storedRanges == [0..<size])
         try fixture.expect(0..<size, of: "a", in: lease.generation)
         lease.end()
         try await store.checkLedger()
@@ -166,7 +167,8 @@ struct StoreChangedFilesTests {
         let store = try await fixture.open()
         func check(_ repairing: Bool, _ blocks: Int, _ bad: Int, _ dropped: Int) async throws {
             let found = try await store.verify(repairing: repairing)
-            #expect(found.blocks == blocks && found.bad == bad && found.dropped == dropped)
+            #expect(
+                found.blockCount == blocks && found.damagedBlockCount == bad && found.discardedBlockCount == dropped)
         }
         try await check(false, 5, 3, 0)
         try await check(true, 5, 3, 3)
@@ -195,15 +197,19 @@ struct StoreChangedFilesTests {
         fixture.files.decide { call, opened in call == .open && opened == path ? .error(.EPERM) : nil }
         for repairing in [false, true] {
             let found = try await store.verify(repairing: repairing)
-            #expect(found.blocks == 2 && found.bad == 1 && found.dropped == (repairing ? 1 : 0))
-            #expect(found.unchecked == 3)
+            #expect(
+                found.blockCount == 2 && found.damagedBlockCount == 1
+                    && found.discardedBlockCount == (repairing ? 1 : 0))
+            #expect(found.uncheckedBlockCount == 3)
             let cause = try #require(found.uncheckedCause)
             #expect(cause.contains(path) && cause.contains("not permitted"), "\(cause)")
         }
         // The check discards no block of the file.
-        fixture.files.heal()
+        fixture.files.clearFaults()
         let found = try await store.verify(repairing: false)
-        #expect(found.blocks == 4 && found.bad == 0 && found.unchecked == 0 && found.uncheckedCause == nil)
+        #expect(
+            found.blockCount == 4 && found.damagedBlockCount == 0 && found.uncheckedBlockCount == 0
+                && found.uncheckedCause == nil)
         try await store.checkLedger()
         try await store.close()
     }
@@ -221,7 +227,7 @@ struct StoreChangedFilesTests {
             atPath: fixture.path + "/media/00/\(names[0]).media", withIntermediateDirectories: true)
         let orphan = fixture.path + "/media/ff/\(names[1]).media"
         #expect(FileManager.default.createFile(atPath: orphan, contents: Data(count: 1000)))
-        try fixture.noteUncleanEnd()
+        try fixture.recordUncleanEnd()
         let store = try await fixture.open()
         await store.waitUntilIdle()
         #expect(!FileManager.default.fileExists(atPath: orphan))

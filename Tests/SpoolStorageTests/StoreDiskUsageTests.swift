@@ -41,7 +41,7 @@ struct StoreDiskUsageTests {
             let start = Block.roundDown(Int64.random(in: 0..<length, using: &generator) / 2)
             let end = min(length, start + Int64.random(in: 1...1_000_000, using: &generator))
             // As much as the disk takes.
-            _ = try? await fixture.land(start..<end, of: "\(number)", in: lease.generation)
+            _ = try? await fixture.store(start..<end, of: "\(number)", in: lease.generation)
             lease.end()
         }
         // The failing catalog is tried again later.
@@ -71,7 +71,7 @@ struct StoreDiskUsageTests {
             fixture.files.fail([call], with: effect, after: skipped, times: skipped == 0 ? .max : 25)
             await fill(store, &generator)
             #expect(diskUsage() <= limit, "\(call.rawValue) after \(skipped)")
-            fixture.files.heal()
+            fixture.files.clearFaults()
             await fill(store, &generator)
             #expect(diskUsage() <= limit, "\(call.rawValue) after \(skipped), healed")
         }
@@ -92,14 +92,14 @@ struct StoreDiskUsageTests {
         let lease = try fixture.begin("a", length: 40 * block, in: store)
         fixture.files.fail([.write], with: .shortWrite(60_000, .ENOSPC), after: 2, times: 1)
         if !canFree { fixture.files.fail([.punchHole], with: .error(.EIO)) }
-        _ = try await fixture.land(0..<10 * block, of: "a", in: lease.generation)
+        _ = try await fixture.store(0..<10 * block, of: "a", in: lease.generation)
         let disk = try #require(lease.generation.disk)
         let media = diskUsage { $0.hasSuffix(".media") }
         #expect(media <= disk.claimedByteCount + 8192)
         #expect(store.ledger.used == disk.claimedByteCount)
-        #expect((disk.claimedByteCount > disk.landedByteCount) == !canFree)
+        #expect((disk.claimedByteCount > disk.storedByteCount) == !canFree)
         lease.end()
-        fixture.files.heal()
+        fixture.files.clearFaults()
         await store.waitUntilIdle()
         try await store.checkLedger()
         try await store.close()
@@ -115,13 +115,15 @@ struct StoreDiskUsageTests {
         var store = try await fixture.open(capacity: Self.capacity)
         /// The space of all stored ranges in blocks of the volume.
         func cost() async throws -> Int64 {
-            try await store.resources().reduce(0) { $0 + $1.landed.byteCount + $1.landed.padding(to: blockSize) }
+            try await store.resources().reduce(0) {
+                $0 + $1.storedRanges.byteCount + $1.storedRanges.padding(to: blockSize)
+            }
         }
         for number in 0..<6 {
             let lease = try fixture.begin("\(number)", length: 400 * block, in: store)
             for part in 0..<40 {
                 let start = Int64(part) * 3 * block
-                try await fixture.land(start..<start + 1000, of: "\(number)", in: lease.generation)
+                try await fixture.store(start..<start + 1000, of: "\(number)", in: lease.generation)
                 try await store.flush()
             }
             lease.end()
@@ -152,12 +154,12 @@ struct StoreDiskUsageTests {
         try await store.flush()
         await store.waitUntilIdle()
         let lease = try fixture.begin("a", as: "b", length: 4 * block, in: store)
-        #expect(try await fixture.land(0..<4 * block, of: "b", in: lease.generation) == .landed(0..<4 * block))
-        #expect(lease.generation.landedInMemory.isEmpty)
+        #expect(try await fixture.store(0..<4 * block, of: "b", in: lease.generation) == .stored(0..<4 * block))
+        #expect(lease.generation.storedInMemory.isEmpty)
         #expect(diskUsage { $0.hasSuffix(".media") } <= 10 * block + 8192)
         lease.end()
         await store.waitUntilIdle()
-        #expect(try await store.resource(StoreFixture.key("a"))?.landed == [0..<4 * block])
+        #expect(try await store.resource(StoreFixture.key("a"))?.storedRanges == [0..<4 * block])
         try await store.checkLedger()
         try await store.close()
     }

@@ -25,7 +25,7 @@ struct StoreEncryptionTests {
             StoreFixture.key("a"), url: "https://hush.example.org/a",
             description: GenerationDescription(
                 length: 2 * block, contentType: "video/x-hush", version: "validator-hush", fields: "fields-hush"))
-        try await fixture.land(0..<2 * block, of: "second", in: lease.generation)
+        try await fixture.store(0..<2 * block, of: "second", in: lease.generation)
         lease.end()
         try await store.downloads.add([
             DownloadRecord(
@@ -33,7 +33,7 @@ struct StoreEncryptionTests {
                 source: "https://hush.example.org/c?full")
         ])
         _ = try await store.setPinned(true, StoreFixture.key("b"))
-        store.noteUse(of: StoreFixture.key("b"))
+        store.recordUse(of: StoreFixture.key("b"))
         await store.waitUntilIdle()
     }
 
@@ -43,13 +43,13 @@ struct StoreEncryptionTests {
         let store = try await fixture.open()
         try await fill(store)
         let half = try fixture.begin("d", length: 2 * block, in: store)
-        try await fixture.land(0..<block + 50, of: "d", in: half.generation, ending: false)
+        try await fixture.store(0..<block + 50, of: "d", in: half.generation, ending: false)
         try await store.flush()
         let words = [
             "hush", "example.org", "https://h", "video/", "validator", StoreFixture.key("a").hash,
             StoreFixture.key("b").hash, StoreFixture.key("c").hash,
         ]
-        let silence = Silence(
+        let silence = ForbiddenContent(
             words: words,
             plain: ["a", "b", "second", "d"].map { Data(StoreFixture.bytes(0..<3 * block + 100, of: $0)) })
         #expect(fixture.mediaFiles.count > 2)
@@ -94,7 +94,7 @@ struct StoreEncryptionTests {
         let copy = URL(fileURLWithPath: fixture.scratch.file("copy"))
         try await store.export(StoreFixture.key("b"), to: copy)
         #expect(try Array(Data(contentsOf: copy)) == StoreFixture.bytes(0..<3 * block + 100, of: "b"))
-        #expect(try await store.verify(repairing: false).bad == 0)
+        #expect(try await store.verify(repairing: false).damagedBlockCount == 0)
         #expect(try await store.downloads.remove(nil, from: "set-hush") == [StoreFixture.key("c")])
         try await store.checkLedger()
         try await store.close()
@@ -106,7 +106,7 @@ struct StoreEncryptionTests {
         try await fill(store)
         try await store.close()
         let before = try contents()
-        for (number, code) in [(2, CacheError.Code.keyRefused), (nil, .keyRequired)] {
+        for (number, code) in [(2, CacheError.Code.wrongEncryptionKey), (nil, .keyRequired)] {
             fixture.setKey(number)
             let start = ContinuousClock.now
             let error = await #expect(throws: CacheError.self) { _ = try await fixture.open() }
@@ -128,7 +128,7 @@ struct StoreEncryptionTests {
         try await open.close()
         plain.setKey(1)
         let error = await #expect(throws: CacheError.self) { _ = try await plain.open() }
-        #expect(error?.code == .keyRefused && error?.message.contains("is not encrypted") == true)
+        #expect(error?.code == .wrongEncryptionKey && error?.message.contains("is not encrypted") == true)
         plain.setKey(nil)
         try await plain.open().close()
         plain.setKey(bytes: 31)
@@ -180,9 +180,9 @@ struct StoreEncryptionTests {
             _ = try await store.verify(repairing: false)
             for name in ["a", "b"] {
                 let lease = try await store.lease(StoreFixture.key(name))
-                let landed = lease?.generation.landed ?? []
+                let storedRanges = lease?.generation.storedRanges ?? []
                 // Blocks that still count as stored are correct, or their damage is found.
-                for index in 0..<4 as Range<Int64> where landed.contains(Block.start(of: index)) {
+                for index in 0..<4 as Range<Int64> where storedRanges.contains(Block.start(of: index)) {
                     let range = Block.range(of: index).clamped(to: 0..<3 * block + 100)
                     do {
                         let bytes = Array(try lease?.generation.read(range) ?? Data())
@@ -196,11 +196,11 @@ struct StoreEncryptionTests {
                 again.end()
             }
             _ = try await store.verify(repairing: true)
-            #expect(try await store.verify(repairing: false).bad == 0, "\(sql)")
+            #expect(try await store.verify(repairing: false).damagedBlockCount == 0, "\(sql)")
             #expect(try await store.resources().map(\.url) == ["a", "b"].map(StoreFixture.url), "\(sql)")
             try await store.close()
             // If a record lost the name of its file, the file stays until the next cleanup.
-            try fixture.noteUncleanEnd()
+            try fixture.recordUncleanEnd()
             store = try await fixture.open()
             try await store.checkLedger()
             try await store.close()
@@ -215,7 +215,7 @@ struct StoreEncryptionTests {
             try await store.flush()
             fixture.calendar.withLock { $0 += 1000 }
         }
-        store.noteUse(of: StoreFixture.key("a"))
+        store.recordUse(of: StoreFixture.key("a"))
         try await store.flush()
         let recent = try await store.recentResources(limit: 2).resources
         #expect(recent.map(\.url) == ["a", "c"].map(StoreFixture.url), "\(recent.map(\.lastUsedAt))")

@@ -28,8 +28,8 @@ struct StoreEvictionFaultTests {
         var store = try await fixture.open()
         for name in ["a", "b", "c"] { try await fixture.store(name, length: 4 * block, in: store) }
         try await store.close()
-        let landed = Data(ByteRangeSet([0..<Int64.max / 2]).encoded())
-        try change("UPDATE generation SET landed = ?", [landed])
+        let storedRanges = Data(ByteRangeSet([0..<Int64.max / 2]).encoded())
+        try change("UPDATE generation SET landed = ?", [storedRanges])
         store = try await fixture.open(
             capacity: 6 * block, eviction: .standard, quotas: [.host("example.org", 8 * block)])
         await store.waitUntilIdle()
@@ -54,7 +54,7 @@ struct StoreEvictionFaultTests {
         try await store.evict(to: 30 * block)
         #expect(store.usedBytes <= 30 * block)
         try await fixture.store("new", length: 20 * block, in: store)
-        #expect(try await store.resource(key("new"))?.landed == [0..<20 * block])
+        #expect(try await store.resource(key("new"))?.storedRanges == [0..<20 * block])
         // At most one warning for each file, and one if it cannot be removed.
         #expect(fixture.events.warnings.count <= 6)
         try await store.close()
@@ -70,8 +70,8 @@ struct StoreEvictionFaultTests {
                 key(name), url: "https://\(host)/\(name)",
                 description: GenerationDescription(length: blocks * block, contentType: "video/mp4", version: name),
                 in: whole.map(key))
-            store.noteUse(of: key(name), in: whole.map(key))
-            try await fixture.land(0..<blocks * block, of: name, in: lease.generation)
+            store.recordUse(of: key(name), in: whole.map(key))
+            try await fixture.store(0..<blocks * block, of: name, in: lease.generation)
             lease.end()
             try await store.flush()
             await store.waitUntilIdle()
@@ -79,8 +79,8 @@ struct StoreEvictionFaultTests {
         try await put("list", "list.example", 1, in: nil)
         for number in 0..<12 { try await put("p\(number)", "parts.example", 10, in: "list") }
         let parts = try await store.resources().filter { $0.url.contains("parts.example") }
-        #expect(parts.reduce(0) { $0 + $1.landed.byteCount } <= 30 * block)
-        #expect(try await store.resource(key("list"))?.landed == [0..<block])
+        #expect(parts.reduce(0) { $0 + $1.storedRanges.byteCount } <= 30 * block)
+        #expect(try await store.resource(key("list"))?.storedRanges == [0..<block])
         try await store.checkLedger()
         try await store.close()
     }
@@ -91,14 +91,14 @@ struct StoreEvictionFaultTests {
         func put(_ name: String) async throws {
             fixture.calendar.withLock { $0 += 3600 }
             let lease = try fixture.begin(name, length: 10 * block, in: store)
-            store.noteUse(of: key(name), tag: "a")
-            try await fixture.land(0..<10 * block, of: name, in: lease.generation)
+            store.recordUse(of: key(name), tag: "a")
+            try await fixture.store(0..<10 * block, of: name, in: lease.generation)
             lease.end()
             try await store.flush()
             await store.waitUntilIdle()
         }
         for name in ["x", "y"] { try await put(name) }
-        for name in ["x", "y"] { store.noteUse(of: key(name), tag: "b") }
+        for name in ["x", "y"] { store.recordUse(of: key(name), tag: "b") }
         try await store.flush()
         for name in ["v", "w"] { try await put(name) }
         #expect(store.usedBytes == 40 * block)

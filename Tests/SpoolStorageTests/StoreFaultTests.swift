@@ -24,28 +24,28 @@ struct StoreFaultTests {
             try await fixture.store("a", length: length, in: first)
             try await first.close()
         }
-        try fixture.noteUncleanEnd()
+        try fixture.recordUncleanEnd()
         // The system has also deleted the media file.
         try FileManager.default.removeItem(atPath: fixture.filledFile())
         let store = try await fixture.open()
         let lease = try #require(try await store.lease(key))
         #expect(throws: MissingBytes.self) { try lease.generation.read(0..<10) }
-        #expect(lease.generation.landed.isEmpty)
+        #expect(lease.generation.storedRanges.isEmpty)
         let isDone = Flag()
         try await withThrowingTaskGroup(of: Void.self) { [fixture, key] group in
             group.addTask {
                 for start in stride(from: 0, to: length, by: 70_000) {
-                    try await fixture.land(
+                    try await fixture.store(
                         start..<min(length, start + 70_000), of: "a", in: lease.generation, ending: false)
                     try fixture.expect(0..<min(length, start + 70_000), of: "a", in: lease.generation)
                 }
-                lease.generation.endLanding(at: length)
+                lease.generation.endWriting(at: length)
                 isDone.set()
             }
             group.addTask {
                 while !isDone.isSet {
                     let found = try await store.verify(repairing: true)
-                    #expect(found.bad == 0)
+                    #expect(found.damagedBlockCount == 0)
                     // In most cases, the resource is not complete yet.
                     try? await store.export(key, to: URL(fileURLWithPath: fixture.scratch.file("copy")))
                 }
@@ -76,8 +76,8 @@ struct StoreFaultTests {
         let lease = try #require(try await store.lease(key))
         let error = #expect(throws: CacheError.self) { try lease.generation.read(0..<10) }
         #expect(error?.posixCode == code)
-        #expect(lease.generation.landed == [0..<3 * block])
-        fixture.files.heal()
+        #expect(lease.generation.storedRanges == [0..<3 * block])
+        fixture.files.clearFaults()
         try fixture.expect(0..<3 * block, of: "a", in: lease.generation)
         #expect(fixture.events.all.isEmpty && lease.generation.isKept)
         lease.end()
@@ -99,7 +99,7 @@ struct StoreFaultTests {
         // Checksums are read with their blocks.
         try alterCatalog("ALTER TABLE block RENAME TO away")
         #expect(throws: CacheError.self) { try lease.generation.read(0..<10) }
-        #expect(lease.generation.landed == [0..<3 * block])
+        #expect(lease.generation.storedRanges == [0..<3 * block])
         try alterCatalog("ALTER TABLE away RENAME TO block")
         try fixture.expect(0..<3 * block, of: "a", in: lease.generation)
         lease.end()
@@ -114,12 +114,12 @@ struct StoreFaultTests {
         try await store.flush()
         try alterCatalog("CREATE TRIGGER refuse BEFORE INSERT ON block BEGIN SELECT RAISE(ABORT, 'refused'); END")
         let lease = try fixture.begin("a", length: 4 * block, in: store)
-        try await fixture.land(0..<3 * block + 100, of: "a", in: lease.generation)
+        try await fixture.store(0..<3 * block + 100, of: "a", in: lease.generation)
         await #expect(throws: CacheError.self) { try await store.flush() }
         // Changes between two attempts are recorded in the right order.
         #expect(try await store.remove(StoreFixture.key("before")))
         await #expect(throws: CacheError.self) { try await store.flush() }
-        try await fixture.land(3 * block + 100..<4 * block, of: "a", in: lease.generation)
+        try await fixture.store(3 * block + 100..<4 * block, of: "a", in: lease.generation)
         #expect(fixture.events.warnings.count == 1)
         try alterCatalog("DROP TRIGGER refuse")
         lease.end()
@@ -139,20 +139,20 @@ struct StoreFaultTests {
         let store = try await fixture.open(capacity: 64 * block)
         let user = TestUser()
         let lease = try fixture.begin("a", length: 8 * block, in: store, user: user)
-        try await fixture.land(0..<8 * block, of: "a", in: lease.generation)
+        try await fixture.store(0..<8 * block, of: "a", in: lease.generation)
         try await store.flush()
         try alterCatalog("CREATE TRIGGER refuse BEFORE UPDATE ON generation BEGIN SELECT RAISE(ABORT, 'refused'); END")
         try await store.evict(to: 2 * block)
         #expect(store.usedBytes == 2 * block)
         await #expect(throws: CacheError.self) { try await store.flush() }
-        try await fixture.land(0..<4 * block, of: "a", in: lease.generation)
+        try await fixture.store(0..<4 * block, of: "a", in: lease.generation)
         await #expect(throws: CacheError.self) { try await store.flush() }
         try await store.evict(to: 3 * block)
         try alterCatalog("DROP TRIGGER refuse")
         lease.end()
         try await store.checkLedger()
         #expect(store.usedBytes == 3 * block)
-        #expect(try await store.resource(key)?.landed.byteCount == 3 * block)
+        #expect(try await store.resource(key)?.storedRanges.byteCount == 3 * block)
         try await store.close()
     }
 
@@ -166,8 +166,8 @@ struct StoreFaultTests {
         let user = TestUser()
         let lease = try #require(try await store.lease(key, user: user))
         // A check without repair changes nothing.
-        #expect(try await store.verify(repairing: false).bad == 3)
-        #expect(lease.generation.landed == [0..<30 * block] && store.usedBytes == 30 * block)
+        #expect(try await store.verify(repairing: false).damagedBlockCount == 3)
+        #expect(lease.generation.storedRanges == [0..<30 * block] && store.usedBytes == 30 * block)
         // A read that finds damage checks the next megabyte, too.
         let missing = #expect(throws: MissingBytes.self) { try lease.generation.read(block..<4 * block) }
         #expect(missing?.invalidated == [2 * block..<3 * block])
@@ -179,17 +179,17 @@ struct StoreFaultTests {
         #expect(error?.code == .incomplete)
         let progress = Mutex((0, 0))
         let found = try await store.verify(repairing: true) { done, all in progress.withLock { $0 = (done, all) } }
-        #expect(found.blocks == 29 && found.bad == 2 && found.dropped == 2)
+        #expect(found.blockCount == 29 && found.damagedBlockCount == 2 && found.discardedBlockCount == 2)
         #expect(progress.withLock { $0.0 } == 29)
         #expect(store.usedBytes == 27 * block)
         let bad: [Range<Int64>] = [2, 25, 26].map { Block.range(of: $0) }
         #expect(user.state.withLock { $0.invalidated } == bad)
-        try await fixture.land(0..<30 * block, of: "a", in: lease.generation)
+        try await fixture.store(0..<30 * block, of: "a", in: lease.generation)
         try fixture.expect(0..<30 * block, of: "a", in: lease.generation)
         // The next check also finds damage to blocks that were verified before.
         try fixture.damage(fixture.filledFile(), at: 9)
-        #expect(try await store.verify(repairing: true).bad == 1)
-        #expect(lease.generation.landed == [block..<30 * block])
+        #expect(try await store.verify(repairing: true).damagedBlockCount == 1)
+        #expect(lease.generation.storedRanges == [block..<30 * block])
         lease.end()
         try await store.checkLedger()
         try await store.close()
@@ -215,7 +215,7 @@ struct StoreFaultTests {
         #expect(store.usedBytes == left)
         try await store.checkLedger()
         let lease = try #require(try await store.lease(key))
-        try await fixture.land(left..<8 * block, of: "a", in: lease.generation)
+        try await fixture.store(left..<8 * block, of: "a", in: lease.generation)
         try fixture.expect(0..<8 * block, of: "a", in: lease.generation)
         lease.end()
         try await store.checkLedger()
@@ -227,18 +227,20 @@ struct StoreFaultTests {
         let store = try await fixture.open()
         let user = TestUser()
         let lease = try fixture.begin("a", length: 4 * block, in: store, user: user)
-        try await fixture.land(0..<4 * block, of: "a", in: lease.generation)
+        try await fixture.store(0..<4 * block, of: "a", in: lease.generation)
         try await store.flush()
         try FileManager.default.removeItem(atPath: fixture.filledFile())
         // The file for the next version is created in the background, which counts as an opening.
         await store.waitUntilIdle()
         fixture.files.fail([.open], with: .error(.EACCES), after: 2)
         let interrupted = try await store.verify(repairing: true)
-        #expect(interrupted.bad == 2 && interrupted.dropped == 2 && interrupted.unchecked == 2)
-        #expect(lease.generation.landed == [2 * block..<4 * block])
+        #expect(
+            interrupted.damagedBlockCount == 2 && interrupted.discardedBlockCount == 2
+                && interrupted.uncheckedBlockCount == 2)
+        #expect(lease.generation.storedRanges == [2 * block..<4 * block])
         #expect(user.state.withLock { $0.invalidated } == [0..<block, block..<2 * block])
-        fixture.files.heal()
-        #expect(try await store.verify(repairing: true).bad == 2)
+        fixture.files.clearFaults()
+        #expect(try await store.verify(repairing: true).damagedBlockCount == 2)
         lease.end()
         try await store.checkLedger()
         try await store.close()
@@ -248,22 +250,22 @@ struct StoreFaultTests {
     func unreadablePrefix() async throws {
         let first = try await fixture.open()
         let part = try fixture.begin("a", length: 4 * block, in: first)
-        try await fixture.land(0..<block + 5000, of: "a", in: part.generation)
+        try await fixture.store(0..<block + 5000, of: "a", in: part.generation)
         part.end()
         try await first.close()
         let store = try await fixture.open()
         let user = TestUser()
         let lease = try #require(try await store.lease(key, user: user))
         let generation = lease.generation
-        #expect(generation.landingOffset(for: 2 * block - 1) == block + 5000)
+        #expect(generation.storingOffset(for: 2 * block - 1) == block + 5000)
         // The file for the next version is created in the background, which reads the lock file.
         await store.waitUntilIdle()
         fixture.files.fail([.read], with: .error(.EIO), times: 1)
-        let result = try await fixture.land(block + 5000..<4 * block, of: "a", in: generation)
+        let result = try await fixture.store(block + 5000..<4 * block, of: "a", in: generation)
         #expect(result == .prefixInvalidated(block..<block + 5000))
         #expect(user.state.withLock { $0.invalidated } == [block..<2 * block])
-        #expect(generation.landed == [0..<block])
-        try await fixture.land(block..<4 * block, of: "a", in: generation)
+        #expect(generation.storedRanges == [0..<block])
+        try await fixture.store(block..<4 * block, of: "a", in: generation)
         try fixture.expect(0..<4 * block, of: "a", in: generation)
         lease.end()
         try await store.checkLedger()
@@ -275,15 +277,15 @@ struct StoreFaultTests {
         let store = try await fixture.open()
         let user = TestUser()
         let lease = try fixture.begin("a", length: 4 * block, in: store, user: user)
-        try await fixture.land(0..<4 * block, of: "a", in: lease.generation)
+        try await fixture.store(0..<4 * block, of: "a", in: lease.generation)
         await store.waitUntilIdle()
         fixture.files.fail([.read], with: .error(.EIO), times: 1)
         #expect(throws: MissingBytes.self) { try lease.generation.read(block..<block + 10) }
         #expect(user.state.withLock { $0.invalidated } == [block..<2 * block])
-        #expect(fixture.events.notKept.count == 1 && !lease.generation.isKept)
-        try await fixture.land(block..<2 * block, of: "a", in: lease.generation)
-        #expect(lease.generation.landedInMemory == [block..<2 * block])
-        #expect(lease.generation.landedPrefix(at: 0) == 0..<4 * block)
+        #expect(fixture.events.notCached.count == 1 && !lease.generation.isKept)
+        try await fixture.store(block..<2 * block, of: "a", in: lease.generation)
+        #expect(lease.generation.storedInMemory == [block..<2 * block])
+        #expect(lease.generation.storedPrefix(at: 0) == 0..<4 * block)
         try fixture.expect(0..<4 * block, of: "a", in: lease.generation)
         lease.end()
         try await store.checkLedger()
@@ -301,11 +303,11 @@ struct StoreFaultTests {
         // Uses the file that was created in advance.
         let unused = try fixture.begin("x", in: store)
         let lease = try fixture.begin("a", length: 4 * block, in: store)
-        try await fixture.land(0..<4 * block, of: "a", in: lease.generation)
+        try await fixture.store(0..<4 * block, of: "a", in: lease.generation)
         try fixture.expect(0..<4 * block, of: "a", in: lease.generation)
         #expect(store.usedBytes == 0 && store.usedMemory == 4 * block)
-        #expect(fixture.events.notKept.count == 1 && fixture.events.notKept.first?.posixCode == code)
-        fixture.files.heal()
+        #expect(fixture.events.notCached.count == 1 && fixture.events.notCached.first?.posixCode == code)
+        fixture.files.clearFaults()
         lease.end()
         unused.end()
         try await store.checkLedger()
@@ -325,7 +327,7 @@ struct StoreFaultTests {
         // The last directory of a cleanup, in which the test delays it.
         let folder = fixture.path + "/media/ff"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        try fixture.noteUncleanEnd()
+        try fixture.recordUncleanEnd()
         let (isThere, mayGoOn) = (AsyncStream.makeStream(of: Void.self), DispatchSemaphore(value: 0))
         fixture.files.decide { call, path in
             if call == .list, path == folder {
@@ -340,7 +342,7 @@ struct StoreFaultTests {
         mayGoOn.signal()
         await store.waitUntilIdle()
         #expect(FileManager.default.fileExists(atPath: stored), "the test removes nothing")
-        fixture.files.heal()
+        fixture.files.clearFaults()
         try await store.close()
         store = try await fixture.open()
         await store.waitUntilIdle()
@@ -360,7 +362,7 @@ struct StoreFaultTests {
         await other.waitUntilIdle()
         for number in 0..<5 {
             let lease = try fixture.begin("\(number)", length: 2 * block, in: store)
-            try await fixture.land(0..<2 * block, of: "\(number)", in: lease.generation)
+            try await fixture.store(0..<2 * block, of: "\(number)", in: lease.generation)
             try fixture.expect(0..<2 * block, of: "\(number)", in: lease.generation)
             lease.end()
         }

@@ -83,28 +83,29 @@ final class StoreFixture: Sendable {
 
     /// Stores bytes as a transfer does, as long as there is space.
     @discardableResult
-    func land(
+    func store(
         _ range: Range<Int64>, of name: String, in generation: Generation, isAwaited: Bool = true,
         isUrgent: Bool = true, ending: Bool = true
-    ) async throws -> Generation.LandingResult {
+    ) async throws -> Generation.StoringResult {
         var position = range.lowerBound
-        defer { if ending { generation.endLanding(at: position) } }
+        defer { if ending { generation.endWriting(at: position) } }
         while position < range.upperBound {
             let part = position..<min(range.upperBound, position + 100_000)
-            var room = await generation.makeRoom(for: part, isAwaited: isAwaited, isUrgent: { isAwaited && isUrgent })
+            var space = await generation.reserveSpace(
+                for: part, isAwaited: isAwaited, isUrgent: { isAwaited && isUrgent })
             let result = try Self.bytes(part, of: name).withUnsafeBytes {
-                try generation.land($0, at: position, in: &room)
+                try generation.store($0, at: position, in: &space)
             }
-            guard case .landed(let landed) = result else { return result }
-            position = landed.upperBound
+            guard case .stored(let storedRanges) = result else { return result }
+            position = storedRanges.upperBound
         }
-        return .landed(range)
+        return .stored(range)
     }
 
     /// Stores a complete resource and releases it.
     func store(_ key: String, as name: String? = nil, length: Int64, in store: Store) async throws {
         let lease = try begin(key, as: name, length: length, in: store)
-        #expect(try await land(0..<length, of: name ?? key, in: lease.generation) == .landed(0..<length))
+        #expect(try await self.store(0..<length, of: name ?? key, in: lease.generation) == .stored(0..<length))
         lease.end()
     }
 
@@ -143,7 +144,7 @@ final class StoreFixture: Sendable {
     }
 
     /// Leaves the state of a killed process.
-    func noteUncleanEnd() throws {
+    func recordUncleanEnd() throws {
         try "process 1 (killed)\n".write(toFile: path + "/lock", atomically: false, encoding: .utf8)
     }
 }
@@ -155,7 +156,7 @@ final class EventLog: Sendable {
     func append(_ event: StoreEvent) { events.withLock { $0.append(event) } }
     var all: [StoreEvent] { events.withLock { $0 } }
     var warnings: [String] { all.compactMap { if case .warning(let text) = $0 { text } else { nil } } }
-    var notKept: [CacheError] { all.compactMap { if case .notKept(_, _, let error) = $0 { error } else { nil } } }
+    var notCached: [CacheError] { all.compactMap { if case .notCached(_, _, let error) = $0 { error } else { nil } } }
     var invalidated: [Range<Int64>] {
         all.compactMap { if case .blocksInvalidated(_, _, let range) = $0 { range } else { nil } }
     }

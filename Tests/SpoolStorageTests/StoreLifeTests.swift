@@ -31,11 +31,11 @@ struct StoreLifeTests {
         let second = try #require(try await store.lease(key))
         #expect(first.generation === second.generation)
         #expect(first.generation.description.version == "a" && first.generation.description.length == length)
-        #expect(first.generation.landed == [0..<length])
+        #expect(first.generation.storedRanges == [0..<length])
         try fixture.expect(0..<length, of: "a", in: first.generation)
         let record = try #require(try await store.resources().first)
-        #expect(record.landed == [0..<length] && record.url == StoreFixture.url("a") && !record.isPinned)
-        #expect(try await Store.inspect(path: fixture.path, key: key).first?.landed == [0..<length])
+        #expect(record.storedRanges == [0..<length] && record.url == StoreFixture.url("a") && !record.isPinned)
+        #expect(try await Store.inspect(path: fixture.path, key: key).first?.storedRanges == [0..<length])
         #expect(store.leaseCount == 2)
         first.end()
         second.end()
@@ -49,14 +49,14 @@ struct StoreLifeTests {
         let store = try await fixture.open()
         await store.waitUntilIdle()
         let lease = try fixture.begin("a", length: 5 * block, in: store)
-        try await fixture.land(0..<block + 100, of: "a", in: lease.generation, ending: false)
+        try await fixture.store(0..<block + 100, of: "a", in: lease.generation, ending: false)
         try await fixture.clock.waitForSleepers(1)
         fixture.clock.advance(by: .milliseconds(10))
-        var landed: ByteRangeSet = []
-        for _ in 0..<5000 where landed.isEmpty {
-            landed = try await Store.inspect(path: fixture.path, key: key).first?.landed ?? []
+        var storedRanges: ByteRangeSet = []
+        for _ in 0..<5000 where storedRanges.isEmpty {
+            storedRanges = try await Store.inspect(path: fixture.path, key: key).first?.storedRanges ?? []
         }
-        #expect(landed.contains(0..<block))
+        #expect(storedRanges.contains(0..<block))
         lease.end()
         try await store.close()
     }
@@ -68,13 +68,13 @@ struct StoreLifeTests {
         let user = TestUser()
         let old = try #require(try await store.lease(key, user: user))
         let new = try fixture.begin("a", as: "b", length: 4 * block, in: store)
-        try await fixture.land(0..<block - 1, of: "b", in: new.generation, ending: false)
+        try await fixture.store(0..<block - 1, of: "b", in: new.generation, ending: false)
         try await store.flush()
         // The new version has no complete block yet, so the next lease is for the old one.
         var other = try #require(try await store.lease(key))
         #expect(other.generation === old.generation && user.state.withLock { $0.retired } == 0)
         other.end()
-        try await fixture.land(block - 1..<2 * block, of: "b", in: new.generation)
+        try await fixture.store(block - 1..<2 * block, of: "b", in: new.generation)
         #expect(user.state.withLock { $0.retired } == 1)
         other = try #require(try await store.lease(key))
         #expect(other.generation === new.generation)
@@ -95,9 +95,9 @@ struct StoreLifeTests {
     func unproven() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: 2 * block, in: store)
-        for landed in [0, 1000] as [Int64] {
+        for storedRanges in [0, 1000] as [Int64] {
             let new = try fixture.begin("a", as: "page", length: 900_000, in: store)
-            try await fixture.land(0..<landed, of: "page", in: new.generation)
+            try await fixture.store(0..<storedRanges, of: "page", in: new.generation)
             new.end()
             try await store.checkLedger()
         }
@@ -113,14 +113,14 @@ struct StoreLifeTests {
     func firstBytes() async throws {
         let store = try await fixture.open()
         let first = try fixture.begin("a", length: 2 * block, in: store)
-        try await fixture.land(0..<1000, of: "a", in: first.generation)
+        try await fixture.store(0..<1000, of: "a", in: first.generation)
         // This also applies before the block is recorded.
         let second = try #require(try await store.lease(key))
         #expect(second.generation === first.generation)
         first.end()
         second.end()
         try await store.checkLedger()
-        #expect(try await store.resource(key)?.landed == [0..<1000])
+        #expect(try await store.resource(key)?.storedRanges == [0..<1000])
         // A version without bytes leaves no record.
         let empty = try fixture.begin("b", length: 10, in: store)
         empty.end()
@@ -144,7 +144,7 @@ struct StoreLifeTests {
         try await fixture.store("c", length: block, in: store)
         try await store.flush()
         let lease = try fixture.begin("d", length: block, in: store)
-        try await fixture.land(0..<block, of: "d", in: lease.generation)
+        try await fixture.store(0..<block, of: "d", in: lease.generation)
         #expect(try await store.resources().map(\.url) == [StoreFixture.url("d")])
         lease.end()
         try await store.checkLedger()
@@ -165,8 +165,8 @@ struct StoreLifeTests {
         #expect(user.state.withLock { $0.retired } == 1)
         #expect(try await store.lease(key) == nil)
         try fixture.expect(0..<3 * block, of: "a", in: lease.generation)
-        var room = await lease.generation.makeRoom(for: 3 * block..<4 * block, isAwaited: true, isUrgent: { true })
-        #expect(try [1, 2].withUnsafeBytes { try lease.generation.land($0, at: 3 * block, in: &room) } == .retired)
+        var space = await lease.generation.reserveSpace(for: 3 * block..<4 * block, isAwaited: true, isUrgent: { true })
+        #expect(try [1, 2].withUnsafeBytes { try lease.generation.store($0, at: 3 * block, in: &space) } == .retired)
         #expect(store.usedBytes == 3 * block)
         try await store.checkLedger()
         lease.end()
@@ -224,7 +224,7 @@ struct StoreLifeTests {
     func described() async throws {
         let store = try await fixture.open()
         let lease = try fixture.begin("a", in: store)
-        try await fixture.land(0..<70_000, of: "a", in: lease.generation)
+        try await fixture.store(0..<70_000, of: "a", in: lease.generation)
         #expect(!lease.generation.update { $0.length = 69_999 })
         #expect(lease.generation.description.length == nil)
         #expect(
@@ -252,7 +252,7 @@ struct StoreLifeTests {
         try await store.close()
         let before = try FileManager.default.subpathsOfDirectory(atPath: fixture.path)
         try fixture.expect(0..<2 * block, of: "a", in: lease.generation)
-        #expect(try await fixture.land(0..<10, of: "x", in: lease.generation) == .retired)
+        #expect(try await fixture.store(0..<10, of: "x", in: lease.generation) == .retired)
         await expectClosed { _ = try await store.lease(key) }
         await expectClosed { _ = try fixture.begin("new", in: store) }
         await expectClosed { _ = try await store.remove(key) }
@@ -262,7 +262,7 @@ struct StoreLifeTests {
         await expectClosed { try await store.evict(to: 0) }
         await expectClosed { try await store.setCapacity(.bytes(5)) }
         await expectClosed { try await store.flush() }
-        store.noteUse(of: key)
+        store.recordUse(of: key)
         #expect(try FileManager.default.subpathsOfDirectory(atPath: fixture.path) == before)
         // An eviction by another store does not remove bytes that a slice of this store reads.
         let other = try await fixture.open(capacity: block)

@@ -94,7 +94,7 @@ struct StoreOpeningTests {
         let first = try await fixture.open()
         try await fixture.store("a", length: 3 * block, in: first)
         try await first.close()
-        if !isClean { try fixture.noteUncleanEnd() }
+        if !isClean { try fixture.recordUncleanEnd() }
         let before = try Data(contentsOf: URL(fileURLWithPath: fixture.path + "/catalog.sqlite"))
         let writing: Set<FaultyFileSystem.Call> =
             code == .EROFS ? [.createDirectory, .lock, .write, .punchHole, .remove, .rename] : [.write]
@@ -104,12 +104,12 @@ struct StoreOpeningTests {
         let lease = try #require(try await store.lease(key))
         try fixture.expect(0..<3 * block, of: "a", in: lease.generation)
         let new = try fixture.begin("b", length: 2 * block, in: store)
-        try await fixture.land(0..<2 * block, of: "b", in: new.generation)
+        try await fixture.store(0..<2 * block, of: "b", in: new.generation)
         try fixture.expect(0..<2 * block, of: "b", in: new.generation)
         #expect(store.usedMemory == 2 * block)
-        store.noteUse(of: key)
+        store.recordUse(of: key)
         #expect(try await store.resources().count == 1)
-        #expect(try await store.verify(repairing: false).blocks == 3)
+        #expect(try await store.verify(repairing: false).blockCount == 3)
         await #expect(throws: CacheError.self) { _ = try await store.remove(key) }
         await #expect(throws: CacheError.self) { try await store.evict(to: 0) }
         lease.end()
@@ -117,7 +117,7 @@ struct StoreOpeningTests {
         try await store.checkLedger()
         #expect(store.leaseCount == 0 && fixture.events.all.isEmpty)
         try await store.close()
-        fixture.files.heal()
+        fixture.files.clearFaults()
         #expect(try Data(contentsOf: URL(fileURLWithPath: fixture.path + "/catalog.sqlite")) == before)
         let again = try await fixture.open()
         try await again.checkLedger()
@@ -147,7 +147,7 @@ struct StoreOpeningTests {
         #expect(store.usedBytes == 0 && store.notices.count == 1)
         #expect(try await store.lease(key) == nil)
         try await store.close()
-        fixture.files.heal()
+        fixture.files.clearFaults()
         let again = try await fixture.open()
         try await again.checkLedger()
         #expect(again.usedBytes == 3 * block)
@@ -161,7 +161,7 @@ struct StoreOpeningTests {
         #expect(store.notices.count == 1 && store.usedBytes == 0)
         #expect(try await store.lease(key) == nil)
         let lease = try fixture.begin("a", length: 2 * block, in: store)
-        try await fixture.land(0..<2 * block, of: "a", in: lease.generation)
+        try await fixture.store(0..<2 * block, of: "a", in: lease.generation)
         try fixture.expect(0..<2 * block, of: "a", in: lease.generation)
         lease.end()
         #expect(try await store.resources().isEmpty)
@@ -186,7 +186,7 @@ struct StoreOpeningTests {
         for path in [orphan, folder + "/notes.txt"] {
             try "x".write(toFile: path, atomically: false, encoding: .utf8)
         }
-        try fixture.noteUncleanEnd()
+        try fixture.recordUncleanEnd()
         let store = try await fixture.open()
         await store.waitUntilIdle()
         #expect(!FileManager.default.fileExists(atPath: orphan))
@@ -216,13 +216,13 @@ struct StoreOpeningTests {
             let file = try SystemFileSystem().openFile(path, .readWrite)
             for range in [Block.range(of: 1), 4 * block..<6 * block] { try file.punchHole(range) }
         }
-        try fixture.noteUncleanEnd()
+        try fixture.recordUncleanEnd()
         let store = try await fixture.open()
         #expect(store.usedBytes == 6 * block)
         let lease = try #require(try await store.lease(key))
         await store.waitUntilIdle()
         let kept: ByteRangeSet = isFileGone ? [] : [0..<65536, 131072..<262144]
-        #expect(lease.generation.landed == kept)
+        #expect(lease.generation.storedRanges == kept)
         #expect(store.usedBytes == kept.byteCount)
         let lost = fixture.events.invalidated.reduce(Int64(0)) { $0 + Int64($1.count) }
         #expect(lost == 6 * block - kept.byteCount)
@@ -234,7 +234,7 @@ struct StoreOpeningTests {
     @Test("A cleanup that fails continues after the next opening")
     func sweepGoesOn() async throws {
         try await fixture.open().close()
-        try fixture.noteUncleanEnd()
+        try fixture.recordUncleanEnd()
         let folder = fixture.path + "/media/ab"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         let orphan = folder + "/ab" + String(repeating: "0", count: 30) + ".media"
@@ -244,7 +244,7 @@ struct StoreOpeningTests {
         await store.waitUntilIdle()
         #expect(fixture.events.warnings.count == 1)
         try? await store.close()
-        fixture.files.heal()
+        fixture.files.clearFaults()
         let again = try await fixture.open()
         await again.waitUntilIdle()
         #expect(!FileManager.default.fileExists(atPath: orphan))
@@ -325,7 +325,7 @@ struct StoreOpeningTests {
         var leases: [Lease] = []
         for number in 0..<1000 {
             let lease = try fixture.begin("\(number)", length: 2 * block, in: store)
-            try await fixture.land(0..<block + 500, of: "\(number)", in: lease.generation, ending: false)
+            try await fixture.store(0..<block + 500, of: "\(number)", in: lease.generation, ending: false)
             leases.append(lease)
         }
         #expect(store.openFileCount <= 256)
@@ -348,7 +348,7 @@ struct StoreOpeningTests {
         for name in ["a", "b", "c", "d"] { try await fixture.store(name, length: block, in: store) }
         func use(_ name: String, years: Double) {
             fixture.calendar.withLock { $0 += years * 31_557_600 }
-            store.noteUse(of: StoreFixture.key(name))
+            store.recordUse(of: StoreFixture.key(name))
         }
         use("b", years: 20)
         use("c", years: 0)
@@ -368,7 +368,7 @@ struct StoreOpeningTests {
         let again = try await fixture.open()
         await again.waitUntilIdle()
         #expect(try await again.resources().allSatisfy { abs($0.lastUsedAt.timeIntervalSince(now)) < 60 })
-        again.noteUse(of: key)
+        again.recordUse(of: key)
         try await again.evict(to: block)
         #expect(try await again.resources().map(\.key) == [key])
         try await again.checkLedger()

@@ -19,12 +19,14 @@ struct StorePolicyTests {
         let store = try await fixture.open(capacity: 10 * block, eviction: .never)
         for name in ["a", "b"] { try await fixture.store(name, length: 4 * block, in: store) }
         let lease = try fixture.begin("c", length: 4 * block, in: store)
-        try await fixture.land(0..<4 * block, of: "c", in: lease.generation)
+        try await fixture.store(0..<4 * block, of: "c", in: lease.generation)
         try fixture.expect(0..<4 * block, of: "c", in: lease.generation)
-        #expect(lease.generation.landedInMemory.byteCount >= 2 * block)
+        #expect(lease.generation.storedInMemory.byteCount >= 2 * block)
         lease.end()
-        let landed = try await store.resources().map(\.landed.byteCount)
-        #expect(landed.prefix(2) == [4 * block, 4 * block] && landed.count == 3 && store.usedBytes <= 10 * block)
+        let storedRanges = try await store.resources().map(\.storedRanges.byteCount)
+        #expect(
+            storedRanges.prefix(2) == [4 * block, 4 * block] && storedRanges.count == 3 && store.usedBytes <= 10 * block
+        )
         #expect(fixture.events.evictedBytes == 0)
         try await store.evict(to: 5 * block)
         #expect(store.usedBytes <= 5 * block)
@@ -99,12 +101,12 @@ struct StorePolicyTests {
         store = try await openRunning()
         await store.waitUntilIdle()
         await store.evictAged()
-        if isUsedBefore { store.noteUse(of: StoreFixture.key("a")) }
+        if isUsedBefore { store.recordUse(of: StoreFixture.key("a")) }
         fixture.clock.advance(by: .seconds(100))
         if isCorrectedAtRestart { try await store.close() }
         fixture.calendar.withLock { $0 = now + 100 }
         if isCorrectedAtRestart { store = try await openRunning() }
-        store.noteUse(of: StoreFixture.key("b"))
+        store.recordUse(of: StoreFixture.key("b"))
         try await store.flush()
         await store.evictAged()
         #expect(try await names(store) == ["a", "b"])
@@ -115,7 +117,7 @@ struct StorePolicyTests {
         // From then on, ages count as usual.
         for _ in 0..<3 {
             fixture.clock.advance(by: .seconds(400))
-            store.noteUse(of: StoreFixture.key("b"))
+            store.recordUse(of: StoreFixture.key("b"))
             await store.evictAged()
         }
         #expect(try await names(store) == ["b"])
@@ -132,7 +134,7 @@ struct StorePolicyTests {
         fixture.calendar.withLock { $0 += 10 * Self.years }
         if isAheadAtOpening { store = try await openRunning() }
         for _ in 0..<2 {
-            if isUsed { store.noteUse(of: StoreFixture.key("a")) }
+            if isUsed { store.recordUse(of: StoreFixture.key("a")) }
             try await store.flush()
             await store.evictAged()
             #expect(try await names(store) == ["a", "b"])
@@ -142,7 +144,7 @@ struct StorePolicyTests {
         }
         fixture.calendar.withLock { $0 -= 10 * Self.years }
         for _ in 0..<2 {
-            store.noteUse(of: StoreFixture.key("b"))
+            store.recordUse(of: StoreFixture.key("b"))
             await store.waitUntilIdle()
             await store.evictAged()
             #expect(try await names(store) == ["a", "b"])
@@ -151,7 +153,7 @@ struct StorePolicyTests {
         }
         // No media stays in the cache for ten years.
         fixture.clock.advance(by: .seconds(900))
-        store.noteUse(of: StoreFixture.key("b"))
+        store.recordUse(of: StoreFixture.key("b"))
         fixture.clock.advance(by: .seconds(200))
         await store.evictAged()
         #expect(try await names(store) == ["b"])

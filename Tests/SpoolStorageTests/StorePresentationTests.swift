@@ -22,9 +22,9 @@ struct StorePresentationTests {
             key(name), url: StoreFixture.url(name),
             description: GenerationDescription(length: block, contentType: "video/mp4", version: name),
             in: presentation.map(key))
-        try await fixture.land(0..<block, of: name, in: lease.generation)
+        try await fixture.store(0..<block, of: name, in: lease.generation)
         lease.end()
-        store.noteUse(of: key(name), in: presentation.map(key))
+        store.recordUse(of: key(name), in: presentation.map(key))
         try await store.flush()
     }
 
@@ -38,7 +38,7 @@ struct StorePresentationTests {
         try await self.store("list", store)
         for part in ["p0", "p1", "p2"] { try await self.store(part, in: "list", store) }
         try await self.store("song", store)
-        store.noteUse(of: key("p1"))
+        store.recordUse(of: key("p1"))
         fixture.calendar.withLock { $0 += 3600 }
         for expected in [
             ["list", "p0", "p1", "p2"], ["list", "p0", "p1"], ["list", "p0"], ["list"], [],
@@ -55,7 +55,7 @@ struct StorePresentationTests {
         try await self.store("list", store)
         for number in 0..<300 { try await self.store("p\(number)", in: "list", store) }
         for song in ["a", "b"] { try await self.store(song, store) }
-        store.noteUse(of: key("list"))
+        store.recordUse(of: key("list"))
         try await store.close()
         store = try await fixture.open()
         fixture.calendar.withLock { $0 += 3600 }
@@ -90,11 +90,11 @@ struct StorePresentationTests {
         let store = try await fixture.open()
         for name in ["film", "list"] { try await self.store(name, store) }
         #expect(try await store.setPinned(true, key("film")))
-        store.noteUse(of: key("film"), in: key("list"))
+        store.recordUse(of: key("film"), in: key("list"))
         try await store.flush()
         #expect(try await store.parts(of: key("list")).isEmpty)
         #expect(try await store.setPinned(false, key("film")))
-        store.noteUse(of: key("film"), in: key("list"))
+        store.recordUse(of: key("film"), in: key("list"))
         try await store.flush()
         #expect(try await store.parts(of: key("list")) == [key("film")])
         try await store.close()
@@ -106,12 +106,12 @@ struct StorePresentationTests {
         try await self.store("list", store)
         try await self.store("p0", in: "list", store)
         try await self.store("master", store)
-        store.noteUse(of: key("list"), in: key("master"))
+        store.recordUse(of: key("list"), in: key("master"))
         try await store.flush()
         #expect(try await Set(store.parts(of: key("master"))) == [key("list"), key("p0")])
         // A master playlist is not a part of its playlist, or of itself.
-        store.noteUse(of: key("master"), in: key("list"))
-        store.noteUse(of: key("master"), in: key("master"))
+        store.recordUse(of: key("master"), in: key("list"))
+        store.recordUse(of: key("master"), in: key("master"))
         try await store.flush()
         #expect(try await store.parts(of: key("list")).isEmpty)
         #expect(try await store.parts(of: key("master")).count == 2)

@@ -21,15 +21,15 @@ struct StoreQuotaTests {
         let lease = try store.begin(
             key(name), url: "https://\(host)/\(name)",
             description: GenerationDescription(length: 10 * block, contentType: "audio/mpeg", version: name))
-        store.noteUse(of: key(name), tag: tag)
-        try await fixture.land(0..<10 * block, of: name, in: lease.generation)
+        store.recordUse(of: key(name), tag: tag)
+        try await fixture.store(0..<10 * block, of: name, in: lease.generation)
         lease.end()
         try await store.flush()
         await store.waitUntilIdle()
     }
 
     private func names(_ store: Store) async throws -> [String] {
-        try await store.resources().filter { !$0.landed.isEmpty }.map {
+        try await store.resources().filter { !$0.storedRanges.isEmpty }.map {
             String($0.url.split(separator: "/").last ?? "")
         }
         .sorted()
@@ -62,7 +62,7 @@ struct StoreQuotaTests {
         store = try await fixture.open(quotas: quotas)
         try await self.store("p3", tag: "pod casts", store)
         #expect(try await names(store) == ["p2", "p3", "s1", "s2"])
-        store.noteUse(of: key("s1"), tag: "pod casts")
+        store.recordUse(of: key("s1"), tag: "pod casts")
         try await store.flush()
         await store.waitUntilIdle()
         #expect(try await names(store) == ["p3", "s1", "s2"])
@@ -104,8 +104,8 @@ struct StoreQuotaTests {
         await store.leaveFreeSpace()
         #expect(store.usedBytes == 0)
         let lease = try fixture.begin("new", length: block, in: store)
-        try await fixture.land(0..<block, of: "new", in: lease.generation)
-        #expect(lease.generation.landedInMemory == [0..<block])
+        try await fixture.store(0..<block, of: "new", in: lease.generation)
+        #expect(lease.generation.storedInMemory == [0..<block])
         lease.end()
         fixture.files.setFreeSpace(1000 * block)
         await store.leaveFreeSpace()

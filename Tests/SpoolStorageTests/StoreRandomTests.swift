@@ -18,8 +18,8 @@ struct StoreRandomTests {
         // A store in memory remains for all sessions, as files do.
         let fixture = try StoreFixture(byteStore: seed % 5 == 4 ? MemoryByteStore() : nil)
         for session in 0..<3 as Range<UInt64> {
-            fixture.files.heal()
-            if seed % 3 == 1, session > 0 { try fixture.noteUncleanEnd() }
+            fixture.files.clearFaults()
+            if seed % 3 == 1, session > 0 { try fixture.recordUncleanEnd() }
             var random = SeededGenerator(seed &* 77 &+ session)
             if seed % 4 == 2 { fixture.setKey(1) }
             // Each session has another key.
@@ -38,7 +38,7 @@ struct StoreRandomTests {
                 }
                 try await group.waitForAll()
             }
-            fixture.files.heal()
+            fixture.files.clearFaults()
             // Removes damaged or truncated blocks that were not read yet.
             _ = try await store.verify(repairing: true)
             #expect(store.leaseCount == 0)
@@ -72,13 +72,13 @@ struct StoreRandomTests {
         case 21..<23: _ = try? await store.evict(to: store.usedBytes * Int64.random(in: 0...9, using: &random) / 10)
         case 23..<25: _ = try? await store.verify(repairing: Bool.random(using: &random))
         case 25..<27: try? await store.export(key, to: URL(fileURLWithPath: fixture.scratch.file("copy-\(name)")))
-        case 27: store.noteUse(of: key)
-        case 28: store.noteUse(of: key, in: StoreFixture.key("\(Int.random(in: 0..<3, using: &random))"))
-        case 29: store.noteStop(.random(in: 1..<length, using: &random), isSpent: .random(using: &random), of: key)
+        case 27: store.recordUse(of: key)
+        case 28: store.recordUse(of: key, in: StoreFixture.key("\(Int.random(in: 0..<3, using: &random))"))
+        case 29: store.recordStop(.random(in: 1..<length, using: &random), isConsumed: .random(using: &random), of: key)
         case 30..<32: _ = try? await store.setPinned(Bool.random(using: &random), key)
         case 32: try? await store.flush()
         case 33: fixture.calendar.withLock { $0 += Double.random(in: -1e8...1e8, using: &random) }
-        case 34: fixture.files.heal()
+        case 34: fixture.files.clearFaults()
         case 35 where seed % 4 == 0: try? delete(fixture, &random)
         default:
             let call = FaultyFileSystem.Call.allCases.randomElement(using: &random) ?? .read
@@ -143,15 +143,15 @@ struct StoreRandomTests {
         user.near.withLock { $0 = start..<start + 100_000 }
         let end = min(length, start + Int64.random(in: 1..<300_000, using: &random))
         if Int.random(in: 0..<3, using: &random) > 0 {
-            let from = generation.landingOffset(for: start)
+            let from = generation.storingOffset(for: start)
             guard from < end else { return }
-            _ = try await fixture.land(
+            _ = try await fixture.store(
                 from..<end, of: version, in: generation, isAwaited: Bool.random(using: &random))
         }
-        guard let there = generation.landedPrefix(at: start) else { return }
+        guard let there = generation.storedPrefix(at: start) else { return }
         let range = start..<min(there.upperBound, end)
         var buffer = [UInt8](repeating: 0, count: range.count)
-        if let count = buffer.withUnsafeMutableBytes({ generation.readNow(start, into: $0) }) {
+        if let count = buffer.withUnsafeMutableBytes({ generation.readWithoutBlocking(start, into: $0) }) {
             #expect(
                 Array(buffer[..<count]) == StoreFixture.bytes(start..<start + Int64(count), of: version),
                 "wrong bytes at once at \(start)")
@@ -176,7 +176,7 @@ struct StoreRandomTests {
     private static func readAll(_ store: Store, _ fixture: StoreFixture) async throws {
         for record in try await store.resources() {
             guard let lease = try await store.lease(record.key) else { continue }
-            for range in lease.generation.landed {
+            for range in lease.generation.storedRanges {
                 try fixture.expect(range, of: lease.generation.description.version, in: lease.generation)
             }
             lease.end()

@@ -30,7 +30,7 @@ struct StoreReadOnlyTests {
         let reader = try await open()
         let lease = try #require(try await reader.lease(key))
         let generation = lease.generation
-        #expect(generation.description.length == length && generation.landed == [0..<length])
+        #expect(generation.description.length == length && generation.storedRanges == [0..<length])
         for range in [0..<length, 5..<6, block - 1..<block + 1, 5 * block..<length] as [Range<Int64>] {
             try fixture.expect(range, of: "a", in: generation)
         }

@@ -195,14 +195,14 @@ struct StoreRecoveryTests {
         try settings.setSweepPending(false)
         for number in 1..<10 { _ = try await store.remove(StoreFixture.key("\(number)")) }
         #expect(try !settings.isSweepPending())
-        fixture.files.heal()
+        fixture.files.clearFaults()
         try settings.setSweepPending(true)
         store.sweepNow()
         #expect(try !settings.isSweepPending())
         fixture.files.fail([.remove], with: .error(.EIO))
         _ = try await store.remove(StoreFixture.key("10"))
         #expect(try settings.isSweepPending())
-        fixture.files.heal()
+        fixture.files.clearFaults()
         try await store.close()
     }
 

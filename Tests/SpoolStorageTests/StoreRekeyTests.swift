@@ -20,8 +20,8 @@ struct StoreRekeyTests {
         let store = try await fixture.open()
         for name in names { try await fixture.store(name, length: Self.length, in: store) }
         let half = try fixture.begin("half", length: Self.length, in: store)
-        try await fixture.land(0..<block + 50, of: "half", in: half.generation)
-        try await fixture.land(3 * block..<3 * block + 10, of: "half", in: half.generation)
+        try await fixture.store(0..<block + 50, of: "half", in: half.generation)
+        try await fixture.store(3 * block..<3 * block + 10, of: "half", in: half.generation)
         half.end()
         try await store.flush()
         fixture.calendar.withLock { $0 += 10 }
@@ -49,12 +49,12 @@ struct StoreRekeyTests {
     private func expectAll(_ fixture: StoreFixture, _ store: Store) async throws {
         for name in names {
             let lease = try #require(try await store.lease(StoreFixture.key(name)))
-            #expect(lease.generation.landed == [0..<Self.length])
+            #expect(lease.generation.storedRanges == [0..<Self.length])
             try fixture.expect(0..<Self.length, of: name, in: lease.generation)
             lease.end()
         }
         let half = try #require(try await store.lease(StoreFixture.key("half")))
-        #expect(half.generation.landed == [0..<block + 50, 3 * block..<3 * block + 10])
+        #expect(half.generation.storedRanges == [0..<block + 50, 3 * block..<3 * block + 10])
         try fixture.expect(0..<block + 50, of: "half", in: half.generation)
         half.end()
         #expect(try await store.downloads.members().map(\.set) == ["flight"])
@@ -65,7 +65,7 @@ struct StoreRekeyTests {
     private func expectAll(_ fixture: StoreFixture) async throws {
         let store = try await fixture.open()
         try await expectAll(fixture, store)
-        #expect(try await store.verify(repairing: false).bad == 0)
+        #expect(try await store.verify(repairing: false).damagedBlockCount == 0)
         try await store.checkLedger()
         try await store.close()
         #expect(FolderTree.paths(under: fixture.path).filter { $0.contains("catalog-rekeyed") } == [])
@@ -78,7 +78,7 @@ struct StoreRekeyTests {
     }
 
     private func expectSilence(_ fixture: StoreFixture) {
-        let silence = Silence(
+        let silence = ForbiddenContent(
             words: ["example.org", "video/mp4", "flight", StoreFixture.key("a").hash],
             plain: names.map { Data(StoreFixture.bytes(0..<Self.length, of: $0)) })
         #expect(silence.broken(in: fixture.path) == [])
@@ -118,8 +118,8 @@ struct StoreRekeyTests {
         while fixture.currentKey == nil {
             fixture.files.fail(with: .error(.EIO), after: step)
             let rekeying = await Result { try await rekey(fixture, from: nil, to: 1) }
-            fixture.files.heal()
-            try fixture.noteUncleanEnd()
+            fixture.files.clearFaults()
+            try fixture.recordUncleanEnd()
             if case .failure = rekeying {
                 // The call may have failed after the exchange.
                 let isPlain = (try? await Store.inspect(path: fixture.path)) != nil
@@ -148,7 +148,7 @@ struct StoreRekeyTests {
     }
 
     @Test("Without enough free space, a rekeying is rejected with both sizes, and the cache is unchanged")
-    func space() async throws {
+    func volumeSpace() async throws {
         try await fill(fixture)
         let files = Set(fixture.mediaFiles)
         fixture.files.setFreeSpace(1_000_000)
@@ -174,7 +174,7 @@ struct StoreRekeyTests {
         #expect(none?.code == .notStored && !FileManager.default.fileExists(atPath: fixture.path))
         try await fill(fixture)
         for (previous, next, code) in [
-            (nil, nil, CacheError.Code.invalidArgument), (1, 2, .keyRefused), (1, nil, .keyRefused),
+            (nil, nil, CacheError.Code.invalidArgument), (1, 2, .wrongEncryptionKey), (1, nil, .wrongEncryptionKey),
         ] as [(Int?, Int?, CacheError.Code)] {
             let error = await #expect(throws: CacheError.self) { try await rekey(fixture, from: previous, to: next) }
             #expect(error?.code == code)
@@ -192,7 +192,9 @@ struct StoreRekeyTests {
         }
         try await expectAll(fixture)
         try await rekey(fixture, from: nil, to: 1)
-        for (previous, code) in [(nil, CacheError.Code.keyRequired), (2, .keyRefused)] as [(Int?, CacheError.Code)] {
+        for (previous, code) in [(nil, CacheError.Code.keyRequired), (2, .wrongEncryptionKey)]
+            as [(Int?, CacheError.Code)]
+        {
             let error = await #expect(throws: CacheError.self) { try await rekey(fixture, from: previous, to: 3) }
             #expect(error?.code == code)
         }
@@ -209,8 +211,8 @@ struct StoreRekeyTests {
         try await rekey(fixture, from: nil, to: 1)
         #expect(Set(fixture.mediaFiles).intersection(plain).count <= 1)
         let store = try await fixture.open()
-        #expect(try await store.resources().filter { $0.landed.isEmpty && $0.description != nil }.count == 1)
-        #expect(try await store.verify(repairing: false).bad == 0)
+        #expect(try await store.resources().filter { $0.storedRanges.isEmpty && $0.description != nil }.count == 1)
+        #expect(try await store.verify(repairing: false).damagedBlockCount == 0)
         await store.waitUntilIdle()
         try await store.close()
     }
@@ -224,7 +226,7 @@ struct StoreRekeyTests {
         try await rekey(fixture, from: nil, to: 1)
         let again = try await fixture.open()
         let lease = try #require(try await again.lease(StoreFixture.key("a")))
-        #expect(lease.generation.landed == [0..<block, 2 * block..<Self.length])
+        #expect(lease.generation.storedRanges == [0..<block, 2 * block..<Self.length])
         try fixture.expect(2 * block..<Self.length, of: "a", in: lease.generation)
         lease.end()
         try await again.checkLedger()
@@ -237,7 +239,7 @@ struct StoreRekeyTests {
         fixture.files.decide { call, path in call == .read && path.hasSuffix(".media") ? .error(.EIO) : nil }
         let error = await #expect(throws: CacheError.self) { try await rekey(fixture, from: nil, to: 1) }
         #expect(error?.code == .storage && error?.posixCode == .EIO)
-        fixture.files.heal()
+        fixture.files.clearFaults()
         try await expectAll(fixture)
         try await rekey(fixture, from: nil, to: 1)
         try await expectAll(fixture)

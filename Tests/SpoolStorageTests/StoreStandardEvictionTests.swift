@@ -21,7 +21,7 @@ struct StoreStandardEvictionTests {
     /// Stores a resource, or uses its stored part, in a new playback session.
     private func play(_ name: String, blocks: Int64 = 20, in store: Store) async throws {
         pass(3600)
-        store.noteUse(of: key(name))
+        store.recordUse(of: key(name))
         if let lease = try await store.lease(key(name), user: TestUser()) {
             lease.end()
         } else {
@@ -30,8 +30,10 @@ struct StoreStandardEvictionTests {
         try await store.flush()
     }
 
-    private func landed(_ store: Store) async throws -> [String: ByteRangeSet] {
-        let resources = try await store.resources().map { (String($0.url.split(separator: "/").last ?? ""), $0.landed) }
+    private func stored(_ store: Store) async throws -> [String: ByteRangeSet] {
+        let resources = try await store.resources().map {
+            (String($0.url.split(separator: "/").last ?? ""), $0.storedRanges)
+        }
         return Dictionary(uniqueKeysWithValues: resources)
     }
 
@@ -43,9 +45,9 @@ struct StoreStandardEvictionTests {
         store = try await fixture.open(eviction: .standard)
         for name in ["e", "f"] { try await play(name, in: store) }
         try await store.evict(to: 60 * block)
-        let landed = try await landed(store)
-        #expect(landed["b"] == [0..<20 * block])
-        for name in ["a", "c"] { #expect(landed[name] == [0..<4 * block]) }
+        let storedRanges = try await stored(store)
+        #expect(storedRanges["b"] == [0..<20 * block])
+        for name in ["a", "c"] { #expect(storedRanges[name] == [0..<4 * block]) }
         #expect(store.usedBytes == 60 * block)
         try await store.checkLedger()
         try await store.evict(to: 0)
@@ -59,8 +61,8 @@ struct StoreStandardEvictionTests {
         let store = try await fixture.open(capacity: 200 * block, eviction: .standard)
         for _ in 0..<3 { for name in ["x", "y", "z"] { try await play(name, in: store) } }
         for number in 0..<100 { try await play("\(number)", in: store) }
-        let landed = try await landed(store)
-        for name in ["x", "y", "z"] { #expect(landed[name] == [0..<20 * block]) }
+        let storedRanges = try await stored(store)
+        for name in ["x", "y", "z"] { #expect(storedRanges[name] == [0..<20 * block]) }
         #expect(store.usedBytes <= 200 * block)
         try await store.checkLedger()
         try await store.close()
@@ -70,16 +72,16 @@ struct StoreStandardEvictionTests {
     func bookmark() async throws {
         var store = try await fixture.open(eviction: .standard)
         for name in ["a", "b", "c"] { try await play(name, blocks: 100, in: store) }
-        store.noteStop(50 * block + 3, of: key("a"))
-        store.noteStop(30 * block, of: key("b"))
+        store.recordStop(50 * block + 3, of: key("a"))
+        store.recordStop(30 * block, of: key("b"))
         try await store.flush()
-        store.noteStop(nil, of: key("b"))
+        store.recordStop(nil, of: key("b"))
         try await store.close()
         store = try await fixture.open(eviction: .standard)
         try await store.evict(to: 19 * block)
-        let landed = try await landed(store)
-        #expect(landed["a"] == [0..<4 * block, 48 * block..<55 * block])
-        #expect(landed["b"] == [0..<4 * block])
+        let storedRanges = try await stored(store)
+        #expect(storedRanges["a"] == [0..<4 * block, 48 * block..<55 * block])
+        #expect(storedRanges["b"] == [0..<4 * block])
         try await store.checkLedger()
         try await store.close()
     }
@@ -92,7 +94,7 @@ struct StoreStandardEvictionTests {
             for name in ["a", "b", "c", "b", "c"] { try await play(name, in: store) }
             // Creates the eviction order, so that it receives the reports.
             try await store.evict(to: 60 * block)
-            for name in ["b", "c"] { store.noteStop(nil, isSpent: true, of: key(name)) }
+            for name in ["b", "c"] { store.recordStop(nil, isConsumed: true, of: key(name)) }
             try await store.flush()
             try await play("c", in: store)
             if isReopened {
@@ -100,7 +102,7 @@ struct StoreStandardEvictionTests {
                 store = try await fixture.open(eviction: .standard)
             }
             try await store.evict(to: 40 * block)
-            #expect(try await landed(store) == ["a": [0..<20 * block], "c": [0..<20 * block]])
+            #expect(try await stored(store) == ["a": [0..<20 * block], "c": [0..<20 * block]])
             try await store.checkLedger()
             try await store.close()
         }
@@ -113,7 +115,7 @@ struct StoreStandardEvictionTests {
         _ = try await store.setPinned(true, key("a"))
         let lease = try #require(try await store.lease(key("b"), user: TestUser()))
         try await store.evict(to: 0)
-        #expect(try await landed(store) == ["a": [0..<20 * block], "b": [0..<20 * block]])
+        #expect(try await stored(store) == ["a": [0..<20 * block], "b": [0..<20 * block]])
         _ = try await store.setPinned(false, key("a"))
         lease.end()
         try await store.evict(to: 0)
@@ -133,18 +135,18 @@ struct StoreStandardEvictionTests {
                 key(name), url: StoreFixture.url(name),
                 description: GenerationDescription(length: 8 * block, contentType: "video/mp4", version: name),
                 in: key("list"))
-            try await fixture.land(0..<8 * block, of: name, in: lease.generation)
-            store.noteUse(of: key(name), in: key("list"))
+            try await fixture.store(0..<8 * block, of: name, in: lease.generation)
+            store.recordUse(of: key(name), in: key("list"))
             lease.end()
             if number == 0 { try await fixture.store("list", length: 500, in: store) }
             try await store.flush()
             pass(6)
         }
-        let landed = try await landed(store)
+        let storedRanges = try await stored(store)
         // The newest parts are stored, and the first two as the start.
-        for number in [0, 1, 56, 57, 58, 59] { #expect(landed["p\(number)"] == [0..<8 * block], "\(number)") }
-        #expect(landed["p20"] == nil)
-        #expect(landed["song"] == [0..<4 * block])
+        for number in [0, 1, 56, 57, 58, 59] { #expect(storedRanges["p\(number)"] == [0..<8 * block], "\(number)") }
+        #expect(storedRanges["p20"] == nil)
+        #expect(storedRanges["song"] == [0..<4 * block])
         try await store.checkLedger()
         try await store.close()
     }
@@ -164,7 +166,7 @@ struct StoreStandardEvictionTests {
         fixture.setKey(1)
         var store = try await fixture.open(eviction: .standard)
         for name in ["a", "b", "a"] { try await play(name, blocks: 100, in: store) }
-        store.noteStop(50 * block, of: key("a"))
+        store.recordStop(50 * block, of: key("a"))
         try await store.close()
         func histories() throws -> [DatabaseValue] {
             try DatabaseQueue(path: fixture.path + "/catalog.sqlite").read { db in

@@ -67,20 +67,20 @@ struct StoreTurnsTests {
         defer { gate.open() }
         let (first, second) = (try fixture.begin("b", in: store), try fixture.begin("c", in: store))
         let landing = Task { [fixture, block] in
-            try await fixture.land(0..<block, of: "b", in: first.generation, isAwaited: false)
+            try await fixture.store(0..<block, of: "b", in: first.generation, isAwaited: false)
         }
         await gate.arrival()
-        let hasLanded = Flag()
+        let hasStored = Flag()
         let other = Task { [fixture, block] in
-            let result = try await fixture.land(0..<block, of: "c", in: second.generation, isAwaited: false)
-            hasLanded.set()
+            let result = try await fixture.store(0..<block, of: "c", in: second.generation, isAwaited: false)
+            hasStored.set()
             return result
         }
-        while store.evictor.waiterCount == 0, !hasLanded.isSet { await Task.yield() }
-        #expect(!hasLanded.isSet)
+        while store.evictor.waiterCount == 0, !hasStored.isSet { await Task.yield() }
+        #expect(!hasStored.isSet)
         gate.open()
-        #expect(try await landing.value == .landed(0..<block))
-        #expect(try await other.value == .landed(0..<block))
+        #expect(try await landing.value == .stored(0..<block))
+        #expect(try await other.value == .stored(0..<block))
         #expect(store.usedBytes == 62 * block)
         for lease in [first, second] { lease.end() }
         try await store.checkLedger()
@@ -94,7 +94,7 @@ struct StoreTurnsTests {
         try await store.close()
         store = try await fixture.open()
         let new = try fixture.begin("a", as: "new", length: 2 * block, in: store)
-        var room = await new.generation.makeRoom(for: 0..<2 * block, isAwaited: true, isUrgent: { true })
+        var space = await new.generation.reserveSpace(for: 0..<2 * block, isAwaited: true, isUrgent: { true })
         var reads = 0
         let opened = try store.versions.openStored(key, nil) { hash in
             let record = try store.catalog.resource(key: hash)
@@ -102,10 +102,10 @@ struct StoreTurnsTests {
             guard reads == 1 else { return record }
             // What was read is outdated now, and nobody has the new version open.
             let result = try StoreFixture.bytes(0..<2 * block, of: "new").withUnsafeBytes { bytes in
-                try new.generation.land(bytes, at: 0, in: &room)
+                try new.generation.store(bytes, at: 0, in: &space)
             }
-            #expect(result == .landed(0..<2 * block))
-            new.generation.endLanding(at: 2 * block)
+            #expect(result == .stored(0..<2 * block))
+            new.generation.endWriting(at: 2 * block)
             try store.writer.writeChanges()
             new.end()
             let name = new.generation.identifier
@@ -127,19 +127,19 @@ struct StoreTurnsTests {
     func removing() async throws {
         let store = try await fixture.open()
         let lease = try fixture.begin("a", length: 3 * block, in: store)
-        try await fixture.land(0..<2 * block, of: "a", in: lease.generation)
+        try await fixture.store(0..<2 * block, of: "a", in: lease.generation)
         try await store.flush()
         #expect(store.table.withLock { $0.beginRemoval(key, ifUnused: false) })
-        try await fixture.land(2 * block..<3 * block, of: "a", in: lease.generation)
+        try await fixture.store(2 * block..<3 * block, of: "a", in: lease.generation)
         #expect(store.table.withLock { $0.leaseCurrent(key, user: nil) == nil && $0.open(key).isEmpty })
         try await store.flush()
         let record = try #require(try store.catalog.resource(key: key.hash))
-        #expect(try StoredResourceRecord(record, in: store.catalog).landed == [0..<2 * block])
+        #expect(try StoredResourceRecord(record, in: store.catalog).storedRanges == [0..<2 * block])
         // It could not be written: nothing has changed.
         store.remover.finish(store.table.withLock { $0.endRemoval(key, isDone: false, andCandidates: true) })
         #expect(store.table.withLock { $0.open(key).count } == 1)
         try await store.flush()
-        #expect(try await store.resources().first?.landed == [0..<3 * block])
+        #expect(try await store.resources().first?.storedRanges == [0..<3 * block])
         lease.end()
         try await store.flush()
         let stamp = try #require(store.table.withLock { $0.life(lease.generation.identifier)?.stamp })

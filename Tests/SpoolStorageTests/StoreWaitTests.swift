@@ -25,15 +25,15 @@ struct StoreWaitTests {
     /// Starts to write to the file of a resource. The write waits until the gate is opened.
     private func holdWrite(
         _ range: Range<Int64>, of name: String, in generation: Generation
-    ) async -> (gate: Gate, landing: Task<Generation.LandingResult, any Error>) {
+    ) async -> (gate: Gate, landing: Task<Generation.StoringResult, any Error>) {
         let gate = Gate()
         fixture.files.decide { call, path in
             if call == .write, path.hasSuffix(".media") { gate.pass() }
             return nil
         }
         // On a thread that may block, because the write waits.
-        let landing = Task(executorPreference: executor.executor(for: .landing)) { [fixture] in
-            try await fixture.land(range, of: name, in: generation)
+        let landing = Task(executorPreference: executor.executor(for: .storing)) { [fixture] in
+            try await fixture.store(range, of: name, in: generation)
         }
         await gate.arrival()
         return (gate, landing)
@@ -43,18 +43,18 @@ struct StoreWaitTests {
     func recordsBesideSlowFile() async throws {
         let store = try await fixture.open()
         let slow = try fixture.begin("slow", length: 8 * block, in: store)
-        try await fixture.land(0..<block, of: "slow", in: slow.generation)
+        try await fixture.store(0..<block, of: "slow", in: slow.generation)
         let (gate, landing) = await holdWrite(block..<block + 1000, of: "slow", in: slow.generation)
         defer { gate.open() }
         try await fixture.store("other", length: block + 1000, in: store)
         try await store.flush()
-        #expect(try await store.resource(key("other"))?.landed == [0..<block + 1000])
-        #expect(try await store.resource(key("slow"))?.landed == [0..<block])
+        #expect(try await store.resource(key("other"))?.storedRanges == [0..<block + 1000])
+        #expect(try await store.resource(key("slow"))?.storedRanges == [0..<block])
         gate.open()
-        #expect(try await landing.value == .landed(block..<block + 1000))
+        #expect(try await landing.value == .stored(block..<block + 1000))
         slow.end()
         await store.waitUntilIdle()
-        #expect(try await store.resource(key("slow"))?.landed == [0..<block + 1000])
+        #expect(try await store.resource(key("slow"))?.storedRanges == [0..<block + 1000])
         try await store.checkLedger()
         try await store.close()
     }
@@ -63,12 +63,12 @@ struct StoreWaitTests {
     func reportsNewestBytes() async throws {
         let store = try await fixture.open()
         let slow = try fixture.begin("slow", length: 8 * block, in: store)
-        try await fixture.land(0..<block + 1000, of: "slow", in: slow.generation)
+        try await fixture.store(0..<block + 1000, of: "slow", in: slow.generation)
         let (gate, landing) = await holdWrite(4 * block..<4 * block + 1000, of: "slow", in: slow.generation)
         defer { gate.open() }
-        #expect(try await store.resource(key("slow"))?.landed == [0..<block + 1000])
-        #expect(try await store.resources().map(\.landed) == [[0..<block + 1000]])
-        #expect(try await store.recentResources(limit: 1).resources.map(\.landed) == [[0..<block + 1000]])
+        #expect(try await store.resource(key("slow"))?.storedRanges == [0..<block + 1000])
+        #expect(try await store.resources().map(\.storedRanges) == [[0..<block + 1000]])
+        #expect(try await store.recentResources(limit: 1).resources.map(\.storedRanges) == [[0..<block + 1000]])
         gate.open()
         _ = try await landing.value
         slow.end()
@@ -80,15 +80,15 @@ struct StoreWaitTests {
         let store = try await fixture.open(capacity: 6 * block)
         let user = TestUser()
         let slow = try fixture.begin("slow", length: 8 * block, in: store, user: user)
-        try await fixture.land(0..<4 * block, of: "slow", in: slow.generation)
+        try await fixture.store(0..<4 * block, of: "slow", in: slow.generation)
         let (gate, landing) = await holdWrite(4 * block..<4 * block + 1000, of: "slow", in: slow.generation)
         defer { gate.open() }
         // The slow file offers bytes, which can't be evicted now.
         let new = try fixture.begin("new", length: 3 * block, in: store)
-        #expect(try await fixture.land(0..<3 * block, of: "new", in: new.generation) == .landed(0..<3 * block))
+        #expect(try await fixture.store(0..<3 * block, of: "new", in: new.generation) == .stored(0..<3 * block))
         try fixture.expect(0..<3 * block, of: "new", in: new.generation)
         #expect(user.state.withLock { $0.asked } > 0)
-        #expect(slow.generation.landed.contains(0..<4 * block))
+        #expect(slow.generation.storedRanges.contains(0..<4 * block))
         gate.open()
         _ = try await landing.value
         for lease in [slow, new] { lease.end() }
@@ -132,13 +132,13 @@ struct StoreWaitTests {
         defer { gate.open() }
         let holder = Task { try await store.writer.inTurn { gate.pass() } }
         await gate.arrival()
-        try await fixture.land(0..<block, of: "a", in: lease.generation)
+        try await fixture.store(0..<block, of: "a", in: lease.generation)
         while store.writer.waiterCount == 0 {
             fixture.clock.advance(by: .milliseconds(100))
             await Task.yield()
         }
         for index in 1..<40 as Range<Int64> {
-            try await fixture.land(Block.range(of: index), of: "a", in: lease.generation)
+            try await fixture.store(Block.range(of: index), of: "a", in: lease.generation)
             for _ in 0..<20 {
                 fixture.clock.advance(by: .milliseconds(100))
                 await Task.yield()
@@ -148,7 +148,7 @@ struct StoreWaitTests {
         gate.open()
         try await holder.value
         await store.waitUntilIdle()
-        #expect(try await store.resource(key("a"))?.landed == [0..<40 * block])
+        #expect(try await store.resource(key("a"))?.storedRanges == [0..<40 * block])
         lease.end()
         try await store.close()
     }
@@ -180,7 +180,7 @@ struct StoreWaitTests {
         let executor = BlockingExecutor(threadLimit: 8)
         let gate = DispatchSemaphore(value: 0)
         let inside = Inside()
-        let work = [BlockingExecutor.Lane.landing, .background, .maintenance].flatMap { lane in
+        let work = [BlockingExecutor.Lane.storing, .background, .maintenance].flatMap { lane in
             (0..<20).map { _ in
                 Task {
                     await executor.run(in: lane) {
@@ -253,24 +253,24 @@ struct StoreWaitTests {
         let gate = holdFreeing()
         defer { gate.open() }
         let new = try fixture.begin("new", length: 4 * block, in: store)
-        let hasLanded = Flag()
+        let hasStored = Flag()
         let landing = Task { [fixture, block] in
-            defer { hasLanded.set() }
-            return try await fixture.land(0..<block, of: "new", in: new.generation, ending: false)
+            defer { hasStored.set() }
+            return try await fixture.store(0..<block, of: "new", in: new.generation, ending: false)
         }
-        while !hasLanded.isSet {
-            fixture.clock.advance(by: Store.Configuration().spacePatience)
+        while !hasStored.isSet {
+            fixture.clock.advance(by: Store.Configuration().spaceTimeout)
             await Task.yield()
         }
-        #expect(try await landing.value == .landed(0..<block))
+        #expect(try await landing.value == .stored(0..<block))
         // The eviction is known to be slow, so the next blocks do not wait for it.
         #expect(
-            try await fixture.land(block..<4 * block, of: "new", in: new.generation, ending: false)
-                == .landed(block..<4 * block))
-        #expect(new.generation.landedInMemory == [0..<4 * block])
+            try await fixture.store(block..<4 * block, of: "new", in: new.generation, ending: false)
+                == .stored(block..<4 * block))
+        #expect(new.generation.storedInMemory == [0..<4 * block])
         try fixture.expect(0..<4 * block, of: "new", in: new.generation)
         // The player has not lost its place in the cache.
-        #expect(new.generation.isKept && fixture.events.notKept.isEmpty)
+        #expect(new.generation.isKept && fixture.events.notCached.isEmpty)
         gate.open()
         new.end()
         await store.waitUntilIdle()
@@ -287,16 +287,16 @@ struct StoreWaitTests {
         defer { gate.open() }
         let new = try fixture.begin("new", length: block, in: store)
         let landing = Task { [fixture, block] in
-            try await fixture.land(0..<block, of: "new", in: new.generation, isUrgent: false)
+            try await fixture.store(0..<block, of: "new", in: new.generation, isUrgent: false)
         }
         await gate.arrival()
         for _ in 0..<100 {
-            fixture.clock.advance(by: Store.Configuration().spacePatience)
+            fixture.clock.advance(by: Store.Configuration().spaceTimeout)
             await Task.yield()
         }
         gate.open()
-        #expect(try await landing.value == .landed(0..<block))
-        #expect(new.generation.landedInMemory.isEmpty)
+        #expect(try await landing.value == .stored(0..<block))
+        #expect(new.generation.storedInMemory.isEmpty)
         new.end()
         await store.waitUntilIdle()
         try await store.checkLedger()
@@ -324,29 +324,29 @@ struct StoreWaitTests {
             user.near.withLock { $0 = 0..<Int64.max }
             users.append(user)
             leases.append(try fixture.begin("\(number)", length: 2 * block, in: store, user: user))
-            try await fixture.land(0..<2 * block, of: "\(number)", in: leases[number].generation)
+            try await fixture.store(0..<2 * block, of: "\(number)", in: leases[number].generation)
         }
         await store.waitUntilIdle()
         func asked() -> [Int] { users.map { user in user.state.withLock { $0.asked } } }
         let new = try fixture.begin("new", length: 64 * block, in: store)
-        try await fixture.land(0..<block, of: "new", in: new.generation)
+        try await fixture.store(0..<block, of: "new", in: new.generation)
         let (before, searches) = (asked(), store.eviction.searches.count)
         for index in 1..<20 as Range<Int64> {
-            try await fixture.land(Block.range(of: index), of: "new", in: new.generation)
+            try await fixture.store(Block.range(of: index), of: "new", in: new.generation)
         }
         #expect(asked() == before && store.eviction.searches.count == searches)
         // A reader moves on.
         users[3].near.withLock { $0 = block..<Int64.max }
         try fixture.expect(block..<2 * block, of: "3", in: leases[3].generation)
-        try await fixture.land(20 * block..<21 * block, of: "new", in: new.generation)
+        try await fixture.store(20 * block..<21 * block, of: "new", in: new.generation)
         #expect(zip(asked(), before).map { $0 - $1 } == [0, 0, 0, 1, 0, 0, 0, 0])
-        #expect(leases[3].generation.landed == [block..<2 * block])
-        #expect(!new.generation.landedInMemory.contains(20 * block))
+        #expect(leases[3].generation.storedRanges == [block..<2 * block])
+        #expect(!new.generation.storedInMemory.contains(20 * block))
         // A version is released.
         leases[5].end()
-        try await fixture.land(21 * block..<22 * block, of: "new", in: new.generation)
+        try await fixture.store(21 * block..<22 * block, of: "new", in: new.generation)
         #expect(store.eviction.searches.count == searches + 1)
-        #expect(!new.generation.landedInMemory.contains(21 * block))
+        #expect(!new.generation.storedInMemory.contains(21 * block))
         for lease in leases + [new] { lease.end() }
         try await store.checkLedger()
         try await store.close()
@@ -364,7 +364,7 @@ struct StoreWaitTests {
             // Ends the test if each change lets it read again.
             guard reads < 5 else { return try store.catalog.resource(key: hash) }
             let record = try store.catalog.resource(key: hash)
-            store.table.withLock { $0.noteRecorded([key("other")]) }
+            store.table.withLock { $0.markRecorded([key("other")]) }
             return record
         }
         #expect(reads == 1)
@@ -388,22 +388,22 @@ struct StoreBoundedRequestTests {
         var store = try await fixture.open()
         let lease = try fixture.begin("a", length: 1000 * block, in: store)
         func recorded() throws -> ByteRangeSet? {
-            try store.catalog.resource(key: key("a").hash)?.generation?.landed
+            try store.catalog.resource(key: key("a").hash)?.generation?.storedRanges
         }
         var all = ByteRangeSet()
-        func land(_ index: Int64) async throws {
-            try await fixture.land(Block.range(of: index), of: "a", in: lease.generation)
+        func receive(_ index: Int64) async throws {
+            try await fixture.store(Block.range(of: index), of: "a", in: lease.generation)
             all.insert(Block.range(of: index))
         }
-        for index in 0..<Int64(CatalogTransaction.rangeLimit) { try await land(2 * index) }
+        for index in 0..<Int64(CatalogTransaction.rangeLimit) { try await receive(2 * index) }
         try await store.flush()
         #expect(try recorded() == all)
-        try await land(2 * Int64(CatalogTransaction.rangeLimit))
+        try await receive(2 * Int64(CatalogTransaction.rangeLimit))
         try await store.flush()
         // The blocks have them.
         #expect(try recorded() == nil)
-        #expect(try await store.resource(key("a"))?.landed == all)
-        #expect(try await store.resource(key("a"))?.landed.byteCount == store.usedBytes)
+        #expect(try await store.resource(key("a"))?.storedRanges == all)
+        #expect(try await store.resource(key("a"))?.storedRanges.byteCount == store.usedBytes)
         // No reader uses it any more.
         lease.end()
         await store.waitUntilIdle()
@@ -411,7 +411,7 @@ struct StoreBoundedRequestTests {
         try await store.checkLedger()
         try await store.close()
         store = try await fixture.open()
-        #expect(try await store.lease(key("a"))?.generation.landed == all)
+        #expect(try await store.lease(key("a"))?.generation.storedRanges == all)
         try await store.close()
     }
 
@@ -430,7 +430,7 @@ struct StoreBoundedRequestTests {
             let second = try begin("a2", of: ["a"])
             #expect(try await Set(store.variants(of: key("a"))) == [key("a1"), key("a2")])
             for (name, lease) in [("a1", first), ("a2", second)] {
-                try await fixture.land(0..<block, of: name, in: lease.generation)
+                try await fixture.store(0..<block, of: name, in: lease.generation)
                 lease.end()
             }
             try await store.close()
@@ -504,9 +504,9 @@ struct BoundedWorkTests {
         let fixture = try MediaFixture()
         let media = try fixture.open()
         let block = Block.size
-        try fixture.land(block..<block + 1000, in: media)
+        try fixture.store(block..<block + 1000, in: media)
         _ = media.blocks.invalidate(block..<block + 1000)
-        try fixture.land(0..<3 * block, in: media)
+        try fixture.store(0..<3 * block, in: media)
         #expect(media.evict(0..<3 * block).byteCount == 3 * block)
     }
 
@@ -515,7 +515,7 @@ struct BoundedWorkTests {
         for format in [BlockFormat.plain, .encrypted] {
             let fixture = try MediaFixture(format: format)
             let media = try fixture.open()
-            try fixture.land(0..<1000, in: media)
+            try fixture.store(0..<1000, in: media)
             _ = media.blocks.invalidate(0..<1000)
             _ = media.takeChanges()
             #expect(!media.hasChanges)

@@ -9,7 +9,7 @@ import Testing
     let request = UpstreamRequest(url: URL(string: "http://any.host/a?x=1")!)  // The literal is a valid URL.
 
     /// The abilities of the contract except those that need a network: redirects, timeouts and limits for each host.
-    static let abilities: Set<UpstreamContract.Ability> = [
+    static let abilities: Set<UpstreamContract.Capability> = [
         .backPressure, .encodedBodies, .cutsWithoutLength, .promptness,
     ]
 
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test func `Bytes are delivered only up to the allowed number`() async throws {
-        let upstream = ScriptedUpstream(["/a": .pattern(1_000_000)], delivery: .byHand)
+        let upstream = ScriptedUpstream(["/a": .pattern(1_000_000)], delivery: .manual)
         var body = try await upstream.open(request).body.makeAsyncIterator()
         upstream.deliver(100, of: "/a")
         #expect(try await body.next()?.count == 100)
@@ -44,7 +44,7 @@ import Testing
 
     @Test("A release also applies to a response in progress that has not reached its stall")
     func earlyRelease() async throws {
-        let upstream = ScriptedUpstream(["/a": .pattern(3000, .stall(after: 2000))], delivery: .byHand)
+        let upstream = ScriptedUpstream(["/a": .pattern(3000, .stall(after: 2000))], delivery: .manual)
         let response = try await upstream.open(request)
         upstream.release()
         upstream.deliverRest(of: "/a")
@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test func `Bytes and failures wake a waiting consumer`() async throws {
-        let upstream = ScriptedUpstream(["/a": .pattern(1000)], delivery: .byHand)
+        let upstream = ScriptedUpstream(["/a": .pattern(1000)], delivery: .manual)
         let response = try await upstream.open(request)
         let reader = Task {
             var count = 0
@@ -66,7 +66,7 @@ import Testing
             }
         }
         upstream.deliver(10, of: "/a")
-        try await upstream.log.until { $0[0].bytesSent == 10 }
+        try await upstream.log.wait { $0[0].bytesSent == 10 }
         upstream.fail("/a", UpstreamError(.connectionLost, "the line went dead"))
         let (count, error) = await reader.value
         #expect(count == 10)

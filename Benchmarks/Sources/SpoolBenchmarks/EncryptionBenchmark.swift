@@ -49,20 +49,20 @@ extension Benchmark {
 
     private static func hits() async throws -> Pair {
         let folder = try TemporaryFolder("encrypted-hit")
-        let landed = try await LandedMedia("encrypted-hit-cache", length: length, configuration(isEncrypted: true))
+        let stored = try await StoredMedia("encrypted-hit-cache", length: length, configuration(isEncrypted: true))
         let blocks = try EncipheredFile(folder.url.appending(path: "blocks"), length: length)
         let pair = try await Pair.alternating(rounds: 9) {
-            try await rate { try await readAll(landed.media) }
+            try await rate { try await readAll(stored.media) }
         } peer: {
             try await rate { try blocks.readAll() }
         }
-        await landed.cache.close()
+        await stored.cache.close()
         return pair
     }
 
     private static func hitsBesidePlain() async throws -> Pair {
-        let encrypted = try await LandedMedia("encrypted-hit-cache", length: length, configuration(isEncrypted: true))
-        let plain = try await LandedMedia("plain-hit-cache", length: length)
+        let encrypted = try await StoredMedia("encrypted-hit-cache", length: length, configuration(isEncrypted: true))
+        let plain = try await StoredMedia("plain-hit-cache", length: length)
         let pair = try await Pair.alternating(rounds: 9) {
             try await rate { try await readAll(encrypted.media) }
         } peer: {
@@ -80,7 +80,7 @@ extension Benchmark {
                 directory: folder.url, upstream: MemoryOrigin(length: length),
                 configuration: configuration(isEncrypted: isEncrypted))
             try await cache.open()
-            let media = cache.media(for: try LandedMedia.url("media"))
+            let media = cache.media(for: try StoredMedia.url("media"))
             let rate = try await rate { try await readAll(media) }
             await cache.close()
             return rate

@@ -8,26 +8,26 @@ extension Benchmark {
         summary: "reading 256 MiB of stored bytes, in chunks of 1 MiB, from the page cache; GB/s, higher is better"
     ) {
         let length: Int64 = 256 << 20
-        let landed = try await LandedMedia("hit", length: length)
+        let stored = try await StoredMedia("hit", length: length)
         let size = Double(length) / 1e9
 
         let engine = {
             var count: Int64 = 0
             let time = try await seconds {
-                for try await chunk in landed.media.reader(chunkSize: 1 << 20) { count += Int64(chunk.data.count) }
+                for try await chunk in stored.media.reader(chunkSize: 1 << 20) { count += Int64(chunk.data.count) }
             }
             guard count == length else { throw BenchmarkError("\(count) bytes read instead of \(length)") }
             return size / time
         }
         let pair = try await Pair.alternating(rounds: 15, spool: engine) {
-            let time = try await seconds { try readPlainly(landed.file, length: length, chunk: 1 << 20, fresh: false) }
+            let time = try await seconds { try readPlainly(stored.file, length: length, chunk: 1 << 20, fresh: false) }
             return size / time
         }
         let freshPair = try await Pair.alternating(rounds: 15, spool: engine) {
-            let time = try await seconds { try readPlainly(landed.file, length: length, chunk: 1 << 20, fresh: true) }
+            let time = try await seconds { try readPlainly(stored.file, length: length, chunk: 1 << 20, fresh: true) }
             return size / time
         }
-        await landed.cache.close()
+        await stored.cache.close()
 
         var table = Table("peer", "Spool, GB/s", "peer, GB/s", "ratio")
         table.add("pread into one buffer", decimal(median(pair.spool)), decimal(median(pair.peer)), decimal(pair.ratio))

@@ -9,14 +9,14 @@ struct MemoryOrigin: Upstream {
     init(length: Int64) { self.length = length }
 
     func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
-        let range = try AskedRange(request, of: length)
+        let range = try RequestedRange(request, of: length)
         return UpstreamResponse(
             head: range.head, url: request.url, body: UpstreamBody(PatternPieces(range.bytes, size: 65_536)))
     }
 }
 
 /// The requested bytes, and the headers of the response.
-struct AskedRange {
+struct RequestedRange {
     /// The half-open range, clipped to the resource.
     var bytes: Range<Int64>
     var head: HTTPResponse
@@ -24,10 +24,10 @@ struct AskedRange {
     /// - Throws: `UpstreamError` unless the request has a range `bytes=first-last`, as the engine's requests do.
     init(_ request: UpstreamRequest, of length: Int64) throws {
         let text = request.headerFields[.range] ?? ""
-        guard text.hasPrefix("bytes=") else { throw UpstreamError(.failed, "a request without a range") }
+        guard text.hasPrefix("bytes=") else { throw UpstreamError(.other, "a request without a range") }
         let bounds = text.dropFirst(6).split(separator: "-").compactMap { Int64($0) }
         guard bounds.count == 2, bounds[0] <= bounds[1], bounds[0] < length else {
-            throw UpstreamError(.failed, "a request for \(text)")
+            throw UpstreamError(.other, "a request for \(text)")
         }
         bytes = bounds[0]..<min(bounds[1] + 1, length)
         head = HTTPResponse(status: .partialContent)

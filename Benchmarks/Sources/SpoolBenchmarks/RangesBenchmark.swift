@@ -67,7 +67,7 @@ private struct RangesOperation: Sendable {
     var indexSet: Figure?
 
     static let all = [
-        contains, firstHole, holes, insertAscending, insertAdjacent, insertShuffled, insertShared, remove,
+        contains, firstMissingRange, holes, insertAscending, insertAdjacent, insertShuffled, insertShared, remove,
     ]
 
     static let contains = RangesOperation(
@@ -94,12 +94,12 @@ private struct RangesOperation: Sendable {
         }
     )
 
-    static let firstHole = RangesOperation(
+    static let firstMissingRange = RangesOperation(
         name: "first missing range in 1 MiB",
         goal: 300,
         byteRangeSet: { fragments in
             nanoseconds(operations: fragments.offsets.count, prepare: { ByteRangeSet(fragments.ascending) }) { set in
-                for offset in fragments.offsets { blackHole(set.firstHole(in: offset..<offset + 1_048_576)) }
+                for offset in fragments.offsets { blackHole(set.firstMissingRange(in: offset..<offset + 1_048_576)) }
             }
         },
         rangeSet: nil,
@@ -112,7 +112,7 @@ private struct RangesOperation: Sendable {
         byteRangeSet: { fragments in
             nanoseconds(operations: 10_000, prepare: { ByteRangeSet(fragments.ascending) }) { set in
                 for offset in fragments.offsets.prefix(10_000) {
-                    blackHole(set.holes(in: offset..<offset + 1_048_576))
+                    blackHole(set.missingRanges(in: offset..<offset + 1_048_576))
                 }
             }
         },

@@ -9,7 +9,7 @@ enum SpoolBenchmarks {
     /// All benchmarks. Each is a static property in its own file.
     static let all: [Benchmark] = {
         var all: [Benchmark] = [
-            .ranges, .hit, .encryption, .get, .firstByte, .opening, .scaleHits, .scaleLanding, .scaleFilm, .scaleMany,
+            .ranges, .hit, .encryption, .get, .firstByte, .opening, .scaleHits, .scaleStoring, .scaleFilm, .scaleMany,
             .policies,
         ]
         #if os(Linux)

@@ -15,7 +15,7 @@ struct Stock: Sendable {
 
     init(resources: Int) async throws {
         folder = try TemporaryFolder("stock")
-        url = try LandedMedia.url("media")
+        url = try StoredMedia.url("media")
         let cache = try await open()
         for try await chunk in cache.media(for: url).reader() { blackHole(chunk) }
         await cache.close()

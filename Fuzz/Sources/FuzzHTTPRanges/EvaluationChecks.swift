@@ -32,13 +32,13 @@ enum EvaluationChecks {
             response, askedFrom: offsets[Int(first[3] & 7)], askedEnd: offsets[Int(first[3] >> 3 & 7)],
             stored: stored, rule: rule)
         switch decision {
-        case .land(let landing):
-            check(landing, response)
+        case .store(let placement):
+            check(placement, response)
             let proves = stored.map { Validator(fields: fields).stronglyMatches($0.version.validator) } ?? true
-            precondition(proves || (rule == .immutable && !landing.version.validator.isStrong))
-            precondition(stored.map { $0.version.contentEncoding == landing.version.contentEncoding } ?? true)
-        case .newGeneration(let landing):
-            check(landing, response)
+            precondition(proves || (rule == .immutable && !placement.version.validator.isStrong))
+            precondition(stored.map { $0.version.contentEncoding == placement.version.contentEncoding } ?? true)
+        case .newGeneration(let placement):
+            check(placement, response)
             precondition(stored != nil)
         case .restart, .notModified: precondition(stored != nil)
         case .unsatisfiable: precondition(code == 416)
@@ -46,13 +46,13 @@ enum EvaluationChecks {
         }
     }
 
-    private static func check(_ landing: PartialResponse.Landing, _ response: HTTPResponse) {
+    private static func check(_ placement: PartialResponse.BodyPlacement, _ response: HTTPResponse) {
         if response.status.code == 200 {
-            precondition(landing.offset == 0)
+            precondition(placement.offset == 0)
         } else {
             let claim = response.headerFields[.contentRange].flatMap { ContentRange(parsing: $0) }
-            precondition(response.status.code == 206 && claim?.range?.lowerBound == landing.offset)
+            precondition(response.status.code == 206 && claim?.range?.lowerBound == placement.offset)
         }
-        precondition(landing.end.map { $0 >= landing.offset } ?? true)
+        precondition(placement.end.map { $0 >= placement.offset } ?? true)
     }
 }

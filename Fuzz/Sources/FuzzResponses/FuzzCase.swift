@@ -33,12 +33,12 @@ struct FuzzCase {
         let upstream = Self.upstream
         var configuration = MediaCache.Configuration()
         configuration.logger = Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() }
-        configuration.retry.retries = 2
-        configuration.retry.firstDelay = .milliseconds(1)
-        configuration.retry.longestDelay = .milliseconds(5)
-        configuration.retry.longestWait = .milliseconds(400)
+        configuration.retry.maximumRetryCount = 2
+        configuration.retry.initialDelay = .milliseconds(1)
+        configuration.retry.maximumDelay = .milliseconds(5)
+        configuration.retry.maximumWait = .milliseconds(400)
         configuration.freshness = dice.pick([.immutable, .http, .revalidate])
-        configuration.readAhead.firstRequest = Int64(dice.pick([65_536, 131_072, 1 << 20]))
+        configuration.readAhead.initialRequestSize = Int64(dice.pick([65_536, 131_072, 1 << 20]))
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("spool-fuzz-\(UUID().uuidString)")
         let cache = MediaCache(directory: folder, upstream: upstream, configuration: configuration)
         try await cache.open()
@@ -84,7 +84,7 @@ struct FuzzCase {
     /// The transport of all cases, so that a connection that one case has damaged is detected by the next case.
     private static let upstream: TimedUpstream = {
         var configuration = HTTPUpstream.Configuration()
-        configuration.headTimeout = .milliseconds(250)
+        configuration.responseTimeout = .milliseconds(250)
         configuration.idleTimeout = .milliseconds(250)
         configuration.maximumRedirects = 3
         // Three redirects need four requests, and each may take its timeout. Silence is detected after another quarter

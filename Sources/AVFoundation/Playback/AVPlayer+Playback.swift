@@ -3,13 +3,13 @@ import Foundation
 extension AVPlayer {
     /// Releases the previous item and starts to load the new one.
     func setCurrent(_ item: AVPlayerItem?) {
-        let former = currentItem
+        let previous = currentItem
         playback?.shutDown()
         playback = nil
         isRunning = false
         seekWhenReady = nil
         hasEndedBeforeSeek = false
-        former?.player = nil
+        previous?.player = nil
         finishSeeks(completed: false)
         currentItem = item
         defer { post(Self.currentItemDidChangeNotification) }
@@ -63,9 +63,9 @@ extension AVPlayer {
         case .loaded:
             if item.status == .readyToPlay { item.post(.AVPlayerItemLoadedTimeRangesDidChange) }
         case .running(let isRunning):
-            let former = timeControlStatus
+            let previous = timeControlStatus
             self.isRunning = isRunning
-            tellOfTimeControl(since: former)
+            reportTimeControl(since: previous)
         case .stalled:
             guard wantedRate != 0 else { return }
             if !automaticallyWaitsToMinimizeStalling {
@@ -152,7 +152,7 @@ extension AVPlayer {
         if item.status == .readyToPlay {
             playback?.seek(to: time.seconds, id: id)
         } else {
-            if let former = seekWhenReady { seeks.removeValue(forKey: former.id)?(false) }
+            if let previous = seekWhenReady { seeks.removeValue(forKey: previous.id)?(false) }
             seekWhenReady = (time.seconds, id)
         }
     }

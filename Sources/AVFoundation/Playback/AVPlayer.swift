@@ -135,24 +135,24 @@ public import Foundation
     /// - Parameter isStarved: Whether the item has no more data.
     func changeRate(to newValue: Float, reason: RateDidChangeReason?, isStarved: Bool = false) {
         guard newValue.isFinite else { return }
-        let former = (wantedRate, timeControlStatus)
+        let previous = (wantedRate, timeControlStatus)
         wantedRate = newValue
         playback?.setRate(newValue, isStarved: isStarved)
-        if newValue != former.0 {
+        if newValue != previous.0 {
             post(Self.rateDidChangeNotification, userInfo: reason.map { [Self.rateDidChangeReasonKey: $0] })
         }
-        tellOfTimeControl(since: former.1)
+        reportTimeControl(since: previous.1)
     }
 
     /// Records a change of the rate by the user in the window. It is like a change by the app, but libmpv has already
     /// applied it.
     func wantedInWindow(_ rate: Float) {
-        let former = timeControlStatus
+        let previous = timeControlStatus
         guard (rate == 0) != (wantedRate == 0) else { return }
         wantedRate = rate
         let reason = RateDidChangeReason.setRateCalled
         post(Self.rateDidChangeNotification, userInfo: [Self.rateDidChangeReasonKey: reason])
-        tellOfTimeControl(since: former)
+        reportTimeControl(since: previous)
     }
 
     /// Plays at the default rate.
@@ -213,8 +213,8 @@ public import Foundation
         NotificationCenter.default.post(name: name, object: self, userInfo: userInfo)
     }
 
-    func tellOfTimeControl(since former: TimeControlStatus) {
-        if timeControlStatus != former { post(Self.timeControlStatusDidChangeNotification) }
+    func reportTimeControl(since previous: TimeControlStatus) {
+        if timeControlStatus != previous { post(Self.timeControlStatusDidChangeNotification) }
     }
 
     /// The default action at the end of an item.
@@ -295,13 +295,13 @@ struct TimeObserver {
     let queue: DispatchQueue
     let block: @Sendable (CMTime) -> Void
     /// The last reported multiple of the interval, in intervals.
-    var lastTold: Int64?
+    var lastReported: Int64?
 
     /// Returns whether a new multiple of the interval has been reached, or the time has moved back, and records it.
     mutating func isDue(at seconds: Double) -> Bool {
         let step = Int64(exactly: (seconds / interval).rounded(.down)) ?? 0
-        guard step != lastTold else { return false }
-        lastTold = step
+        guard step != lastReported else { return false }
+        lastReported = step
         return true
     }
 }

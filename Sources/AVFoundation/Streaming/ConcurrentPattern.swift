@@ -16,12 +16,12 @@ struct ConcurrentPattern: RequestPattern {
         let isToEnd: Bool
         var buffer = StreamBuffer()
         var isOpen = true
-        var hasBrought = false
+        var hasFetched = false
         /// The total number of received bytes, over all requests, at which to cancel this request.
         var cancelAt: Int64?
 
         /// Returns whether the request contains the byte, or will receive it soon.
-        func brings(_ offset: Int64, within reach: Int64) -> Bool {
+        func receives(_ offset: Int64, within reach: Int64) -> Bool {
             if buffer.contains(offset) { return true }
             guard isOpen, offset >= buffer.end, offset - buffer.end <= reach else { return false }
             return end.map { offset < $0 } ?? true
@@ -38,7 +38,7 @@ struct ConcurrentPattern: RequestPattern {
     private var informationTokens: Set<Int> = []
     private var lastToken = 0
     private var receivedInAll: Int64 = 0
-    private var hasAskedAround = false
+    private var hasRequestedNearby = false
     private var wantsPrebuffer = false
     /// Whether the delegate has delivered the two bytes of the probe. After that, the simulated player may wait
     /// forever.
@@ -114,8 +114,8 @@ struct ConcurrentPattern: RequestPattern {
         if let endOfResource, position >= endOfResource { return (.endOfResource, []) }
         if isReadInterrupted { return (.interrupted, []) }
         isReaderWaiting = true
-        if stretches.contains(where: { $0.brings(position, within: policy.cancelAbove) }) { return (.wait, []) }
-        return (.wait, askAround())
+        if stretches.contains(where: { $0.receives(position, within: policy.cancelAbove) }) { return (.wait, []) }
+        return (.wait, requestNearby())
     }
 
     // MARK: The delegate's side
@@ -128,7 +128,7 @@ struct ConcurrentPattern: RequestPattern {
         guard let index = stretches.firstIndex(where: { $0.token == token && $0.isOpen }) else { return [] }
         receivedInAll += Int64(data.count)
         stretches[index].buffer.append(data)
-        stretches[index].hasBrought = true
+        stretches[index].hasFetched = true
         if stretches[index].isToEnd, isSeekable, stretches[index].cancelAt == nil,
             stretches[index].buffer.end - max(position, stretches[index].buffer.start) > policy.cancelAbove
         {
@@ -152,7 +152,7 @@ struct ConcurrentPattern: RequestPattern {
         let isShort = stretch.end.map { stretch.buffer.end < $0 } ?? true
         guard isShort, stretch.cancelAt == nil else { return wake() }
         // If a repeated request receives no bytes, the resource has ended.
-        if policy.shortFinish == .endsResource || !stretch.hasBrought || endOfResource == nil {
+        if policy.shortFinish == .endsResource || !stretch.hasFetched || endOfResource == nil {
             endOfResource = stretch.buffer.end
         }
         return wake()
@@ -172,7 +172,7 @@ struct ConcurrentPattern: RequestPattern {
     // MARK: Decisions
 
     /// Sends several requests, for the current and later reads.
-    private mutating func askAround() -> [Action] {
+    private mutating func requestNearby() -> [Action] {
         guard isSeekable else { return stretches.contains(where: \.isOpen) ? [] : [ask(0..<Int64.max)] }
         for index in stretches.indices where stretches[index].isOpen && stretches[index].cancelAt == nil {
             stretches[index].cancelAt = receivedInAll + policy.cancelsLateBy
@@ -182,10 +182,10 @@ struct ConcurrentPattern: RequestPattern {
         let near = min(length, position + step)
         var actions = [ask(position..<near)]
         if near < length { actions.append(ask(near..<min(length, near + step))) }
-        if !hasAskedAround, length > 4 * step { actions.append(ask(length - step..<length, isTail: true)) }
+        if !hasRequestedNearby, length > 4 * step { actions.append(ask(length - step..<length, isTail: true)) }
         if near + step < length { actions.append(ask(near + step..<length, isToEnd: true)) }
-        if hasAskedAround { actions.append(askInformation()) }
-        hasAskedAround = true
+        if hasRequestedNearby { actions.append(askInformation()) }
+        hasRequestedNearby = true
         return actions
     }
 
@@ -193,7 +193,7 @@ struct ConcurrentPattern: RequestPattern {
     private mutating func readAhead() -> [Action] {
         guard isSeekable, let length = endOfResource else { return [] }
         var next = position
-        while let stretch = stretches.last(where: { $0.brings(next, within: .max) }) {
+        while let stretch = stretches.last(where: { $0.receives(next, within: .max) }) {
             let end = stretch.isOpen ? stretch.end ?? length : stretch.buffer.end
             guard end > next else { break }
             next = end

@@ -21,7 +21,7 @@ struct LoadingPattern: RequestPattern {
         var end: Int64?
         /// Whether the request is cancelled. The delegate may not know yet, and its bytes are still accepted.
         var isCancelled = false
-        var hasBrought = false
+        var hasFetched = false
     }
 
     private(set) var policy: LoadingPolicy
@@ -144,7 +144,7 @@ struct LoadingPattern: RequestPattern {
         var actions: [Action] = []
         buffer.append(data)
         current.next += Int64(data.count)
-        current.hasBrought = true
+        current.hasFetched = true
         request = current
         // Without ranges, a stream is read from its start again, and bytes before the position are skipped.
         if !isSeekable, position > buffer.end { buffer.reset(at: buffer.end) }
@@ -168,7 +168,7 @@ struct LoadingPattern: RequestPattern {
         request = nil
         // A request that ends early, or without a known end, shows the end of the resource, unless it was cancelled.
         let isShort = current.end.map { current.next < $0 } ?? true
-        let mayAskAgain = policy.shortFinish == .asksAgain && endOfResource != nil && current.hasBrought
+        let mayAskAgain = policy.shortFinish == .asksAgain && endOfResource != nil && current.hasFetched
         if isShort, !current.isCancelled, !mayAskAgain { endOfResource = current.next }
         return wake()
     }
@@ -200,10 +200,10 @@ struct LoadingPattern: RequestPattern {
             let continues = current.next == offset && current.end.map { offset < $0 } ?? true
             if continues || !isSeekable && current.next <= offset { return }
             request = nil
-            let former = Action.cancel(token: current.token)
-            if !policy.requestsBeforeCancelling { actions.append(former) }
+            let previous = Action.cancel(token: current.token)
+            if !policy.requestsBeforeCancelling { actions.append(previous) }
             begin(at: offset, &actions)
-            if policy.requestsBeforeCancelling { actions.append(former) }
+            if policy.requestsBeforeCancelling { actions.append(previous) }
         } else {
             begin(at: offset, &actions)
         }

@@ -9,7 +9,7 @@ public struct DownloadSet: Sendable, Identifiable {
         /// The cache key of the resource.
         public var key: CacheKey
         /// The scheme, the host and the path of the URL.
-        public var address: String
+        public var redactedURL: String
         /// The URL from which the download resumes after a restart.
         ///
         /// It is `nil` if the URL is secret or comes from a resolver, or if a body of unknown length exceeded the
@@ -83,14 +83,14 @@ extension DownloadSet.Item {
     ///   - state: The state of the download that is running or has just ended.
     init(_ record: DownloadRecord, _ failure: CacheError? = nil, _ state: PreloadState? = nil) {
         self.init(
-            key: CacheKey(hash: record.key), address: record.url, url: record.source.flatMap { URL(string: $0) },
+            key: CacheKey(hash: record.key), redactedURL: record.url, url: record.source.flatMap { URL(string: $0) },
             storedByteCount: record.storedBytes, length: record.length, isRunning: false, error: failure)
         guard let state else { return }
-        isRunning = !state.phase.isEnd
+        isRunning = !state.phase.isFinal
         // A caller that waited for the end may read the item before the error is recorded.
         if let cause = state.error as? CacheError { error = cause }
-        length = length ?? state.wantedByteCount
+        length = length ?? state.targetByteCount
         // After the end, only the catalog is used, because bytes may have been removed since.
-        if isRunning { storedByteCount = max(storedByteCount, state.landedByteCount) }
+        if isRunning { storedByteCount = max(storedByteCount, state.storedByteCount) }
     }
 }

@@ -13,7 +13,7 @@ final class DownloadWork: CacheWork {
     }
 
     /// One download at a time. If the space is not enough for two resources, the first one is then stored completely.
-    private static let jobs = 1
+    private static let maximumConcurrentDownloads = 1
 
     private let state = Mutex(State())
     /// The signal of changes to the state of a set.
@@ -22,15 +22,16 @@ final class DownloadWork: CacheWork {
     /// Starts the download of a resource, unless it is already running.
     func begin(_ source: MediaSource, _ key: CacheKey, in cache: MediaCache) -> Download {
         let keeping = PreloadKeeping { [weak self] byteCount, isLengthKnown in
-            try await self?.checkRoom(
-                for: byteCount, isLengthKnown: isLengthKnown, key, source.displayAddress, in: cache)
+            try await self?.checkReservedSpace(
+                for: byteCount, isLengthKnown: isLengthKnown, key, source.redactedURL, in: cache)
         } check: {
             try await Self.checkKept($0, in: cache)
         }
-        let fresh = Preload(source, .whole, .normal, keeping: keeping)
+        let fresh = Preload(source, .entire, .normal, keeping: keeping)
         let (preload, preloader) = state.withLock { state -> (Preload, Preloader?) in
-            if let running = state.running[key], !running.state.phase.isEnd { return (running, nil) }
-            let preloader = state.preloader ?? Preloader(cache, jobs: Self.jobs)
+            if let running = state.running[key], !running.state.phase.isFinal { return (running, nil) }
+            let preloader =
+                state.preloader ?? Preloader(cache, maximumConcurrentDownloads: Self.maximumConcurrentDownloads)
             if state.preloader == nil { preloader.isPaused = state.isPaused }
             state.preloader = preloader
             state.running[key] = fresh
@@ -49,19 +50,19 @@ final class DownloadWork: CacheWork {
 
     private func ended(_ preload: Preload, _ key: CacheKey) {
         // Released after unlocking, because this may be the last reference to the cache.
-        let former = state.withLock { state -> Preloader? in
+        let previous = state.withLock { state -> Preloader? in
             guard state.running[key] === preload else { return nil }
             state.running[key] = nil
             state.failures[key] = preload.state.error as? CacheError
             return state.running.isEmpty ? state.preloader.take() : nil
         }
         changes.change()
-        withExtendedLifetime(former) {}
+        withExtendedLifetime(previous) {}
     }
 
     /// Returns the running download of a key.
     func running(_ key: CacheKey) -> Download? {
-        guard let preload = state.withLock({ $0.running[key] }), !preload.state.phase.isEnd else { return nil }
+        guard let preload = state.withLock({ $0.running[key] }), !preload.state.phase.isFinal else { return nil }
         return Download(key: key, preload: preload)
     }
 
@@ -110,8 +111,8 @@ final class DownloadWork: CacheWork {
     ///   - wanted: The length, or the number of bytes received so far.
     ///   - isLengthKnown: Whether `wanted` is the length.
     /// - Throws: `CacheError` with code `.capacityExceeded`, which is also sent as an event.
-    func checkRoom(
-        for wanted: Int64, isLengthKnown: Bool = true, _ key: CacheKey, _ address: String, in cache: MediaCache
+    func checkReservedSpace(
+        for wanted: Int64, isLengthKnown: Bool = true, _ key: CacheKey, _ redactedURL: String, in cache: MediaCache
     ) async throws {
         let store = try await cache.store
         guard let capacity = store.capacity else { return }
@@ -124,8 +125,8 @@ final class DownloadWork: CacheWork {
             : "\(wanted.counted("byte")) received of a body of unknown length, more than fit: the capacity is "
                 + "\(capacity.grouped), of which \(pinned.grouped) are pinned"
         if !isLengthKnown { try await store.downloads.forgetSource(of: key) }
-        let error = CacheError(.capacityExceeded, "\(address): \(cause)", key: key)
-        cache.context.events.send(.notKept(cause: error), key: key, address: address)
+        let error = CacheError(.capacityExceeded, "\(redactedURL): \(cause)", key: key)
+        cache.context.events.send(.notCached(cause: error), key: key, redactedURL: redactedURL)
         throw error
     }
 
@@ -141,7 +142,7 @@ final class DownloadWork: CacheWork {
         guard stored?.isComplete != true else { return }
         throw CacheError(
             .incomplete,
-            "\(media.source.displayAddress): the media was received, but only \((stored?.storedByteCount ?? 0).counted("byte")) "
+            "\(media.source.redactedURL): the media was received, but only \((stored?.storedByteCount ?? 0).counted("byte")) "
                 + "could be stored", key: media.key)
     }
 }

@@ -61,12 +61,12 @@ public struct Downloads: Sendable {
         let keyed = sources.map { (key: cache.key(for: $0), source: $0) }
         for (key, source) in keyed {
             guard let length = try await store.resource(key)?.description?.length else { continue }
-            try await work.checkRoom(for: length, key, source.displayAddress, in: cache)
+            try await work.checkReservedSpace(for: length, key, source.redactedURL, in: cache)
         }
         try await store.downloads.add(
             keyed.map { key, source in
                 DownloadRecord(
-                    set: set, key: key.hash, url: source.displayAddress,
+                    set: set, key: key.hash, url: source.redactedURL,
                     source: source.addressToRemember(withQuery: remembersQuery)?.absoluteString)
             })
         return keyed.map { key, source in work.begin(source, key, in: cache) }
@@ -108,7 +108,7 @@ public struct Downloads: Sendable {
     ///
     /// The stream ends when the set is released or the cache is closed. Iterate over it from one task.
     public func states(of set: String) -> AsyncStream<DownloadSet> {
-        let course = DownloadCourse(of: set, in: self)
+        let course = DownloadObserver(of: set, in: self)
         return AsyncStream { await course.next() }
     }
 
@@ -208,7 +208,7 @@ public struct Download: Sendable {
 }
 
 /// An observer of the states of a set.
-private final class DownloadCourse: Sendable {
+private final class DownloadObserver: Sendable {
     private let name: String
     private let downloads: Downloads
     private let seen = Mutex<UInt64?>(nil)

@@ -7,7 +7,7 @@ final class CacheContext: Sendable {
     let configuration: MediaCacheConfiguration
     let upstream: any Upstream
     let opening: StoreOpening
-    let conductor: Conductor
+    let coordinator: OriginCoordinator
     let events: EventHub
     /// The instruments that record events, if there are any.
     let instruments: CacheInstruments
@@ -18,13 +18,14 @@ final class CacheContext: Sendable {
     let recentUse = RecentUse()
 
     init(
-        configuration: MediaCacheConfiguration, upstream: any Upstream, opening: StoreOpening, conductor: Conductor,
+        configuration: MediaCacheConfiguration, upstream: any Upstream, opening: StoreOpening,
+        coordinator: OriginCoordinator,
         events: EventHub, clock: CacheClock, executor: BlockingExecutor
     ) {
         self.configuration = configuration
         self.upstream = upstream
         self.opening = opening
-        self.conductor = conductor
+        self.coordinator = coordinator
         self.events = events
         self.instruments = CacheInstruments(configuration.instruments)
         self.clock = clock

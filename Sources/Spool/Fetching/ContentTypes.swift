@@ -16,15 +16,15 @@ enum ContentTypes {
         return isWebPage(type) ? !isMedia(start) : isMarkup(start)
     }
 
-    /// Whether a response may replace one of type `former`. A page instead of media is a login, a captive portal or an
-    /// error, and not a new version of the media.
+    /// Whether a response may replace one of type `previous`. A page instead of media is a login, a captive portal or
+    /// an error, and not a new version of the media.
     ///
     /// - Parameter start: The first bytes if the type is doubtful.
     static func isPlausible(
-        _ new: String?, startingWith start: some Collection<UInt8>, inPlaceOf former: String?
+        _ new: String?, startingWith start: some Collection<UInt8>, inPlaceOf previous: String?
     ) -> Bool {
-        guard let former, let new else { return true }
-        return isPage(former) || !isPage(new) || isMedia(start)
+        guard let previous, let new else { return true }
+        return isPage(previous) || !isPage(new) || isMedia(start)
     }
 
     private static func isWebPage(_ type: String) -> Bool {

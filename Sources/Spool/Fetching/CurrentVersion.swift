@@ -38,7 +38,7 @@ struct CurrentVersion {
 
     private func isComplete(_ version: Generation) -> Bool {
         guard let length = version.description.length else { return false }
-        return version.landed.contains(0..<length)
+        return version.storedRanges.contains(0..<length)
     }
 
     /// Whether revalidation would end readers, because nothing can prove that the response belongs to the version that
@@ -47,7 +47,7 @@ struct CurrentVersion {
         scheduler.feedingGeneration.map { !$0.resourceVersion.validator.canConfirm } ?? false
     }
 
-    /// Replaces the version `former` with another one, or with none. Readers of `former` continue to read it.
+    /// Replaces the version `previous` with another one, or with none. Readers of `previous` continue to read it.
     ///
     /// - Parameters:
     ///   - id: The transfer that receives the bytes of the new version.
@@ -55,15 +55,15 @@ struct CurrentVersion {
     ///   - cacheability: The cacheability of the response that contains the new version, or `nil` if there is no new
     ///     version.
     func replace(
-        _ former: Generation?, by lease: Lease?, keeping id: TransferID?, _ body: ResponseBody? = nil,
+        _ previous: Generation?, by lease: Lease?, keeping id: TransferID?, _ body: ResponseBody? = nil,
         confirmedBy cacheability: ResponseCacheability? = nil
     ) {
-        guard scheduler.replace(former, by: lease, keeping: id, body) else { return }
+        guard scheduler.replace(previous, by: lease, keeping: id, body) else { return }
         if let lease {
             if let cacheability { resource.freshness.confirm(cacheability.freshness) }
-            scheduler.noteFreshness(of: lease.generation)
+            scheduler.recordFreshness(of: lease.generation)
         }
-        resource.noteVersionChanged()
+        resource.recordVersionChanged()
     }
 
     /// Records that the origin has confirmed the stored version.
@@ -107,7 +107,7 @@ struct CurrentVersion {
         guard isPlausible else {
             throw CacheError(
                 .resourceChanged,
-                "\(resource.address): the origin's body ended at byte \(length.grouped), although more had been received"
+                "\(resource.redactedURL): the origin's body ended at byte \(length.grouped), although more had been received"
             )
         }
         if let generation, generation.description.length != length { generation.learn(length: length) }

@@ -34,12 +34,12 @@ struct FreshnessUpdate {
                     return
                 }
                 var cacheability = ResponseCacheability(
-                    policy: .http, request: asked, response: head, from: url, of: resource.address,
+                    policy: .http, request: asked, response: head, from: url, of: resource.redactedURL,
                     requestDate: requestDate, responseDate: context.clock.now(),
                     isOfSite: context.configuration.storesEveryStatus)
                 cacheability.freshness.asker = resource.freshness.asker
                 resource.version.validated(generation, head.headerFields, cacheability)
-                resource.noteDescribed()
+                resource.recordDescribed()
             } else if head.status.kind != .serverError {
                 // The stored version has to be validated before its next use.
                 limit(generation) { freshness in

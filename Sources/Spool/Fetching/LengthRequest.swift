@@ -32,7 +32,7 @@ struct LengthRequest {
                 opened = try await ask()
             }
         } catch {
-            let reported = exchange.reported(error, at: resource.address)
+            let reported = exchange.reported(error, at: resource.redactedURL)
             throw (reported as? CacheError)?.about(resource.key) ?? reported
         }
         defer { opened.connection.end() }

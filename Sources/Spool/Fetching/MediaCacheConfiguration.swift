@@ -36,9 +36,9 @@ public struct MediaCacheConfiguration: Sendable {
     /// The number of concurrent requests to one origin. The default is 8.
     ///
     /// Requests that back-pressure pauses do not count, and neither do up to 64 long responses without ranges. Such a
-    /// response has no known end, or more bytes than `ReadAheadPolicy.largestRequest`, and its origin does not
+    /// response has no known end, or more bytes than `ReadAheadPolicy.maximumRequestSize`, and its origin does not
     /// support range requests. An endless stream would otherwise keep its connection from other readers.
-    public var connectionsPerOrigin = 8
+    public var maximumConnectionsPerOrigin = 8
     /// The maximum memory in bytes for media that the disk can't store, of the whole cache. The default is 16 MiB, and
     /// the minimum is 1 MiB.
     public var memoryLimit: Int64 = 16 << 20
@@ -46,7 +46,7 @@ public struct MediaCacheConfiguration: Sendable {
     public var eviction = EvictionPolicy.standard
     /// The maximum sizes of parts of the cache, such as the media of a host or with a ``MediaSource/tag``. If several
     /// quotas apply to a resource, it counts for the first one.
-    public var quotas: [EvictionQuota] = []
+    public var evictionQuotas: [EvictionQuota] = []
     /// The number of bytes to leave free on the volume of the directory. The default, 0, disables it.
     ///
     /// If there is less free space, media is evicted, and new media plays without being stored. The free space is
@@ -62,7 +62,7 @@ public struct MediaCacheConfiguration: Sendable {
     /// closed for that long, or the clock is wrong.
     public var maximumAge: Duration?
     /// The time for which a player waits for space on disk. After that, its bytes go through memory.
-    package var spacePatience = Store.Configuration().spacePatience
+    package var spaceTimeout = Store.Configuration().spaceTimeout
     /// Whether redirects are followed. If not, a redirect is a rejection (``CacheError/response``).
     package var followsRedirects = true
     /// Whether responses of any final status, and web pages, are stored as HTTP allows. It is for a cache in front of a
@@ -90,27 +90,38 @@ public struct MediaCacheConfiguration: Sendable {
         }
         try check(memoryLimit >= 1 << 20, "memoryLimit", memoryLimit, "must be at least 1048576 bytes")
         try check(minimumFreeSpace >= 0, "minimumFreeSpace", minimumFreeSpace, "must not be negative")
-        for quota in quotas { try check(quota.byteCount >= 0, "quota", quota.byteCount, "must not be negative") }
+        for quota in evictionQuotas {
+            try check(quota.byteCount >= 0, "quota", quota.byteCount, "must not be negative")
+        }
         if let maximumAge {
             let isPossible = maximumAge > .zero && maximumAge <= .seconds(NumberLimits.seconds)
             try check(isPossible, "maximumAge", maximumAge, "must be positive and at most 10,000 years")
         }
-        try check(connectionsPerOrigin >= 1, "connectionsPerOrigin", connectionsPerOrigin, "must be at least 1")
-        try check(readAhead.firstRequest >= 1, "readAhead.firstRequest", readAhead.firstRequest, "must be positive")
         try check(
-            readAhead.largestRequest >= 1, "readAhead.largestRequest", readAhead.largestRequest, "must be positive")
-        try check(readAhead.window >= 1, "readAhead.window", readAhead.window, "must be positive")
-        try check(
-            readAhead.transfersPerResource >= 1, "readAhead.transfersPerResource", readAhead.transfersPerResource,
+            maximumConnectionsPerOrigin >= 1, "maximumConnectionsPerOrigin", maximumConnectionsPerOrigin,
             "must be at least 1")
         try check(
-            readAhead.drainTime >= .zero && readAhead.drainTime <= .seconds(60), "readAhead.drainTime",
-            readAhead.drainTime, "must be between 0 and 60 seconds")
+            readAhead.initialRequestSize >= 1, "readAhead.initialRequestSize", readAhead.initialRequestSize,
+            "must be positive")
+        try check(
+            readAhead.maximumRequestSize >= 1, "readAhead.maximumRequestSize", readAhead.maximumRequestSize,
+            "must be positive")
+        try check(
+            readAhead.maximumReadAhead >= 1, "readAhead.maximumReadAhead", readAhead.maximumReadAhead,
+            "must be positive")
+        try check(
+            readAhead.maximumConcurrentRequests >= 1, "readAhead.maximumConcurrentRequests",
+            readAhead.maximumConcurrentRequests,
+            "must be at least 1")
+        try check(
+            readAhead.drainTimeout >= .zero && readAhead.drainTimeout <= .seconds(60), "readAhead.drainTimeout",
+            readAhead.drainTimeout, "must be between 0 and 60 seconds")
         try check(
             readAhead.cancellationDelay >= .zero && readAhead.cancellationDelay <= .seconds(60),
             "readAhead.cancellationDelay", readAhead.cancellationDelay, "must be between 0 and 60 seconds")
-        try check(retry.retries >= 0, "retry.retries", retry.retries, "must not be negative")
-        try check(retry.firstDelay >= .zero, "retry.firstDelay", retry.firstDelay, "must not be negative")
-        try check(retry.longestDelay >= .zero, "retry.longestDelay", retry.longestDelay, "must not be negative")
+        try check(
+            retry.maximumRetryCount >= 0, "retry.maximumRetryCount", retry.maximumRetryCount, "must not be negative")
+        try check(retry.initialDelay >= .zero, "retry.initialDelay", retry.initialDelay, "must not be negative")
+        try check(retry.maximumDelay >= .zero, "retry.maximumDelay", retry.maximumDelay, "must not be negative")
     }
 }

@@ -8,7 +8,7 @@ import Synchronization
 /// One open resource: it connects the readers, the transfers, the stored bytes and the events of one cache key.
 ///
 /// There is one for each resource in a cache, which all players share, and one for each reader that needs its own
-/// response (``MediaResource/apart()``). The store holds the bytes. The scheduler decides what to request and when.
+/// response (``MediaResource/separate()``). The store holds the bytes. The scheduler decides what to request and when.
 /// Each ``Transfer`` receives bytes. The types that are properties here, such as ``ResourceReaders``, each do one part.
 final class OpenResource: Sendable {
     private struct State {
@@ -29,9 +29,9 @@ final class OpenResource: Sendable {
 
     let key: CacheKey
     /// Scheme, host and path, for messages.
-    var address: String { location.address }
-    /// The address, and the name of the origin; see ``Conductor``.
-    private let location: (address: String, origin: String)
+    var redactedURL: String { location.redactedURL }
+    /// The address, and the name of the origin; see ``OriginCoordinator``.
+    private let location: (redactedURL: String, origin: String)
     let context: CacheContext
     let scheduler: Scheduler
     let serving: ServingRecord
@@ -40,30 +40,30 @@ final class OpenResource: Sendable {
     private let state = Mutex(State())
     let freshness: VersionFreshness
     let usage: ResourceUse
-    let turns = AskingTurns()
+    let turns = RequestTurns()
     private let headerWaiters = HeaderWaiters()
     private let opening: OnceGate
     let lastResponse = LastResponse()
     let cookies = ResponseCookies()
     /// Waits for the source's resolver and for the length. They end when the cache closes.
-    let waits = EndableWaits()
+    let waits = CancellableWaits()
     /// Responses are evaluated one at a time, so that two first transfers do not both start the resource.
     let evaluation = KeyTurns<CacheKey>(.response)
     /// The purpose of a resource that serves a single request, or `nil` if requests with the same fields share it.
-    let apart: Apart?
+    let separate: SeparatePurpose?
 
     var readers: ResourceReaders { ResourceReaders(resource: self) }
     var version: CurrentVersion { CurrentVersion(resource: self) }
     var headers: ResourceHeaders { ResourceHeaders(resource: self) }
     var variants: ResourceVariants { ResourceVariants(resource: self) }
 
-    init(key: CacheKey, credentials: SourceCredentials, context: CacheContext, apart: Apart? = nil) {
-        self.apart = apart
+    init(key: CacheKey, credentials: SourceCredentials, context: CacheContext, separate: SeparatePurpose? = nil) {
+        self.separate = separate
         self.key = key
         // If there is no version to confirm, nothing stored is used.
-        self.opening = OnceGate(isDone: apart.map { $0.beside == nil } ?? false)
-        let origin = Conductor.name(of: credentials.source.url)
-        self.location = (credentials.source.displayAddress, origin)
+        self.opening = OnceGate(isDone: separate.map { $0.beside == nil } ?? false)
+        let origin = OriginCoordinator.name(of: credentials.source.url)
+        self.location = (credentials.source.redactedURL, origin)
         self.context = context
         self.freshness = VersionFreshness(
             context.configuration.freshness, context.clock,
@@ -75,7 +75,7 @@ final class OpenResource: Sendable {
         self.scheduler = Scheduler(
             machine: Planner(
                 policy: configuration.readAhead, retryPolicy: configuration.retry,
-                window: configuration.readAhead.window),
+                window: configuration.readAhead.maximumReadAhead),
             credentials: credentials, unserved: unserved, clock: context.clock, executor: context.executor)
         scheduler.attach(
             Scheduler.Handlers(
@@ -83,8 +83,8 @@ final class OpenResource: Sendable {
                     guard let self else { return }
                     await Transfer(start, of: self).run()
                 },
-                cancelled: { [weak self] offset in self?.send(.cancelled(at: offset)) },
-                playbackWaits: { [conductor = context.conductor] in conductor.playbackWaits($0, at: origin) }))
+                cancelled: { [weak self] offset in self?.send(.requestCancelled(at: offset)) },
+                playbackWaits: { [coordinator = context.coordinator] in coordinator.playbackWaits($0, at: origin) }))
     }
 
     func send(_ kind: CacheEvent.Kind) {
@@ -94,7 +94,7 @@ final class OpenResource: Sendable {
         case .failed(let error): state.withLock { $0.lastFailure = error.about(key) }
         default: break
         }
-        context.events.send(kind, key: key, address: address)
+        context.events.send(kind, key: key, redactedURL: redactedURL)
         if case .failed = kind { changes.change() }
     }
 
@@ -125,7 +125,7 @@ final class OpenResource: Sendable {
         } catch {
             let end = context.clock.elapsed() + Self.uncachedTime
             state.withLock { $0.uncachedUntil = end }
-            send(.notKept(cause: CacheError(error, reading: address)))
+            send(.notCached(cause: CacheError(error, reading: redactedURL)))
         }
         scheduler.open(lease, supportsRanges: lease?.generation.resourceVersion.acceptsRanges == true)
         freshness.open(lease.flatMap { StoredFreshness(encoded: $0.generation.description.fields) })
@@ -151,7 +151,7 @@ final class OpenResource: Sendable {
     /// Whether nothing new is cached: the resource serves a single request, or the stored version could not be opened.
     ///
     /// It stays so for the readers of this resource, because they are in a version in memory.
-    var isUncached: Bool { apart != nil || state.withLock { $0.uncachedUntil != nil } }
+    var isUncached: Bool { separate != nil || state.withLock { $0.uncachedUntil != nil } }
 
     /// Whether new readers have to open another resource of the same identity; see ``uncachedTime``.
     var isExpired: Bool { state.withLock { $0.uncachedUntil }.map { $0 <= context.clock.elapsed() } ?? false }
@@ -181,7 +181,7 @@ final class OpenResource: Sendable {
         let contents = scheduler.contents
         guard evenStale || !contents.needsValidation, let length = contents.length else { return nil }
         return ContentInformation(
-            length: length, mimeType: contents.generation?.description.contentType,
+            length: length, contentType: contents.generation?.description.contentType,
             supportsByteRanges: contents.supportsRanges)
     }
 
@@ -189,7 +189,7 @@ final class OpenResource: Sendable {
     var observableState: ResourceState {
         let contents = scheduler.contents
         return ResourceState(
-            storedRanges: contents.landed, length: contents.length, failure: state.withLock { $0.lastFailure })
+            storedRanges: contents.storedRanges, length: contents.length, failure: state.withLock { $0.lastFailure })
     }
 
     /// The number of readers of the resource, and its requests that are in progress.
@@ -198,7 +198,8 @@ final class OpenResource: Sendable {
         return CacheActivity(
             readers: readers,
             transfers: transfers.map {
-                CacheActivity.RunningTransfer(address: address, start: $0.start, position: $0.position, end: $0.end)
+                CacheActivity.RunningTransfer(
+                    redactedURL: redactedURL, start: $0.start, position: $0.position, end: $0.end)
             })
     }
 
@@ -211,7 +212,7 @@ final class OpenResource: Sendable {
     }
 
     /// Records that a response has been evaluated. It may contain the content information.
-    func noteDescribed() {
+    func recordDescribed() {
         headers.wakeReaders()
         if let information = contentInformation { headerWaiters.resume(with: information) }
     }
@@ -226,7 +227,7 @@ final class OpenResource: Sendable {
     }
 
     /// Records that another version is current, or none.
-    func noteVersionChanged() {
+    func recordVersionChanged() {
         state.withLock { $0.isComplete = false }
         serving.versionChanged()
         changes.change()
@@ -234,12 +235,12 @@ final class OpenResource: Sendable {
 
     /// Records where the last bytes were stored. While it is memory, which is scarce, fewer bytes are fetched ahead of
     /// readers.
-    func noteStorage(inMemory: Bool) {
-        let isNews = state.withLock { state in
+    func recordStorage(inMemory: Bool) {
+        let hasChanged = state.withLock { state in
             defer { state.storesInMemory = inMemory }
             return state.storesInMemory != inMemory
         }
-        guard isNews else { return }
+        guard hasChanged else { return }
         let window = max(context.configuration.memoryLimit / 16, 2 * Block.size)
         while true {
             let storesInMemory = state.withLock { $0.storesInMemory }
@@ -250,8 +251,8 @@ final class OpenResource: Sendable {
     }
 
     /// Records that bytes have been stored, and that readers may read them.
-    func landed(_ range: Range<Int64>, by id: TransferID) {
-        let isCurrent = scheduler.landed(range, by: id, now: context.clock.elapsed()) { send(.landed(range)) }
+    func stored(_ range: Range<Int64>, by id: TransferID) {
+        let isCurrent = scheduler.stored(range, by: id, now: context.clock.elapsed()) { send(.stored(range)) }
         guard isCurrent else { return }
         state.withLock { state in
             state.lastFailure = nil
@@ -265,17 +266,17 @@ final class OpenResource: Sendable {
         defer { changes.change() }
         guard !state.withLock({ $0.isComplete }) else { return }
         let isComplete = scheduler.isComplete
-        let isNews = state.withLock { state in
+        let hasChanged = state.withLock { state in
             defer { state.isComplete = isComplete }
             return isComplete && !state.isComplete
         }
-        if isNews { send(.completed) }
+        if hasChanged { send(.completed) }
     }
 
     /// Records that bytes that counted as stored could not be read. The store reports the bytes that it has discarded.
     /// All other missing bytes count as missing from now on.
     func missing(_ range: Range<Int64>, of generation: Generation) {
-        if generation.landed.contains(range) { return }
+        if generation.storedRanges.contains(range) { return }
         state.withLock { $0.isComplete = false }
         scheduler.missing(range, of: generation)
         changes.change()
@@ -289,7 +290,7 @@ final class OpenResource: Sendable {
             return state.preloadReaders == 1
         }
         if isFirst {
-            context.conductor.beginPreloading(self, of: location.origin) { [weak self] in self?.yieldToPlayers() }
+            context.coordinator.beginPreloading(self, of: location.origin) { [weak self] in self?.yieldToPlayers() }
         }
     }
 
@@ -298,16 +299,16 @@ final class OpenResource: Sendable {
             state.preloadReaders -= 1
             return state.preloadReaders == 0
         }
-        if isLast { context.conductor.endPreloading(self) }
+        if isLast { context.coordinator.endPreloading(self) }
     }
 
     /// Pauses transfers for preloads while a player waits, for as long as the coordinator decides.
     private func yieldToPlayers() {
         while true {
-            let standing = context.conductor.preloadStanding(of: self)
+            let standing = context.coordinator.preloadStanding(of: self)
             scheduler.setPreloadStanding(standing)
             // Another thread may have set an older value meanwhile.
-            if context.conductor.preloadStanding(of: self) == standing { return }
+            if context.coordinator.preloadStanding(of: self) == standing { return }
         }
     }
 
@@ -330,7 +331,7 @@ final class OpenResource: Sendable {
         }
     }
 
-    var closedError: CacheError { CacheError(.closed, "\(address): the cache is closed", key: key) }
+    var closedError: CacheError { CacheError(.closed, "\(redactedURL): the cache is closed", key: key) }
 
     /// Waits for transfers that are nearly done, cancels the rest, and waits for all to end.
     ///
@@ -338,8 +339,8 @@ final class OpenResource: Sendable {
     ///   - limit: The maximum time for transfers that are nearly done.
     ///   - closing: The closing, which is overtaken if the resource is opened again.
     func close(within limit: Duration = .seconds(60), _ closing: Scheduler.Closing = .init()) async {
-        let drainTime = min(context.configuration.readAhead.drainTime * 2, limit)
-        await scheduler.close(drainTime: drainTime, closing)
+        let drainTimeout = min(context.configuration.readAhead.drainTimeout * 2, limit)
+        await scheduler.close(drainTimeout: drainTimeout, closing)
     }
 
     /// Reopens a resource that was closing.
@@ -380,7 +381,7 @@ extension OpenResource: GenerationUser {
 
 extension CacheError {
     /// An error of the store while it opened a resource.
-    fileprivate init(_ error: any Error, reading address: String) {
-        self = error as? CacheError ?? CacheError(.storage, "\(address): \(error)", underlying: error)
+    fileprivate init(_ error: any Error, reading redactedURL: String) {
+        self = error as? CacheError ?? CacheError(.storage, "\(redactedURL): \(error)", underlying: error)
     }
 }

@@ -31,7 +31,7 @@ final class OpenResources: Sendable {
         }
 
         /// Returns the identity of a resource that serves a single request.
-        func apart() -> Self {
+        func separate() -> Self {
             var identity = self
             identity.request = UUID()
             return identity

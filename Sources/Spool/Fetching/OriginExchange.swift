@@ -42,9 +42,9 @@ struct OriginExchange: Sendable {
         request.followsRedirects = context.configuration.followsRedirects
         request.headerFields[.acceptEncoding] = "identity"
         if request.url != credentials.source.url {
-            context.conductor.needs([request.url], for: credentials.source.url)
+            context.coordinator.needs([request.url], for: credentials.source.url)
         }
-        let origin = context.conductor.origin(of: request.url)
+        let origin = context.coordinator.origin(of: request.url)
         return Prepared(request: request, fields: fields, number: resolved.number, origin: origin)
     }
 
@@ -52,24 +52,24 @@ struct OriginExchange: Sendable {
     ///
     /// - Throws: `OriginState.AllConnectionsBusy`; `CancellationError`.
     func connect(to origin: OriginState, as priority: Priority) async throws -> OriginConnection {
-        try await origin.connect(priority, OriginState.Patience(priority, context.configuration.retry, context.clock))
+        try await origin.connect(priority, OriginState.WaitLimit(priority, context.configuration.retry, context.clock))
     }
 
     /// Sends a request, and waits for the response headers.
     ///
     /// - Throws: `UpstreamError`; `CancellationError`.
     func send(_ request: UpstreamRequest, to origin: OriginState) async throws -> UpstreamResponse {
-        let upstream = credentials.source.standIn ?? context.upstream
+        let upstream = credentials.source.upstreamOverride ?? context.upstream
         do {
             return try await upstream.open(request)
         } catch {
-            noteLoss(error, of: origin)
+            recordLoss(error, of: origin)
             throw error
         }
     }
 
     /// Records that the origin could not be reached, if that is the reason for the error.
-    func noteLoss(_ error: any Error, of origin: OriginState) {
+    func recordLoss(_ error: any Error, of origin: OriginState) {
         guard let error = error as? UpstreamError, error.isTransient, error.code != .cancelled else { return }
         origin.lost(.unreachable, at: context.clock.elapsed())
     }
@@ -113,8 +113,8 @@ struct OriginExchange: Sendable {
         switch error {
         case let error as UpstreamError:
             if error.code == .cancelled { return CancellationError() }
-            let code = error.code == .malformed ? CacheError.Code.malformedResponse : .originUnavailable
-            let text = "\(place): \(error.message(after: credentials.source.displayAddress))"
+            let code = error.code == .malformedResponse ? CacheError.Code.malformedResponse : .originUnavailable
+            let text = "\(place): \(error.message(after: credentials.source.redactedURL))"
             return CacheError(code, text, underlying: error)
         case let error as OriginState.AllConnectionsBusy:
             let text = "\(place): all connections to the origin have been busy for \(error.limit)"

@@ -16,37 +16,38 @@ struct ResourceHeaders {
         case failure(CacheError)
         /// The reader is closed.
         case gone
-        /// The reader needs its own response; see ``MediaResource/apart()``.
-        case apart
+        /// The reader needs its own response; see ``MediaResource/separate()``.
+        case separate
     }
 
     /// Returns the headers of the reader's version as soon as they are known and may be used. The reader keeps that
     /// version.
     func response(_ id: ReaderID) async -> HeadResult {
         while true {
-            if let result = responseNow(id) { return result }
+            if let result = responseIfAvailable(id) { return result }
             await scheduler.wait(for: id, orHeaders: true)
         }
     }
 
     /// Returns the result of ``response(_:)`` if it is available without waiting. Otherwise returns `nil`.
-    func responseNow(_ id: ReaderID) -> HeadResult? {
+    func responseIfAvailable(_ id: ReaderID) -> HeadResult? {
         if scheduler.isClosed { return .failure(resource.closedError) }
         switch scheduler.head(for: id, now: resource.context.clock.elapsed()) {
         case .version(let version): return .head(opened(version))
         case .wait: return nil
         case .failed(let known, let range):
-            let error = known ?? CacheError(.originUnavailable, "\(resource.address): the origin could not be reached")
+            let error =
+                known ?? CacheError(.originUnavailable, "\(resource.redactedURL): the origin could not be reached")
             return .failure(error.about(resource.key, range))
         case .closed: return .failure(resource.closedError)
         case .gone: return .gone
-        case .apart: return .apart
+        case .separate: return .separate
         }
     }
 
     /// Returns the headers that are known without a reader. Returns `nil` if there are none, or if the origin has to
     /// confirm them.
-    func responseNow(use: StoredFreshness.Use) -> OpenedResponse? {
+    func responseIfAvailable(use: StoredFreshness.Use) -> OpenedResponse? {
         guard resource.isLoaded, !scheduler.isClosed, use != .ask else { return nil }
         return scheduler.currentVersion(isStale: use != .fresh).map { opened($0) }
     }

@@ -10,7 +10,7 @@ struct ResourceReaders {
     let resource: OpenResource
 
     private var scheduler: Scheduler { resource.scheduler }
-    private var address: String { resource.address }
+    private var redactedURL: String { resource.redactedURL }
 
     // MARK: - Opening and closing
 
@@ -26,7 +26,7 @@ struct ResourceReaders {
         at start: Int64, end: Int64?, priority: Priority, credentials: SourceCredentials, opening: Int,
         demand: RequestDirectives = .init(), use fixedUse: StoredFreshness.Use? = nil, ahead: ReadAheadStart = .full
     ) -> (id: ReaderID, position: ReaderPosition, use: StoredFreshness.Use) {
-        resource.usage.noteUse()
+        resource.usage.recordUse()
         // This comes first, so that nothing is requested while a player of another resource waits.
         if priority == .preload { resource.preloadBegins() }
         var part: (version: Generation, canBeCompleted: Bool)?
@@ -52,7 +52,7 @@ struct ResourceReaders {
     /// Closes a reader. If it waits, it is woken and finds that it has ended.
     func close(_ id: ReaderID) {
         guard let reader = scheduler.closeReader(id) else { return }
-        if reader.priority != .preload { resource.usage.noteStop(at: reader.position, length: reader.length) }
+        if reader.priority != .preload { resource.usage.recordStop(at: reader.position, length: reader.length) }
         resource.context.instruments.note(.readerClosed)
         if reader.priority == .preload { resource.preloadEnds() }
     }
@@ -61,10 +61,10 @@ struct ResourceReaders {
     /// `nil`.
     ///
     /// It serves a reader that needs only these bytes and therefore need not open.
-    func leaseOfLanded(_ range: Range<Int64>, opening: Int) -> Lease? {
+    func leaseIfStored(_ range: Range<Int64>, opening: Int) -> Lease? {
         guard !scheduler.isClosed, resource.freshness.use(opening) == .fresh else { return nil }
         let lease = scheduler.lease(having: range)
-        if lease != nil { resource.usage.noteUse() }
+        if lease != nil { resource.usage.recordUse() }
         return lease
     }
 
@@ -76,8 +76,8 @@ struct ResourceReaders {
         case bytes(Lease, Range<Int64>, freeUntil: Int64)
         case end
         case failure(CacheError)
-        /// The reader needs its own response; see ``MediaResource/apart()``.
-        case apart
+        /// The reader needs its own response; see ``MediaResource/separate()``.
+        case separate
     }
 
     /// Returns the bytes that a reader that has read all bytes before `position` may read next, and waits for them if
@@ -85,7 +85,7 @@ struct ResourceReaders {
     func pull(_ id: ReaderID, from position: Int64, limit: Int64) async -> ReadResult {
         while true {
             if scheduler.isClosed { return .failure(resource.closedError) }
-            if let result = pullNow(id, from: position, limit: limit) {
+            if let result = pullIfAvailable(id, from: position, limit: limit) {
                 guard case .failure(let error) = result else { return result }
                 if isEnd(error, at: position) { return .end }
                 let end = scheduler.end(of: id) ?? .max
@@ -96,34 +96,34 @@ struct ResourceReaders {
     }
 
     /// Returns the result of ``pull(_:from:limit:)`` if it is available without waiting. Otherwise returns `nil`.
-    func pullNow(_ id: ReaderID, from position: Int64, limit: Int64) -> ReadResult? {
+    func pullIfAvailable(_ id: ReaderID, from position: Int64, limit: Int64) -> ReadResult? {
         switch scheduler.pull(id, from: position, limit: limit, now: resource.context.clock.elapsed()) {
         case .bytes(let lease, let range, let freeUntil): return .bytes(lease, range, freeUntil: freeUntil)
-        case .former(let lease, let end): return read(in: lease, end: end, at: position, limit)
+        case .previous(let lease, let end): return read(in: lease, end: end, at: position, limit)
         case .wait: return nil
         case .end: return .end
         case .unsatisfiable(let length):
-            let text = "\(address): the range starts at byte \(position.grouped), past the end at \(length.grouped)"
+            let text = "\(redactedURL): the range starts at byte \(position.grouped), past the end at \(length.grouped)"
             return .failure(CacheError(.unsatisfiableRange, text, status: 416))
         case .failed(let known):
-            let text = "\(address): no response was received for byte \(position.grouped)"
+            let text = "\(redactedURL): no response was received for byte \(position.grouped)"
             return .failure(known ?? CacheError(.originUnavailable, text))
         case .closed: return .failure(resource.closedError)
-        case .apart: return .apart
+        case .separate: return .separate
         }
     }
 
     /// Returns the next stored bytes of a version that is no longer current. Its reader continues as far as they are
     /// stored.
-    private func read(in former: Lease, end: Int64?, at position: Int64, _ limit: Int64) -> ReadResult {
-        let generation = former.generation
+    private func read(in previous: Lease, end: Int64?, at position: Int64, _ limit: Int64) -> ReadResult {
+        let generation = previous.generation
         let end = min(end ?? .max, generation.description.length ?? .max)
         if position >= end { return .end }
-        if let found = generation.landedPrefix(at: position) {
+        if let found = generation.storedPrefix(at: position) {
             let upper = min(found.upperBound, end)
-            return .bytes(former, position..<position + min(limit, upper - position), freeUntil: upper)
+            return .bytes(previous, position..<position + min(limit, upper - position), freeUntil: upper)
         }
-        let text = "\(address): the origin's bytes changed while they were being read, at byte \(position.grouped)"
+        let text = "\(redactedURL): the origin's bytes changed while they were being read, at byte \(position.grouped)"
         return .failure(CacheError(.resourceChanged, text))
     }
 

@@ -8,7 +8,7 @@ final class ResourceUse: Sendable {
         var storageKey: CacheKey?
         /// The presentation that the resource is a part of.
         var presentation: CacheKey?
-        var isPlayedOnce = false
+        var evictsAfterPlayback = false
         var tag: String?
     }
 
@@ -34,26 +34,26 @@ final class ResourceUse: Sendable {
 
     /// Records the properties that the source of a player gives the resource.
     func note(_ source: MediaSource) {
-        guard source.presentation != nil || source.isPlayedOnce || source.tag != nil else { return }
+        guard source.presentation != nil || source.evictsAfterPlayback || source.tag != nil else { return }
         state.withLock { state in
             if let presentation = source.presentation { state.presentation = presentation }
-            if source.isPlayedOnce { state.isPlayedOnce = true }
+            if source.evictsAfterPlayback { state.evictsAfterPlayback = true }
             if let tag = source.tag { state.tag = tag }
         }
     }
 
     /// Records a use of the resource, unless one was recorded a moment ago.
-    func noteUse() {
+    func recordUse() {
         guard context.recentUse.note(number, at: context.clock.elapsed()) else { return }
         let (presentation, tag) = state.withLock { ($0.presentation, $0.tag) }
-        context.opening.openedStore?.noteUse(of: storageKey, in: presentation, tag: tag)
+        context.opening.openedStore?.recordUse(of: storageKey, in: presentation, tag: tag)
     }
 
     /// Records the offset at which a player has stopped, because its next playback may continue there.
-    func noteStop(at offset: Int64, length: Int64?) {
+    func recordStop(at offset: Int64, length: Int64?) {
         guard offset > 0, let store = context.opening.openedStore else { return }
         let isEnd = length.map { offset >= $0 } ?? false
-        let isSpent = isEnd && state.withLock { $0.isPlayedOnce }
-        store.noteStop(isEnd ? nil : offset, isSpent: isSpent, of: storageKey)
+        let isConsumed = isEnd && state.withLock { $0.evictsAfterPlayback }
+        store.recordStop(isEnd ? nil : offset, isConsumed: isConsumed, of: storageKey)
     }
 }

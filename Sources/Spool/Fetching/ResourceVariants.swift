@@ -50,8 +50,8 @@ struct ResourceVariants {
 
     /// Returns a lease on the stored variant. `nil` if nothing is stored.
     func lease(for credentials: SourceCredentials) async throws -> Lease? {
-        if let apart = resource.apart {
-            guard let version = apart.beside else { return nil }
+        if let separate = resource.separate {
+            guard let version = separate.beside else { return nil }
             resource.usage.setStorageKey(version.key)
             return try await context.store.leaseOpen(version.key, user: resource) { $0 === version }
         }
@@ -84,7 +84,7 @@ struct ResourceVariants {
     ///   even if the credentials have expired since. The source's resolver is not called, because it may never return.
     func begin(
         _ description: GenerationDescription, for credentials: SourceCredentials, requestedWith fields: HTTPFields,
-        isKept: Bool, replacing former: Generation?
+        isKept: Bool, replacing previous: Generation?
     ) async throws -> Lease {
         let store = try await context.store
         guard context.configuration.freshness == .http else {
@@ -105,7 +105,7 @@ struct ResourceVariants {
             } catch let error as CacheError where error.code == .storage {
                 // It is not known which variant is stored, so this one must not replace it.
                 isKept = false
-                resource.send(.notKept(cause: error))
+                resource.send(.notCached(cause: error))
             }
             resource.usage.setStorageKey(key)
             // Requests with other fields receive the same bytes. Both resources fill one version. Otherwise one would
@@ -115,7 +115,7 @@ struct ResourceVariants {
                 let lease = store.leaseOpen(
                     key, user: resource,
                     where: {
-                        $0 !== former && $0.resourceVersion.validator.stronglyMatches(version.validator)
+                        $0 !== previous && $0.resourceVersion.validator.stronglyMatches(version.validator)
                             && Self.isPossible(description.length, of: $0)
                     })
             {
@@ -131,29 +131,29 @@ struct ResourceVariants {
             {
                 isKept = false
             }
-            return try begin(key, description, of: wholes, isKept: isKept && resource.apart == nil, in: store)
+            return try begin(key, description, of: wholes, isKept: isKept && resource.separate == nil, in: store)
         }
     }
 
     private static func isUnproven(_ version: ResourceVersion, against generation: Generation) -> Bool {
-        let landing = PartialResponse.Landing(offset: 0, end: version.length, version: version)
-        let end = generation.landed.bounds?.upperBound ?? 0
+        let placement = PartialResponse.BodyPlacement(offset: 0, end: version.length, version: version)
+        let end = generation.storedRanges.bounds?.upperBound ?? 0
         let stored = StoredVersion(version: generation.resourceVersion, storedEnd: end)
-        return landing.isUnproven(against: stored, rule: .strong)
+        return placement.isUnproven(against: stored, rule: .strong)
     }
 
     /// Whether a version may have this length. `nil` if the response has no length, or no total (RFC 9110 §14.4).
     private static func isPossible(_ length: Int64?, of generation: Generation) -> Bool {
         guard let length else { return true }
         if let known = generation.description.length { return known == length }
-        return generation.landed.bounds?.upperBound ?? 0 <= length
+        return generation.storedRanges.bounds?.upperBound ?? 0 <= length
     }
 
     private func begin(
         _ key: CacheKey, _ description: GenerationDescription, of wholes: [CacheKey], isKept: Bool, in store: Store
     ) throws -> Lease {
         try store.begin(
-            key, url: resource.address, description: description, in: resource.usage.presentation,
+            key, url: resource.redactedURL, description: description, in: resource.usage.presentation,
             variantOf: wholes, isKept: isKept, user: resource)
     }
 }

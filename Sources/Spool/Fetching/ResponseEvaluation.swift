@@ -37,7 +37,7 @@ struct ResponseEvaluation {
 
     private var scheduler: Scheduler { resource.scheduler }
     private var context: CacheContext { resource.context }
-    private var address: String { resource.address }
+    private var redactedURL: String { resource.redactedURL }
     private var keepsAnything: Bool { context.keepsAnyResponse }
 
     /// Evaluates the response against the stored version, and adopts the version that it contains.
@@ -70,14 +70,14 @@ struct ResponseEvaluation {
             ?? PartialResponse.evaluate(
                 head, askedFrom: askedFrom, askedEnd: start.upper, stored: current.stored, rule: rule)
         let isUnproven = otherStatus == nil && current.stored.map { self.isUnproven(decision, $0) } ?? false
-        if isUnproven, scheduler.setApart(start.id, orRemoving: nil, nil) { return .restart }
+        if isUnproven, scheduler.setSeparate(start.id, orRemoving: nil, nil) { return .restart }
         let verdict: Verdict
         switch decision {
         // Readers that wait for the headers are woken when the body starts.
-        case .land(let landing):
-            return try await accept(landing, isNew: false, isUnproven: isUnproven, current: current.generation)
-        case .newGeneration(let landing):
-            return try await accept(landing, isNew: true, isUnproven: isUnproven, current: current.generation)
+        case .store(let placement):
+            return try await accept(placement, isNew: false, isUnproven: isUnproven, current: current.generation)
+        case .newGeneration(let placement):
+            return try await accept(placement, isNew: true, isUnproven: isUnproven, current: current.generation)
         case .restart(let reason):
             if let generation = current.generation { abandon(generation, reason) }
             verdict = .restart
@@ -89,7 +89,7 @@ struct ResponseEvaluation {
         case .unsatisfiable(let length): verdict = .unsatisfiable(length: length)
         case .refuse(let refusal): verdict = .refuse(refusal)
         }
-        resource.noteDescribed()
+        resource.recordDescribed()
         return verdict
     }
 
@@ -97,55 +97,56 @@ struct ResponseEvaluation {
     ///
     /// - Parameter isNew: Whether the version differs from the stored one.
     private func accept(
-        _ landing: PartialResponse.Landing, isNew: Bool, isUnproven: Bool, current: Generation?
+        _ placement: PartialResponse.BodyPlacement, isNew: Bool, isUnproven: Bool, current: Generation?
     ) async throws -> Verdict {
-        try check(landing, replacing: current)
-        let body = body(landing, isNew: isNew)
-        let isWhole = landing.offset == 0 && landing.end != nil && landing.end == landing.version.length
-        if head.status.code == 206, !isWhole, !landing.version.canBeAssembled(under: rule) {
+        try check(placement, replacing: current)
+        let body = body(placement, isNew: isNew)
+        let isWhole = placement.offset == 0 && placement.end != nil && placement.end == placement.version.length
+        if head.status.code == 206, !isWhole, !placement.version.canBeAssembled(under: rule) {
             // After a range request, the whole resource is requested. If it was requested already, the origin would
             // send the same part again.
             guard askedFrom != nil else {
                 let reason = "206: a part without a strong validator, although the whole was requested"
                 return .refuse(.init(kind: .malformed, status: 206, reason: reason))
             }
-            scheduler.noteRangesUnsupported()
+            scheduler.recordRangesUnsupported()
             return .restart
         }
         if isNew, current != nil, resource.versionsDisagree() {
-            scheduler.noteRangesUnsupported()
+            scheduler.recordRangesUnsupported()
             if head.status.code == 206, !isWhole { return .restart }
         }
-        if let discrepancy = landing.discrepancy { resource.send(.discrepancy(discrepancy)) }
+        if let discrepancy = placement.discrepancy { resource.send(.inconsistentResponse(discrepancy)) }
         if !isNew, let current, cacheability.mayStore || !current.isKept {
-            update(current, to: landing.version)
+            update(current, to: placement.version)
         } else {
             // A reader may have started to read since the first check.
-            if isUnproven, let current, scheduler.setApart(start.id, orRemoving: current, body) { return .restart }
-            try await begin(landing.version, body, replacing: current)
+            if isUnproven, let current, scheduler.setSeparate(start.id, orRemoving: current, body) { return .restart }
+            try await begin(placement.version, body, replacing: current)
         }
-        return .store(from: landing.offset, body)
+        return .store(from: placement.offset, body)
     }
 
     /// Returns the properties of the body, according to the headers.
     ///
     /// - Parameter isNew: Whether the body starts a version of which no byte is stored.
-    private func body(_ landing: PartialResponse.Landing, isNew: Bool) -> ResponseBody {
+    private func body(_ placement: PartialResponse.BodyPlacement, isNew: Bool) -> ResponseBody {
         let isWhole = head.status != .partialContent
-        let asked: Int64? = if isNew { landing.offset == 0 ? 0 : nil } else { isWhole ? nil : start.lower }
-        let isPart = start.lower > 0 || start.upper.map { $0 < landing.version.length ?? .max } ?? false
+        let asked: Int64? = if isNew { placement.offset == 0 ? 0 : nil } else { isWhole ? nil : start.lower }
+        let isPart = start.lower > 0 || start.upper.map { $0 < placement.version.length ?? .max } ?? false
         // With `If-Range`, a whole body of another version does not show that the origin ignores ranges.
         let showsIgnorance = askedFrom != nil && isPart && !(isNew && hasIfRange)
-        let ignoresRanges = head.status == .ok && (showsIgnorance || landing.version.acceptsRanges == false)
-        let areRangesUseless = ignoresRanges || !landing.version.canBeAssembled(under: rule)
+        let ignoresRanges = head.status == .ok && (showsIgnorance || placement.version.acceptsRanges == false)
+        let areRangesUseless = ignoresRanges || !placement.version.canBeAssembled(under: rule)
         return ResponseBody(
-            offset: Transfer.StateMachine.firstLanding(offset: landing.offset, end: landing.end, asked: asked),
-            end: landing.end, isWhole: isWhole, support: isWhole ? (areRangesUseless ? .unsupported : nil) : .supported)
+            offset: Transfer.StateMachine.firstStoredOffset(offset: placement.offset, end: placement.end, asked: asked),
+            end: placement.end, isWhole: isWhole,
+            support: isWhole ? (areRangesUseless ? .unsupported : nil) : .supported)
     }
 
     /// Abandons the stored version, because it can't be continued.
     private func abandon(_ generation: Generation, _ reason: String) {
-        resource.send(.changed(reason: reason))
+        resource.send(.originChanged(reason: reason))
         // The next reader must not receive the same rejection again.
         if var freshness = generation.storedFreshness {
             freshness.isSuperseded = true
@@ -159,7 +160,7 @@ struct ResponseEvaluation {
     /// Whether a response counts as another version only because nothing proves that it is of the stored one.
     private func isUnproven(_ decision: PartialResponse.Decision, _ stored: StoredVersion) -> Bool {
         switch decision {
-        case .newGeneration(let landing): landing.isUnproven(against: stored, rule: rule)
+        case .newGeneration(let placement): placement.isUnproven(against: stored, rule: rule)
         case .restart: head.status == .partialContent
         default: false
         }
@@ -176,7 +177,7 @@ struct ResponseEvaluation {
         if status == 200 || status == 206 {
             guard stored != 200 else { return nil }
             let decision = PartialResponse.evaluate(head, askedFrom: nil, askedEnd: nil, stored: nil, rule: .strong)
-            if case .land(let landing) = decision { return .newGeneration(landing) }
+            if case .store(let placement) = decision { return .newGeneration(placement) }
             return decision
         }
         guard status != 304, status != 416, current == nil || stored != 200,
@@ -187,21 +188,21 @@ struct ResponseEvaluation {
         let length = hasBody ? head.headerFields.contentLength : 0
         var version = ResourceVersion(fields: head.headerFields, length: length)
         version.acceptsRanges = nil
-        let landing = PartialResponse.Landing(offset: 0, end: length, version: version)
-        return current == nil ? .land(landing) : .newGeneration(landing)
+        let placement = PartialResponse.BodyPlacement(offset: 0, end: length, version: version)
+        return current == nil ? .store(placement) : .newGeneration(placement)
     }
 
-    private func check(_ landing: PartialResponse.Landing, replacing current: Generation?) throws {
-        guard keepsAnything || landing.version.contentEncoding == nil else {
+    private func check(_ placement: PartialResponse.BodyPlacement, replacing current: Generation?) throws {
+        guard keepsAnything || placement.version.contentEncoding == nil else {
             throw CacheError(
-                .malformedResponse, "\(address): the origin compressed the response, which was not requested")
+                .malformedResponse, "\(redactedURL): the origin compressed the response, which was not requested")
         }
-        let former = current?.description.contentType
-        let type = landing.version.contentType
-        guard keepsAnything || ContentTypes.isPlausible(type, startingWith: firstBytes, inPlaceOf: former) else {
+        let previous = current?.description.contentType
+        let type = placement.version.contentType
+        guard keepsAnything || ContentTypes.isPlausible(type, startingWith: firstBytes, inPlaceOf: previous) else {
             throw CacheError(
                 .malformedResponse,
-                "\(address): the origin sent \(type ?? "nothing") instead of \(former ?? "media")"
+                "\(redactedURL): the origin sent \(type ?? "nothing") instead of \(previous ?? "media")"
             )
         }
     }
@@ -220,18 +221,18 @@ struct ResponseEvaluation {
     }
 
     private func begin(_ version: ResourceVersion, _ body: ResponseBody, replacing current: Generation?) async throws {
-        if current != nil { resource.send(.changed(reason: "the origin responded with another version")) }
+        if current != nil { resource.send(.originChanged(reason: "the origin responded with another version")) }
         let isPage = !keepsAnything && ContentTypes.isDocument(version.contentType, startingWith: firstBytes)
         if isPage {
             let text =
-                "\(address) is played without being cached: the origin sent a web page or an error message, not media"
-            resource.send(.notKept(cause: CacheError(.malformedResponse, text)))
+                "\(redactedURL) is played without being cached: the origin sent a web page or an error message, not media"
+            resource.send(.notCached(cause: CacheError(.malformedResponse, text)))
         }
         if cacheability.hasLongFields {
             let limit = StoredHead.limit
             let text =
-                "\(address) is played without being cached: its header fields are longer than \(limit.counted("byte"))"
-            resource.send(.notKept(cause: CacheError(.malformedResponse, text)))
+                "\(redactedURL) is played without being cached: its header fields are longer than \(limit.counted("byte"))"
+            resource.send(.notCached(cause: CacheError(.malformedResponse, text)))
         }
         let isKept = cacheability.mayStore && start.mayKeep && !isPage && !resource.isUncached
         let description = GenerationDescription(
@@ -240,6 +241,6 @@ struct ResponseEvaluation {
         let lease = try await resource.variants.begin(
             description, for: start.credentials, requestedWith: fields, isKept: isKept, replacing: current)
         resource.version.replace(current, by: lease, keeping: start.id, body, confirmedBy: cacheability)
-        resource.noteStorage(inMemory: !lease.generation.isKept)
+        resource.recordStorage(inMemory: !lease.generation.isKept)
     }
 }

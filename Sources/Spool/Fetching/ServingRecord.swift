@@ -16,7 +16,7 @@ final class ServingRecord: Sendable {
     /// The counts since the resource was opened.
     var statistics: TransferStatistics {
         var statistics = counts.withLock { $0 }
-        statistics.bytesLanded = unserved.storedCount
+        statistics.bytesStored = unserved.storedCount
         return statistics
     }
 

@@ -25,18 +25,18 @@ final class StoreOpening: Sendable {
     private let phase = Mutex(Phase.unopened)
     private let executor: BlockingExecutor
     private let openStore: @Sendable () async throws -> Store
-    private let standIn: @Sendable (CacheError) throws -> Store
+    private let fallback: @Sendable (CacheError) throws -> Store
 
     /// - Parameters:
     ///   - openStore: Opens the directory.
-    /// - standIn: Creates a store that stores nothing, for this reason.
+    /// - fallback: Creates a store that stores nothing, for this reason.
     init(
         on executor: BlockingExecutor, _ openStore: @escaping @Sendable () async throws -> Store,
-        standIn: @escaping @Sendable (CacheError) throws -> Store
+        fallback: @escaping @Sendable (CacheError) throws -> Store
     ) {
         self.executor = executor
         self.openStore = openStore
-        self.standIn = standIn
+        self.fallback = fallback
     }
 
     /// The store, which is opened if necessary. If the directory can't be used, it stores nothing.
@@ -106,7 +106,7 @@ final class StoreOpening: Sendable {
             opened = Opened(store: try await openStore())
         } catch {
             let failure = error as? CacheError ?? CacheError(.storage, "\(error)", underlying: error)
-            opened = Opened(store: try standIn(failure), failure: failure)
+            opened = Opened(store: try fallback(failure), failure: failure)
         }
         phase.withLock { $0 = .open(opened) }
         return opened

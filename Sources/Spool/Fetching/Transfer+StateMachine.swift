@@ -9,7 +9,7 @@ extension Transfer {
         /// The use of a piece of the body.
         enum ChunkAction: Equatable {
             /// Store `count` bytes after the first `skip` bytes of the piece at `offset`.
-            case land(skip: Int, count: Int, at: Int64)
+            case store(skip: Int, count: Int, at: Int64)
             /// The whole piece is before the first byte to store.
             case skip
             /// The rest is not needed, or is longer than the header fields state.
@@ -31,18 +31,18 @@ extension Transfer {
         /// The exclusive end of the body, or `nil` if it is not known.
         let end: Int64?
         /// The offset of the first byte to store.
-        let firstLanding: Int64
+        let firstStoredOffset: Int64
         /// Whether the end of a piece was skipped, so that the next one does not belong at ``position``.
         private var isCut = false
 
         /// - Parameters:
         ///   - offset: The offset of the first byte of the body.
         ///   - end: The exclusive end of the body, or `nil` if it is not known.
-        ///   - firstLanding: The offset of the first byte to store; see ``firstLanding(offset:end:asked:)``.
-        init(offset: Int64, end: Int64?, firstLanding: Int64) {
+        ///   - firstStoredOffset: The offset of the first byte to store; see ``firstStoredOffset(offset:end:asked:)``.
+        init(offset: Int64, end: Int64?, firstStoredOffset: Int64) {
             self.position = offset
             self.end = end
-            self.firstLanding = firstLanding
+            self.firstStoredOffset = firstStoredOffset
         }
 
         /// Returns the offset of the first byte to store of a body from `offset` to `end`.
@@ -50,7 +50,7 @@ extension Transfer {
         /// - Parameter asked: The start of the requested range: the start of a block, or the end of a block's stored
         ///   bytes. Bytes are stored from there or from the start of a block. `nil` if the response starts another
         ///   version, of which no byte is stored, or has the whole body.
-        static func firstLanding(offset: Int64, end: Int64?, asked: Int64?) -> Int64 {
+        static func firstStoredOffset(offset: Int64, end: Int64?, asked: Int64?) -> Int64 {
             guard let asked, offset <= asked, asked < end ?? .max else { return Block.roundUp(offset) }
             return asked
         }
@@ -65,9 +65,9 @@ extension Transfer {
             let stop = start + min(Int64(count), bound - start)
             position = stop
             isCut = stop - start < Int64(count)
-            let from = max(start, firstLanding)
+            let from = max(start, firstStoredOffset)
             guard from < stop else { return .skip }
-            return .land(skip: Int(from - start), count: Int(stop - from), at: from)
+            return .store(skip: Int(from - start), count: Int(stop - from), at: from)
         }
 
         /// Records that the body has ended.

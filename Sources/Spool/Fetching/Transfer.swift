@@ -37,11 +37,11 @@ struct Transfer {
 
     /// Fetches and stores the bytes, and reports the end to the scheduler.
     func run() async {
-        let moment = CacheMoment.TransferName(resource: resource.usage.number, id: start.id)
-        context.instruments.note(.transferBegan(moment, address: resource.address))
+        let moment = InstrumentEvent.TransferName(resource: resource.usage.number, id: start.id)
+        context.instruments.note(.transferBegan(moment, redactedURL: resource.redactedURL))
         defer { context.instruments.note(.transferEnded(moment)) }
         let outcome = await outcome()
-        if let (offset, lease) = scheduler.continuation(of: start.id) { lease.generation.endLanding(at: offset) }
+        if let (offset, lease) = scheduler.continuation(of: start.id) { lease.generation.endWriting(at: offset) }
         finish(outcome)
     }
 
@@ -61,7 +61,7 @@ struct Transfer {
     }
 
     private var place: String {
-        "\(resource.address), \(start.rangeInWords)"
+        "\(resource.redactedURL), \(start.rangeInWords)"
     }
 
     private func request() async throws -> Outcome {
@@ -86,7 +86,7 @@ struct Transfer {
         if !isHeld { scheduler.note(origin.note(roundTrip: (clock.elapsed() - asked) / .seconds(1))) }
         var cacheability = ResponseCacheability(
             policy: context.configuration.freshness, request: request.headerFields, response: response.head,
-            from: response.url, of: resource.address, requestDate: requestDate, responseDate: clock.now(),
+            from: response.url, of: resource.redactedURL, requestDate: requestDate, responseDate: clock.now(),
             isOfSite: context.configuration.storesEveryStatus)
         cacheability.freshness.asker = resource.freshness.asker
         let firstBytes = try await firstBytes(of: &response, from: origin)
@@ -113,7 +113,7 @@ struct Transfer {
         case .restart:
             return .restart
         case .unsatisfiable(let length):
-            if length == nil, asksWithoutRange(request) || tellsOfAnyVersion(request) { return .restart }
+            if length == nil, asksWithoutRange(request) || appliesToAnyVersion(request) { return .restart }
             // An empty file has no part whose response could have its headers.
             if length == 0, resource.generation == nil, asksWithoutRange(request) { return .restart }
             return try await unsatisfiable(length, response)
@@ -135,7 +135,7 @@ struct Transfer {
             response.body = body
             return chunk?.withUnsafeBytes { Array($0.prefix(1024)) } ?? []
         } catch {
-            exchange.noteLoss(error, of: origin)
+            exchange.recordLoss(error, of: origin)
             throw error
         }
     }
@@ -144,11 +144,11 @@ struct Transfer {
     /// waits for its bytes.
     private func connect(to origin: OriginState) async throws -> OriginConnection {
         guard start.priority == .preload else { return try await exchange.connect(to: origin, as: .playback) }
-        if let connection = origin.connectAtOnce(.preload) { return connection }
+        if let connection = origin.connectIfAvailable(.preload) { return connection }
         return try await withThrowingTaskGroup(of: OriginConnection.self) { group in
             group.addTask { try await exchange.connect(to: origin, as: .preload) }
             group.addTask {
-                await scheduler.waitForHurry(start.id)
+                await scheduler.waitForUrgency(start.id)
                 return try await exchange.connect(to: origin, as: .playback)
             }
             let first = await group.nextResult()
@@ -200,7 +200,7 @@ struct Transfer {
     }
 
     /// Whether a 416 may belong to a version other than the current one, which was not known when the request was sent.
-    private func tellsOfAnyVersion(_ request: UpstreamRequest) -> Bool {
+    private func appliesToAnyVersion(_ request: UpstreamRequest) -> Bool {
         request.headerFields[.ifRange] == nil && resource.generation?.resourceVersion.validator.ifRangeText != nil
     }
 
@@ -237,7 +237,7 @@ struct Transfer {
         switch refusal.kind {
         case .credentials:
             let isFresh = try await start.credentials.refresh(number, status: refusal.status)
-            return isFresh ? .restart : .refused(await error(.originRefused), isPersonal: true)
+            return isFresh ? .restart : .refused(await error(.originErrorStatus), isPersonal: true)
         case .retry(let after):
             let delay = after.map { $0.delay(now: clock.secondsSince1970()) }
             if let delay { origin.rest(until: clock.elapsed() + RetryPolicy.bounded(delay)) }
@@ -248,7 +248,7 @@ struct Transfer {
             let error = CacheError(.originUnavailable, text, status: refusal.status).about(OriginResponse(response))
             return .interrupted(error, retryAfter: delay)
         case .status:
-            let error = await error(.originRefused)
+            let error = await error(.originErrorStatus)
             guard error.response?.saysExpired == true else { return .refused(error) }
             let isFresh = try await start.credentials.refresh(number, status: 403)
             return isFresh ? .restart : .refused(error, isPersonal: true)
@@ -262,10 +262,10 @@ struct Transfer {
         _ response: UpstreamResponse, from offset: Int64, _ claim: ResponseBody,
         over connection: OriginConnection, to origin: OriginState
     ) async throws -> Outcome {
-        var machine = StateMachine(offset: offset, end: claim.end, firstLanding: claim.offset)
+        var machine = StateMachine(offset: offset, end: claim.end, firstStoredOffset: claim.offset)
         scheduler.responseStarted(start.id, claim)
-        resource.noteDescribed()
-        if scheduler.isStream(start.id) { connection.noteStream() }
+        resource.recordDescribed()
+        if scheduler.isStream(start.id) { connection.recordStream() }
         var body = response.body.makeAsyncIterator()
         var meter = RateMeter(now: clock.elapsed())
         while let (limit, piece) = await nextPiece(connection) {
@@ -275,7 +275,7 @@ struct Transfer {
                 chunk = try await body.next()
             } catch {
                 guard claim.end == nil || machine.position < claim.end ?? 0 else { return .ended }
-                exchange.noteLoss(error, of: origin)
+                exchange.recordLoss(error, of: origin)
                 throw error
             }
             guard let chunk else { return try end(of: machine.bodyEnded()) }
@@ -286,8 +286,8 @@ struct Transfer {
             switch machine.chunk(count: chunk.count, limit: limit) {
             case .skip: continue
             case .stop: return .ended
-            case .land(let skip, let count, let offset):
-                guard try await land(chunk, skip: skip, count: count, at: offset, piece, connection) else {
+            case .store(let skip, let count, let offset):
+                guard try await store(chunk, skip: skip, count: count, at: offset, piece, connection) else {
                     return .ended
                 }
             }
@@ -338,7 +338,7 @@ struct Transfer {
     ///
     /// - Parameter piece: The permission with which the bytes were taken.
     /// - Returns: `false` if no more bytes of the transfer may be stored.
-    private func land(
+    private func store(
         _ chunk: UpstreamChunk, skip: Int, count: Int, at offset: Int64, _ piece: Scheduler.Piece,
         _ connection: OriginConnection
     ) async throws -> Bool {
@@ -347,21 +347,21 @@ struct Transfer {
         var position = offset
         var isAwaited = piece.isAwaited
         while position < end {
-            var room = await lease.generation.makeRoom(
+            var space = await lease.generation.reserveSpace(
                 for: position..<end, isAwaited: isAwaited,
                 isUrgent: { [scheduler, id = start.id] in scheduler.isAwaitedByPlayer(id) })
             let first = skip + Int(position - offset)
             let result = try chunk.withUnsafeBytes { bytes in
                 let part = UnsafeRawBufferPointer(rebasing: bytes[first..<skip + count])
-                return try lease.generation.land(part, at: position, in: &room)
+                return try lease.generation.store(part, at: position, in: &space)
             }
             switch result {
-            case .landed(let range):
-                resource.noteStorage(inMemory: !lease.generation.isKept)
-                resource.landed(range, by: start.id)
+            case .stored(let range):
+                resource.recordStorage(inMemory: !lease.generation.isKept)
+                resource.stored(range, by: start.id)
                 position = range.upperBound
-            case .noRoom:
-                guard await waitForRoom(connection) else { return false }
+            case .noSpace:
+                guard await waitForSpace(connection) else { return false }
             case .retired:
                 return false
             case .prefixInvalidated(let range):
@@ -376,7 +376,7 @@ struct Transfer {
     }
 
     /// Waits for space, until readers have moved on. Returns `false` if the transfer was cancelled.
-    private func waitForRoom(_ connection: OriginConnection) async -> Bool {
+    private func waitForSpace(_ connection: OriginConnection) async -> Bool {
         switch scheduler.lacksSpace(start.id) {
         case .stop: return false
         case .proceed: return true
@@ -385,7 +385,7 @@ struct Transfer {
             await scheduler.hold(start.id)
             connection.resume()
         }
-        return scheduler.mayLandMore(start.id)
+        return scheduler.mayStoreMore(start.id)
     }
 
     // MARK: - The end

@@ -42,7 +42,7 @@ final class VersionFreshness: Sendable {
     /// Counts one more opening.
     ///
     /// - Returns: The number of the opening.
-    func noteOpening() -> Int {
+    func recordOpening() -> Int {
         state.withLock { state in
             state.openings += 1
             return state.openings

@@ -18,40 +18,40 @@ extension MediaCache {
     /// - Parameters:
     ///   - file: A regular file.
     ///   - source: The source of the media in the file.
-    ///   - isChecked: Whether a request is sent to the origin. Otherwise, the file is not verified, and its type is
+    ///   - verify: Whether a request is sent to the origin. Otherwise, the file is not verified, and its type is
     ///     unknown.
-    ///   - replacesOthers: Whether different stored bytes are removed first.
+    ///   - replaceExisting: Whether different stored bytes are removed first.
     /// - Returns: The verification of the file.
     /// - Throws: `CacheError`, or `CancellationError`.
     ///   - `.invalidArgument` if the origin has another file, or different bytes are stored
     ///   - `.capacityExceeded` if there is too little space
-    ///   - `.originUnavailable` and `.originRefused` if no request can be sent to the origin
+    ///   - `.originUnavailable` and `.originErrorStatus` if no request can be sent to the origin
     ///   - `.incomplete` if some bytes could not be stored
     ///   - `.storage`, including if the file can't be read or changes during the import
     ///   - `.closed`
     @discardableResult
     public func importFile(
-        at file: URL, as source: MediaSource, isChecked: Bool = true, replacesOthers: Bool = false
-    ) async throws -> ImportProof {
+        at file: URL, as source: MediaSource, verify: Bool = true, replaceExisting: Bool = false
+    ) async throws -> ImportVerification {
         try await FileImport(
-            file: file, source: source, isChecked: isChecked, replacesOthers: replacesOthers, into: self
+            file: file, source: source, verify: verify, replaceExisting: replaceExisting, into: self
         )
         .run()
     }
 }
 
 /// The verification of an imported file.
-public struct ImportProof: Sendable, Hashable {
+public struct ImportVerification: Sendable, Hashable {
     private enum Name { case nothing, length, hash }
 
     private let name: Name
 
     /// No request was sent to the origin.
-    public static let none = ImportProof(name: .nothing)
+    public static let none = ImportVerification(name: .nothing)
     /// The origin's file has the same length.
-    public static let length = ImportProof(name: .length)
+    public static let length = ImportVerification(name: .length)
     /// The origin's file has the same hash.
-    public static let hash = ImportProof(name: .hash)
+    public static let hash = ImportVerification(name: .hash)
 }
 
 /// Imports a file into a cache like the bytes of an origin.
@@ -60,33 +60,33 @@ private struct FileImport {
 
     private let path: String
     private let source: MediaSource
-    private let isChecked: Bool
-    private let replacesOthers: Bool
+    private let verify: Bool
+    private let replaceExisting: Bool
     private let cache: MediaCache
 
-    init(file: URL, source: MediaSource, isChecked: Bool, replacesOthers: Bool, into cache: MediaCache) {
+    init(file: URL, source: MediaSource, verify: Bool, replaceExisting: Bool, into cache: MediaCache) {
         path = file.resolvingSymlinksInPath().path
         self.source = source
-        self.isChecked = isChecked
-        self.replacesOthers = replacesOthers
+        self.verify = verify
+        self.replaceExisting = replaceExisting
         self.cache = cache
     }
 
-    func run() async throws -> ImportProof {
+    func run() async throws -> ImportVerification {
         let key = cache.key(for: source)
         if let cause = (try await cache.store).readOnlyReason { throw cause }
         let executor = cache.context.executor
         let file = try await executor.run(in: .background) { [path] in try ImportedFile(path) }
-        let head = isChecked ? try await OriginHead(of: source, in: cache) : nil
-        var proof = ImportProof.none
+        let head = verify ? try await OriginHead(of: source, in: cache) : nil
+        var proof = ImportVerification.none
         if let head { proof = try await check(file, by: head) }
-        try await cache.downloads.work.checkRoom(for: file.length, key, source.displayAddress, in: cache)
-        let keepAsFormer = try await replaceOthers(key, by: file)
+        try await cache.downloads.work.checkReservedSpace(for: file.length, key, source.redactedURL, in: cache)
+        let keepAsPrevious = try await replaceOthers(key, by: file)
         var source = source
-        source.standIn = FileUpstream(file, head: head, executor: executor)
+        source.upstreamOverride = FileUpstream(file, head: head, executor: executor)
         let media = cache.media(for: source)
         do {
-            try await land(media, keepAsFormer)
+            try await store(media, keepAsPrevious)
             guard try await executor.run(in: .background, { try file.isUnchanged }) else {
                 throw CacheError(
                     .storage, "“\(path)” changed during the import, so nothing is stored", key: key)
@@ -104,19 +104,19 @@ private struct FileImport {
         guard stored?.isComplete == true, stored?.length == file.length else {
             throw CacheError(
                 .incomplete,
-                "\(source.displayAddress): only \((stored?.storedByteCount ?? 0).counted("byte")) of “\(path)” could be stored",
+                "\(source.redactedURL): only \((stored?.storedByteCount ?? 0).counted("byte")) of “\(path)” could be stored",
                 key: key)
         }
         return proof
     }
 
     /// Stores the whole file. The pins of the replaced resource are restored as soon as bytes are stored.
-    private func land(_ media: MediaResource, _ keepAsFormer: (() async throws -> Void)?) async throws {
-        var keepAsFormer = keepAsFormer
+    private func store(_ media: MediaResource, _ keepAsPrevious: (() async throws -> Void)?) async throws {
+        var keepAsPrevious = keepAsPrevious
         let reader = media.preloadReader(chunkSize: Int(Self.chunkSize), handsOutSlices: true)
         while try await reader.next() != nil {
-            try await keepAsFormer?()
-            keepAsFormer = nil
+            try await keepAsPrevious?()
+            keepAsPrevious = nil
         }
         // A cancelled reader ends without an error.
         try Task.checkCancellation()
@@ -124,7 +124,7 @@ private struct FileImport {
 
     // MARK: - What the origin says
 
-    private func check(_ file: ImportedFile, by head: OriginHead) async throws -> ImportProof {
+    private func check(_ file: ImportedFile, by head: OriginHead) async throws -> ImportVerification {
         guard head.length == file.length else {
             let length = head.length.map { "has \($0.counted("byte"))" } ?? "does not send its length"
             throw refusal("the file has \(file.length.counted("byte")), and the origin's \(length)")
@@ -141,7 +141,7 @@ private struct FileImport {
 
     private func refusal(_ cause: String) -> CacheError {
         CacheError(
-            .invalidArgument, "“\(path)” is not \(source.displayAddress): \(cause)", key: cache.key(for: source))
+            .invalidArgument, "“\(path)” is not \(source.redactedURL): \(cause)", key: cache.key(for: source))
     }
 
     // MARK: - What is stored
@@ -154,10 +154,10 @@ private struct FileImport {
         let media = cache.media(for: source)
         guard let stored = try await media.storedResource(), stored.storedByteCount > 0 else { return nil }
         guard try await differs(stored, from: file) else { return nil }
-        guard replacesOthers else {
+        guard replaceExisting else {
             throw CacheError(
                 .invalidArgument,
-                "the stored bytes of \(source.displayAddress)\(stored.isComplete ? ", which is complete," : "") differ from “\(path)”",
+                "the stored bytes of \(source.redactedURL)\(stored.isComplete ? ", which is complete," : "") differ from “\(path)”",
                 key: key)
         }
         let store = try await cache.store

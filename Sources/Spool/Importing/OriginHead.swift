@@ -14,7 +14,7 @@ struct OriginHead: Sendable {
     /// Requests the fields with `HEAD`. If the origin does not allow `HEAD`, as for many signed URLs, requests the
     /// first byte instead. If the origin rejects the credentials, it requests them once more with new ones.
     ///
-    /// - Throws: `CacheError`: `.originUnavailable`, `.originRefused`.
+    /// - Throws: `CacheError`: `.originUnavailable`, `.originErrorStatus`.
     init(of source: MediaSource, in cache: MediaCache) async throws {
         let exchange = OriginExchange(credentials: cache.credentials(of: source), context: cache.context)
         func ask(_ method: HTTPRequest.Method) async throws -> OriginExchange.Opened {
@@ -37,11 +37,11 @@ struct OriginHead: Sendable {
             case 206: length = fields[.contentRange].flatMap { ContentRange(parsing: $0) }?.length
             case let status:
                 throw CacheError(
-                    .originRefused, "\(source.displayAddress): the origin responded with status \(status)",
+                    .originErrorStatus, "\(source.redactedURL): the origin responded with status \(status)",
                     status: status)
             }
         } catch {
-            let reported = exchange.reported(error, at: source.displayAddress)
+            let reported = exchange.reported(error, at: source.redactedURL)
             throw (reported as? CacheError)?.about(cache.key(for: source)) ?? reported
         }
     }

@@ -10,19 +10,19 @@ public struct CacheEvent: Sendable {
         /// A request for this byte range was sent; a `nil` upper bound means the end.
         case requested(lower: Int64, upper: Int64?)
         /// Bytes of this range were stored and are readable.
-        case landed(Range<Int64>)
+        case stored(Range<Int64>)
         /// A transfer was cancelled before its end because no reader needed it.
-        case cancelled(at: Int64)
+        case requestCancelled(at: Int64)
         /// The origin failed, and the next attempt follows after `delay`.
         case retrying(after: Duration, cause: CacheError)
         /// The origin serves another version. The previous one was discarded.
-        case changed(reason: String)
+        case originChanged(reason: String)
         /// A response contradicts itself, and only part of it was used.
-        case discrepancy(String)
+        case inconsistentResponse(String)
         /// These stored bytes failed their checksums and were discarded. They are fetched again.
-        case blocksDropped(Range<Int64>)
+        case damagedBlocksDiscarded(Range<Int64>)
         /// Bytes are not stored, with the reason. Playback continues.
-        case notKept(cause: CacheError)
+        case notCached(cause: CacheError)
         /// This number of bytes was evicted to stay within the capacity.
         case evicted(bytes: Int64)
         /// Every byte of the resource is stored.
@@ -33,15 +33,15 @@ public struct CacheEvent: Sendable {
         case bypassed(reason: String)
         /// The cache directory can't be used, with the reason. Media plays without being stored. Stored bytes are used
         /// only if another process has the directory.
-        case unusable(cause: CacheError)
+        case cacheUnavailable(cause: CacheError)
         /// A problem of the directory at opening, and how it was handled.
-        case notice(String)
+        case warning(String)
     }
 
     /// The resource; `nil` for an event of the whole cache.
     public var key: CacheKey?
     /// Its scheme, host and path; the path of the directory for an event of the whole cache.
-    public var address: String
+    public var redactedURL: String
     /// The kind of event.
     public var kind: Kind
 }
@@ -51,7 +51,7 @@ extension CacheEvent.Kind {
     func about(_ key: CacheKey?) -> Self {
         switch self {
         case .retrying(let delay, let cause): .retrying(after: delay, cause: cause.about(key))
-        case .notKept(let cause): .notKept(cause: cause.about(key))
+        case .notCached(let cause): .notCached(cause: cause.about(key))
         case .failed(let error): .failed(error.about(key))
         default: self
         }
@@ -63,7 +63,7 @@ package struct CacheActivity: Sendable {
     /// A current request to an origin.
     package struct RunningTransfer: Sendable, Hashable {
         /// Scheme, host and path.
-        package var address: String
+        package var redactedURL: String
         /// The start of the request, and its next byte.
         package var start: Int64
         package var position: Int64

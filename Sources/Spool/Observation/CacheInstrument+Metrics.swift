@@ -3,8 +3,8 @@ public import Metrics
 import SpoolStorage
 
 extension CacheInstrument {
-    /// Returns an instrument that counts the actions of the cache with swift-metrics. The names start with
-    /// `spool_cache_`; `docs/observation.md` lists them.
+    /// Returns an instrument that counts the actions of the cache with swift-metrics. The names start with `spool_`,
+    /// and are those of the server's metrics; `docs/observation.md` lists them.
     ///
     /// - Parameter factory: The factory of the metrics. The default is the current factory of the metrics system.
     public static func metrics(_ factory: any MetricsFactory = MetricsSystem.factory) -> CacheInstrument {
@@ -19,8 +19,8 @@ private struct CacheMetrics: Sendable {
     private let transfers: Meter
     private let hits: Metrics.Timer
     private let misses: Metrics.Timer
+    private let served: Counter
     private let servedFromCache: Counter
-    private let servedFresh: Counter
     private let received: Counter
     private let requests: Counter
     private let retries: Counter
@@ -32,39 +32,39 @@ private struct CacheMetrics: Sendable {
 
     init(_ factory: any MetricsFactory) {
         func counter(_ name: String, _ dimensions: [(String, String)] = []) -> Counter {
-            Counter(label: "spool_cache_" + name, dimensions: dimensions, factory: factory)
+            Counter(label: "spool_" + name, dimensions: dimensions, factory: factory)
         }
         func firstBytes(_ result: String) -> Metrics.Timer {
-            Metrics.Timer(label: "spool_cache_first_byte_seconds", dimensions: [("result", result)], factory: factory)
+            Metrics.Timer(label: "spool_first_byte_seconds", dimensions: [("result", result)], factory: factory)
         }
-        readers = Meter(label: "spool_cache_readers", factory: factory)
-        transfers = Meter(label: "spool_cache_transfers", factory: factory)
+        readers = Meter(label: "spool_open_readers", factory: factory)
+        transfers = Meter(label: "spool_origin_requests_in_flight", factory: factory)
         hits = firstBytes("hit")
         misses = firstBytes("miss")
-        servedFromCache = counter("served_bytes_total", [("source", "cache")])
-        servedFresh = counter("served_bytes_total", [("source", "origin")])
-        received = counter("received_bytes_total")
+        served = counter("served_bytes_total")
+        servedFromCache = counter("hit_bytes_total")
+        received = counter("origin_bytes_total")
         requests = counter("origin_requests_total")
         retries = counter("retries_total")
         evictions = counter("evictions_total")
         evictedBytes = counter("evicted_bytes_total")
         completed = counter("completed_total")
-        losses = counter("not_kept_total")
+        losses = counter("not_cached_total")
         errors = Dictionary(
             uniqueKeysWithValues: CacheError.Code.allCases.map {
                 ($0, counter("errors_total", [("code", $0.description)]))
             })
     }
 
-    func note(_ moment: CacheMoment) {
+    func note(_ moment: InstrumentEvent) {
         switch moment {
         case .readerOpened: readers.increment()
         case .readerClosed: readers.decrement()
         case .firstBytes(let duration, let isStored, _):
             (isStored ? hits : misses).recordNanoseconds(Int64(duration / .nanoseconds(1)))
         case .served(let bytes, let stored):
+            served.increment(by: bytes)
             if stored > 0 { servedFromCache.increment(by: stored) }
-            if bytes > stored { servedFresh.increment(by: bytes - stored) }
         case .asked: requests.increment()
         case .received(let bytes): received.increment(by: bytes)
         case .transferBegan: transfers.increment()
@@ -80,7 +80,7 @@ private struct CacheMetrics: Sendable {
             evictions.increment()
             evictedBytes.increment(by: bytes)
         case .completed: completed.increment()
-        case .notKept: losses.increment()
+        case .notCached: losses.increment()
         case .failed(let error): errors[error.code]?.increment()
         default: break
         }

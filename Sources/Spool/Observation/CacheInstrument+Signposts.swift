@@ -21,34 +21,34 @@ extension CacheInstrument {
 /// The recorded signposts.
 private final class Signposts: Sendable {
     private let poster: OSSignposter
-    private let running = Mutex<[CacheMoment.TransferName: OSSignpostIntervalState]>([:])
+    private let running = Mutex<[InstrumentEvent.TransferName: OSSignpostIntervalState]>([:])
 
     init(_ poster: OSSignposter) { self.poster = poster }
 
-    func note(_ moment: CacheMoment) {
+    func note(_ moment: InstrumentEvent) {
         guard poster.isEnabled else {
             // A recording may end while transfers are running.
             if case .transferEnded(let transfer) = moment { take(transfer) }
             return
         }
         switch moment {
-        case .transferBegan(let transfer, let address):
+        case .transferBegan(let transfer, let redactedURL):
             let id = poster.makeSignpostID()
-            let interval = poster.beginInterval("transfer", id: id, "\(address, privacy: .public)")
+            let interval = poster.beginInterval("transfer", id: id, "\(redactedURL, privacy: .public)")
             running.withLock { $0[transfer] = interval }
         case .transferEnded(let transfer): take(transfer)
-        case .firstBytes(let duration, let isStored, let address):
+        case .firstBytes(let duration, let isStored, let redactedURL):
             let milliseconds = duration / .milliseconds(1)
             poster.emitEvent(
                 "first bytes",
-                "\(address, privacy: .public): \(isStored ? "stored" : "fetched", privacy: .public), \(milliseconds) ms"
+                "\(redactedURL, privacy: .public): \(isStored ? "stored" : "fetched", privacy: .public), \(milliseconds) ms"
             )
         case .event(let event): note(event)
         default: break
         }
     }
 
-    private func take(_ transfer: CacheMoment.TransferName) {
+    private func take(_ transfer: InstrumentEvent.TransferName) {
         let interval = running.withLock { $0.removeValue(forKey: transfer) }
         if let interval { poster.endInterval("transfer", interval) }
     }
@@ -56,13 +56,13 @@ private final class Signposts: Sendable {
     private func note(_ event: CacheEvent) {
         switch event.kind {
         case .retrying(_, let cause):
-            poster.emitEvent("retry", "\(event.address, privacy: .public): \(cause.message, privacy: .public)")
-        case .evicted(let bytes): poster.emitEvent("evicted", "\(event.address, privacy: .public): \(bytes) bytes")
-        case .completed: poster.emitEvent("complete", "\(event.address, privacy: .public)")
-        case .notKept(let cause):
-            poster.emitEvent("not kept", "\(event.address, privacy: .public): \(cause.message, privacy: .public)")
+            poster.emitEvent("retry", "\(event.redactedURL, privacy: .public): \(cause.message, privacy: .public)")
+        case .evicted(let bytes): poster.emitEvent("evicted", "\(event.redactedURL, privacy: .public): \(bytes) bytes")
+        case .completed: poster.emitEvent("complete", "\(event.redactedURL, privacy: .public)")
+        case .notCached(let cause):
+            poster.emitEvent("not kept", "\(event.redactedURL, privacy: .public): \(cause.message, privacy: .public)")
         case .failed(let error):
-            poster.emitEvent("failed", "\(event.address, privacy: .public): \(error.message, privacy: .public)")
+            poster.emitEvent("failed", "\(event.redactedURL, privacy: .public): \(error.message, privacy: .public)")
         default: break
         }
     }

@@ -13,9 +13,9 @@ import SpoolScheduling
 /// ``MediaCache/events()``.
 public struct CacheInstrument: Sendable {
     /// Called on the thread of the event, outside the cache's locks. It must be fast.
-    let note: @Sendable (CacheMoment) -> Void
+    let note: @Sendable (InstrumentEvent) -> Void
 
-    init(_ note: @escaping @Sendable (CacheMoment) -> Void) { self.note = note }
+    init(_ note: @escaping @Sendable (InstrumentEvent) -> Void) { self.note = note }
 }
 
 /// The instruments of a cache.
@@ -28,7 +28,7 @@ struct CacheInstruments: Sendable {
     var isEmpty: Bool { all.isEmpty }
 
     /// Passes an event to all instruments. It is created only if there are any.
-    func note(_ moment: @autoclosure () -> CacheMoment) {
+    func note(_ moment: @autoclosure () -> InstrumentEvent) {
         guard !all.isEmpty else { return }
         let moment = moment()
         for instrument in all { instrument.note(moment) }
@@ -36,7 +36,7 @@ struct CacheInstruments: Sendable {
 }
 
 /// An event for a cache's instruments.
-enum CacheMoment: Sendable {
+enum InstrumentEvent: Sendable {
     /// A request to an origin: the number of its resource in the cache, and its own number there.
     struct TransferName: Hashable, Sendable {
         var resource: UInt32
@@ -50,7 +50,7 @@ enum CacheMoment: Sendable {
     ///
     /// - `isStored`: Whether they needed no request, because they were delivered before, or were stored when the
     ///   resource was opened.
-    case firstBytes(after: Duration, isStored: Bool, address: String)
+    case firstBytes(after: Duration, isStored: Bool, redactedURL: String)
     /// Bytes were delivered to a reader. `stored` counts those that were not just received for it.
     case served(bytes: Int64, stored: Int64)
     /// A request is sent to an origin.
@@ -58,7 +58,7 @@ enum CacheMoment: Sendable {
     /// Body bytes were received from an origin.
     case received(bytes: Int64)
     /// A transfer has started and waits for a connection to the origin, or has ended.
-    case transferBegan(TransferName, address: String)
+    case transferBegan(TransferName, redactedURL: String)
     case transferEnded(TransferName)
     /// An event that all listeners receive.
     case event(CacheEvent)

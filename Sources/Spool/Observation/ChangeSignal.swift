@@ -35,8 +35,8 @@ final class ChangeSignal: Sendable {
     func wait(beyond version: UInt64) async -> Bool {
         while true {
             if Task.isCancelled { return false }
-            let (isNews, isFinished) = state.withLock { ($0.version > version, $0.isFinished) }
-            if isNews || isFinished { return isNews }
+            let (hasChanged, isFinished) = state.withLock { ($0.version > version, $0.isFinished) }
+            if hasChanged || isFinished { return hasChanged }
             await park(beyond: version)
         }
     }

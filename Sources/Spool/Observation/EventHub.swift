@@ -54,8 +54,8 @@ final class EventHub: Sendable {
 
     private var listeners: [Listener] { state.withLock { Array($0.listeners.values) } }
 
-    func send(_ kind: CacheEvent.Kind, key: CacheKey? = nil, address: String) {
-        let event = CacheEvent(key: key, address: address, kind: kind.about(key))
+    func send(_ kind: CacheEvent.Kind, key: CacheKey? = nil, redactedURL: String) {
+        let event = CacheEvent(key: key, redactedURL: redactedURL, kind: kind.about(key))
         if kind.counts { state.withLock { $0.counts.note(kind) } }
         for listener in listeners where listener.isMeant?(key) ?? true { listener.queue?.append(event) }
         instruments.note(.event(event))
@@ -65,9 +65,10 @@ final class EventHub: Sendable {
     /// Passes on an event of the store.
     func send(_ event: StoreEvent) {
         switch event {
-        case .evicted(let key, let url, let bytes): send(.evicted(bytes: bytes), key: key, address: url)
-        case .blocksInvalidated(let key, let url, let range): send(.blocksDropped(range), key: key, address: url)
-        case .notKept(let key, let url, let cause): send(.notKept(cause: cause), key: key, address: url)
+        case .evicted(let key, let url, let bytes): send(.evicted(bytes: bytes), key: key, redactedURL: url)
+        case .blocksInvalidated(let key, let url, let range):
+            send(.damagedBlocksDiscarded(range), key: key, redactedURL: url)
+        case .notCached(let key, let url, let cause): send(.notCached(cause: cause), key: key, redactedURL: url)
         case .warning(let text): logger.warning("\(text)")
         }
     }
@@ -79,33 +80,33 @@ final class EventHub: Sendable {
 
     private func log(_ event: CacheEvent) {
         switch event.kind {
-        case .landed(let range):
-            logger.trace("stored \(range)", metadata: ["resource": "\(event.address)"])
+        case .stored(let range):
+            logger.trace("stored \(range)", metadata: ["resource": "\(event.redactedURL)"])
         case .requested(let lower, let upper):
             logger.debug(
-                "requested \(lower)-\(upper.map { "\($0 - 1)" } ?? "")", metadata: ["resource": "\(event.address)"])
+                "requested \(lower)-\(upper.map { "\($0 - 1)" } ?? "")", metadata: ["resource": "\(event.redactedURL)"])
         case .retrying(let delay, let cause):
-            logger.notice("retrying in \(delay): \(cause)", metadata: ["resource": "\(event.address)"])
-        case .changed(let reason):
-            logger.notice("the origin's bytes changed: \(reason)", metadata: ["resource": "\(event.address)"])
-        case .discrepancy(let text):
-            logger.warning("\(text)", metadata: ["resource": "\(event.address)"])
-        case .blocksDropped(let range):
-            logger.warning("stored \(range.inWords) were damaged", metadata: ["resource": "\(event.address)"])
-        case .notKept(let cause):
-            logger.warning("not stored: \(cause)", metadata: ["resource": "\(event.address)"])
+            logger.notice("retrying in \(delay): \(cause)", metadata: ["resource": "\(event.redactedURL)"])
+        case .originChanged(let reason):
+            logger.notice("the origin's bytes changed: \(reason)", metadata: ["resource": "\(event.redactedURL)"])
+        case .inconsistentResponse(let text):
+            logger.warning("\(text)", metadata: ["resource": "\(event.redactedURL)"])
+        case .damagedBlocksDiscarded(let range):
+            logger.warning("stored \(range.inWords) were damaged", metadata: ["resource": "\(event.redactedURL)"])
+        case .notCached(let cause):
+            logger.warning("not stored: \(cause)", metadata: ["resource": "\(event.redactedURL)"])
         case .evicted(let bytes):
-            logger.debug("evicted \(bytes.counted("byte"))", metadata: ["resource": "\(event.address)"])
-        case .cancelled(let offset):
-            logger.debug("transfer cancelled at \(offset)", metadata: ["resource": "\(event.address)"])
+            logger.debug("evicted \(bytes.counted("byte"))", metadata: ["resource": "\(event.redactedURL)"])
+        case .requestCancelled(let offset):
+            logger.debug("transfer cancelled at \(offset)", metadata: ["resource": "\(event.redactedURL)"])
         case .completed:
-            logger.debug("complete", metadata: ["resource": "\(event.address)"])
+            logger.debug("complete", metadata: ["resource": "\(event.redactedURL)"])
         case .failed(let error):
-            logger.error("\(error)", metadata: ["resource": "\(event.address)"])
+            logger.error("\(error)", metadata: ["resource": "\(event.redactedURL)"])
         case .bypassed(let reason):
-            logger.notice("plays without the cache: \(reason)", metadata: ["resource": "\(event.address)"])
-        case .unusable(let cause): logger.error("nothing is stored: \(cause)")
-        case .notice(let text): logger.warning("\(text)")
+            logger.notice("plays without the cache: \(reason)", metadata: ["resource": "\(event.redactedURL)"])
+        case .cacheUnavailable(let cause): logger.error("nothing is stored: \(cause)")
+        case .warning(let text): logger.warning("\(text)")
         }
     }
 }
@@ -160,7 +161,7 @@ extension EventQueue.State {
             waiting.append([])
             heads.append(0)
         }
-        if let (number, former) = waiting[kind].last ?? nil, number == last, let both = former.joined(with: event) {
+        if let (number, previous) = waiting[kind].last ?? nil, number == last, let both = previous.joined(with: event) {
             waiting[kind][waiting[kind].count - 1] = (number, both)
             return
         }
@@ -191,11 +192,11 @@ extension EventQueue.State {
 extension CacheEvent {
     /// Returns this event and the next joined, if they describe one range.
     fileprivate func joined(with next: CacheEvent) -> CacheEvent? {
-        guard key == next.key, address == next.address, case .landed(let range) = kind,
-            case .landed(let more) = next.kind, range.upperBound == more.lowerBound
+        guard key == next.key, redactedURL == next.redactedURL, case .stored(let range) = kind,
+            case .stored(let more) = next.kind, range.upperBound == more.lowerBound
         else { return nil }
         var both = self
-        both.kind = .landed(range.lowerBound..<more.upperBound)
+        both.kind = .stored(range.lowerBound..<more.upperBound)
         return both
     }
 }
@@ -205,18 +206,18 @@ extension CacheEvent.Kind {
     fileprivate var number: Int {
         switch self {
         case .requested: 0
-        case .landed: 1
-        case .cancelled: 2
+        case .stored: 1
+        case .requestCancelled: 2
         case .retrying: 3
-        case .changed: 4
-        case .discrepancy: 5
-        case .blocksDropped: 6
-        case .notKept: 7
+        case .originChanged: 4
+        case .inconsistentResponse: 5
+        case .damagedBlocksDiscarded: 6
+        case .notCached: 7
         case .evicted: 8
         case .completed: 9
         case .failed: 10
-        case .unusable: 11
-        case .notice: 12
+        case .cacheUnavailable: 11
+        case .warning: 12
         case .bypassed: 13
         }
     }

@@ -47,7 +47,7 @@ public struct TransferStatistics: Sendable, Hashable {
     /// The number of requests to origins, including retries and revalidations.
     public var originRequests: Int = 0
     /// The number of stored bytes.
-    public var bytesLanded: Int64 = 0
+    public var bytesStored: Int64 = 0
 
     /// Creates zero counts.
     package init() {}
@@ -57,6 +57,6 @@ public struct TransferStatistics: Sendable, Hashable {
         left.bytesFromCache += right.bytesFromCache
         left.bytesServed += right.bytesServed
         left.originRequests += right.originRequests
-        left.bytesLanded += right.bytesLanded
+        left.bytesStored += right.bytesStored
     }
 }

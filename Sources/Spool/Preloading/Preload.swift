@@ -49,7 +49,7 @@ public final class Preload: Sendable {
     /// Waits for the end and returns the final state. Cancelling the waiting task does not cancel the preload.
     @discardableResult
     public func finished() async -> PreloadState {
-        for await state in states where state.phase.isEnd { return state }
+        for await state in states where state.phase.isFinal { return state }
         return state
     }
 
@@ -68,10 +68,10 @@ public final class Preload: Sendable {
     /// Whether it was cancelled.
     var isCancelled: Bool { progress.withLock { $0.isCancelled } }
 
-    /// Starts it with `start` in its turn; returns false if it was cancelled.
+    /// Starts it with `startup` in its turn; returns false if it was cancelled.
     func begin(_ start: () -> Task<Void, Never>) -> Bool {
         let mayBegin = progress.withLock { progress in
-            guard !progress.isCancelled, !progress.state.phase.isEnd else { return false }
+            guard !progress.isCancelled, !progress.state.phase.isFinal else { return false }
             progress.task = start()
             progress.state.phase = .running
             return true
@@ -81,10 +81,10 @@ public final class Preload: Sendable {
     }
 
     /// Records the number of stored bytes and of wanted bytes.
-    func note(landed: Int64, of wanted: Int64?) {
+    func note(stored: Int64, of wanted: Int64?) {
         progress.withLock { progress in
-            progress.state.landedByteCount = landed
-            progress.state.wantedByteCount = wanted
+            progress.state.storedByteCount = stored
+            progress.state.targetByteCount = wanted
         }
         changes.change()
     }
@@ -100,14 +100,14 @@ public final class Preload: Sendable {
 
     /// Ends it.
     func end(_ phase: PreloadState.Phase, _ error: (any Error)? = nil) {
-        let isNews = progress.withLock { progress in
-            guard !progress.state.phase.isEnd else { return false }
+        let hasChanged = progress.withLock { progress in
+            guard !progress.state.phase.isFinal else { return false }
             progress.task = nil
             progress.state.phase = phase
             progress.state.error = error
             return true
         }
-        guard isNews else { return }
+        guard hasChanged else { return }
         changes.change()
         changes.finish()
     }
@@ -119,10 +119,10 @@ public final class Preload: Sendable {
 /// The amount of a resource to preload.
 public struct PreloadAmount: Sendable, Hashable {
     enum Kind: Hashable {
-        case start
+        case startup
         case seconds(Double)
         case bytes(Int64)
-        case whole
+        case entire
     }
 
     let kind: Kind
@@ -132,21 +132,21 @@ public struct PreloadAmount: Sendable, Hashable {
     ///
     /// The supported formats are MPEG-4 and QuickTime, including fragmented files; MP3, FLAC, WAVE, AIFF, CAF, Ogg,
     /// Matroska and WebM. For other formats, it is 256 KiB of the start and 64 KiB of the end. The maximum is 64 MiB.
-    public static let start = PreloadAmount(kind: .start)
+    public static let startup = PreloadAmount(kind: .startup)
 
     /// Every byte.
-    public static let whole = PreloadAmount(kind: .whole)
+    public static let entire = PreloadAmount(kind: .entire)
 
-    /// The bytes that a player needs for the first `seconds`, by the bit rate in the container. Equals ``start``
+    /// The bytes that a player needs for the first `seconds`, by the bit rate in the container. Equals ``startup``
     /// without a bit rate. The maximum is 64 MiB.
     public static func seconds(_ seconds: Double) -> PreloadAmount { PreloadAmount(kind: .seconds(seconds)) }
 
     /// The number of seconds; 0 for amounts that are not in seconds, `nil` for all.
     package var firstSeconds: Double? {
         switch kind {
-        case .start, .bytes: 0
+        case .startup, .bytes: 0
         case .seconds(let seconds): seconds
-        case .whole: nil
+        case .entire: nil
         }
     }
 
@@ -192,21 +192,21 @@ public struct PreloadState: Sendable {
         public static let cancelled = Phase(name: .cancelled)
 
         /// Whether it has ended.
-        public var isEnd: Bool { name != .waiting && name != .running }
+        public var isFinal: Bool { name != .waiting && name != .running }
     }
 
     /// The phase.
     public internal(set) var phase = Phase.waiting
     /// The number of stored bytes, among the wanted ones.
-    public internal(set) var landedByteCount: Int64 = 0
+    public internal(set) var storedByteCount: Int64 = 0
     /// The number of wanted bytes; `nil` while unknown, because the container has to be examined first.
-    public internal(set) var wantedByteCount: Int64?
+    public internal(set) var targetByteCount: Int64?
     /// The reason of a failure.
     public internal(set) var error: (any Error)?
 
     /// The stored share, from 0 to 1; `nil` while the wanted bytes are unknown.
     public var fractionCompleted: Double? {
-        wantedByteCount.map { $0 > 0 ? min(Double(landedByteCount) / Double($0), 1) : 1 }
+        targetByteCount.map { $0 > 0 ? min(Double(storedByteCount) / Double($0), 1) : 1 }
     }
 
     /// Whether all wanted bytes are stored.

@@ -61,15 +61,15 @@ final class SystemFollower: Sendable {
         monitor.start(queue: DispatchQueue(label: "spool.preload-conditions"))
         Task { [weak self] in
             // The task ends with this object, because only the preloader retains it.
-            self?.notePower()
+            self?.recordPower()
             for await _ in NotificationCenter.default.notifications(named: .NSProcessInfoPowerStateDidChange) {
                 guard let self else { return }
-                notePower()
+                recordPower()
             }
         }
     }
 
-    private func notePower() {
+    private func recordPower() {
         let isFine = conditions.allowsLowPowerMode || !ProcessInfo.processInfo.isLowPowerModeEnabled
         update { $0.isPowerFine = isFine }
     }

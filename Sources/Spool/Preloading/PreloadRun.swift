@@ -14,13 +14,13 @@ final class PreloadRun {
     /// Checks instead of the capacity, if the bytes must stay stored.
     private let keeping: PreloadKeeping?
     /// Receives the numbers of stored and wanted bytes.
-    private let note: (_ landed: Int64, _ wanted: Int64?) -> Void
+    private let note: (_ stored: Int64, _ wanted: Int64?) -> Void
     /// The ranges that were read, of the current version.
     private var brought = ByteRangeSet()
 
     init(
         media: MediaResource, capacity: Int64?, keeping: PreloadKeeping? = nil,
-        note: @escaping (_ landed: Int64, _ wanted: Int64?) -> Void
+        note: @escaping (_ stored: Int64, _ wanted: Int64?) -> Void
     ) {
         self.media = media
         self.capacity = capacity
@@ -36,7 +36,7 @@ final class PreloadRun {
         for attempt in 1... {
             brought = ByteRangeSet()
             do {
-                try await bring(amount)
+                try await fetch(amount)
             } catch let error as CacheError where error.code == .resourceChanged && attempt < Self.attempts {
                 continue
             }
@@ -44,13 +44,13 @@ final class PreloadRun {
             try Task.checkCancellation()
             let count = brought.intersection(try await media.keptRanges()).byteCount
             if count == brought.byteCount {
-                if amount == .whole { try await checkWhole() }
+                if amount == .entire { try await checkWhole() }
                 return
             }
             guard attempt >= Self.attempts else { continue }
             throw CacheError(
                 .incomplete,
-                "\(media.source.displayAddress): \(brought.byteCount.counted("byte")) received, but only \(count.grouped) could be stored",
+                "\(media.source.redactedURL): \(brought.byteCount.counted("byte")) received, but only \(count.grouped) could be stored",
                 key: media.key)
         }
     }
@@ -61,39 +61,39 @@ final class PreloadRun {
         guard stored.storedByteCount < length, !brought.isEmpty else { return }
         throw CacheError(
             .incomplete,
-            "\(media.source.displayAddress): the origin sent \(brought.byteCount.counted("byte")) of \(length.grouped)",
+            "\(media.source.redactedURL): the origin sent \(brought.byteCount.counted("byte")) of \(length.grouped)",
             key: media.key)
     }
 
-    private func bring(_ amount: PreloadAmount) async throws {
+    private func fetch(_ amount: PreloadAmount) async throws {
         switch amount.kind {
-        case .whole: try await bringAll()
-        case .bytes(let count): try await bring(ByteRangeSet(0..<count))
-        case .start: try await bringStart(seconds: nil)
-        case .seconds(let seconds): try await bringStart(seconds: seconds)
+        case .entire: try await fetchAll()
+        case .bytes(let count): try await fetch(ByteRangeSet(0..<count))
+        case .startup: try await fetchStart(seconds: nil)
+        case .seconds(let seconds): try await fetchStart(seconds: seconds)
         }
     }
 
     private var length: Int64? { media.resource?.contentInformation(evenStale: true)?.length }
 
-    private func bringAll() async throws {
-        var landed: Int64 = 0
+    private func fetchAll() async throws {
+        var stored: Int64 = 0
         var checked: Int64?
         try await read(.all) { chunk in
-            landed += Int64(chunk.count)
+            stored += Int64(chunk.count)
             let length = self.length
             if let length {
                 if length != checked { try await check(length) }
                 checked = length
             } else {
-                try await check(received: landed)
+                try await check(received: stored)
             }
-            note(landed, length)
+            note(stored, length)
         }
-        note(landed, landed)
+        note(stored, stored)
     }
 
-    private func bringStart(seconds: Double?) async throws {
+    private func fetchStart(seconds: Double?) async throws {
         // The first response states the length.
         var head: [UInt8] = []
         try await read(.bytes(0..<4096)) { chunk in chunk.withUnsafeBytes { head.append(contentsOf: $0) } }
@@ -101,16 +101,16 @@ final class PreloadRun {
         var search = StartRanges(length: length, seconds: seconds, isSeekable: isSeekable)
         while true {
             switch search.next() {
-            case .found(let plan): return try await bring(plan.ranges)
-            case .read(let look, let within):
+            case .found(let plan): return try await fetch(plan.ranges)
+            case .read(let part, let within):
                 try Task.checkCancellation()
-                if look.upperBound <= Int64(head.count) {
-                    search.take(head[Int(look.lowerBound)..<Int(look.upperBound)])
+                if part.upperBound <= Int64(head.count) {
+                    search.take(head[Int(part.lowerBound)..<Int(part.upperBound)])
                     continue
                 }
                 var bytes: [UInt8] = []
-                try await read(.bytes(look.lowerBound..<within.upperBound)) { chunk in
-                    let wanted = look.count - bytes.count
+                try await read(.bytes(part.lowerBound..<within.upperBound)) { chunk in
+                    let wanted = part.count - bytes.count
                     if wanted > 0 { chunk.withUnsafeBytes { bytes.append(contentsOf: $0.prefix(wanted)) } }
                 }
                 search.take(bytes)
@@ -119,20 +119,20 @@ final class PreloadRun {
     }
 
     /// Preloads these ranges, up to the end of the resource.
-    private func bring(_ ranges: ByteRangeSet) async throws {
+    private func fetch(_ ranges: ByteRangeSet) async throws {
         func wanted() -> Int64 {
             length.map { ranges.intersection(0..<max($0, 0)).byteCount } ?? ranges.byteCount
         }
-        var landed: Int64 = 0
+        var stored: Int64 = 0
         for range in ranges {
             try await read(.bytes(range)) { chunk in
-                landed += Int64(chunk.count)
+                stored += Int64(chunk.count)
                 try await check(wanted())
-                note(landed, wanted())
+                note(stored, wanted())
             }
         }
         // Without a length, the received bytes are all bytes.
-        note(landed, length == nil ? landed : wanted())
+        note(stored, length == nil ? stored : wanted())
     }
 
     /// Checks the number of received bytes of a body whose length is unknown, which may have no end, against the same
@@ -142,7 +142,7 @@ final class PreloadRun {
         guard let capacity, count > capacity else { return }
         throw CacheError(
             .capacityExceeded,
-            "\(media.source.displayAddress): \(count.counted("byte")) received of a body of unknown length, more than the "
+            "\(media.source.redactedURL): \(count.counted("byte")) received of a body of unknown length, more than the "
                 + "capacity of \(capacity.grouped)",
             key: media.key)
     }
@@ -152,7 +152,7 @@ final class PreloadRun {
         guard let capacity, wanted > capacity else { return }
         throw CacheError(
             .capacityExceeded,
-            "\(media.source.displayAddress): the preload needs \(wanted.grouped) bytes, but the capacity is \(capacity.grouped)",
+            "\(media.source.redactedURL): the preload needs \(wanted.grouped) bytes, but the capacity is \(capacity.grouped)",
             key: media.key)
     }
 

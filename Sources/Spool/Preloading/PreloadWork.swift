@@ -18,16 +18,16 @@ final class PreloadWork: Sendable {
     }
 
     private let cache: MediaCache
-    private let jobs: Int
+    private let maximumConcurrentDownloads: Int
     private let state = Mutex(State())
     #if canImport(Network)
     /// The observer of the system's state, if any.
     let follower = Mutex<SystemFollower?>(nil)
     #endif
 
-    init(_ cache: MediaCache, jobs: Int) {
+    init(_ cache: MediaCache, maximumConcurrentDownloads: Int) {
         self.cache = cache
-        self.jobs = jobs
+        self.maximumConcurrentDownloads = maximumConcurrentDownloads
     }
 
     func add(_ preload: Preload) {
@@ -69,7 +69,7 @@ final class PreloadWork: Sendable {
     /// Returns the next preload, which then uses a slot.
     private func next() -> Preload? {
         state.withLock { state in
-            guard state.reasons.isEmpty, state.running.count < jobs else { return nil }
+            guard state.reasons.isEmpty, state.running.count < maximumConcurrentDownloads else { return nil }
             while let preload = state.queue.popFirst() {
                 guard !preload.isCancelled else { continue }
                 state.running[ObjectIdentifier(preload)] = preload
@@ -86,7 +86,7 @@ final class PreloadWork: Sendable {
             let media = cache.media(for: preload.source)
             try await media.load()
             let run = PreloadRun(media: media, capacity: cache.capacity, keeping: preload.keeping) {
-                preload.note(landed: $0, of: $1)
+                preload.note(stored: $0, of: $1)
             }
             try await run.run(preload.amount)
             try await preload.keeping?.check(media)

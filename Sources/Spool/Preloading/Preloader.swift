@@ -4,7 +4,7 @@ import SpoolScheduling
 ///
 /// ```swift
 /// let preloader = Preloader(cache)
-/// let next = preloader.add(MediaSource(url: url), .start, priority: .high)
+/// let next = preloader.add(MediaSource(url: url), .startup, priority: .high)
 /// for await state in next.states { bar.progress = state.fractionCompleted ?? 0 }
 /// ```
 ///
@@ -20,9 +20,11 @@ public final class Preloader: Sendable {
     ///
     /// - Parameters:
     ///   - cache: The cache.
-    ///   - jobs: The number of concurrent preloads; at least 1. The configuration of the cache limits the requests to
-    ///     an origin.
-    public init(_ cache: MediaCache, jobs: Int = 4) { work = PreloadWork(cache, jobs: max(1, jobs)) }
+    ///   - maximumConcurrentDownloads: The number of concurrent preloads; at least 1. The configuration of the cache
+    ///     limits the requests to an origin.
+    public init(_ cache: MediaCache, maximumConcurrentDownloads: Int = 4) {
+        work = PreloadWork(cache, maximumConcurrentDownloads: max(1, maximumConcurrentDownloads))
+    }
 
     /// Whether preloads are paused. Setting it to true ends running ones, which continue later with the missing ranges.
     ///
@@ -36,7 +38,7 @@ public final class Preloader: Sendable {
     /// Adds a source.
     @discardableResult
     public func add(
-        _ source: MediaSource, _ amount: PreloadAmount = .start, priority: PreloadPriority = .normal
+        _ source: MediaSource, _ amount: PreloadAmount = .startup, priority: PreloadPriority = .normal
     ) -> Preload {
         let preload = Preload(source, amount, priority)
         work.add(preload)
@@ -56,8 +58,10 @@ extension MediaCache {
     ///
     /// You need not retain the results. For priorities and pausing, create a ``Preloader``.
     @discardableResult
-    public func preload(_ sources: [MediaSource], _ amount: PreloadAmount = .start, jobs: Int = 4) -> [Preload] {
-        let preloader = Preloader(self, jobs: jobs)
+    public func preload(
+        _ sources: [MediaSource], _ amount: PreloadAmount = .startup, maximumConcurrentDownloads: Int = 4
+    ) -> [Preload] {
+        let preloader = Preloader(self, maximumConcurrentDownloads: maximumConcurrentDownloads)
         return sources.map { preloader.add($0, amount) }
     }
 }

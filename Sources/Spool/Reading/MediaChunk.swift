@@ -64,10 +64,10 @@ extension MediaChunk {
     init?(inMemory range: Range<Int64>, of lease: Lease, asSlice: Bool) {
         let generation = lease.generation
         if asSlice, generation.handsOutSlices {
-            guard let slice = generation.sliceNow(range, holding: lease) else { return nil }
+            guard let slice = generation.sliceIfAvailable(range, holding: lease) else { return nil }
             self.init(slice)
         } else {
-            guard let data = generation.dataNow(at: range.lowerBound, count: range.count) else { return nil }
+            guard let data = generation.dataIfAvailable(at: range.lowerBound, count: range.count) else { return nil }
             self.init(offset: range.lowerBound, data: data)
         }
     }

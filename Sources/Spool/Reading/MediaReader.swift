@@ -25,11 +25,11 @@ public final class MediaReader: AsyncSequence, Sendable {
     private let chunkSize: Int64
     private let handsOutSlices: Bool
     /// The waits for the opening. They end with each seek.
-    private let waits = EndableWaits()
+    private let waits = CancellableWaits()
     /// Whether its bytes count as served to a client.
     private let isCounted: Bool
     /// Measures the time to a player's first bytes.
-    private let watch: FirstBytesWatch?
+    private let watch: FirstByteTimer?
 
     init(
         media: MediaResource, range: MediaRange, priority: Priority, chunkSize: Int, handsOutSlices: Bool = false,
@@ -39,7 +39,7 @@ public final class MediaReader: AsyncSequence, Sendable {
         opening = ReaderOpening(
             media: media, range: range, priority: priority, demand: demand, use: use, ahead: ahead)
         self.isCounted = isCounted
-        self.watch = isCounted && priority == .playback ? FirstBytesWatch(media.resource) : nil
+        self.watch = isCounted && priority == .playback ? FirstByteTimer(media.resource) : nil
         self.chunkSize = Int64(Swift.max(chunkSize, 1))
         self.handsOutSlices = handsOutSlices
     }
@@ -55,7 +55,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     /// - Throws: `CancellationError` if the task is cancelled. `CacheError` with one of these codes:
     ///   - `.unsatisfiableRange` if the range starts at or past the end
     ///   - `.resourceChanged` if the origin's bytes changed while they were read
-    ///   - `.originUnavailable` or `.originRefused` if missing bytes can't be fetched
+    ///   - `.originUnavailable` or `.originErrorStatus` if missing bytes can't be fetched
     ///   - `.closed` if the cache is closed
     public func next() async throws -> MediaChunk? { try await next(upTo: chunkSize) }
 
@@ -143,7 +143,7 @@ public final class MediaReader: AsyncSequence, Sendable {
         case .finished, .cancelled: return nil
         }
         guard
-            case .bytes(let lease, _, let freeUntil) = reader.resource.readers.pullNow(
+            case .bytes(let lease, _, let freeUntil) = reader.resource.readers.pullIfAvailable(
                 reader.id, from: reader.position, limit: limit),
             reader.stands(in: lease.generation.description.length, for: opening.range)
         else { return nil }
@@ -177,22 +177,22 @@ public final class MediaReader: AsyncSequence, Sendable {
         _ bounds: (start: Int64, end: Int64?), _ limit: Int64, asked: Int64?, of resource: OpenResource
     ) -> MediaChunk? {
         guard let end = bounds.end, bounds.start >= 0, bounds.start < end, end - bounds.start <= limit,
-            let lease = media.leaseOfLanded(bounds.start..<end, in: resource),
-            let data = lease.generation.dataNow(at: bounds.start, count: Int(end - bounds.start)),
+            let lease = media.leaseIfStored(bounds.start..<end, in: resource),
+            let data = lease.generation.dataIfAvailable(at: bounds.start, count: Int(end - bounds.start)),
             data.count == end - bounds.start, phase.finish(unopenedAt: asked)
         else { return nil }
-        noteServed(bounds.start..<end, by: resource)
+        recordServed(bounds.start..<end, by: resource)
         return MediaChunk(offset: bounds.start, data: data)
     }
 
     /// Returns `false` if the reader has left its position, so that it does not want the bytes.
     private func take(_ chunk: MediaChunk, as reader: OpenReader) -> Bool {
         guard phase.take(reader, upTo: chunk.range.upperBound) else { return false }
-        noteServed(chunk.range, by: reader.resource)
+        recordServed(chunk.range, by: reader.resource)
         return true
     }
 
-    private func noteServed(_ range: Range<Int64>, by resource: OpenResource) {
+    private func recordServed(_ range: Range<Int64>, by resource: OpenResource) {
         guard isCounted else { return }
         let fresh = resource.serving.served(range)
         watch?.end(isStored: fresh == 0)
@@ -211,7 +211,7 @@ public final class MediaReader: AsyncSequence, Sendable {
             case .failure(let error):
                 if try leaves(reader, of: reader.resource.knownLength, &attempts) { continue }
                 if phase.finish(reader) { throw error }
-            case .apart: phase.replace(reader, by: try opening.openOwn(insteadOf: reader))
+            case .separate: phase.replace(reader, by: try opening.openOwn(insteadOf: reader))
             case .bytes(let lease, let range, let freeUntil):
                 if try leaves(reader, of: lease.generation.description.length, &attempts) { continue }
                 do {
@@ -224,7 +224,7 @@ public final class MediaReader: AsyncSequence, Sendable {
                     reader.resource.missing(range, of: lease.generation)
                 } catch let error as CacheError where error.code == .storage || error.code == .catalogDamaged {
                     // The file or its checksums can't be read now. The stored bytes stay.
-                    if attempts.noteDiskFailure() { lease.generation.passOverDisk(error) }
+                    if attempts.recordDiskFailure() { lease.generation.skipDisk(error) }
                 }
             }
         }
@@ -256,10 +256,10 @@ public final class MediaReader: AsyncSequence, Sendable {
     /// - Throws: `CacheError` with code `.resourceChanged` if each response is of another version.
     private func leaves(_ reader: OpenReader, of length: Int64?, _ attempts: inout ReadAttempts) throws -> Bool {
         if reader.stands(in: length, for: opening.range) { return false }
-        guard attempts.noteMove() else {
+        guard attempts.recordMove() else {
             phase.finish(reader)
             throw CacheError(
-                .resourceChanged, "\(reader.resource.address): each response has another length", key: media.key)
+                .resourceChanged, "\(reader.resource.redactedURL): each response has another length", key: media.key)
         }
         phase.reopen(reader)
         return true
@@ -277,7 +277,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     /// - Throws: The errors of ``next()``; `CancellationError` if the reader is cancelled or has ended.
     package func response() async throws -> OpenedResponse {
         try Task.checkCancellation()
-        if let known = responseNow() { return known }
+        if let known = responseIfAvailable() { return known }
         return try await withTaskCancellationHandler {
             guard let executor = media.resource?.context.executor else {
                 _ = try await media.opened()
@@ -290,7 +290,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     }
 
     /// Returns the headers if the resource is open and they may be used, without waiting.
-    private func responseNow() -> OpenedResponse? {
+    private func responseIfAvailable() -> OpenedResponse? {
         guard let resource = media.resource, resource.isLoaded else { return nil }
         let found: OpenReader?
         switch phase.current {
@@ -298,10 +298,10 @@ public final class MediaReader: AsyncSequence, Sendable {
         case .unopened(let asked): found = openNow(asked, in: resource)
         case .finished, .cancelled: found = nil
         }
-        guard let found, case .head(let head) = found.resource.headers.responseNow(found.id),
+        guard let found, case .head(let head) = found.resource.headers.responseIfAvailable(found.id),
             found.stands(in: head.response.length, for: opening.range)
         else { return nil }
-        phase.noteVersion(of: found)
+        phase.recordVersion(of: found)
         return head
     }
 
@@ -312,13 +312,13 @@ public final class MediaReader: AsyncSequence, Sendable {
                 switch await reader.resource.headers.response(reader.id) {
                 case .head(let head):
                     if try leaves(reader, of: head.response.length, &attempts) { continue }
-                    phase.noteVersion(of: reader)
+                    phase.recordVersion(of: reader)
                     return head
                 case .failure(let error):
                     if try leaves(reader, of: reader.resource.knownLength, &attempts) { continue }
                     if phase.finish(reader) { throw error }
                 case .gone: break
-                case .apart: phase.replace(reader, by: try opening.openOwn(insteadOf: reader))
+                case .separate: phase.replace(reader, by: try opening.openOwn(insteadOf: reader))
                 }
             }
         } catch let error as CacheError where error.code == .unsatisfiableRange && !opening.isForHeaders {
@@ -378,13 +378,13 @@ private struct ReadAttempts {
     private var moves = 0
 
     /// Returns whether the disk must no longer be used.
-    mutating func noteDiskFailure() -> Bool {
+    mutating func recordDiskFailure() -> Bool {
         diskFailures += 1
         return diskFailures > Self.limit
     }
 
     /// Counts an opening at another offset. Returns `false` if the reader has been opened too often.
-    mutating func noteMove() -> Bool {
+    mutating func recordMove() -> Bool {
         moves += 1
         return moves <= Self.limit
     }

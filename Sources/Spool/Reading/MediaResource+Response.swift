@@ -17,7 +17,7 @@ extension MediaResource {
     package func response(demand: FreshnessDemand = .init()) async throws -> OpenedResponse {
         let resource = try await opened()
         let use = decidedUse ?? resource.freshness.use(opening, demand)
-        if let known = resource.headers.responseNow(use: use) {
+        if let known = resource.headers.responseIfAvailable(use: use) {
             if use == .staleMeanwhile { revalidate(resource) }
             return known
         }
@@ -98,7 +98,7 @@ extension MediaResource {
         let isUsable = (use ?? resource.freshness.use(opening, demand)) != .ask
         guard !isUsable || !resource.scheduler.holds(range) else { return }
         throw CacheError(
-            .notStored, "\(source.displayAddress): the request allows only cached responses, and none is usable",
+            .notStored, "\(source.redactedURL): the request allows only cached responses, and none is usable",
             status: 504,
             key: key, range: range)
     }

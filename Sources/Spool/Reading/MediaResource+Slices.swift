@@ -17,9 +17,9 @@ extension MediaResource {
     /// Returns all of `range` as a slice of the open version, if it may be used without a request. It needs no disk.
     ///
     /// - Returns: `nil` if a reader is needed.
-    package func sliceNow(_ range: Range<Int64>) -> (slice: MediaSlice, version: VersionMark)? {
-        guard let resource, let lease = leaseOfLanded(range, in: resource),
-            let slice = lease.generation.sliceNow(range, holding: lease)
+    package func sliceIfAvailable(_ range: Range<Int64>) -> (slice: MediaSlice, version: VersionMark)? {
+        guard let resource, let lease = leaseIfStored(range, in: resource),
+            let slice = lease.generation.sliceIfAvailable(range, holding: lease)
         else { return nil }
         resource.serving.served(range)
         return (slice, VersionMark(lease.generation))
@@ -28,10 +28,11 @@ extension MediaResource {
     /// Reads all of `range` of the open version, if it may be used without a request and all of it is in memory.
     ///
     /// - Parameter buffer: A buffer of the length of `range`.
-    /// - Returns: The version; `nil` if ``sliceNow(_:)`` or a reader is needed.
-    package func readNow(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) -> VersionMark? {
-        guard let resource, let lease = leaseOfLanded(range, in: resource),
-            lease.generation.readWholeNow(range, into: buffer)
+    /// - Returns: The version; `nil` if ``sliceIfAvailable(_:)`` or a reader is needed.
+    package func readWithoutBlocking(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) -> VersionMark?
+    {
+        guard let resource, let lease = leaseIfStored(range, in: resource),
+            lease.generation.readWholeWithoutBlocking(range, into: buffer)
         else { return nil }
         resource.serving.served(range)
         return VersionMark(lease.generation)
@@ -39,7 +40,7 @@ extension MediaResource {
 
     /// Returns the mark of the open version, if the response is of that version and its first byte is stored.
     package func mark(of response: StoredResponse) -> VersionMark? {
-        guard let resource, let lease = leaseOfLanded(0..<1, in: resource),
+        guard let resource, let lease = leaseIfStored(0..<1, in: resource),
             resource.headers.response(of: lease.generation) == response
         else { return nil }
         return VersionMark(lease.generation)

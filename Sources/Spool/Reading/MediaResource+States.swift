@@ -11,13 +11,13 @@ extension MediaResource {
     /// for await state in media.states { bar.progress = state.fractionCompleted ?? 0 }
     /// ```
     public var states: AsyncStream<ResourceState> {
-        let course = StateCourse(of: self)
+        let course = StateObserver(of: self)
         return AsyncStream { await course.next() }
     }
 }
 
 /// The position of one observer in the states of a resource.
-private final class StateCourse: Sendable {
+private final class StateObserver: Sendable {
     private struct Seen {
         var version: UInt64
         var state: ResourceState
@@ -33,12 +33,12 @@ private final class StateCourse: Sendable {
         // It throws if the cache is closed or the task is cancelled, so there is nothing more to show.
         guard let resource = try? await media.opened() else { return nil }
         while true {
-            let former = seen.withLock { $0 }
-            if let former, !(await resource.changes.wait(beyond: former.version)) { return nil }
+            let previous = seen.withLock { $0 }
+            if let previous, !(await resource.changes.wait(beyond: previous.version)) { return nil }
             let version = resource.changes.version
             let state = resource.observableState
             seen.withLock { $0 = Seen(version: version, state: state) }
-            if state != former?.state { return state }
+            if state != previous?.state { return state }
         }
     }
 }

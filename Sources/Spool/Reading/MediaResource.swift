@@ -23,7 +23,7 @@ public final class MediaResource: Sendable {
     let identity: OpenResources.Identity
     private let registry: OpenResources
     /// The turn of the request for which the resource is opened.
-    private let question: AskingTurns.Turn?
+    private let question: RequestTurns.Turn?
     /// Whether the resource was opened for a source that sends other header fields than this one.
     package let isShared: Bool
     /// How its readers may use the current version, as decided for the request for which the resource is opened. `nil`
@@ -38,14 +38,14 @@ public final class MediaResource: Sendable {
 
     init(
         identity: OpenResources.Identity, credentials: SourceCredentials, resource: OpenResource?,
-        registry: OpenResources, question: AskingTurns.Turn? = nil, isShared: Bool = false,
+        registry: OpenResources, question: RequestTurns.Turn? = nil, isShared: Bool = false,
         decidedUse: StoredFreshness.Use? = nil, beside: MediaResource? = nil
     ) {
         self.key = identity.key
         self.source = credentials.source
         self.credentials = credentials
         self.resource = resource
-        self.opening = resource?.freshness.noteOpening() ?? 0
+        self.opening = resource?.freshness.recordOpening() ?? 0
         self.identity = identity
         self.registry = registry
         self.question = question
@@ -56,7 +56,7 @@ public final class MediaResource: Sendable {
 
     /// Opens the same resource again. Responses that were received earlier do not count for the new opening.
     func copy(
-        using use: StoredFreshness.Use? = nil, asking question: AskingTurns.Turn? = nil
+        using use: StoredFreshness.Use? = nil, asking question: RequestTurns.Turn? = nil
     ) -> MediaResource {
         MediaResource(
             identity: identity, credentials: credentials,
@@ -83,7 +83,7 @@ public final class MediaResource: Sendable {
     var openResource: OpenResource {
         get throws {
             if let resource { return resource }
-            throw CacheError(.closed, "\(source.displayAddress): the cache is closed", key: key)
+            throw CacheError(.closed, "\(source.redactedURL): the cache is closed", key: key)
         }
     }
 
@@ -122,7 +122,7 @@ public final class MediaResource: Sendable {
     func openOwnReader(
         at start: Int64, end: Int64?, priority: Priority, ahead: ReadAheadStart
     ) -> OpenedReader? {
-        guard let own = apart(), let resource = own.resource else { return nil }
+        guard let own = separate(), let resource = own.resource else { return nil }
         let (id, position, _) = resource.readers.open(
             at: start, end: end, priority: priority, credentials: credentials, opening: own.opening, ahead: ahead)
         return OpenedReader(id: id, position: position, resource: resource, own: own)
@@ -132,19 +132,19 @@ public final class MediaResource: Sendable {
     ///
     /// It serves a reader that must validate the running response before using it, if nothing can prove that both
     /// versions are the same. The readers of the running response continue.
-    private func apart() -> MediaResource? {
+    private func separate() -> MediaResource? {
         guard let context = resource?.context else { return nil }
-        let identity = identity.apart()
+        let identity = identity.separate()
         let opened = registry.acquire(identity) {
-            OpenResource(key: key, credentials: credentials, context: context, apart: .init(beside: nil))
+            OpenResource(key: key, credentials: credentials, context: context, separate: .init(beside: nil))
         }
         guard let opened else { return nil }
         return MediaResource(identity: identity, credentials: credentials, resource: opened, registry: registry)
     }
 
     /// Returns the version that has all of `range` stored, if it may be used without a request to the origin.
-    func leaseOfLanded(_ range: Range<Int64>, in resource: OpenResource) -> Lease? {
-        resource.readers.leaseOfLanded(range, opening: opening)
+    func leaseIfStored(_ range: Range<Int64>, in resource: OpenResource) -> Lease? {
+        resource.readers.leaseIfStored(range, opening: opening)
     }
 
     /// Returns the length, the type, and whether byte ranges can be requested. They are read from the catalog if it
@@ -183,7 +183,7 @@ public final class MediaResource: Sendable {
         if let known { return known }
         if let failure = failure.withLock({ $0 }) { throw failure }
         return resource.contentInformation(evenStale: true)
-            ?? ContentInformation(length: nil, mimeType: nil, supportsByteRanges: resource.supportsByteRanges)
+            ?? ContentInformation(length: nil, contentType: nil, supportsByteRanges: resource.supportsByteRanges)
     }
 
     /// Returns whether ``contentInformation()`` needs no request to the origin.
@@ -204,7 +204,7 @@ public final class MediaResource: Sendable {
         if let asked { return asked }
         throw CacheError(
             .unsatisfiableRange,
-            "\(source.displayAddress): the origin does not send the length, so the last bytes can't be read", key: key)
+            "\(source.redactedURL): the origin does not send the length, so the last bytes can't be read", key: key)
     }
 
     /// Returns a reader of `range`. It opens when its first chunk is pulled.
@@ -259,10 +259,10 @@ public final class MediaResource: Sendable {
     /// Returns the stored ranges, without a request to the origin.
     ///
     /// - Throws: `CacheError` with code `.closed`; `CancellationError`.
-    public var storedRanges: ByteRangeSet { get async throws { try await opened().scheduler.landed } }
+    public var storedRanges: ByteRangeSet { get async throws { try await opened().scheduler.storedRanges } }
 
     /// The stored ranges, as far as this process has opened the resource.
-    package var landed: ByteRangeSet { resource?.scheduler.landed ?? ByteRangeSet() }
+    package var knownStoredRanges: ByteRangeSet { resource?.scheduler.storedRanges ?? ByteRangeSet() }
 
     /// The counts since the resource was opened.
     public var statistics: TransferStatistics { resource?.serving.statistics ?? TransferStatistics() }

@@ -24,7 +24,7 @@ struct ReaderOpening: Sendable {
     ///   - asked: The offset of the last seek, or `nil` before the first one.
     ///   - waits: The waits for the source's resolver and for the length, which can be ended.
     ///   - turn: The turn of `waits`.
-    func open(at asked: Int64?, _ waits: EndableWaits, _ turn: UInt64) async throws -> OpenReader {
+    func open(at asked: Int64?, _ waits: CancellableWaits, _ turn: UInt64) async throws -> OpenReader {
         let resource = try await resource(waits, turn)
         if let bounds = range.bounds(from: asked) { return try open(bounds, asked: asked, in: resource) }
         // For the last bytes, the length may have to be requested from the origin.
@@ -35,7 +35,7 @@ struct ReaderOpening: Sendable {
         return try open((MediaRange.start(ofLast: count, of: length), nil), asked: asked, in: resource)
     }
 
-    private func resource(_ waits: EndableWaits, _ turn: UInt64) async throws -> OpenResource {
+    private func resource(_ waits: CancellableWaits, _ turn: UInt64) async throws -> OpenResource {
         guard let resource = media.resource, resource.variants.waitsForResolver(of: media.credentials) else {
             return try await media.opened()
         }
@@ -43,7 +43,7 @@ struct ReaderOpening: Sendable {
     }
 
     private func wait<R: Sendable>(
-        _ waits: EndableWaits, _ turn: UInt64, in resource: OpenResource,
+        _ waits: CancellableWaits, _ turn: UInt64, in resource: OpenResource,
         _ body: @escaping @Sendable (MediaResource) async throws -> R
     ) async throws -> R {
         try await waits.run(turn, on: resource.context.executor.executor(for: .playback)) { [media] in
@@ -60,7 +60,8 @@ struct ReaderOpening: Sendable {
         let (start, end) = bounds
         guard start >= 0, start <= Block.offsetLimit - Block.size else {
             throw CacheError(
-                .unsatisfiableRange, "\(resource.address): no byte can have the offset \(start.grouped)", status: 416,
+                .unsatisfiableRange, "\(resource.redactedURL): no byte can have the offset \(start.grouped)",
+                status: 416,
                 key: media.key, range: start..<max(start, end ?? .max))
         }
         try media.check(demand, use, start..<max(start, end ?? .max), in: resource)

@@ -75,11 +75,11 @@ final class ReaderPhase: Sendable {
     }
 
     func cancel() {
-        let former = phase.withLock { phase in
+        let previous = phase.withLock { phase in
             defer { phase = .cancelled }
             return phase
         }
-        if case .open(let reader) = former { reader.close() }
+        if case .open(let reader) = previous { reader.close() }
     }
 
     // MARK: - Opening
@@ -121,7 +121,7 @@ final class ReaderPhase: Sendable {
     }
 
     /// Records that the version of the reader is known.
-    func noteVersion(of reader: OpenReader) {
+    func recordVersion(of reader: OpenReader) {
         if reader.isCountedFromEnd { update(reader) { $0.isCountedFromEnd = false } }
     }
 

@@ -21,9 +21,9 @@ public struct MediaSource: Sendable {
     #if hasAttribute(nonexhaustive)
     @nonexhaustive
     #endif
-    public enum Reason: Sendable, Hashable {
+    public enum ResolutionReason: Sendable, Hashable {
         /// No request was sent yet.
-        case first
+        case initial
         /// The origin rejected the previous address or credentials with this HTTP status.
         case refused(status: Int)
         /// The ``ResolvedRequest/expiration`` of the previous one has passed.
@@ -37,12 +37,12 @@ public struct MediaSource: Sendable {
     /// Whether it is not played again after its end, such as most podcast episodes.
     ///
     /// It is then evicted first under ``/SpoolStorage/EvictionPolicy/standard``. Use it for a cache with a single user.
-    public var isPlayedOnce = false
+    public var evictsAfterPlayback = false
     /// The app's category, such as `podcasts`, for an ``/SpoolStorage/EvictionQuota``; `nil` leaves the previous one.
     public var tag: String?
     /// The header fields that are known before the first request.
     let headerFields: HTTPFields
-    let resolve: @Sendable (Reason) async throws -> ResolvedRequest
+    let resolve: @Sendable (ResolutionReason) async throws -> ResolvedRequest
     /// The time for which its origin may delay a response until the resource exists, as for a blocking reload of HLS
     /// (RFC 8216bis §6.2.5.2).
     ///
@@ -53,7 +53,7 @@ public struct MediaSource: Sendable {
     /// stored.
     package var presentation: CacheKey?
     /// The transport for its bytes instead of the cache's.
-    var standIn: (any Upstream)?
+    var upstreamOverride: (any Upstream)?
     /// Distinguishes sources with their own resolvers, because their results are not known beforehand.
     let resolver: UUID?
 
@@ -93,7 +93,7 @@ public struct MediaSource: Sendable {
     ///     throws a `URLError` or an ``UpstreamError`` about the network, it is called again as `RetryPolicy`
     ///     specifies. Any other error ends playback.
     public init(
-        url: URL, key: CacheKey? = nil, resolve: @escaping @Sendable (Reason) async throws -> ResolvedRequest
+        url: URL, key: CacheKey? = nil, resolve: @escaping @Sendable (ResolutionReason) async throws -> ResolvedRequest
     ) {
         self.url = url.separatingCredentials.url
         self.key = key
@@ -104,7 +104,8 @@ public struct MediaSource: Sendable {
 
     /// Creates a source with the resolver of another source; see ``init(url:key:resolve:)``.
     package init(
-        url: URL, key: CacheKey?, resolver: UUID, resolve: @escaping @Sendable (Reason) async throws -> ResolvedRequest
+        url: URL, key: CacheKey?, resolver: UUID,
+        resolve: @escaping @Sendable (ResolutionReason) async throws -> ResolvedRequest
     ) {
         self.url = url.separatingCredentials.url
         self.key = key
@@ -117,7 +118,9 @@ public struct MediaSource: Sendable {
     package var isPlain: Bool { resolver == nil && headerFields.isEmpty && key == nil }
 
     /// Returns a request for it that bypasses the cache.
-    package func resolved(_ reason: Reason = .first) async throws -> ResolvedRequest { try await resolve(reason) }
+    package func resolved(_ reason: ResolutionReason = .initial) async throws -> ResolvedRequest {
+        try await resolve(reason)
+    }
 
     /// Whether both send the same requests for the same URL, under the same key.
     package func isSame(as other: MediaSource) -> Bool {
@@ -128,10 +131,10 @@ public struct MediaSource: Sendable {
     func key(by policy: CacheKeyPolicy) -> CacheKey { key ?? policy.key(for: url) }
 
     /// The scheme, host and path of the resource, which may be shown, logged and stored.
-    public var displayAddress: String { Self.displayAddress(of: url) }
+    public var redactedURL: String { Self.redactedURL(of: url) }
 
     /// Returns scheme, host, port and path of `url`, without user, password, query and fragment.
-    package static func displayAddress(of url: URL) -> String {
+    package static func redactedURL(of url: URL) -> String {
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return "(unreadable address)" }
         parts.user = nil
         parts.password = nil

@@ -14,7 +14,7 @@ struct ResponseCacheability: Sendable {
 
     init(
         policy: FreshnessPolicy, request: HTTPFields, response: HTTPResponse, from url: URL? = nil,
-        of address: String? = nil, requestDate: Date, responseDate: Date, isOfSite: Bool = false
+        of redactedURL: String? = nil, requestDate: Date, responseDate: Date, isOfSite: Bool = false
     ) {
         let fields = response.headerFields
         let control = CacheControl.governing(fields).control
@@ -43,7 +43,7 @@ struct ResponseCacheability: Sendable {
             lifetime: control.noCache ? 0 : freshness.lifetime,
             isLifetimeControlled: control.noCache || control.sharedMaxAge != nil || control.maxAge != nil,
             receivedAt: responseTime, initialAge: freshness.initialAge,
-            head: StoredHead(response, from: url, of: address, isOfSite: isOfSite),
+            head: StoredHead(response, from: url, of: redactedURL, isOfSite: isOfSite),
             staleWhileRevalidate: control.staleWhileRevalidate, staleIfError: control.staleIfError)
         self.saysControl = fields.contains(.cacheControl)
         self.saysExpires = fields.contains(.expires)
@@ -77,9 +77,9 @@ struct ResponseCacheability: Sendable {
 extension StoredFreshness {
     /// Returns the stored headers, with the fields of this response.
     func updating(_ stored: StoredFreshness?) -> StoredFreshness {
-        guard let head, let former = stored?.head else { return self }
+        guard let head, let previous = stored?.head else { return self }
         var result = self
-        result.head = former.updated(by: head)
+        result.head = previous.updated(by: head)
         return result
     }
 

@@ -28,7 +28,7 @@ package final class SharedResolution<Value: Sendable>: Sendable {
         /// rejected.
         ///
         /// - Throws: The errors of the resolution.
-        package func value(_ reason: MediaSource.Reason) async throws -> Value {
+        package func value(_ reason: MediaSource.ResolutionReason) async throws -> Value {
             let refused: Int? = if case .refused = reason { last.withLock { $0 } } else { nil }
             let resolved = try await shared.resolved(reason, since: refused)
             last.withLock { $0 = resolved.number }
@@ -38,7 +38,7 @@ package final class SharedResolution<Value: Sendable>: Sendable {
 
     private let now: @Sendable () -> Date
     private let expiration: @Sendable (Value) -> Date?
-    private let resolve: @Sendable (MediaSource.Reason) async throws -> Value
+    private let resolve: @Sendable (MediaSource.ResolutionReason) async throws -> Value
     private let state = Mutex(State())
 
     /// - Parameters:
@@ -47,7 +47,7 @@ package final class SharedResolution<Value: Sendable>: Sendable {
     ///   - resolve: Resolves a value.
     package init(
         now: @escaping @Sendable () -> Date, expiration: @escaping @Sendable (Value) -> Date?,
-        resolve: @escaping @Sendable (MediaSource.Reason) async throws -> Value
+        resolve: @escaping @Sendable (MediaSource.ResolutionReason) async throws -> Value
     ) {
         self.now = now
         self.expiration = expiration
@@ -57,7 +57,7 @@ package final class SharedResolution<Value: Sendable>: Sendable {
     /// Returns a share for one source.
     package func share() -> Share { Share(self) }
 
-    private func resolved(_ reason: MediaSource.Reason, since refused: Int?) async throws -> Resolved {
+    private func resolved(_ reason: MediaSource.ResolutionReason, since refused: Int?) async throws -> Resolved {
         let (known, task) = state.withLock { state -> (Resolved?, Task<Resolved, any Error>?) in
             if let resolving = state.resolving { return (nil, resolving) }
             var reason = reason

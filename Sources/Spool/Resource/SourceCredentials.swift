@@ -43,7 +43,7 @@ final class SourceCredentials: Sendable {
     /// - Throws: `UpstreamError` if the source's resolver failed because of the network; other errors of the resolver.
     func resolved() async throws -> Resolved {
         try await resolve { state in
-            guard let known = state.resolved else { return .resolve(.first) }
+            guard let known = state.resolved else { return .resolve(.initial) }
             if let expiration = known.request.expiration, expiration <= now() { return .resolve(.expired) }
             return .known(known)
         }
@@ -76,7 +76,7 @@ final class SourceCredentials: Sendable {
 
     private enum Step {
         case known(Resolved)
-        case resolve(MediaSource.Reason)
+        case resolve(MediaSource.ResolutionReason)
         case none
     }
 
@@ -97,7 +97,7 @@ final class SourceCredentials: Sendable {
                     } catch {
                         // There is no new request, so the source may be resolved again after the next rejection.
                         self.state.withLock { ($0.resolving, $0.hasRefreshed) = (nil, false) }
-                        throw UpstreamError(resolving: error, of: source.displayAddress) ?? error
+                        throw UpstreamError(resolving: error, of: source.redactedURL) ?? error
                     }
                 }
                 state.resolving = task

@@ -28,12 +28,12 @@ struct StoredHead: Codable, Sendable, Hashable {
 
     /// - Parameters:
     ///   - url: The URL after redirects.
-    ///   - address: The URL of the resource, as the catalog stores it.
+    ///   - redactedURL: The URL of the resource, as the catalog stores it.
     ///   - isOfSite: See ``EndToEndFields/storable(_:isOfSite:)``.
-    init(_ head: HTTPResponse, from url: URL?, of address: String? = nil, isOfSite: Bool = false) {
+    init(_ head: HTTPResponse, from url: URL?, of redactedURL: String? = nil, isOfSite: Bool = false) {
         status = head.status == .partialContent ? 200 : head.status.code
         lines = []
-        self.url = url.flatMap { Self.storableAddress($0, head.headerFields, of: address) }
+        self.url = url.flatMap { Self.storableAddress($0, head.headerFields, of: redactedURL) }
         var fields = head.headerFields
         if status != head.status.code { fields[.contentRange] = nil }
         fields = EndToEndFields.storable(fields, isOfSite: isOfSite)
@@ -44,13 +44,13 @@ struct StoredHead: Codable, Sendable, Hashable {
     /// Returns the URL to store with a response. It is the URL of the resource, which the catalog always has, or that
     /// of a playlist, to which its references are relative. For other media, it is `nil`, because the path of a
     /// redirect or a resolver may be secret.
-    private static func storableAddress(_ url: URL, _ fields: HTTPFields, of address: String?) -> String? {
+    private static func storableAddress(_ url: URL, _ fields: HTTPFields, of redactedURL: String?) -> String? {
         let type = fields[.contentType]?.lowercased() ?? ""
         let isManifest =
             ["mpegurl", "dash+xml", "text/", "xml"].contains { type.contains($0) }
             || ["m3u8", "m3u", "mpd"].contains(url.pathExtension.lowercased())
-        let stored = MediaSource.displayAddress(of: url)
-        return isManifest || stored == address ? stored : nil
+        let stored = MediaSource.redactedURL(of: url)
+        return isManifest || stored == redactedURL ? stored : nil
     }
 
     /// Its fields, with a limited size.

@@ -8,11 +8,11 @@ public struct StoredResource: Sendable, Hashable {
     /// The cache key.
     public var key: CacheKey
     /// The scheme, host and path, without query values.
-    public var address: String
+    public var redactedURL: String
     /// The length in bytes; `nil` if no response contained it.
     public var length: Int64?
     /// The origin's media type, such as `audio/mpeg`.
-    public var mimeType: String?
+    public var contentType: String?
     /// The entity tag of this version, otherwise `Last-Modified`; `nil` if the origin sent neither.
     public var validator: String?
     /// The stored ranges.
@@ -34,10 +34,10 @@ extension StoredResource {
     init(_ resource: StoredResourceRecord) {
         let version = resource.description.flatMap { ResourceVersion(encoded: $0.version) }
         self.init(
-            key: resource.key, address: resource.url, length: resource.description?.length,
-            mimeType: resource.description?.contentType,
+            key: resource.key, redactedURL: resource.url, length: resource.description?.length,
+            contentType: resource.description?.contentType,
             validator: version?.validator.entityTag?.text ?? version?.validator.lastModified,
-            storedRanges: resource.landed, isPinned: resource.isPinned, lastUsed: resource.lastUsedAt,
+            storedRanges: resource.storedRanges, isPinned: resource.isPinned, lastUsed: resource.lastUsedAt,
             presentation: resource.presentation)
     }
 }
@@ -47,14 +47,14 @@ public struct ContentInformation: Sendable, Hashable {
     /// The number of bytes; `nil` before a response of the origin contains it.
     public var length: Int64?
     /// The origin's media type, such as `audio/mpeg`; `nil` if it sent none.
-    public var mimeType: String?
+    public var contentType: String?
     /// Whether any byte range can be requested at any time. False for an origin that sends only whole bodies.
     public var supportsByteRanges: Bool
 
     /// Creates content information.
-    public init(length: Int64?, mimeType: String?, supportsByteRanges: Bool) {
+    public init(length: Int64?, contentType: String?, supportsByteRanges: Bool) {
         self.length = length
-        self.mimeType = mimeType
+        self.contentType = contentType
         self.supportsByteRanges = supportsByteRanges
     }
 }

@@ -6,17 +6,17 @@ import SpoolStorage
 /// It does not know offsets. A reader that has not read yet uses the current version.
 struct ReaderVersions {
     /// The version of a reader.
-    enum Standing {
+    enum Status {
         /// The current version, even if there is none yet.
         case current
         /// This version, which is no longer the current one.
-        case former(Lease)
+        case previous(Lease)
         /// The reader needs its own response, because serving it here would end the readers of the current version.
-        case apart
+        case separate
     }
 
     private struct Entry {
-        var standing = Standing.current
+        var status = Status.current
         /// The reason why the version may be used. `nil` if it is not known yet whether it may be used.
         var source: OpenedResponse.Source?
         /// Whether the reader waits for response headers, rather than for bytes.
@@ -27,7 +27,7 @@ struct ReaderVersions {
 
     // MARK: - Questions
 
-    func standing(of id: ReaderID) -> Standing { entries[id]?.standing ?? .current }
+    func status(of id: ReaderID) -> Status { entries[id]?.status ?? .current }
 
     /// Returns the reason why the reader may use its version. `nil` if it is not known yet whether the reader may use
     /// it.
@@ -47,21 +47,21 @@ struct ReaderVersions {
     mutating func setAwaitsHead(_ id: ReaderID, _ awaits: Bool) { entries[id]?.awaitsHead = awaits }
 
     /// Keeps the readers in a version that is no longer current.
-    mutating func keep(_ ids: [ReaderID], in former: Lease) {
-        for id in ids { entries[id]?.standing = .former(former) }
+    mutating func keep(_ ids: [ReaderID], in previous: Lease) {
+        for id in ids { entries[id]?.status = .previous(previous) }
     }
 
     /// Records that the readers need their own responses.
-    mutating func setApart(_ ids: [ReaderID]) {
-        for id in ids { entries[id]?.standing = .apart }
+    mutating func setSeparate(_ ids: [ReaderID]) {
+        for id in ids { entries[id]?.status = .separate }
     }
 
     /// Sets the reason why readers of the current version may use it, for the readers that have no reason yet.
     ///
     /// - Parameter evenKnown: Whether this also replaces the reasons of the other readers.
-    mutating func noteSource(_ source: OpenedResponse.Source?, evenKnown: Bool = false) {
+    mutating func recordSource(_ source: OpenedResponse.Source?, evenKnown: Bool = false) {
         for id in Array(entries.keys) {
-            guard let entry = entries[id], case .current = entry.standing, entry.source == nil || evenKnown
+            guard let entry = entries[id], case .current = entry.status, entry.source == nil || evenKnown
             else { continue }
             entries[id]?.source = source
         }

@@ -57,7 +57,7 @@ extension Scheduler {
             if use == .ask, state.lease != nil { actions += state.machine.requireValidation() }
             let (id, more) = state.machine.openReader(
                 at: start, end: end, priority: priority, usesStored: isStale, ahead: ahead, now: now)
-            state.readers[id] = ReaderPlace(
+            state.readers[id] = ReaderContext(
                 end: end, priority: priority, credentials: credentials, position: position, mayKeep: mayKeep)
             let source: OpenedResponse.Source? = isStale ? .stale : (state.machine.needsValidation ? nil : .hit)
             state.versions.open(id, source: state.lease == nil ? nil : source)
@@ -94,7 +94,7 @@ extension Scheduler {
         /// These bytes of the version. The reader may read stored bytes up to `freeUntil` without calling again.
         case bytes(Lease, Range<Int64>, freeUntil: Int64)
         /// The reader uses this version, which is no longer current. Its range ends at `end`.
-        case former(Lease, end: Int64?)
+        case previous(Lease, end: Int64?)
         /// No bytes yet. The reader is woken later.
         case wait
         case end
@@ -104,21 +104,21 @@ extension Scheduler {
         case failed(CacheError?)
         case closed
         /// The reader needs its own response.
-        case apart
+        case separate
     }
 
     /// Returns the bytes that a reader that has read all bytes before `position` may read next.
     func pull(_ id: ReaderID, from position: Int64, limit: Int64, now: Duration) -> PullResult {
         ask { state in
             guard let place = state.readers[id] else { return (.end, []) }
-            switch state.versions.standing(of: id) {
-            case .apart: return (.apart, [])
-            case .former(let former): return (.former(former, end: place.end), [])
+            switch state.versions.status(of: id) {
+            case .separate: return (.separate, [])
+            case .previous(let previous): return (.previous(previous, end: place.end), [])
             case .current: break
             }
             let (decision, actions) = state.machine.pull(id, from: position, limit: limit, now: now)
             switch decision {
-            case .landed(let range, let freeUntil):
+            case .stored(let range, let freeUntil):
                 guard let lease = state.lease else { return (.wait, actions) }
                 return (.bytes(lease, range, freeUntil: freeUntil), actions)
             case .wait: return (.wait, actions)
@@ -131,10 +131,10 @@ extension Scheduler {
     }
 
     /// Returns the end of a reader's range, or of the resource. `nil` if neither is known.
-    func end(of id: ReaderID) -> Int64? { look { $0.readers[id]?.end ?? $0.machine.length } }
+    func end(of id: ReaderID) -> Int64? { inspect { $0.readers[id]?.end ?? $0.machine.length } }
 
     /// Sets whether transfers for preloads pause for players.
-    func setPreloadStanding(_ standing: PreloadStanding) { feed { $0.machine.setPreloadStanding(standing) } }
+    func setPreloadStanding(_ status: PreloadStanding) { feed { $0.machine.setPreloadStanding(status) } }
 
     /// Limits the bytes that are fetched ahead of readers, because the capacity is small.
     func limitWindow(to bytes: Int64) { feed { $0.machine.limitWindow(to: bytes) } }
@@ -164,17 +164,17 @@ extension Scheduler {
         /// The reader is closed.
         case gone
         /// The reader needs its own response.
-        case apart
+        case separate
     }
 
     /// Returns the version of a reader. The reader keeps that version.
     func head(for id: ReaderID, now: Duration) -> HeadResult {
         ask { state in
             guard let place = state.readers[id] else { return (.gone, []) }
-            switch state.versions.standing(of: id) {
-            case .apart: return (.apart, [])
-            case .former(let former):
-                return (.version(VersionInUse(lease: former, source: state.versions.source(of: id) ?? .miss)), [])
+            switch state.versions.status(of: id) {
+            case .separate: return (.separate, [])
+            case .previous(let previous):
+                return (.version(VersionInUse(lease: previous, source: state.versions.source(of: id) ?? .miss)), [])
             case .current: break
             }
             let (decision, actions) = state.machine.describe(id, isDescribed: state.lease != nil, now: now)
@@ -184,7 +184,7 @@ extension Scheduler {
             case .described:
                 var source = state.versions.source(of: id) ?? .miss
                 let wanted = lower..<max(lower, min(end, state.machine.length ?? .max))
-                if source == .hit, !state.machine.landed.contains(wanted) { source = .partial }
+                if source == .hit, !state.machine.storedRanges.contains(wanted) { source = .partial }
                 state.versions.setSource(source, of: id)
                 let version = VersionInUse(lease: state.lease, length: state.machine.length, source: source)
                 return (.version(version), actions)
@@ -200,7 +200,7 @@ extension Scheduler {
     ///
     /// - Parameter isStale: Whether it may be used although the origin has not validated it.
     func currentVersion(isStale: Bool) -> VersionInUse? {
-        look { state in
+        inspect { state in
             guard let lease = state.lease, isStale || !state.machine.needsValidation else { return nil }
             return VersionInUse(lease: lease, length: state.machine.length, source: isStale ? .stale : .hit)
         }
@@ -208,7 +208,7 @@ extension Scheduler {
 
     /// Wakes the readers that wait for response headers.
     func wakeHeaderWaiters() {
-        let waiters = look { state in
+        let waiters = inspect { state in
             state.versions.takeHeaderWaiters().flatMap { state.readers[$0]?.takeWaiters() ?? [] }
         }
         for waiter in waiters { waiter.resume() }
@@ -218,12 +218,12 @@ extension Scheduler {
 
     /// The number of readers, and the transfers that are in progress.
     var activity: (readers: Int, transfers: [Planner.RunningTransfer]) {
-        look { ($0.readers.count, $0.machine.running) }
+        inspect { ($0.readers.count, $0.machine.running) }
     }
 
     /// Whether a transfer that was not cancelled is in progress.
-    var isFetching: Bool { look { $0.machine.isFetching } }
+    var isFetching: Bool { inspect { $0.machine.isFetching } }
 
     /// The credentials of the last reader that was opened.
-    var lastCredentials: SourceCredentials { look { $0.credentials } }
+    var lastCredentials: SourceCredentials { inspect { $0.credentials } }
 }

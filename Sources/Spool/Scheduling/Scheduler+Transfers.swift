@@ -9,7 +9,7 @@ extension Scheduler {
     /// Returns the offset at which a transfer would continue, and the version that stores its bytes. `nil` if the
     /// transfer has ended, or if no more of its bytes may be stored.
     func continuation(of id: TransferID) -> (offset: Int64, lease: Lease)? {
-        look { state in
+        inspect { state in
             guard let offset = state.machine.position(of: id), !state.machine.isStale(id), let lease = state.lease
             else {
                 return nil
@@ -21,27 +21,30 @@ extension Scheduler {
     /// Returns the data on which a request's preconditions depend: the current version, the end of its stored bytes,
     /// and whether the transfer validates them.
     func basis(of id: TransferID) -> (generation: Generation?, storedEnd: Int64, isValidation: Bool) {
-        look { state in
-            (state.lease?.generation, state.machine.landed.bounds?.upperBound ?? 0, state.machine.isValidation(id))
+        inspect { state in
+            (
+                state.lease?.generation, state.machine.storedRanges.bounds?.upperBound ?? 0,
+                state.machine.isValidation(id)
+            )
         }
     }
 
     /// Whether no more bytes of the transfer may be stored.
-    func isStale(_ id: TransferID) -> Bool { look { $0.machine.isStale(id) } }
+    func isStale(_ id: TransferID) -> Bool { inspect { $0.machine.isStale(id) } }
 
     /// Whether the transfer can't be fetched in parts, and is longer than any range request.
-    func isStream(_ id: TransferID) -> Bool { look { $0.machine.isStream(id) } }
+    func isStream(_ id: TransferID) -> Bool { inspect { $0.machine.isStream(id) } }
 
     /// Whether the stored bytes, or the bytes that a reader has read or that the origin is sending, end at `offset`.
-    func reaches(_ offset: Int64) -> Bool { look { $0.machine.reaches(offset) } }
+    func reaches(_ offset: Int64) -> Bool { inspect { $0.machine.reaches(offset) } }
 
     /// Whether a transfer that is interrupted now would be retried.
     func mayRetry(_ id: TransferID, retryAfter: Duration?, now: Duration) -> Bool {
-        look { $0.machine.mayRetry(id, retryAfter: retryAfter, now: now) }
+        inspect { $0.machine.mayRetry(id, retryAfter: retryAfter, now: now) }
     }
 
     /// Whether the transfer was not cancelled, and no other transfer precedes it.
-    func mayLandMore(_ id: TransferID) -> Bool { look { $0.machine.mayLandMore(id) } }
+    func mayStoreMore(_ id: TransferID) -> Bool { inspect { $0.machine.mayStoreMore(id) } }
 
     // MARK: - Steps
 
@@ -49,7 +52,7 @@ extension Scheduler {
     func mayAsk(_ id: TransferID) -> Bool { ask { $0.machine.mayAsk(id) } }
 
     /// Sets the estimate of the connection to the origin, which has been measured.
-    func note(_ link: LinkEstimate) { look { $0.machine.link = link } }
+    func note(_ link: LinkEstimate) { inspect { $0.machine.link = link } }
 
     /// Records that the origin rejected a range request. Returns whether to request the whole resource once, because
     /// the origin has never sent a part.
@@ -61,7 +64,7 @@ extension Scheduler {
     }
 
     /// Records that parts of responses can't be combined, or that the origin ignores range requests.
-    func noteRangesUnsupported() { feed { $0.machine.rangesUnsupported() } }
+    func recordRangesUnsupported() { feed { $0.machine.rangesUnsupported() } }
 
     /// Records that the headers of a response have been received, and that its bytes follow.
     func responseStarted(_ id: TransferID, _ body: ResponseBody) { feed { $0.machine.responseStarted(id, body) } }
@@ -70,13 +73,13 @@ extension Scheduler {
     ///
     /// - Parameter report: Reports the bytes before readers are woken. It is called after unlocking.
     /// - Returns: `false` if the bytes are of a version that is no longer current.
-    func landed(_ range: Range<Int64>, by id: TransferID, now: Duration, report: () -> Void) -> Bool {
+    func stored(_ range: Range<Int64>, by id: TransferID, now: Duration, report: () -> Void) -> Bool {
         ask { isCurrent in
             if isCurrent { report() }
         } _: { state in
             guard !state.machine.isStale(id) else { return (false, []) }
-            count(ByteRangeSet(state.machine.landed.holes(in: range)))
-            return (true, state.machine.landed(range, by: id, now: now))
+            count(ByteRangeSet(state.machine.storedRanges.missingRanges(in: range)))
+            return (true, state.machine.stored(range, by: id, now: now))
         }
     }
 
@@ -102,7 +105,7 @@ extension Scheduler {
         _ id: TransferID, _ ending: Ending, error: CacheError, usesStale: Bool, now: Duration,
         report: (Planner.Outcome) -> Void
     ) {
-        ended(id, error: error, telling: report) { state in
+        ended(id, error: error, reporting: report) { state in
             var (outcome, actions): (Planner.Outcome, [Planner.Action])
             switch ending {
             case .ended: (outcome, actions) = state.machine.transferEnded(id, now: now)
@@ -124,7 +127,7 @@ extension Scheduler.State {
     /// Allows the use of the stored version, although the origin can't validate it (RFC 9111 §4.2.4).
     fileprivate mutating func useStale() -> [Planner.Action] {
         guard lease != nil, machine.needsValidation else { return [] }
-        versions.noteSource(.stale)
+        versions.recordSource(.stale)
         return machine.validated()
     }
 }

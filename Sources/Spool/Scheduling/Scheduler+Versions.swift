@@ -7,23 +7,23 @@ extension Scheduler {
     // MARK: - Questions
 
     /// The current version.
-    var generation: Generation? { look { $0.lease?.generation } }
+    var generation: Generation? { inspect { $0.lease?.generation } }
 
     /// The length of the resource. `nil` if it is not known.
-    var length: Int64? { look { $0.machine.length } }
+    var length: Int64? { inspect { $0.machine.length } }
 
     /// All stored bytes.
-    var landed: ByteRangeSet { look { $0.machine.landed } }
+    var storedRanges: ByteRangeSet { inspect { $0.machine.storedRanges } }
 
     /// Whether all bytes are stored. `false` if the length is not known.
     var isComplete: Bool {
-        look { state in state.machine.length.map { state.machine.landed.contains(0..<$0) } ?? false }
+        inspect { state in state.machine.length.map { state.machine.storedRanges.contains(0..<$0) } ?? false }
     }
 
     /// The known state of the resource at one moment.
     struct Contents: Sendable {
         var generation: Generation?
-        var landed: ByteRangeSet
+        var storedRanges: ByteRangeSet
         /// `nil` if it is not known.
         var length: Int64?
         /// Whether readers that open from now on wait for a validation.
@@ -33,9 +33,10 @@ extension Scheduler {
     }
 
     var contents: Contents {
-        look { state in
+        inspect { state in
             Contents(
-                generation: state.lease?.generation, landed: state.machine.landed, length: state.machine.length,
+                generation: state.lease?.generation, storedRanges: state.machine.storedRanges,
+                length: state.machine.length,
                 needsValidation: state.machine.needsValidation,
                 supportsRanges: state.machine.rangeSupport != .unsupported)
         }
@@ -43,76 +44,76 @@ extension Scheduler {
 
     /// Returns the current version if it needs no validation and all of the range is stored. Otherwise `nil`.
     func lease(having range: Range<Int64>) -> Lease? {
-        look { $0.machine.needsValidation || !$0.machine.landed.contains(range) ? nil : $0.lease }
+        inspect { $0.machine.needsValidation || !$0.machine.storedRanges.contains(range) ? nil : $0.lease }
     }
 
     /// Whether all bytes of the range that are within the resource are stored.
     func holds(_ range: Range<Int64>) -> Bool {
-        look { state in
+        inspect { state in
             guard state.lease != nil else { return false }
             let end = min(range.upperBound, state.machine.length ?? .max)
-            return range.lowerBound >= end || state.machine.landed.contains(range.lowerBound..<end)
+            return range.lowerBound >= end || state.machine.storedRanges.contains(range.lowerBound..<end)
         }
     }
 
     /// The current version, if readers that have received bytes of it need a transfer. Otherwise `nil`.
-    var feedingGeneration: Generation? { look { $0.machine.isFeeding() ? $0.lease?.generation : nil } }
+    var feedingGeneration: Generation? { inspect { $0.machine.isFeeding() ? $0.lease?.generation : nil } }
 
     /// Whether readers need a transfer for bytes of this version.
     func isFilling(_ generation: Generation) -> Bool {
-        look { $0.lease?.generation === generation && $0.machine.isFilling }
+        inspect { $0.lease?.generation === generation && $0.machine.isFilling }
     }
 
     // MARK: - The current version
 
     /// Sets the stored version, which has been opened. `lease` is `nil` if nothing is stored.
     func open(_ lease: Lease?, supportsRanges: Bool) {
-        let landed = lease?.generation.landed ?? ByteRangeSet()
+        let storedRanges = lease?.generation.storedRanges ?? ByteRangeSet()
         let length = lease?.generation.description.length
         feed { state in
             state.lease = lease
             state.isJustReceived = false
-            noteRevision()
+            recordRevision()
             let actions = supportsRanges ? state.machine.rangesSupported() : []
-            return actions + state.machine.opened(landed: landed, length: length, needsValidation: false)
+            return actions + state.machine.opened(storedRanges: storedRanges, length: length, needsValidation: false)
         }
     }
 
     /// Releases the current version, because no reader has the resource open any more.
     func releaseVersion() {
         // The lease is released after unlocking, because the store may then remove a file.
-        _ = look { state in
+        _ = inspect { state in
             state.isJustReceived = false
             return state.lease.take()
         }
     }
 
-    /// Replaces the version `former` with another one, or with none. Readers of `former` continue to read it.
+    /// Replaces the version `previous` with another one, or with none. Readers of `previous` continue to read it.
     ///
-    /// No reader opens before ``noteFreshness(of:)`` is called, unless its use of the version is fixed.
+    /// No reader opens before ``recordFreshness(of:)`` is called, unless its use of the version is fixed.
     ///
     /// - Parameters:
     ///   - id: The transfer that receives the bytes of the new version.
     ///   - body: The body of that transfer.
-    /// - Returns: `false`, without a change, if `former` is not the current version.
+    /// - Returns: `false`, without a change, if `previous` is not the current version.
     func replace(
-        _ former: Generation?, by lease: Lease?, keeping id: TransferID?, _ body: ResponseBody?
+        _ previous: Generation?, by lease: Lease?, keeping id: TransferID?, _ body: ResponseBody?
     ) -> Bool {
         ask { state -> (Bool, [Planner.Action]) in
             // An unproven response has removed the previous version already.
             let isRemoved = state.lease == nil && lease != nil
-            guard isRemoved || state.lease?.generation === former else { return (false, []) }
-            noteRevision()
+            guard isRemoved || state.lease?.generation === previous else { return (false, []) }
+            recordRevision()
             return (true, state.replaceVersion(by: lease, keeping: id, body))
         }
     }
 
     /// Records that the freshness of a new version is known. From now on, it decides how readers use the version.
-    func noteFreshness(of generation: Generation) {
-        look { state in
+    func recordFreshness(of generation: Generation) {
+        inspect { state in
             guard state.lease?.generation === generation else { return }
             state.isJustReceived = false
-            noteRevision()
+            recordRevision()
         }
     }
 
@@ -123,14 +124,14 @@ extension Scheduler {
     ///   - current: A version to remove, in the same step, if the response may be used. `nil` to remove none.
     ///   - body: The body of the response, if `current` is removed.
     /// - Returns: `false` if no reader depends on another transfer, so that the response may be used.
-    func setApart(_ id: TransferID, orRemoving current: Generation?, _ body: ResponseBody?) -> Bool {
+    func setSeparate(_ id: TransferID, orRemoving current: Generation?, _ body: ResponseBody?) -> Bool {
         ask { state in
             guard let (left, actions) = state.machine.responseUnproven(id) else {
                 guard let current, state.lease?.generation === current else { return (false, []) }
-                noteRevision()
+                recordRevision()
                 return (false, state.replaceVersion(by: nil, keeping: id, body))
             }
-            state.versions.setApart(left)
+            state.versions.setSeparate(left)
             return (true, left.map { .wake($0) } + actions)
         }
     }
@@ -139,8 +140,8 @@ extension Scheduler {
     func continued(_ generation: Generation, length: Int64?) {
         feed { state in
             guard state.lease?.generation === generation else { return [] }
-            noteRevision()
-            state.versions.noteSource(.miss)
+            recordRevision()
+            state.versions.recordSource(.miss)
             let actions = length.map { state.machine.lengthLearnt($0).actions } ?? []
             // An origin that sends the stored version in response to a conditional request has confirmed it, too.
             return actions + (state.machine.needsValidation ? state.machine.validated() : [])
@@ -151,8 +152,8 @@ extension Scheduler {
     func validated(_ generation: Generation) {
         feed { state in
             guard state.lease?.generation === generation else { return [] }
-            noteRevision()
-            state.versions.noteSource(.revalidated)
+            recordRevision()
+            state.versions.recordSource(.revalidated)
             return state.machine.validated()
         }
     }
@@ -195,7 +196,7 @@ extension Scheduler {
 
     /// Chooses stored bytes of this version to evict. They count as missing from now on.
     func offerEvictable(_ count: Int64, within place: ByteRangeSet, of generation: Generation) -> [Range<Int64>] {
-        look { state in
+        inspect { state in
             guard state.lease?.generation === generation else { return [] }
             let positions = state.readers.mapValues(\.position.offset)
             return state.machine.offerEvictable(count, within: place, positions: positions)
@@ -223,7 +224,7 @@ extension Scheduler {
         feed { state in
             guard state.lease?.generation === generation else { return [] }
             // They are read under the lock. Otherwise bytes that were stored meanwhile would be requested twice.
-            return state.invalidated(Array(generation.landed.holes(in: range)))
+            return state.invalidated(Array(generation.storedRanges.missingRanges(in: range)))
         }
     }
 
@@ -243,12 +244,12 @@ extension Scheduler.State {
         isJustReceived = lease != nil
         let length = lease?.generation.description.length
         guard let previousLease else {
-            versions.noteSource(.miss)
+            versions.recordSource(.miss)
             return length.map { machine.lengthLearnt($0).actions } ?? []
         }
         let (left, actions) = machine.generationChanged(length: length, keeping: id, body: body)
         versions.keep(left, in: previousLease)
-        versions.noteSource(lease == nil ? nil : .miss, evenKnown: true)
+        versions.recordSource(lease == nil ? nil : .miss, evenKnown: true)
         return left.map { .wake($0) } + actions
     }
 

@@ -12,7 +12,7 @@ import Synchronization
 /// are performed after unlocking. No closure of a caller runs under the lock.
 ///
 /// Its operations for other types are in `Scheduler+Readers`, `Scheduler+Transfers` and `Scheduler+Versions`. Only they
-/// and tests use ``feed(_:)``, ``ask`` and ``look(_:)``.
+/// and tests use ``feed(_:)``, ``ask`` and ``inspect(_:)``.
 final class Scheduler: Sendable {
     /// The effects of the machine's actions on other types. They are called without the lock.
     struct Handlers: Sendable {
@@ -48,7 +48,7 @@ final class Scheduler: Sendable {
         var lease: Lease?
         /// Whether a response has just started the current version, and its freshness is not recorded yet.
         var isJustReceived = false
-        var readers: [ReaderID: ReaderPlace] = [:]
+        var readers: [ReaderID: ReaderContext] = [:]
         var versions = ReaderVersions()
         var failures: [FailureID: CacheError] = [:]
         /// The credentials of the last reader that was opened, for requests whose reader has been closed.
@@ -90,15 +90,15 @@ final class Scheduler: Sendable {
 
     /// Feeds the machine as ``feed(_:)`` does, for an input that also has a result.
     ///
-    /// - Parameter tell: Reports the result. It is called after unlocking, before readers are woken.
+    /// - Parameter report: Reports the result. It is called after unlocking, before readers are woken.
     func ask<R: Sendable>(
-        telling tell: (R) -> Void = { _ in }, _ input: (inout State) -> (R, [Planner.Action])
+        reporting report: (R) -> Void = { _ in }, _ input: (inout State) -> (R, [Planner.Action])
     ) -> R {
         let (result, effects) = state.withLock { state -> (R, Effects) in
             let (result, actions) = input(&state)
             return (result, Effects(actions, &state, self))
         }
-        tell(result)
+        report(result)
         effects.perform(self)
         return result
     }
@@ -108,13 +108,13 @@ final class Scheduler: Sendable {
     var revision: Int { revisions.load(ordering: .acquiring) }
 
     /// Makes earlier decisions on the use of the current version invalid. Called under the lock.
-    func noteRevision() { revisions.add(1, ordering: .acquiringAndReleasing) }
+    func recordRevision() { revisions.add(1, ordering: .acquiringAndReleasing) }
 
     /// Counts bytes that readers may read from this step on, and that were not stored before. Called under the lock.
     func count(_ fresh: ByteRangeSet) { unserved.add(fresh) }
 
     /// Reads the state, or changes a part of it that the plan does not depend on.
-    func look<R: Sendable>(_ body: (inout State) -> R) -> R { state.withLock { body(&$0) } }
+    func inspect<R: Sendable>(_ body: (inout State) -> R) -> R { state.withLock { body(&$0) } }
 
     // MARK: - Effects
 
@@ -182,11 +182,11 @@ final class Scheduler: Sendable {
         let start = TransferStart(
             id: id, lower: lower, upper: upper, credentials: place?.credentials ?? state.credentials,
             priority: place?.priority ?? .playback, mayKeep: place?.mayKeep ?? true)
-        return Task(executorPreference: executor.executor(for: .landing)) { await handlers.run(start) }
+        return Task(executorPreference: executor.executor(for: .storing)) { await handlers.run(start) }
     }
 
     private func setTimer(_ id: TimerID, _ delay: Duration) {
-        Task(executorPreference: executor.executor(for: .landing)) { [weak self, clock] in
+        Task(executorPreference: executor.executor(for: .storing)) { [weak self, clock] in
             // The timer is never cancelled. It has no effect if it is no longer needed.
             guard (try? await clock.sleep(delay)) != nil, let self else { return }
             feed { $0.machine.timerFired(id, now: clock.elapsed()) }
@@ -245,7 +245,7 @@ final class Scheduler: Sendable {
     }
 
     /// Waits until a player waits for a transfer's bytes, or the task is cancelled.
-    func waitForHurry(_ id: TransferID) async {
+    func waitForUrgency(_ id: TransferID) async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isOver = state.withLock { state in
@@ -264,13 +264,13 @@ final class Scheduler: Sendable {
     ///
     /// - Parameters:
     ///   - error: The error that readers receive if the transfer is not retried.
-    ///   - tell: Reports the consequence before readers receive it.
+    ///   - report: Reports the consequence before readers receive it.
     ///   - input: Feeds the end to the machine.
     func ended(
-        _ id: TransferID, error: CacheError?, telling tell: (Planner.Outcome) -> Void,
+        _ id: TransferID, error: CacheError?, reporting report: (Planner.Outcome) -> Void,
         _ input: (inout State) -> (Planner.Outcome, [Planner.Action])
     ) {
-        _ = ask(telling: tell) { state in
+        _ = ask(reporting: report) { state in
             state.transfers[id] = nil
             let (outcome, actions) = input(&state)
             if case .failed(let failure) = outcome { state.failures[failure] = error }
@@ -305,14 +305,15 @@ final class Scheduler: Sendable {
         func overtake() { overtaken.store(true, ordering: .releasing) }
     }
 
-    /// Waits for transfers that are nearly done, for at most `drainTime`, cancels the rest, and waits for all to end.
+    /// Waits for transfers that are nearly done, for at most `drainTimeout`, cancels the rest, and waits for all to
+    /// end.
     ///
     /// - Parameter closing: Has no effect if it was overtaken before. If it is overtaken later, ``reopen()`` follows.
-    func close(drainTime: Duration, _ closing: Closing) async {
+    func close(drainTimeout: Duration, _ closing: Closing) async {
         let isOvertaken = ask { closing.isOvertaken ? (true, []) : (false, $0.machine.close()) }
         guard !isOvertaken else { return }
-        let deadline = Task(executorPreference: executor.executor(for: .landing)) { [clock] in
-            try await clock.sleep(drainTime)
+        let deadline = Task(executorPreference: executor.executor(for: .storing)) { [clock] in
+            try await clock.sleep(drainTimeout)
             self.feed { $0.machine.cancelAll() }
         }
         await waitUntilIdle()

@@ -81,7 +81,7 @@ extension OriginResponse {
             let cookies = EndToEndFields.cookies(of: response.head.headerFields)
             let long = LongBody(rest, cookies, source)
             result.long = long
-            Task(executorPreference: executor.executor(for: .landing)) {
+            Task(executorPreference: executor.executor(for: .storing)) {
                 // The task is never cancelled. A cancel would only release the body sooner.
                 try? await clock.networkSleep(LongBody.patience)
                 long.release()

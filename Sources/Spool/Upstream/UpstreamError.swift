@@ -7,7 +7,8 @@ public struct UpstreamError: Error, CustomStringConvertible {
         // All codes, each with a row in docs/errors.md. Apps use the numbers in statistics, so they never change and
         // are never reused.
         enum Name: Int, CaseIterable {
-            case unreachable = 1, timedOut, connectionLost, untrusted, redirects, malformed, cancelled, failed
+            case unreachable = 1, timedOut, connectionLost, untrustedServer, invalidRedirect, malformedResponse,
+                cancelled, other
         }
 
         let name: Name
@@ -30,16 +31,16 @@ public struct UpstreamError: Error, CustomStringConvertible {
         /// The connection ended before the body.
         public static let connectionLost = Code(.connectionLost)
         /// The server's certificate or the TLS handshake was rejected. Not retried.
-        public static let untrusted = Code(.untrusted)
+        public static let untrustedServer = Code(.untrustedServer)
         /// Too many redirects, a loop, a target other than HTTP, or one from https to http that is not allowed. Not
         /// retried.
-        public static let redirects = Code(.redirects)
+        public static let invalidRedirect = Code(.invalidRedirect)
         /// The headers are not valid HTTP, or the framing of the body is unknown. Not retried.
-        public static let malformed = Code(.malformed)
+        public static let malformedResponse = Code(.malformedResponse)
         /// The caller cancelled the request.
         public static let cancelled = Code(.cancelled)
         /// Another error of the transport. Not retried.
-        public static let failed = Code(.failed)
+        public static let other = Code(.other)
     }
 
     /// The kind of failure.
@@ -62,9 +63,9 @@ public struct UpstreamError: Error, CustomStringConvertible {
     /// The sentence.
     public var description: String { message }
 
-    /// Returns the sentence to follow one that has already named `address`.
-    package func message(after address: String) -> String {
-        message.hasPrefix(address + " ") ? String(message.dropFirst(address.count + 1)) : message
+    /// Returns the sentence to follow one that has already named `redactedURL`.
+    package func message(after redactedURL: String) -> String {
+        message.hasPrefix(redactedURL + " ") ? String(message.dropFirst(redactedURL.count + 1)) : message
     }
 }
 
@@ -78,11 +79,11 @@ extension UpstreamError: LocalizedError, CustomNSError {
         case .unreachable: "The server can’t be reached."
         case .timedOut: "The server did not respond in time."
         case .connectionLost: "The connection to the server was lost."
-        case .untrusted: "The server can’t be trusted."
-        case .redirects: "The server’s redirect can’t be followed."
-        case .malformed: "The server’s response can’t be understood."
+        case .untrustedServer: "The server can’t be trusted."
+        case .invalidRedirect: "The server’s redirect can’t be followed."
+        case .malformedResponse: "The server’s response can’t be understood."
         case .cancelled: "The request was cancelled."
-        case .failed: "The media could not be loaded."
+        case .other: "The media could not be loaded."
         }
     }
 
@@ -93,8 +94,8 @@ extension UpstreamError: LocalizedError, CustomNSError {
     public var recoverySuggestion: String? {
         switch code.name {
         case .unreachable, .timedOut, .connectionLost: "Check the network connection and try again."
-        case .untrusted: "Check the device’s date and time, and the network."
-        case .redirects, .malformed, .cancelled, .failed: nil
+        case .untrustedServer: "Check the device’s date and time, and the network."
+        case .invalidRedirect, .malformedResponse, .cancelled, .other: nil
         }
     }
 
@@ -111,8 +112,8 @@ extension UpstreamError: LocalizedError, CustomNSError {
 extension UpstreamError {
     /// Converts an error of a source's resolver, if it is a failure of the network that may succeed a little later.
     ///
-    /// - Parameter address: The source's address for messages.
-    init?(resolving error: any Error, of address: String) {
+    /// - Parameter redactedURL: The source's address for messages.
+    init?(resolving error: any Error, of redactedURL: String) {
         if let error = error as? UpstreamError, error.isTransient {
             self = error
             return
@@ -126,6 +127,6 @@ extension UpstreamError {
         case .networkConnectionLost: (code, cause) = (.connectionLost, "the network connection was lost")
         default: return nil
         }
-        self.init(code, "\(address) could not be resolved: \(cause)", underlying: error)
+        self.init(code, "\(redactedURL) could not be resolved: \(cause)", underlying: error)
     }
 }

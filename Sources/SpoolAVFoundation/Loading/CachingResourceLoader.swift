@@ -47,7 +47,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     private var waiters = DeliveryWaiters()
     private var pace = DeliveryPace()
     private let clock: LoadingClock
-    private let mimeType: String?
+    private let contentType: String?
     /// The server for playlists, if any.
     let server: (any MediaServer)?
     private var path: NetworkPath?
@@ -68,23 +68,23 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     ///   - cache: The cache.
     ///   - server: The server to which the player is redirected if the media is an HLS playlist. If `nil`, the player
     ///     is redirected to the origin.
-    ///   - mimeType: A media type that takes precedence over the origin's and the first bytes.
+    ///   - contentType: A media type that takes precedence over the origin's and the first bytes.
     public convenience init(
-        caching source: MediaSource, in cache: MediaCache, server: (any MediaServer)? = nil, mimeType: String? = nil
+        caching source: MediaSource, in cache: MediaCache, server: (any MediaServer)? = nil, contentType: String? = nil
     ) {
-        self.init(caching: source, in: cache, unknownLength: .platform, server: server, mimeType: mimeType)
+        self.init(caching: source, in: cache, unknownLength: .platform, server: server, contentType: contentType)
     }
 
     init(
         caching source: MediaSource, in cache: MediaCache, unknownLength: UnknownLengthPolicy,
-        server: (any MediaServer)? = nil, mimeType: String? = nil,
+        server: (any MediaServer)? = nil, contentType: String? = nil,
         clock: LoadingClock = LoadingClock(ContinuousClock())
     ) {
         media = cache.media(for: source)
         self.cache = cache
         self.unknownLength = unknownLength
         self.server = server
-        self.mimeType = mimeType
+        self.contentType = contentType
         self.clock = clock
         super.init()
     }
@@ -198,7 +198,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     /// The current progress. It may be read from any thread.
     var progressNow: Progress { progress.withLock { $0 } }
 
-    private func noteLosses() {
+    private func recordLosses() {
         let waits = requests.values.contains { $0.losses > 0 }
         progress.withLock { $0.waitsForNetwork = waits }
     }
@@ -212,11 +212,12 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     /// Determines type and length, once for all requests.
     private func describeResource() {
         guard describing == nil else { return }
-        let (media, policy, mimeType) = (media, unknownLength, mimeType)
+        let (media, policy, contentType) = (media, unknownLength, contentType)
         describing = Task(executorPreference: media.readingExecutor) { [weak self, queue] in
             let result: Result<ResourceDescription, any Error>
             do {
-                result = .success(try await ResourceDescription(of: media, unknownLength: policy, mimeType: mimeType))
+                result = .success(
+                    try await ResourceDescription(of: media, unknownLength: policy, contentType: contentType))
             } catch {
                 result = .failure(error)
             }
@@ -270,7 +271,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     private func received(_ chunk: MediaChunk, token: Int, for id: LoadingRequest.ID) -> Duration? {
         if let request = requests[id], request.losses > 0 {
             request.losses = 0
-            noteLosses()
+            recordLosses()
         }
         feed(id, bytes: chunk.data) {
             $0.received(offset: chunk.offset, count: chunk.data.count, token: token)
@@ -291,7 +292,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         if path == nil { path = NetworkPath { [weak self] in self?.networkReturned() } }
         request.reader = nil
         request.losses += 1
-        noteLosses()
+        recordLosses()
         let (id, delay) = (request.id, Duration.seconds(1 << min(request.losses - 1, 3)))
         Task { [weak self, queue, clock] in
             // This task is never cancelled. A failing clock only shortens the delay.
@@ -337,7 +338,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
                 let isPlaylist = resource?.isPlaylist == true
                 let served = isPlaylist ? server?.url(for: media.source) : nil
                 if served == nil {
-                    cache.noteBypass(
+                    cache.recordBypass(
                         of: media.source,
                         reason: isPlaylist
                             ? CachingURL.reason(withoutServer: server)
@@ -364,7 +365,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
 
     private func remove(_ request: LoadingRequest) {
         requests[request.id] = nil
-        if request.losses > 0 { noteLosses() }
+        if request.losses > 0 { recordLosses() }
         if !isDelivering {
             for waiter in waiters.removeAll() { waiter.resume(returning: false) }
         }

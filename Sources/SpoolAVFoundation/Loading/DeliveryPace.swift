@@ -36,9 +36,9 @@ struct DeliveryPace: Hashable, Sendable {
         guard let length, let duration, duration.isFinite, duration > 0, length > 0, rate.isFinite else { return }
         let used = Double(length) / duration * Double(max(1, abs(rate)))
         bytesPerSecond = min(max(used * Self.margin, Self.slowest), Double(Int32.max))
-        let former = burst
+        let previous = burst
         burst = min(max(Int64(min(used, 1e12) * Self.secondsOfBurst), Self.smallestBurst), Self.largestBurst)
-        credit += Double(burst - former)
+        credit += Double(burst - previous)
     }
 
     /// Records delivered bytes, and returns the time to wait before the next ones.

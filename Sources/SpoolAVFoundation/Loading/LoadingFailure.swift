@@ -40,7 +40,7 @@ enum LoadingFailure {
         case .originUnavailable:
             return (cause.underlying as? UpstreamError).map(code(for:))
                 ?? (cause.httpStatus == nil ? NSURLErrorCannotConnectToHost : NSURLErrorBadServerResponse)
-        case .originRefused: return code(forStatus: cause.httpStatus)
+        case .originErrorStatus: return code(forStatus: cause.httpStatus)
         case .malformedResponse: return NSURLErrorCannotParseResponse
         case .resourceChanged, .notStored, .incomplete: return NSURLErrorResourceUnavailable
         case .capacityExceeded: return NSURLErrorCannotWriteToFile
@@ -56,8 +56,8 @@ enum LoadingFailure {
         case .unreachable: NSURLErrorCannotConnectToHost
         case .timedOut: NSURLErrorTimedOut
         case .connectionLost: NSURLErrorNetworkConnectionLost
-        case .untrusted: NSURLErrorServerCertificateUntrusted
-        case .redirects: NSURLErrorHTTPTooManyRedirects
+        case .untrustedServer: NSURLErrorServerCertificateUntrusted
+        case .invalidRedirect: NSURLErrorHTTPTooManyRedirects
         case .cancelled: NSURLErrorCancelled
         default: NSURLErrorUnknown
         }
@@ -74,7 +74,7 @@ enum LoadingFailure {
 
     private static func make(_ code: Int, _ sentence: String, _ url: URL, underlying: (any Error)? = nil) -> NSError {
         // Errors are logged, so the name does not include the query, which may be a credential.
-        let name = MediaSource(url: url).displayAddress
+        let name = MediaSource(url: url).redactedURL
         var details: [String: Any] = [:]
         // Messages of the cache already name the resource.
         details[NSLocalizedDescriptionKey] = underlying == nil ? "\(name): \(sentence)" : sentence

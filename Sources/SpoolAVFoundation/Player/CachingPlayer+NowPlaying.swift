@@ -34,7 +34,7 @@ extension CachingPlayer {
 /// The system's now-playing information and commands.
 @MainActor private final class SystemNowPlaying: NowPlayingDisplay {
     private let describe: @MainActor (CachingQueue.Entry) -> [String: Any]
-    private var shown: NowPlayingMoment?
+    private var shown: NowPlayingSnapshot?
     private let commands: Commands
 
     init(_ player: CachingPlayer, _ describe: @escaping @MainActor (CachingQueue.Entry) -> [String: Any]) {
@@ -44,14 +44,14 @@ extension CachingPlayer {
 
     func update(_ player: CachingPlayer) {
         let center = MPNowPlayingInfoCenter.default()
-        guard let entry = player.queue.current else {
+        guard let entry = player.queue.currentEntry else {
             if shown != nil { center.nowPlayingInfo = nil }
             shown = nil
             return
         }
-        let moment = NowPlayingMoment(
+        let moment = NowPlayingSnapshot(
             entry: entry.id, duration: player.duration, rate: player.status == .playing ? Double(player.rate) : 0,
-            time: player.time, at: player.elapsed())
+            time: player.currentTime, at: player.elapsed())
         if let shown, moment.follows(shown) { return }
         shown = moment
         var info = describe(entry)

@@ -8,10 +8,10 @@ extension CachingPlayer {
     func recover(_ item: AVPlayerItem) {
         let progress = item.cachingAsset?.loader?.progressNow
         let isServed = item.mediaServer != nil
-        let isWaiting = isServed && queue.current.map { queue.cache.isPlayerWaiting(for: $0.source.url) } == true
-        let action = recovery.look(
+        let isWaiting = isServed && queue.currentEntry.map { queue.cache.isPlayerWaiting(for: $0.source.url) } == true
+        let action = recovery.check(
             ItemRecovery.Snapshot(
-                now: elapsed(), item: state(of: item), isMeantToPlay: isMeantToPlay && !isHeldBySystem,
+                now: elapsed(), item: state(of: item), playWhenReady: playWhenReady && !isHeldBySystem,
                 time: item.currentTime().seconds, delivered: progress?.delivered ?? 0,
                 waitsForNetwork: progress?.waitsForNetwork ?? (isServed && !losses.isEmpty),
                 waitsForBytes: isWaiting, isLive: item.status == .readyToPlay && !item.duration.isNumeric,
@@ -30,7 +30,7 @@ extension CachingPlayer {
             hasFailed = true
             renewItem()
         case .giveUp:
-            isMeantToPlay = false
+            playWhenReady = false
             // Otherwise, the next entry would start automatically.
             avPlayer.rate = 0
             forgetSeeks()
@@ -39,7 +39,7 @@ extension CachingPlayer {
 
     /// The reasons why origins of the current media are unavailable.
     private var losses: Set<OriginLoss> {
-        queue.current.map { queue.cache.originLosses(for: $0.source.url) } ?? []
+        queue.currentEntry.map { queue.cache.originLosses(for: $0.source.url) } ?? []
     }
 
     /// Whether the media plays without the cache.
@@ -47,7 +47,7 @@ extension CachingPlayer {
 
     /// Whether the current media can play without the cache. It cannot if the source adds fields that a player does not
     /// send.
-    private var canPlayPlainly: Bool { queue.current?.source.isPlain ?? true }
+    private var canPlayPlainly: Bool { queue.currentEntry?.source.isPlain ?? true }
 
     /// Whether the system delays playback for a reason other than media, such as an advertisement or coordinated
     /// playback.
@@ -66,7 +66,7 @@ extension CachingPlayer {
         keepPosition()
         if avPlayer.status == .failed { renewPlayer() }
         queue.renewCurrent(isPlain: isPlain)
-        avPlayer.rate = isMeantToPlay && !seeking.holdsPlayback ? wantedRate : 0
+        avPlayer.rate = playWhenReady && !seeking.holdsPlayback ? wantedRate : 0
     }
 
     /// Replaces the player, because a failed player stays failed.
@@ -89,13 +89,13 @@ extension CachingPlayer {
         keepPosition()
         renewPlayer()
         recovery.begin()
-        if queue.current != nil { renewItem() }
-        look()
+        if queue.currentEntry != nil { renewItem() }
+        check()
     }
 
     /// Handles the start of an interruption, such as a call or an alarm. The system pauses the player.
     func interruptionBegan() {
-        let isInterrupted = wasInterrupted || isMeantToPlay
+        let isInterrupted = wasInterrupted || playWhenReady
         pause()
         wasInterrupted = isInterrupted
     }
@@ -114,15 +114,15 @@ extension CachingPlayer {
         guard isExternal != isActive else { return }
         (isExternal, queue.makesPlainItems) = (isActive, isActive)
         // After the end, the item is created again when playback is requested.
-        guard queue.current != nil, !hasEnded else { return }
+        guard queue.currentEntry != nil, !hasEnded else { return }
         recovery.begin()
         renewItem()
-        look()
+        check()
     }
 
     private func networkReturned() {
         recovery.networkReturned()
-        look()
+        check()
     }
 
     private func state(of item: AVPlayerItem) -> ItemRecovery.Snapshot.Item {
@@ -143,7 +143,7 @@ extension CachingPlayer {
         while let error = next {
             if let error = error as? CacheError {
                 if LoadingFailure.isLossOfNetwork(error) { return .network }
-                return error.code == .originRefused && [404, 410].contains(error.httpStatus) ? .missing : .other
+                return error.code == .originErrorStatus && [404, 410].contains(error.httpStatus) ? .missing : .other
             }
             let bridged = error as NSError
             if bridged.domain == NSURLErrorDomain, networkCodes.contains(bridged.code) { return .network }
@@ -161,19 +161,19 @@ extension CachingPlayer {
 
 extension AVQueuePlayer {
     /// Copies the app's settings from the previous player.
-    fileprivate func takeSettings(of former: AVQueuePlayer) {
-        (volume, isMuted, defaultRate) = (former.volume, former.isMuted, former.defaultRate)
+    fileprivate func takeSettings(of previous: AVQueuePlayer) {
+        (volume, isMuted, defaultRate) = (previous.volume, previous.isMuted, previous.defaultRate)
         automaticallyWaitsToMinimizeStalling =
-            StallRecovery.existing(of: former)?.waitsForPlainItems ?? former.automaticallyWaitsToMinimizeStalling
+            StallRecovery.existing(of: previous)?.waitsForPlainItems ?? previous.automaticallyWaitsToMinimizeStalling
         #if canImport(ObjectiveC)
-        allowsExternalPlayback = former.allowsExternalPlayback
-        appliesMediaSelectionCriteriaAutomatically = former.appliesMediaSelectionCriteriaAutomatically
-        audiovisualBackgroundPlaybackPolicy = former.audiovisualBackgroundPlaybackPolicy
+        allowsExternalPlayback = previous.allowsExternalPlayback
+        appliesMediaSelectionCriteriaAutomatically = previous.appliesMediaSelectionCriteriaAutomatically
+        audiovisualBackgroundPlaybackPolicy = previous.audiovisualBackgroundPlaybackPolicy
         #else
-        headless = former.headless
+        headless = previous.headless
         #endif
         #if os(iOS) || os(macOS) || os(tvOS)
-        preventsDisplaySleepDuringVideoPlayback = former.preventsDisplaySleepDuringVideoPlayback
+        preventsDisplaySleepDuringVideoPlayback = previous.preventsDisplaySleepDuringVideoPlayback
         #endif
     }
 }

@@ -32,7 +32,7 @@ extension CachingPlayer {
     ///   media cannot be played, or the task was cancelled. In the last case, the seek continues.
     @discardableResult
     public func seek(to seconds: Double, isExact: Bool = true) async -> Bool {
-        guard seconds.isFinite, queue.current != nil, !recovery.hasGivenUp else { return false }
+        guard seconds.isFinite, queue.currentEntry != nil, !recovery.hasGivenUp else { return false }
         // No media is longer than a year, and Core Media rejects much larger times.
         let number = setTarget(min(max(seconds, 0), 366 * 86_400), isExact: isExact)
         return await withTaskCancellationHandler {
@@ -56,16 +56,16 @@ extension CachingPlayer {
         seeking.lastNumber += 1
         seeking.target = Seeking.Target(seconds: seconds, isExact: isExact, number: seeking.lastNumber)
         hasEnded = false
-        time = seconds
+        currentTime = seconds
         return seeking.lastNumber
     }
 
     /// Makes the next item start at the current time or target. An item of a live stream starts at its current end.
     func keepPosition() {
-        guard seeking.target != nil || (time > 0 && hasLength) else { return }
+        guard seeking.target != nil || (currentTime > 0 && hasLength) else { return }
         seeking.flight = nil
         seeking.holdsPlayback = true
-        if seeking.target == nil { setTarget(time) }
+        if seeking.target == nil { setTarget(currentTime) }
     }
 
     /// Discards the target, because other media plays.
@@ -92,11 +92,11 @@ extension CachingPlayer {
             to: CMTime(seconds: target.seconds, preferredTimescale: 600), toleranceBefore: tolerance,
             toleranceAfter: tolerance
         ) { [weak self, weak item] hasArrived in
-            Task { @MainActor in self?.landed(target.number, hasArrived, on: item) }
+            Task { @MainActor in self?.seekFinished(target.number, hasArrived, on: item) }
         }
     }
 
-    private func landed(_ number: Int, _ hasArrived: Bool, on item: AVPlayerItem?) {
+    private func seekFinished(_ number: Int, _ hasArrived: Bool, on item: AVPlayerItem?) {
         // A replaced item does not finish its seek. Its replacement gets its own seek.
         guard seeking.flight == number, item != nil, item === avPlayer.currentItem else { return }
         seeking.flight = nil
@@ -104,9 +104,9 @@ extension CachingPlayer {
         // The replacement of a failed item seeks there. Otherwise, another seek intervened, perhaps by a view.
         if !hasArrived, item?.status == .failed { return }
         (seeking.target, seeking.holdsPlayback) = (nil, false)
-        if isMeantToPlay, avPlayer.rate == 0 { avPlayer.rate = wantedRate }
+        if playWhenReady, avPlayer.rate == 0 { avPlayer.rate = wantedRate }
         answer(hasArrived)
-        look()
+        check()
     }
 }
 #endif

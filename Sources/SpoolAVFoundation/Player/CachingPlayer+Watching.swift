@@ -39,46 +39,46 @@ extension CachingPlayer {
         system.external = ExternalPlaybackObservation(of: avPlayer) { [weak self] isActive in
             self?.externalPlayback(isActive)
         }
-        system.playState = PlayStateObservation(of: avPlayer) { [weak self] in self?.look() }
+        system.playState = PlayStateObservation(of: avPlayer) { [weak self] in self?.check() }
     }
 
-    private func watchOn() {
+    private func resumeWatching() {
         guard watch == nil else { return }
         watch = Task { [weak self, clock] in
-            while let pause = self?.lookAgain() {
+            while let pause = self?.examinePlayer() {
                 do { try await clock.sleep(for: pause) } catch { return }
             }
         }
     }
 
     /// Examines the player once. Returns the time until the next examination, or `nil` if there is nothing to observe.
-    private func lookAgain() -> Duration? {
-        look()
-        guard queue.current != nil else {
+    private func examinePlayer() -> Duration? {
+        check()
+        guard queue.currentEntry != nil else {
             watch = nil
             return nil
         }
-        return isMeantToPlay || status.isWaiting ? .milliseconds(250) : .seconds(1)
+        return playWhenReady || status.isWaiting ? .milliseconds(250) : .seconds(1)
     }
 
     /// Updates the state from the player.
-    func look() {
+    func check() {
         queue.catchUp()
-        guard queue.current != nil, let item = queue.item else { return lookAtNothing() }
-        heedRate(item)
+        guard queue.currentEntry != nil, let item = queue.item else { return resetObservation() }
+        applyRateChange(item)
         seekIfReady()
-        noteFailure(of: item)
+        recordFailure(of: item)
         recover(item)
-        if let item = queue.item { tell(item) }
+        if let item = queue.item { report(item) }
         system.display?.update(self)
-        watchOn()
+        resumeWatching()
     }
 
-    private func lookAtNothing() {
+    private func resetObservation() {
         forgetSeeks()
         stored?.cancel()
         stored = nil
-        (status, error, time, duration) = (.idle, nil, 0, nil)
+        (status, error, currentTime, duration) = (.idle, nil, 0, nil)
         (bufferedRanges, storedRanges) = ([], [])
         system.display?.update(self)
     }
@@ -88,10 +88,10 @@ extension CachingPlayer {
         forgetSeeks()
         recovery.begin()
         (hasFailed, hasEnded, hasLength, error) = (false, false, false, nil)
-        (time, duration, bufferedRanges, storedRanges) = (0, nil, [], [])
+        (currentTime, duration, bufferedRanges, storedRanges) = (0, nil, [], [])
         watchStored()
-        if isMeantToPlay, queue.current != nil { avPlayer.rate = wantedRate }
-        look()
+        if playWhenReady, queue.currentEntry != nil { avPlayer.rate = wantedRate }
+        check()
     }
 
     private func itemEnded(_ identity: ObjectIdentity) {
@@ -99,13 +99,13 @@ extension CachingPlayer {
         // A seek, or a new entry, may have followed the end.
         guard let item = queue.item, identity.isOf(item), seeking.target == nil else { return }
         if endedWithServer(item) { return renewItem() }
-        guard queue.following == nil else {
-            isMeantToPlay = true
+        guard queue.nextEntry == nil else {
+            playWhenReady = true
             queue.playFollowing()
             return
         }
-        (hasEnded, isMeantToPlay) = (true, false)
-        look()
+        (hasEnded, playWhenReady) = (true, false)
+        check()
     }
 
     /// Returns whether a stream has ended early because its server was stopped. Some players report that as the end.
@@ -118,39 +118,39 @@ extension CachingPlayer {
 
     /// Applies a change of the rate by another object, which is intentional: by a view's controls, a headset or the
     /// system.
-    private func heedRate(_ item: AVPlayerItem) {
+    private func applyRateChange(_ item: AVPlayerItem) {
         guard item.status == .readyToPlay, !seeking.holdsPlayback, avPlayer.rate > 0 else { return }
-        (wantedRate, isMeantToPlay, hasEnded) = (avPlayer.rate, true, false)
+        (wantedRate, playWhenReady, hasEnded) = (avPlayer.rate, true, false)
     }
 
     /// Handles a change of the rate. A change without a reason means that the player has no data, or that its item has
     /// ended or failed. It is not an intentional pause.
     private func rateChanged(_ reason: StallRecovery.StateMachine.Reason, isInterruption: Bool) {
-        guard reason != .unknown, avPlayer.rate == 0, isMeantToPlay, !hasEnded, !seeking.holdsPlayback,
+        guard reason != .unknown, avPlayer.rate == 0, playWhenReady, !hasEnded, !seeking.holdsPlayback,
             let item = queue.item, item.status == .readyToPlay
-        else { return look() }
+        else { return check() }
         // A cached item without data may look as if the app had paused it. The stall recovery knows the difference.
-        isMeantToPlay = item.cachingAsset != nil && StallRecovery.of(avPlayer).isMeantToPlay
-        if isInterruption, !isMeantToPlay { wasInterrupted = true }
-        look()
+        playWhenReady = item.cachingAsset != nil && StallRecovery.of(avPlayer).playWhenReady
+        if isInterruption, !playWhenReady { wasInterrupted = true }
+        check()
     }
 
     // MARK: Observable state
 
     /// Records the error of an item before another item replaces it. The cache's error has more information than the
     /// error of a player without the cache.
-    private func noteFailure(of item: AVPlayerItem) {
+    private func recordFailure(of item: AVPlayerItem) {
         guard item.status == .failed || avPlayer.status == .failed, !hasFailed || error == nil else { return }
         error = item.error ?? avPlayer.error
     }
 
-    private func tell(_ item: AVPlayerItem) {
+    private func report(_ item: AVPlayerItem) {
         let seconds = item.duration.isNumeric ? item.duration.seconds : nil
         if duration != seconds { duration = seconds }
         if seconds != nil { hasLength = true }
         if seeking.target == nil, item.status == .readyToPlay {
             let now = item.currentTime()
-            if now.isNumeric, time != now.seconds { time = now.seconds }
+            if now.isNumeric, currentTime != now.seconds { currentTime = now.seconds }
         }
         let buffered = fractions(item.loadedTimeRanges, of: seconds)
         if bufferedRanges != buffered { bufferedRanges = buffered }
@@ -163,8 +163,8 @@ extension CachingPlayer {
         if recovery.hasGivenUp { return .failed }
         if hasEnded { return .ended }
         let isReady = item.status == .readyToPlay && avPlayer.status != .failed
-        if isReady, isMeantToPlay, avPlayer.timeControlStatus == .playing { return .playing }
-        if isReady, !isMeantToPlay { return .paused }
+        if isReady, playWhenReady, avPlayer.timeControlStatus == .playing { return .playing }
+        if isReady, !playWhenReady { return .paused }
         switch recovery.waiting {
         case .network: return .waitingForNetwork
         case .retry: return .retrying
@@ -190,12 +190,12 @@ extension CachingPlayer {
         stored = Task { [weak self] in
             for await state in media.states {
                 guard !Task.isCancelled else { return }
-                self?.tell(state)
+                self?.report(state)
             }
         }
     }
 
-    private func tell(_ state: ResourceState) {
+    private func report(_ state: ResourceState) {
         guard let length = state.length, length > 0 else { return }
         let whole = Double(length)
         let ranges = state.storedRanges.map { Double($0.lowerBound) / whole...Double($0.upperBound) / whole }
@@ -227,7 +227,7 @@ extension CachingPlayer {
 
     func enteredBackground() {
         isInBackground = true
-        if !isMeantToPlay { sleep() }
+        if !playWhenReady { sleep() }
     }
 
     /// Stops all loading.
@@ -242,7 +242,7 @@ extension CachingPlayer {
         wake()
         // A live stream continues at its current end.
         if queue.hasLostServer { renewItem() }
-        look()
+        check()
     }
 
     /// Resumes loading.

@@ -49,7 +49,7 @@ public import Spool
     /// It is also set during retries; see ``status``. Show its `localizedDescription` to users.
     public internal(set) var error: (any Error)?
     /// The current time in seconds, or the target during a seek.
-    public internal(set) var time = 0.0
+    public internal(set) var currentTime = 0.0
     /// The duration of the current media in seconds. It is `nil` while it is unknown, and for live streams.
     public internal(set) var duration: Double?
     /// The ranges that the player has buffered, as fractions of the duration from 0 to 1.
@@ -58,8 +58,8 @@ public import Spool
     /// that plays directly.
     public internal(set) var storedRanges: [ClosedRange<Double>] = []
     /// Whether playback is requested, even while the player waits for data.
-    public internal(set) var isMeantToPlay = false {
-        didSet { if !isMeantToPlay, isInBackground { sleep() } }
+    public internal(set) var playWhenReady = false {
+        didSet { if !playWhenReady, isInBackground { sleep() } }
     }
     /// The playback rate, even while paused. It is above 0, and 1 is normal.
     public var rate: Float {
@@ -67,7 +67,7 @@ public import Spool
         set {
             guard newValue > 0, newValue.isFinite else { return }
             wantedRate = newValue
-            if isMeantToPlay, avPlayer.rate != 0 { avPlayer.rate = newValue }
+            if playWhenReady, avPlayer.rate != 0 { avPlayer.rate = newValue }
         }
     }
 
@@ -147,7 +147,7 @@ public import Spool
     /// After the end, it plays entries that were added since then, otherwise it starts again. After a failure, it
     /// retries.
     public func play() {
-        isMeantToPlay = true
+        playWhenReady = true
         wake()
         if hasEnded, !queue.next() {
             setTarget(0)
@@ -160,20 +160,20 @@ public import Spool
             renewItem()
         }
         if !seeking.holdsPlayback { avPlayer.rate = wantedRate }
-        look()
+        check()
     }
 
     /// Pauses playback.
     public func pause() {
-        (isMeantToPlay, wasInterrupted) = (false, false)
+        (playWhenReady, wasInterrupted) = (false, false)
         // Cancels the recovery of a stall, which would resume playback.
         StallRecovery.of(avPlayer).cancel()
-        look()
+        check()
     }
 
     /// Pauses if playback is requested, otherwise plays.
     public func togglePlaying() {
-        if isMeantToPlay { pause() } else { play() }
+        if playWhenReady { pause() } else { play() }
     }
 }
 
@@ -228,7 +228,7 @@ extension CachingPlayer.Status: CustomStringConvertible {
 }
 
 /// The state that was sent to a system's now-playing display, from which the display continues automatically.
-struct NowPlayingMoment: Hashable, Sendable {
+struct NowPlayingSnapshot: Hashable, Sendable {
     var entry: CachingQueue.Entry.ID
     /// The duration in seconds, or `nil` for a live stream, or while it is unknown.
     var duration: Double?
@@ -242,10 +242,10 @@ struct NowPlayingMoment: Hashable, Sendable {
     /// The maximum deviation of a display, in seconds.
     private static let tolerance = 1.0
 
-    /// Returns whether a display that was sent `former` shows this state now.
-    func follows(_ former: NowPlayingMoment) -> Bool {
-        guard entry == former.entry, duration == former.duration, rate == former.rate else { return false }
-        let shown = former.time + (at - former.at) / .seconds(1) * rate
+    /// Returns whether a display that was sent `previous` shows this state now.
+    func follows(_ previous: NowPlayingSnapshot) -> Bool {
+        guard entry == previous.entry, duration == previous.duration, rate == previous.rate else { return false }
+        let shown = previous.time + (at - previous.at) / .seconds(1) * rate
         return abs(shown - time) < Self.tolerance
     }
 }

@@ -26,7 +26,7 @@ struct ItemRecovery: Hashable, Sendable {
         /// The current time of a monotonic clock.
         var now: Duration
         var item: Item
-        var isMeantToPlay: Bool
+        var playWhenReady: Bool
         /// The current media time, in seconds.
         var time: Double
         /// The number of bytes delivered to the item, if known.
@@ -68,7 +68,7 @@ struct ItemRecovery: Hashable, Sendable {
     /// The number of new items after failures other than the network's, before the origin's own URL is tried.
     private static let freshItems = 4
     /// The longest delay between two items.
-    static let longestWait = Duration.seconds(30)
+    static let maximumWait = Duration.seconds(30)
     /// The playback time after which earlier failures are ignored.
     private static let proof = Duration.seconds(5)
     /// The time after a seek in place during which progress may be an effect of the seek.
@@ -101,7 +101,7 @@ struct ItemRecovery: Hashable, Sendable {
     }
 
     /// Examines the player and returns an action, if any.
-    mutating func look(_ now: Snapshot) -> Action? {
+    mutating func check(_ now: Snapshot) -> Action? {
         guard !hasGivenUp else { return nil }
         if case .failed(let failure) = now.item { return failed(failure, now) }
         if now.item == .ready { wasReady = true }
@@ -127,7 +127,7 @@ struct ItemRecovery: Hashable, Sendable {
         }
         guard let retryAt else {
             // The first item is replaced immediately, and later ones after increasing delays.
-            let wait = attempts == 0 ? .zero : min(.seconds(1 << min(attempts - 1, 5)), Self.longestWait)
+            let wait = attempts == 0 ? .zero : min(.seconds(1 << min(attempts - 1, 5)), Self.maximumWait)
             self.retryAt = now.now + wait
             waiting = failure == .network ? .network : .retry
             return wait == .zero ? failed(failure, now) : nil
@@ -144,17 +144,17 @@ struct ItemRecovery: Hashable, Sendable {
 
     private mutating func stands(_ now: Snapshot) -> Action? {
         let mark = Mark(time: now.time.isFinite ? now.time : 0, delivered: now.delivered)
-        let former = last
+        let previous = last
         last = mark
-        let isFirst = former == nil
-        if isFirst || !now.isMeantToPlay || now.waitsForNetwork || now.waitsForBytes {
+        let isFirst = previous == nil
+        if isFirst || !now.playWhenReady || now.waitsForNetwork || now.waitsForBytes {
             (movedAt, playedAt, soughtAt, playingSince) = (now.now, now.now, nil, nil)
             if now.waitsForNetwork { waiting = .network }
             return nil
         }
         // The effects of a seek in place are ignored until they last.
         let isOfSeek = soughtAt.map { now.now - $0 < Self.settling } ?? false
-        if let former, former.time != mark.time, !isOfSeek {
+        if let previous, previous.time != mark.time, !isOfSeek {
             (movedAt, playedAt, soughtAt) = (now.now, now.now, nil)
             playingSince = playingSince ?? now.now
             if let playingSince, now.now - playingSince >= Self.proof { (losses, failures) = (0, 0) }
@@ -162,7 +162,7 @@ struct ItemRecovery: Hashable, Sendable {
         }
         if now.now - playedAt >= Self.shortestStall { playingSince = nil }
         // Received bytes are a reason to wait, but only for a limited time.
-        if former != mark, !isOfSeek, now.now - playedAt < Self.patience.bytes { movedAt = now.now }
+        if previous != mark, !isOfSeek, now.now - playedAt < Self.patience.bytes { movedAt = now.now }
         let rest = now.now - movedAt
         if rest >= (now.isLive ? Self.patience.live : Self.patience.fresh) {
             // The item has not failed, so this never ends with an error.

@@ -26,10 +26,10 @@ public struct StoredRangesView: View {
         }
         .accessibilityElement()
         .accessibilityLabel(Text("Position"))
-        .accessibilityValue(Text("\(Int(player.time)) of \(Int(player.duration ?? 0)) seconds"))
+        .accessibilityValue(Text("\(Int(player.currentTime)) of \(Int(player.duration ?? 0)) seconds"))
         .accessibilityAdjustableAction { direction in
             let step = direction == .increment ? 10.0 : -10.0
-            Task { await player.seek(to: player.time + step) }
+            Task { await player.seek(to: player.currentTime + step) }
         }
     }
 
@@ -60,7 +60,7 @@ public struct StoredRangesView: View {
     private var played: Double {
         if let dragged { return dragged }
         guard let duration = player.duration, duration > 0 else { return 0 }
-        return min(max(player.time / duration, 0), 1)
+        return min(max(player.currentTime / duration, 0), 1)
     }
 
     private func drag(to point: CGPoint, in size: CGSize) {

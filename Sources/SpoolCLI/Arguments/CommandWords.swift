@@ -21,7 +21,7 @@ enum CommandWords {
 }
 
 /// The display of command-line arguments in messages, without possible secrets.
-enum ShownArgument {
+enum RedactedArgument {
     /// Returns each argument with the text to show instead.
     static func all(of arguments: [String]) -> [(String, String)] {
         // A value without quotes is split into several arguments.
@@ -47,9 +47,9 @@ enum ShownArgument {
     /// Returns the option before a value, in a form that may be shown, or `nil` if there is none.
     static func option(before value: String, in arguments: [String]) -> String? {
         guard let place = arguments.firstIndex(of: value), place > 0 else { return nil }
-        let former = arguments[place - 1]
-        guard former.hasPrefix("-"), former != "-", former != "--" else { return nil }
-        return former.wholeMatch(of: /--?[A-Za-z][A-Za-z-]*/) == nil ? "of that name" : former
+        let previous = arguments[place - 1]
+        guard previous.hasPrefix("-"), previous != "-", previous != "--" else { return nil }
+        return previous.wholeMatch(of: /--?[A-Za-z][A-Za-z-]*/) == nil ? "of that name" : previous
     }
 
     /// Returns a value without its query, fragment and user information, and without the value of a header field.

@@ -18,23 +18,23 @@ struct FetchOptions: ParsableArguments {
     @Flag(
         name: .customLong("allow-http-redirects"),
         help: "Follow redirects from https to http, which are not protected.")
-    var allowsRedirectsToHTTP = false
+    var allowsInsecureRedirects = false
     @Option(
         help: ArgumentHelp(
             "Bytes per second, such as 50kB, below which a response fails after 30 seconds; 0 disables it.",
             valueName: "bytes"))
-    var minimumRate = ByteCount(bytes: Int64(HTTPUpstream.Configuration().minimumRate))
+    var lowSpeedLimit = ByteCount(bytes: Int64(HTTPUpstream.Configuration().lowSpeedLimit))
 
     @Option(help: ArgumentHelp("The maximum number of redirects to follow for one request.", valueName: "n"))
     var maximumRedirects = HTTPUpstream.Configuration().maximumRedirects
 
-    @OptionGroup var room: RoomOptions
+    @OptionGroup var size: CapacityOptions
 
     /// The configuration of the HTTP client.
     var upstreamConfiguration: HTTPUpstream.Configuration {
         var configuration = HTTPUpstream.Configuration()
-        configuration.allowsRedirectsToHTTP = allowsRedirectsToHTTP
-        configuration.minimumRate = Int(clamping: minimumRate.bytes)
+        configuration.allowsInsecureRedirects = allowsInsecureRedirects
+        configuration.lowSpeedLimit = Int(clamping: lowSpeedLimit.bytes)
         configuration.maximumRedirects = maximumRedirects
         return configuration
     }
@@ -51,7 +51,7 @@ struct FetchOptions: ParsableArguments {
     /// - Throws: ``CommandFailure`` with code `headerFile`. `CancellationError` if the task is cancelled while it waits
     ///   for a pipe with fields.
     func source(_ url: URL) async throws -> MediaSource {
-        try await Abandonable(name: "spool.headers").run { [self] in
+        try await InterruptibleExecutor(name: "spool.headers").run { [self] in
             try source(url, environment: ProcessInfo.processInfo.environment)
         }
     }
@@ -68,7 +68,7 @@ struct FetchOptions: ParsableArguments {
     ///
     /// - Throws: The same errors as ``source(_:)``.
     func headerFields() async throws -> HTTPFields {
-        try await Abandonable(name: "spool.headers").run { [self] in
+        try await InterruptibleExecutor(name: "spool.headers").run { [self] in
             try headerFields(environment: ProcessInfo.processInfo.environment)
         }
     }
@@ -96,7 +96,7 @@ struct FetchOptions: ParsableArguments {
 }
 
 /// The size limit of the cache.
-struct RoomOptions: ParsableArguments {
+struct CapacityOptions: ParsableArguments {
     /// The value of `--capacity`: a size, or `none` for no limit.
     enum Capacity: Hashable, Sendable, ExpressibleByArgument {
         case bytes(Int64)

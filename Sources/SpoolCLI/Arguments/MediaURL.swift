@@ -20,7 +20,7 @@ extension MediaURL {
 
     /// The error for a resource that is not in the cache.
     var notStored: CacheError {
-        CacheError(.notStored, "\(MediaSource(url: url).displayAddress) is not in the cache")
+        CacheError(.notStored, "\(MediaSource(url: url).redactedURL) is not in the cache")
     }
 }
 

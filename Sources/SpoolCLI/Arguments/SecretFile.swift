@@ -40,7 +40,7 @@ struct SecretFile {
     /// Writes a warning if other users can read the file.
     func warn(_ path: String) {
         guard isReadableByOthers else { return }
-        Warning.readableSecret.tell("other users can read “\(path)”; run “chmod 600” to restrict access")
+        Warning.readableSecret.report("other users can read “\(path)”; run “chmod 600” to restrict access")
     }
 }
 

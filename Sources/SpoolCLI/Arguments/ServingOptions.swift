@@ -45,7 +45,7 @@ struct ServingOptions: ParsableArguments {
     @Option(
         name: .customLong("max-connections-per-client"),
         help: ArgumentHelp("Maximum number of connections of one client on another machine.", valueName: "count"))
-    var connectionsPerClient = ProxyLimits().connectionsPerClient
+    var maximumConnectionsPerClient = ProxyLimits().maximumConnectionsPerClient
     @Option(
         name: .customLong("request-directives"),
         help: ArgumentHelp(
@@ -71,14 +71,14 @@ struct ServingOptions: ParsableArguments {
         configuration.port = listen.port
         configuration.origin = origin?.url
         configuration.token = try token ?? tokenFile.map { try Self.token(in: $0) }
-        configuration.allowsAnyone = isOpen
+        configuration.allowsUnauthenticatedClients = isOpen
         configuration.allowedHosts = allowedHosts
         configuration.corsOrigins = corsOrigins
         configuration.serverNames = serverNames
-        configuration.honoursRequestDirectives = requestDirectives.map { $0 == .follow }
+        configuration.honorsClientCacheControl = requestDirectives.map { $0 == .follow }
         configuration.trustedProxies = trustedProxies
         configuration.usesProxyProtocol = usesProxyProtocol
-        configuration.limits.connectionsPerClient = connectionsPerClient
+        configuration.limits.maximumConnectionsPerClient = maximumConnectionsPerClient
         configuration.admin = admin.map { ($0.host, $0.port) }
         configuration.accessLog = accessLog.map { URL(fileURLWithPath: $0) }
         configuration.nodeName = node

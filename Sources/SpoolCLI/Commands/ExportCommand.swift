@@ -35,7 +35,7 @@ struct ExportCommand: AsyncParsableCommand {
             let output = try await OutputTarget(file)
             try await media.export { try await output.write($0) }
         }
-        let report = Report(url: stored.address, file: target.path, bytes: stored.length ?? stored.storedByteCount)
+        let report = Report(url: stored.redactedURL, file: target.path, bytes: stored.length ?? stored.storedByteCount)
         if options.json { return try Output.json(report) }
         let bytes = ByteCount(bytes: report.bytes).text
         if file != "-" {
@@ -58,14 +58,14 @@ struct ImportCommand: AsyncParsableCommand {
     struct Report: Encodable, Sendable {
         var url: String
         var bytes: Int64
-        var checked: String
+        var verifiedBy: String
     }
 
     @OptionGroup var options: CacheOptions
     @OptionGroup var fetching: FetchOptions
     @Argument(help: "The file to read.", completion: .file()) var file: String
     @Argument(help: "The URL of the media in the file.") var url: MediaURL
-    @Flag(help: "Do not check the file against the origin.") var unchecked = false
+    @Flag(help: "Do not check the file against the origin.") var noVerify = false
     @Flag(help: "Replace other bytes that are stored for the URL.") var replace = false
 
     func validate() throws {
@@ -76,22 +76,22 @@ struct ImportCommand: AsyncParsableCommand {
         let source = try await fetching.source(url.url)
         let (proof, bytes) = try await withWritableCache { cache in
             let proof = try await cache.importFile(
-                at: URL(fileURLWithPath: file), as: source, isChecked: !unchecked, replacesOthers: replace)
+                at: URL(fileURLWithPath: file), as: source, verify: !noVerify, replaceExisting: replace)
             return (proof, try await cache.media(for: source).storedResource()?.storedByteCount ?? 0)
         }
-        let checked = proof == .hash ? "hash" : proof == .length ? "length" : "nothing"
+        let verifiedBy = proof == .hash ? "hash" : proof == .length ? "length" : "nothing"
         if options.json {
-            return try Output.json(Report(url: source.displayAddress, bytes: bytes, checked: checked))
+            return try Output.json(Report(url: source.redactedURL, bytes: bytes, verifiedBy: verifiedBy))
         }
-        try Output.line("\(ByteCount(bytes: bytes).text) imported as \(source.displayAddress), checked: \(checked)")
+        try Output.line("\(ByteCount(bytes: bytes).text) imported as \(source.redactedURL), checked: \(verifiedBy)")
     }
 
     /// Opens the cache for writing. A server that uses the directory cannot run this command, because it reads no files
     /// for other processes.
     private func withWritableCache<R: Sendable>(_ body: (MediaCache) async throws -> R) async throws -> R {
         do {
-            return try await options.withCache(capacity: fetching.room.capacity, upstream: fetching.upstream(), body)
-        } catch is HoldingServer {
+            return try await options.withCache(capacity: fetching.size.capacity, upstream: fetching.upstream(), body)
+        } catch is RunningServer {
             throw CacheError(.directoryInUse, "a server uses the cache, and can't import files for other processes")
         }
     }

@@ -55,18 +55,18 @@ struct GetCommand: AsyncParsableCommand {
             cache = try await options.openNow(upstream)
         } catch let error as CacheError where error.code == .directoryInUse {
             // Stored bytes can be read while another process uses the directory, unless the capacity is to be changed.
-            if fetching.room.capacity == nil, let stored = try await openStored(range, of: source, upstream) {
+            if fetching.size.capacity == nil, let stored = try await openStored(range, of: source, upstream) {
                 cache = stored
             } else {
                 do {
                     cache = try await options.openWhenFree(upstream)
-                } catch let server as HoldingServer {
+                } catch let server as RunningServer {
                     cache = try await options.open(beside: server)
                     isServers = true
                 }
             }
         }
-        let (outcome, media, warnings) = try await options.use(cache, capacity: fetching.room.capacity) { cache in
+        let (outcome, media, warnings) = try await options.use(cache, capacity: fetching.size.capacity) { cache in
             let warnings = Warnings(of: cache)
             let media = cache.media(for: source)
             let fetch = Fetch(media, range, to: try await target())
@@ -103,7 +103,7 @@ struct GetCommand: AsyncParsableCommand {
 
     private func getStream(_ source: MediaSource) async throws {
         let (outcome, warnings, cache) = try await options.withCacheOrServer(
-            capacity: fetching.room.capacity, upstream: fetching.upstream()
+            capacity: fetching.size.capacity, upstream: fetching.upstream()
         ) { cache in
             let warnings = Warnings(of: cache)
             let download = HLSDownloader(source, in: cache, variant: variant?.selection ?? .highest)

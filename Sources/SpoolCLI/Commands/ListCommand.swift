@@ -17,7 +17,7 @@ struct ListCommand: AsyncParsableCommand {
 
     func run() async throws {
         let found = try await options.contents()
-        if found == nil { options.tellOfNoCache() }
+        if found == nil { options.reportMissingCache() }
         let contents = found ?? []
         if options.json { return try Output.json(contents.map(MediaReport.init)) }
         let cells = RangeBar.cells(upTo: 20, in: Output.columns(of: STDOUT_FILENO).map { $0 / 4 })
@@ -25,7 +25,7 @@ struct ListCommand: AsyncParsableCommand {
             let columns =
                 (cells > 0 ? [stored.bar(cells: cells)] : []) + [
                     stored.share.padded(to: 9), ByteCount(bytes: stored.byteCount).text.padded(to: 9),
-                    stored.media.isPinned ? "pinned" : "      ", stored.media.address,
+                    stored.media.isPinned ? "pinned" : "      ", stored.media.redactedURL,
                 ]
             try Output.line(columns.joined(separator: "  "))
         }
@@ -49,10 +49,10 @@ struct InfoCommand: AsyncParsableCommand {
         guard let media = try await options.contents(of: url.key)?.first else { throw url.notStored }
         if options.json { return try Output.json(MediaReport(media)) }
         let length = media.length.map { ByteCount(bytes: $0).text } ?? "unknown"
-        try Output.line("URL        \(media.address)")
+        try Output.line("URL        \(media.redactedURL)")
         try Output.line("key        \(media.key)")
         try Output.line("length     \(length)")
-        try Output.line("type       \(media.mimeType ?? "unknown")")
+        try Output.line("type       \(media.contentType ?? "unknown")")
         try Output.line("validator  \(media.validator ?? "none")")
         try Output.line("cached     \(ByteCount(bytes: media.storedByteCount).text), \(media.share)")
         let cells = RangeBar.cells(upTo: 60, in: Output.columns(of: STDOUT_FILENO).map { $0 - 13 })

@@ -18,7 +18,7 @@ struct OfflineAddCommand: AsyncParsableCommand {
         abstract: "Add media to a set and fetch all of it; without URLs, resume the set.",
         discussion: """
             Interrupted downloads are resumed. If some media can't be fetched, the others are, and the exit status is 1. \
-            The scheme, host and path of a URL are stored, its query only with --keep-query. Without it, give the URL again \
+            The scheme, host and path of a URL are stored, its query only with --save-query. Without it, give the URL again \
             to resume. For an HLS stream, the highest variant is fetched completely.
             """)
 
@@ -31,7 +31,7 @@ struct OfflineAddCommand: AsyncParsableCommand {
         completion: .file())
     var file: String?
     @Flag(help: "Store the query of each URL, so that the download can be resumed by the set's name alone.")
-    var keepQuery = false
+    var saveQuery = false
 
     func validate() throws {
         if set.isEmpty { throw ValidationError("<set> is empty: give the set's name") }
@@ -46,16 +46,16 @@ struct OfflineAddCommand: AsyncParsableCommand {
             guard CacheOptions.lent == nil else {
                 throw CommandFailure(.usage, "while a server uses the cache, give the URLs instead of --file")
             }
-            urls += try await Abandonable(name: "spool.list").run { try URLList(path: file) }.urls
+            urls += try await InterruptibleExecutor(name: "spool.list").run { try URLList(path: file) }.urls
         }
         let sources = try await fetching.sources(urls.map(\.url))
         let (items, failures, warnings) = try await options.withCache(
-            capacity: fetching.room.capacity, upstream: fetching.upstream()
+            capacity: fetching.size.capacity, upstream: fetching.upstream()
         ) { cache in
             // The cache of a server stays open afterwards, and the server writes its own warnings.
             let warnings = CacheOptions.lent == nil ? Warnings(of: cache) : nil
             let session = OfflineSession(cache, set: set, isQuiet: options.json)
-            let failures = try await session.run(sources, keepingQuery: keepQuery)
+            let failures = try await session.run(sources, savingQuery: saveQuery)
             return (try await cache.downloads.set(set)?.items ?? [], failures, warnings)
         }
         await warnings?.end()
@@ -79,7 +79,7 @@ struct OfflineListCommand: AsyncParsableCommand {
         do {
             sets = try await Downloads.inspect(options.directory, encryptionKey: options.keys.key())
         } catch let error as CacheError where error.code == .notStored {
-            options.tellOfNoCache()
+            options.reportMissingCache()
         }
         if let set {
             sets = sets.filter { $0.name == set }
@@ -117,16 +117,16 @@ struct OfflineRemoveCommand: AsyncParsableCommand {
             guard let found = try await downloads.set(set) else { return ([], [OfflineReport.noSet(set)]) }
             guard !urls.isEmpty else {
                 try await downloads.release(set)
-                return (found.items.map(\.address), [])
+                return (found.items.map(\.redactedURL), [])
             }
             var removed: [String] = []
             var failures: [any Error] = []
             for source in urls.map({ MediaSource(url: $0.url) }) {
                 if try await downloads.remove(source, from: set) {
-                    removed.append(source.displayAddress)
+                    removed.append(source.redactedURL)
                 } else {
                     failures.append(
-                        CacheError(.notStored, "the set “\(set.shown)” does not contain \(source.displayAddress)"))
+                        CacheError(.notStored, "the set “\(set.shown)” does not contain \(source.redactedURL)"))
                 }
             }
             return (removed, failures)

@@ -36,7 +36,7 @@ extension CacheOptions {
         guard case let kept?? = found else { throw media.notStored }
         if json { return try Output.json(MediaReport(kept.media)) }
         let bytes = ByteCount(bytes: kept.byteCount).text
-        try Output.line("\(isPinned ? "pinned" : "unpinned") \(kept.media.address), \(bytes) stored")
+        try Output.line("\(isPinned ? "pinned" : "unpinned") \(kept.media.redactedURL), \(bytes) stored")
     }
 }
 
@@ -48,7 +48,7 @@ struct GarbageCollectCommand: AsyncParsableCommand {
 
     struct Report: Encodable, Sendable {
         var evicted: Int64
-        var stored: Int64
+        var storedBytes: Int64
         @OrNull var capacity: Int64?
     }
 
@@ -59,12 +59,13 @@ struct GarbageCollectCommand: AsyncParsableCommand {
         let size = to?.bytes
         let done = try await options.withExistingCache { cache in
             let evicted = try await cache.evict(to: size)
-            return Report(evicted: evicted, stored: cache.storedByteCount, capacity: cache.capacity)
+            return Report(evicted: evicted, storedBytes: cache.storedByteCount, capacity: cache.capacity)
         }
-        if done == nil { options.tellOfNoCache() }
-        let report = done ?? Report(evicted: 0, stored: 0, capacity: nil)
+        if done == nil { options.reportMissingCache() }
+        let report = done ?? Report(evicted: 0, storedBytes: 0, capacity: nil)
         if options.json { return try Output.json(report) }
         try Output.line(
-            "evicted \(ByteCount(bytes: report.evicted).text), \(ByteCount(bytes: report.stored).text) remain stored")
+            "evicted \(ByteCount(bytes: report.evicted).text), \(ByteCount(bytes: report.storedBytes).text) remain stored"
+        )
     }
 }

@@ -40,7 +40,7 @@ struct PreloadCommand: AsyncParsableCommand {
     private var amount: PreloadAmount {
         if let bytes { return .bytes(bytes.bytes) }
         if let seconds { return .seconds(seconds) }
-        return all ? .whole : .start
+        return all ? .entire : .startup
     }
 
     private var share: StreamAmount {
@@ -51,11 +51,11 @@ struct PreloadCommand: AsyncParsableCommand {
     func run() async throws {
         var urls = urls
         if let file {
-            urls += try await Abandonable(name: "spool.list").run { try URLList(path: file) }.urls
+            urls += try await InterruptibleExecutor(name: "spool.list").run { try URLList(path: file) }.urls
         }
         let sources = try await fetching.sources(urls.map(\.url))
         let (outcomes, warnings) = try await options.withCacheOrServer(
-            capacity: fetching.room.capacity, upstream: fetching.upstream(), isPreload: true
+            capacity: fetching.size.capacity, upstream: fetching.upstream(), isPreload: true
         ) { cache in
             let warnings = Warnings(of: cache)
             let session = PreloadSession(cache, jobs: jobs, isQuiet: options.json)

@@ -48,10 +48,10 @@ struct RemoveCommand: AsyncParsableCommand {
         let (removed, failures) = outcome ?? ([], urls.map(\.notStored))
         let bytes = removed.reduce(0) { min($0 + $1.byteCount, NumberLimits.byteOffset) }
         if options.json {
-            try Output.json(Report(removed: removed.map(\.media.address), bytes: bytes))
+            try Output.json(Report(removed: removed.map(\.media.redactedURL), bytes: bytes))
         } else {
             for stored in removed {
-                try Output.line("removed \(stored.media.address), \(ByteCount(bytes: stored.byteCount).text)")
+                try Output.line("removed \(stored.media.redactedURL), \(ByteCount(bytes: stored.byteCount).text)")
             }
             if removed.count != 1 || all {
                 let total = "\(removed.count.counted("resource")), \(ByteCount(bytes: bytes).text)"

@@ -81,24 +81,24 @@ struct ServeCommand: AsyncParsableCommand {
         configuration.logger = options.serverLogger
         if serving.origin != nil { configuration.originFields = try await fetching.headerFields() }
         DescriptorLimit.raise()
-        let upstream = HTTPUpstream.standard(configuration.guarding(fetching.upstreamConfiguration))
+        let upstream = HTTPUpstream.standard(configuration.restricting(fetching.upstreamConfiguration))
         let cache = try await options.openNow(upstream) { cache in
             cache.freshness = freshness.policy
             cache.eviction = eviction.policy
             cache.maximumAge = maxAge?.duration
             cache.minimumFreeSpace = keepFree?.bytes ?? 0
-            cache.quotas = quota.map { .host($0.host, $0.size.bytes) }
-            configuration.prepare(&cache)
+            cache.evictionQuotas = quota.map { .host($0.host, $0.size.bytes) }
+            configuration.configure(&cache)
         }
         let secret = (0..<4).map { _ in String(UInt64.random(in: .min ... .max), radix: 36) }.joined()
-        configuration.control = (secret, LentCommand.runner(on: cache))
-        try await options.use(cache, capacity: fetching.room.capacity) { [configuration] cache in
+        configuration.control = (secret, RemoteCommand.runner(on: cache))
+        try await options.use(cache, capacity: fetching.size.capacity) { [configuration] cache in
             let server = try ProxyServer(cache: cache, configuration: configuration)
             try await server.start()
-            try await HoldingServer.announce(server, in: cache)
+            try await RunningServer.announce(server, in: cache)
             try Output.line("listening on \(server.listeningAddress)")
             Interruption.allow(seconds: 15)
-            await Forever.wait()
+            await CancellationWait.wait()
             await server.stop(within: .seconds(10))
         }
     }

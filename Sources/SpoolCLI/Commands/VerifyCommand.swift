@@ -21,10 +21,11 @@ struct VerifyCommand: AsyncParsableCommand {
 
     func run() async throws {
         let found = try await options.withExistingCache { try await check($0) }
-        if found == nil { options.tellOfNoCache() }
+        if found == nil { options.reportMissingCache() }
         let report = Report(
-            blocks: found?.blocks ?? 0, bad: found?.bad ?? 0, dropped: found?.dropped ?? 0,
-            unchecked: found?.unchecked ?? 0)
+            blocks: found?.blockCount ?? 0, bad: found?.damagedBlockCount ?? 0,
+            dropped: found?.discardedBlockCount ?? 0,
+            unchecked: found?.uncheckedBlockCount ?? 0)
         if options.json {
             try Output.json(report)
         } else {

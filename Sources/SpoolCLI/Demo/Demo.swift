@@ -12,8 +12,8 @@ struct DemoCommand: AsyncParsableCommand {
             + "unless --cache names one. The last line is JSON.")
 
     struct Report: Encodable, Sendable {
-        var first: PlayReport
-        var second: PlayReport
+        var first: PlaybackReport
+        var second: PlaybackReport
     }
 
     @OptionGroup var options: CacheOptions
@@ -25,16 +25,16 @@ struct DemoCommand: AsyncParsableCommand {
         if !options.json { try Output.line(story.text) }
         try Output.json(Report(first: story.first, second: story.second))
         guard let broken = story.promises.first(where: { !$0.isKept }) else { return }
-        throw CommandFailure(.brokenPromise, "a check failed: \(broken.text)")
+        throw CommandFailure(.checkFailed, "a check failed: \(broken.text)")
     }
 }
 
 /// The demonstration, which plays media twice through its own cache: first with the origin and with seeks, then without
 /// the origin.
 struct Demo: Sendable {
-    private struct Heard: Sendable {
-        var arrivals = ArrivalMap()
-        var jumps: [SeekArgument] = []
+    private struct Recording: Sendable {
+        var arrivals = DownloadMap()
+        var seeks: [SeekArgument] = []
     }
 
     /// The cache directory, and the output format.
@@ -56,7 +56,7 @@ struct Demo: Sendable {
         if options.cachePath == nil { options.cachePath = folder.appendingPathComponent("cache").path }
 
         Output.remark("first playback, through an empty cache …")
-        let (first, heard) = try await play(origin, options, upstream: nil) { PlayPlan.tour(ofSeconds: $0 ?? 0) }
+        let (first, recording) = try await play(origin, options, upstream: nil) { PlayPlan.tour(ofSeconds: $0 ?? 0) }
         let sent = try await origin.sent()
         let upstream = await origin.switchOff()
         Output.remark("second playback, with the origin switched off …")
@@ -66,7 +66,7 @@ struct Demo: Sendable {
         let kept = try await options.contents(of: CacheKeyPolicy.url.key(for: origin.url))?.first
         return DemoReport(
             name: (origin.file ?? origin.url).lastPathComponent, length: kept?.length, first: first, second: second,
-            arrivals: heard.arrivals, jumps: heard.jumps, sent: sent,
+            arrivals: recording.arrivals, seeks: recording.seeks, sent: sent,
             isIdentical: try await compare(origin, options, in: folder))
     }
 
@@ -85,23 +85,23 @@ struct Demo: Sendable {
     private func play(
         _ origin: DemoOrigin, _ options: CacheOptions, upstream: (any Upstream)?,
         _ plan: @escaping @Sendable (Double?) -> PlayPlan
-    ) async throws -> (PlayReport, Heard) {
-        let heard = Mutex(Heard())
+    ) async throws -> (PlaybackReport, Recording) {
+        let recording = Mutex(Recording())
         let report = try await Play(
-            options: options, capacity: fetching.room.capacity, source: try await fetching.source(origin.url),
+            options: options, capacity: fetching.size.capacity, source: try await fetching.source(origin.url),
             upstream: upstream ?? fetching.upstream(), isHeadless: true, plan: plan,
-            heard: { event in
-                guard case .landed(let range) = event.kind else { return }
-                heard.withLock { $0.arrivals.landed(range) }
+            onEvent: { event in
+                guard case .stored(let range) = event.kind else { return }
+                recording.withLock { $0.arrivals.stored(range) }
             },
-            jumped: { jump in
-                heard.withLock {
+            didSeek: { seek in
+                recording.withLock {
                     $0.arrivals.beginStage()
-                    $0.jumps.append(jump)
+                    $0.seeks.append(seek)
                 }
             }
         ).run()
-        return (report, heard.withLock { $0 })
+        return (report, recording.withLock { $0 })
     }
 
     /// Returns whether the exported media equals the origin's file, or `nil` if that file is not available.

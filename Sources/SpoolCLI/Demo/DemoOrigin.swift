@@ -44,7 +44,7 @@ struct DemoOrigin: Sendable {
     /// - Returns: The transport for the second playback, or `nil` for the default one, which finds that the local
     ///   server has stopped.
     func switchOff() async -> (any Upstream)? {
-        guard let server else { return Unreachable() }
+        guard let server else { return UnreachableUpstream() }
         await server.stop()
         return nil
     }
@@ -53,14 +53,14 @@ struct DemoOrigin: Sendable {
     /// number of incomplete responses. Returns `nil` without a local server.
     func sent() async throws -> (bytes: Int64, again: Int64, interrupted: Int)? {
         guard let server else { return nil }
-        try await server.log.untilQuiet()
+        try await server.log.waitUntilIdle()
         let bytes = server.log.bytesSent(url.path)
         let interrupted = server.log.exchanges.count { $0.ending != .finished }
         return (bytes, bytes - server.log.distinctBytesSent(url.path), interrupted)
     }
 
     /// A transport without a network.
-    private struct Unreachable: Upstream {
+    private struct UnreachableUpstream: Upstream {
         func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
             throw UpstreamError(.unreachable, "the network is switched off for the second playback")
         }

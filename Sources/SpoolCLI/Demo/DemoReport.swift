@@ -14,12 +14,12 @@ struct DemoReport: Sendable {
     /// The length of the media in bytes, or `nil` if it is unknown.
     var length: Int64?
     /// The reports of the two playbacks.
-    var first: PlayReport
-    var second: PlayReport
+    var first: PlaybackReport
+    var second: PlaybackReport
     /// The stage of the first playback in which each byte was received.
-    var arrivals: ArrivalMap
+    var arrivals: DownloadMap
     /// The seeks of the first playback, in order.
-    var jumps: [SeekArgument]
+    var seeks: [SeekArgument]
     /// The bytes that the origin's socket counted, or `nil` if the origin is not the local server.
     var sent: (bytes: Int64, again: Int64, interrupted: Int)?
     /// Whether the cached file equals the origin's, byte for byte, or `nil` if that is unknown.
@@ -31,13 +31,13 @@ struct DemoReport: Sendable {
 
     /// The promises.
     var promises: [Promise] {
-        let landed = cached.byteCount
+        let storedRanges = cached.byteCount
         var promises = [
             Promise(text: "both playbacks reached the end", isKept: first.ended && second.ended),
             Promise(
                 text: "each byte once: \(first.bytesFromOrigin.counted("byte")) received from the origin, "
-                    + "\(landed.grouped) distinct bytes stored",
-                isKept: first.bytesFromOrigin == landed),
+                    + "\(storedRanges.grouped) distinct bytes stored",
+                isKept: first.bytesFromOrigin == storedRanges),
             Promise(
                 text: "the second playback used no bytes from the origin",
                 isKept: second.bytesFromOrigin == 0 && second.originRequests == 0),
@@ -61,10 +61,10 @@ struct DemoReport: Sendable {
         let size = length.map { ByteCount(bytes: $0).text } ?? "unknown size"
         let time = first.duration.map { ProgressLine.clock($0) } ?? "unknown length"
         var lines = ["\(name) (\(time), \(size)), played twice with AVPlayer through the cache", ""]
-        lines.append("First playback, cache empty\(jumpText):")
+        lines.append("First playback, cache empty\(seekText):")
         lines.append("  ▕\(arrivals.text(length: length ?? 0, cells: Self.cells))▏")
         lines.append("  " + sources(of: first))
-        if !jumps.isEmpty { lines.append("  1 was received before the first seek, 2 after it, and so on") }
+        if !seeks.isEmpty { lines.append("  1 was received before the first seek, 2 after it, and so on") }
         lines.append("Second playback, origin switched off:")
         lines.append("  ▕\(RangeBar.text(cached, length: length, cells: Self.cells))▏")
         lines.append("  " + sources(of: second))
@@ -75,27 +75,27 @@ struct DemoReport: Sendable {
 
     private var cached: ByteRangeSet { ByteRangeSet(first.cachedRanges.map { $0[0]..<$0[1] }) }
 
-    private var jumpText: String {
-        guard !jumps.isEmpty else { return "" }
+    private var seekText: String {
+        guard !seeks.isEmpty else { return "" }
         return ", seeking "
-            + jumps.map { "\(ProgressLine.clock($0.at)) → \(ProgressLine.clock($0.to))" }.joined(separator: " and ")
+            + seeks.map { "\(ProgressLine.clock($0.at)) → \(ProgressLine.clock($0.to))" }.joined(separator: " and ")
     }
 
-    private func sources(of play: PlayReport) -> String {
+    private func sources(of play: PlaybackReport) -> String {
         "\(ByteCount(bytes: play.bytesFromOrigin).text) from the origin in \(play.originRequests.counted("request")), "
             + "\(ByteCount(bytes: play.bytesFromCache).text) from the cache"
     }
 }
 
 /// The stage of playback in which each byte was received from the origin, for drawing.
-struct ArrivalMap: Sendable {
+struct DownloadMap: Sendable {
     private var stages: [ByteRangeSet] = [ByteRangeSet()]
 
     /// Starts the next stage, after a seek.
     mutating func beginStage() { stages.append(ByteRangeSet()) }
 
     /// Records received bytes.
-    mutating func landed(_ range: Range<Int64>) { stages[stages.count - 1].insert(range) }
+    mutating func stored(_ range: Range<Int64>) { stages[stages.count - 1].insert(range) }
 
     /// All received bytes.
     var all: ByteRangeSet {

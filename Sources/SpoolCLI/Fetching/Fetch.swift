@@ -71,7 +71,8 @@ final class Fetch: Sendable {
             end = chunk.range.upperBound
             progress.withLock { $0.line.done = end - start }
         }
-        return Outcome(range: start..<end, length: length ?? media.landed.bounds?.upperBound, seconds: elapsed)
+        return Outcome(
+            range: start..<end, length: length ?? media.knownStoredRanges.bounds?.upperBound, seconds: elapsed)
     }
 
     /// Returns the first chunk, or `nil` if the whole resource is requested and is empty.
@@ -87,9 +88,9 @@ final class Fetch: Sendable {
     private var elapsed: Double { (ContinuousClock.now - start) / .seconds(1) }
 
     private func line(columns: Int) -> String {
-        let (landed, now) = (media.landed, elapsed)
+        let (storedRanges, now) = (media.knownStoredRanges, elapsed)
         return progress.withLock { progress in
-            progress.line.landed = landed
+            progress.line.storedRanges = storedRanges
             progress.line.rate = progress.rate.note(progress.line.done, at: now)
             return progress.line.text(columns: columns)
         }
@@ -130,7 +131,7 @@ struct FetchReport: Encodable, Sendable {
     ///   - counts: The statistics after the cache was closed, when no bytes are in transit.
     ///   - kept: The stored part of the resource, or `nil` if nothing is stored.
     init(_ outcome: Fetch.Outcome, of source: MediaSource, counts: TransferStatistics, kept: StoredResource?) {
-        url = source.displayAddress
+        url = source.redactedURL
         _length = OrNull(wrappedValue: kept?.length ?? outcome.length)
         range = outcome.range.pair
         bytes = outcome.range.upperBound - outcome.range.lowerBound

@@ -21,24 +21,24 @@ struct OfflineSession {
     ///
     /// - Returns: The errors of incomplete items.
     /// - Throws: `CancellationError`. `CacheError` if no item can be added.
-    func run(_ sources: [MediaSource], keepingQuery: Bool) async throws -> [any Error] {
+    func run(_ sources: [MediaSource], savingQuery: Bool) async throws -> [any Error] {
         var failures: [any Error] = []
         var sources = sources
-        var keepingQuery = keepingQuery
+        var savingQuery = savingQuery
         if sources.isEmpty {
             guard let found = try await cache.downloads.set(set) else { throw OfflineReport.noSet(set) }
             // Recorded queries stay unchanged.
-            keepingQuery = true
+            savingQuery = true
             sources = found.items.compactMap { $0.url.map { MediaSource(url: $0) } }
             failures = found.missing.filter { $0.url == nil }.map { item in
-                CacheError(.incomplete, "\(item.address): give its URL again, because its query is not stored")
+                CacheError(.incomplete, "\(item.redactedURL): give its URL again, because its query is not stored")
             }
         }
-        let downloads = try await cache.downloads.add(sources, to: set, remembersQuery: keepingQuery)
+        let downloads = try await cache.downloads.add(sources, to: set, remembersQuery: savingQuery)
         let line = LiveLine { columns in
-            let landed = downloads.reduce(0) { $0 + $1.state.landedByteCount }
-            let ended = downloads.count { $0.state.phase.isEnd }
-            let text = "\(ended) of \(downloads.count.counted("file"))  \(ByteCount(bytes: landed).text)"
+            let storedBytes = downloads.reduce(0) { $0 + $1.state.storedByteCount }
+            let ended = downloads.count { $0.state.phase.isFinal }
+            let text = "\(ended) of \(downloads.count.counted("file"))  \(ByteCount(bytes: storedBytes).text)"
             return String(text.prefix(max(0, columns - 1)))
         }
         do {
@@ -62,18 +62,18 @@ struct OfflineSession {
 struct OfflineReport: Encodable, Sendable {
     var set: String
     var url: String
-    var landed: Int64
+    var storedBytes: Int64
     @OrNull var length: Int64?
     var complete: Bool
     @OrNull var missing: Int64?
     private let needsURL: Bool
 
-    private enum CodingKeys: CodingKey { case set, url, landed, length, complete, missing }
+    private enum CodingKeys: CodingKey { case set, url, storedBytes, length, complete, missing }
 
     init(_ item: DownloadSet.Item, in set: String) {
         self.set = set
-        url = item.address
-        landed = item.storedByteCount
+        url = item.redactedURL
+        storedBytes = item.storedByteCount
         _length = OrNull(wrappedValue: item.length)
         complete = item.isComplete
         _missing = OrNull(wrappedValue: item.missingByteCount)
@@ -84,7 +84,7 @@ struct OfflineReport: Encodable, Sendable {
     var text: String {
         let goal = length.map { " of \(ByteCount(bytes: $0).text)" } ?? ""
         let state = complete ? "" : needsURL ? "  incomplete; give its URL again to resume" : "  incomplete"
-        return "\(set.shown)  \(ByteCount(bytes: landed).text)\(goal)  \(url)\(state)"
+        return "\(set.shown)  \(ByteCount(bytes: storedBytes).text)\(goal)  \(url)\(state)"
     }
 
     static func noSet(_ name: String) -> CacheError {

@@ -17,7 +17,7 @@ final class OutputTarget: Sendable {
     private let place: Place
     private let executor = BlockingExecutor(threadLimit: 1, name: "spool.output")
     /// The thread for pipes and terminals, whose reader may block a writer forever.
-    private let patience: Abandonable
+    private let patience: InterruptibleExecutor
 
     /// Opens the target. `nil` means only the cache, `-` means standard output, and other values are paths.
     ///
@@ -25,7 +25,7 @@ final class OutputTarget: Sendable {
     ///
     /// - Throws: ``CommandFailure`` with code `unwritable` if the file cannot be created, or `CancellationError`.
     init(_ path: String?) async throws {
-        let patience = Abandonable(name: "spool.pipe")
+        let patience = InterruptibleExecutor(name: "spool.pipe")
         self.patience = patience
         switch path {
         case nil: place = .nowhere

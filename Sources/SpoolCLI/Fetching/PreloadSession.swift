@@ -31,13 +31,13 @@ struct PreloadSession {
     func run(
         _ sources: [MediaSource], _ amount: PreloadAmount, ofStreams share: StreamAmount
     ) async throws -> [PreloadOutcome] {
-        let preloader = Preloader(cache, jobs: jobs)
+        let preloader = Preloader(cache, maximumConcurrentDownloads: jobs)
         let preloads = sources.map { preloader.add($0, amount) }
         let tally = Mutex(Tally())
         let line = LiveLine { columns in
             let tally = tally.withLock { $0 }
             // The first preloads of the queue are running.
-            let landed = preloads[tally.ended...].prefix(256).reduce(tally.landed) { $0 + $1.state.landedByteCount }
+            let landed = preloads[tally.ended...].prefix(256).reduce(tally.landed) { $0 + $1.state.storedByteCount }
             let text = "\(tally.ended) of \(preloads.count.counted("file"))  \(ByteCount(bytes: landed).text)"
             return String(text.prefix(max(0, columns - 1)))
         }
@@ -78,8 +78,8 @@ struct PreloadOutcome: Sendable {
     var error: (any Error)?
 
     init(_ state: PreloadState) {
-        landed = state.landedByteCount
-        wanted = state.wantedByteCount
+        landed = state.storedByteCount
+        wanted = state.targetByteCount
         isComplete = state.isComplete
         error = state.error
     }
@@ -92,7 +92,7 @@ struct PreloadOutcome: Sendable {
     ) async throws {
         guard isComplete, amount != .playlist, let kind = await Self.kind(of: source, in: cache) else { return }
         do {
-            let bytes = try await Self.bring(kind, source, amount, in: cache, jobs: jobs)
+            let bytes = try await Self.fetch(kind, source, amount, in: cache, jobs: jobs)
             (landed, wanted) = (bytes, bytes)
         } catch is CancellationError {
             throw CancellationError()
@@ -119,7 +119,7 @@ struct PreloadOutcome: Sendable {
     /// Downloads a stream or its start.
     ///
     /// - Returns: The number of stored bytes.
-    private static func bring(
+    private static func fetch(
         _ kind: ManifestKind, _ source: MediaSource, _ amount: StreamAmount, in cache: MediaCache, jobs: Int
     ) async throws -> Int64 {
         var seconds: Double?
@@ -128,10 +128,11 @@ struct PreloadOutcome: Sendable {
         case .hls:
             let variant: HLSVariantSelection = seconds == nil ? .highest : .first
             let download = HLSDownloader(
-                source, in: cache, variant: variant, firstSeconds: seconds, concurrency: jobs)
+                source, in: cache, variant: variant, firstSeconds: seconds, maximumConcurrentDownloads: jobs)
             return try await download.run().progress.bytes
         case .dash:
-            return try await DASHDownloader(source, in: cache, firstSeconds: seconds, concurrency: jobs).run().bytes
+            return try await DASHDownloader(source, in: cache, firstSeconds: seconds, maximumConcurrentDownloads: jobs)
+                .run().bytes
         }
     }
 }
@@ -144,7 +145,7 @@ struct PreloadReport: Encodable, Sendable {
     var complete: Bool
 
     init(_ source: MediaSource, _ outcome: PreloadOutcome) {
-        url = source.displayAddress
+        url = source.redactedURL
         landed = outcome.landed
         _wanted = OrNull(wrappedValue: outcome.wanted)
         complete = outcome.isComplete

@@ -51,10 +51,10 @@ final class StreamFetch: Sendable {
 
     /// Returns the progress line, in fewer than `columns` characters. Its bar shows segments.
     static func line(_ name: String, _ progress: HLSDownloader.Progress, rate: Double?, columns: Int) -> String {
-        var facts = ["\(progress.storedSegments) of \(progress.segmentCount.counted("segment"))"]
+        var facts = ["\(progress.storedSegmentCount) of \(progress.segmentCount.counted("segment"))"]
         facts.append(ByteCount(bytes: progress.bytes).text)
         if let rate { facts.append(ByteCount(bytes: Int64(rate)).text + "/s") }
-        let (stored, all) = (Int64(progress.storedSegments), Int64(progress.segmentCount))
+        let (stored, all) = (Int64(progress.storedSegmentCount), Int64(progress.segmentCount))
         return RangeBar.line(
             before: name, ByteRangeSet(0..<stored), length: all, after: facts.joined(separator: "  "), columns: columns)
     }
@@ -76,13 +76,13 @@ struct StreamReport: Encodable, Sendable {
     /// - Parameter counts: The statistics of the whole cache after it was closed.
     init(_ outcome: StreamFetch.Outcome, of source: MediaSource, counts: TransferStatistics) {
         let progress = outcome.summary.progress
-        url = source.displayAddress
-        variant = MediaSource(url: outcome.summary.variant).displayAddress
+        url = source.redactedURL
+        variant = MediaSource(url: outcome.summary.variant).redactedURL
         segments = progress.segmentCount
         bytes = progress.bytes
         bytesFromOrigin = counts.bytesFromOrigin
         // Bytes that were read twice are counted once.
-        bytesFromCache = max(0, progress.bytes - counts.bytesLanded)
+        bytesFromCache = max(0, progress.bytes - counts.bytesStored)
         originRequests = counts.originRequests
         seconds = outcome.seconds
     }

@@ -24,9 +24,9 @@ struct CommandFailure: Error {
         /// `spool verify` found damage that it did not repair.
         case damaged
         /// The video of the demonstration could not be generated.
-        case noFilm
+        case noVideo
         /// The demonstration found that the cache broke a promise.
-        case brokenPromise
+        case checkFailed
     }
 
     /// The kind of failure.
@@ -51,18 +51,18 @@ enum Warning: String, CaseIterable, Sendable {
     /// New media is not stored, or a damaged catalog was moved aside. This is detected when the cache is opened.
     case opening
     /// The media that is played or fetched is not stored.
-    case notKept
+    case notCached
     /// The media has changed at its origin.
-    case changed
+    case originChanged
     /// Stored bytes were damaged, and are fetched again.
     case damaged
     /// Other users can read a file of header fields, a key or a passphrase.
     case readableSecret
     /// The player could not seek.
-    case noJump
+    case noSeek
 
     /// Writes the warning to standard error.
-    func tell(_ text: String) { Output.remark("warning: " + text.abbreviated) }
+    func report(_ text: String) { Output.remark("warning: " + text.abbreviated) }
 }
 
 /// The writer of a cache's warnings to standard error. It writes each kind once.
@@ -71,15 +71,15 @@ struct Warnings: Sendable {
 
     /// Listens to the events of `cache` until it is closed.
     ///
-    /// - Parameter heard: Receives all events.
-    init(of cache: MediaCache, heard: @escaping @Sendable (CacheEvent) -> Void = { _ in }) {
+    /// - Parameter onEvent: Receives all events.
+    init(of cache: MediaCache, onEvent: @escaping @Sendable (CacheEvent) -> Void = { _ in }) {
         task = Task { [events = cache.events(), isReadOnly = cache.readOnlyReason != nil] in
             // A read-only cache was already reported when it was opened.
-            var told: Set<Warning> = isReadOnly ? [.notKept] : []
+            var told: Set<Warning> = isReadOnly ? [.notCached] : []
             for await event in events {
-                heard(event)
+                onEvent(event)
                 guard let (kind, text) = Self.text(of: event), told.insert(kind).inserted else { continue }
-                kind.tell(text)
+                kind.report(text)
             }
         }
     }
@@ -87,10 +87,11 @@ struct Warnings: Sendable {
     private static func text(of event: CacheEvent) -> (kind: Warning, text: String)? {
         switch event.kind {
         // This message already names the media.
-        case .notKept(let cause) where cause.message.hasPrefix(event.address): (.notKept, cause.message)
-        case .notKept(let cause): (.notKept, "\(event.address) is not stored: \(cause.message)")
-        case .changed(let reason): (.changed, "\(event.address) has changed at its origin: \(reason)")
-        case .blocksDropped: (.damaged, "stored bytes of \(event.address) were damaged; they are fetched again")
+        case .notCached(let cause) where cause.message.hasPrefix(event.redactedURL): (.notCached, cause.message)
+        case .notCached(let cause): (.notCached, "\(event.redactedURL) is not stored: \(cause.message)")
+        case .originChanged(let reason): (.originChanged, "\(event.redactedURL) has changed at its origin: \(reason)")
+        case .damagedBlocksDiscarded:
+            (.damaged, "stored bytes of \(event.redactedURL) were damaged; they are fetched again")
         default: nil
         }
     }

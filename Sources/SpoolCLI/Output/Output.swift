@@ -57,18 +57,18 @@ enum Output {
 
     /// Writes one line to standard error.
     static func remark(_ text: String) {
-        tell(text.split(whereSeparator: \.isNewline).joined(separator: " ").shown + "\n")
+        report(text.split(whereSeparator: \.isNewline).joined(separator: " ").shown + "\n")
     }
 
     /// Redraws the last line of a terminal, without a line break.
-    static func draw(_ text: String) { tell("\r\(text.shown)\u{1B}[K") }
+    static func draw(_ text: String) { report("\r\(text.shown)\u{1B}[K") }
 
     /// Returns the error of a failed write.
     static func unwritable(_ name: String, _ code: Int32) -> CommandFailure {
         CommandFailure(.unwritable, "\(name) can't be written: \(systemCause(code))")
     }
 
-    private static func tell(_ text: String) {
+    private static func report(_ text: String) {
         // Standard error is closed, so the error cannot be reported.
         _ = Array(text.utf8).withUnsafeBytes { write($0, to: STDERR_FILENO) }
     }

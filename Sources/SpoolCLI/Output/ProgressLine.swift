@@ -12,7 +12,7 @@ struct ProgressLine: Sendable {
     /// The current rate in bytes per second, or `nil` initially.
     var rate: Double?
     /// The stored ranges of the file.
-    var landed = ByteRangeSet()
+    var storedRanges = ByteRangeSet()
     /// The length of the file.
     var length: Int64?
 
@@ -22,7 +22,7 @@ struct ProgressLine: Sendable {
         if let rate { facts.append(ByteCount(bytes: Int64(rate)).text + "/s") }
         if let left = secondsLeft { facts.append(Self.clock(left) + " left") }
         let numbers = facts.joined(separator: "  ")
-        return RangeBar.line(before: name, landed, length: length, after: numbers, columns: columns)
+        return RangeBar.line(before: name, storedRanges, length: length, after: numbers, columns: columns)
     }
 
     private var secondsLeft: Double? {
@@ -86,12 +86,12 @@ struct RateEstimate: Sendable {
 enum RangeBar {
     /// Returns the row. A cell is `·` if nothing of it is stored, and darker the more is stored: `░`, `▒`, `▓`, `█`.
     /// Only a completely stored cell is `█`.
-    static func text(_ landed: ByteRangeSet, length: Int64?, cells: Int) -> String {
+    static func text(_ storedRanges: ByteRangeSet, length: Int64?, cells: Int) -> String {
         guard let length, length > 0 else { return String(repeating: "·", count: max(0, cells)) }
         return String(
             (0..<max(0, cells)).map { index in
                 let cell = range(ofCell: index, of: cells, length: length)
-                let there = landed.intersection(cell).byteCount
+                let there = storedRanges.intersection(cell).byteCount
                 let whole = cell.upperBound - cell.lowerBound
                 if there == 0 { return "·" }
                 if there == whole { return "█" }
@@ -112,11 +112,11 @@ enum RangeBar {
     /// If there are too few columns, the bar gets shorter. If that is not enough, the first text is left out, and then
     /// the bar.
     static func line(
-        before: String, _ landed: ByteRangeSet, length: Int64?, after: String, columns: Int
+        before: String, _ storedRanges: ByteRangeSet, length: Int64?, after: String, columns: Int
     ) -> String {
         for before in [before + " ", ""] {
             let cells = min(40, columns - before.count - after.count - 4)
-            if cells >= 10 { return before + "▕" + text(landed, length: length, cells: cells) + "▏ " + after }
+            if cells >= 10 { return before + "▕" + text(storedRanges, length: length, cells: cells) + "▏ " + after }
         }
         return String(after.prefix(max(0, columns - 1)))
     }

@@ -36,7 +36,7 @@ final class AbsoluteForm: ChannelOutboundHandler {
         parts?.host = proxy.host
         parts?.port = proxy.port
         guard let url = parts?.url else {
-            throw UpstreamError(.failed, "\(request.url.nameForMessages) can't be requested through a proxy")
+            throw UpstreamError(.other, "\(request.url.nameForMessages) can't be requested through a proxy")
         }
         return (url, [("Host", authority)] + (proxy.authorization.map { [("Proxy-Authorization", $0)] } ?? []))
     }

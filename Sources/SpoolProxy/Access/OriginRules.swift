@@ -9,12 +9,12 @@ struct OriginRules: Sendable {
     private let patterns: [HostPattern]
     /// The unique name of this server in `Via` and `CDN-Loop`.
     private let mark: String
-    private let ownPort: OwnPort
+    private let serverPort: ServerPort
 
-    init(allowedHosts: [String], mark: String, ownPort: OwnPort) {
+    init(allowedHosts: [String], mark: String, serverPort: ServerPort) {
         patterns = allowedHosts.compactMap { HostPattern($0) }
         self.mark = mark
-        self.ownPort = ownPort
+        self.serverPort = serverPort
     }
 
     /// Checks an origin by its name. Its IP addresses are checked when a connection is opened.
@@ -23,7 +23,7 @@ struct OriginRules: Sendable {
     /// - Throws: `RequestFailure` with status 403.
     func check(_ url: OriginURL, for client: ProxyClient, isOwn: Bool) throws(RequestFailure) {
         if isOwn { return }
-        if url.effectivePort == ownPort.value, isThisMachine(url.host) {
+        if url.effectivePort == serverPort.value, isThisMachine(url.host) {
             throw RequestFailure(403, "this server does not send requests to itself")
         }
         if !patterns.isEmpty {
@@ -92,7 +92,7 @@ struct HostPattern: Sendable, Hashable {
 }
 
 /// The port of the server, which is known once the server listens.
-final class OwnPort: Sendable {
+final class ServerPort: Sendable {
     private let port = Atomic<Int>(0)
 
     /// The port, or 0 before the server listens.

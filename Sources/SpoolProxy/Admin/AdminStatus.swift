@@ -83,7 +83,7 @@ struct AdminStatus: Encodable, Sendable {
         openRequests = counts.openRequests
         openReaders = activity.readers
         transfers = activity.transfers.map {
-            Transfer(url: $0.address, start: $0.start, position: $0.position, end: $0.end)
+            Transfer(url: $0.redactedURL, start: $0.start, position: $0.position, end: $0.end)
         }
         evictions = activity.counts.evictions
         errors = activity.counts.errors.values.reduce(0, +)
@@ -92,7 +92,7 @@ struct AdminStatus: Encodable, Sendable {
 
 extension AdminStatus.Media {
     init(_ stored: StoredPresentation) {
-        url = stored.media.address
+        url = stored.media.redactedURL
         storedBytes = stored.byteCount
         _length = OrNull(wrappedValue: stored.media.length)
         ranges = stored.media.storedRanges.prefix(500).map { [$0.lowerBound, $0.upperBound] }

@@ -28,21 +28,21 @@ package struct MediaReport: Encodable, Sendable {
     /// The time of the last playback.
     package var lastUsed: Date
     /// The key of the playlist that the resource belongs to, or `null` if there is none.
-    @OrNull package var presentation: String?
+    @OrNull package var streamKey: String?
 
     /// Creates the report of a stored resource.
     package init(_ media: StoredResource) {
-        url = media.address
+        url = media.redactedURL
         key = media.key.hash
         _length = OrNull(wrappedValue: media.length)
-        _contentType = OrNull(wrappedValue: media.mimeType)
+        _contentType = OrNull(wrappedValue: media.contentType)
         _validator = OrNull(wrappedValue: media.validator)
         cachedBytes = media.storedByteCount
         ranges = media.storedRanges.map { [$0.lowerBound, $0.upperBound] }
         complete = media.isComplete
         pinned = media.isPinned
         lastUsed = media.lastUsed
-        _presentation = OrNull(wrappedValue: media.presentation?.hash)
+        _streamKey = OrNull(wrappedValue: media.presentation?.hash)
     }
 }
 

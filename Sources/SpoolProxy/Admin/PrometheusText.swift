@@ -51,22 +51,22 @@ struct PrometheusText {
     private static let help = [
         "spool_requests_total": "Requests to the server, by result.",
         "spool_sent_bytes_total": "Body bytes sent to clients.",
-        "spool_cut_responses_total": "Responses that ended early.",
-        "spool_response_seconds": "Time from the request headers to the last byte of the response.",
-        "spool_open_requests": "Running requests.",
+        "spool_truncated_responses_total": "Responses that ended early.",
+        "spool_request_duration_seconds": "Time from the request headers to the last byte of the response.",
+        "spool_requests_in_flight": "Running requests.",
         "spool_origin_requests_total": "Requests sent to origins.",
         "spool_origin_bytes_total": "Body bytes that origins sent.",
         "spool_served_bytes_total": "Bytes that readers received.",
-        "spool_stored_bytes_read_total": "Bytes that readers received without a request to an origin.",
-        "spool_landed_bytes_total": "Bytes that were stored in the cache.",
+        "spool_hit_bytes_total": "Bytes that readers received without a request to an origin.",
+        "spool_stored_bytes_total": "Bytes that were stored in the cache.",
         "spool_open_resources": "Open resources.",
         "spool_open_readers": "Open readers.",
-        "spool_running_transfers": "Running requests to origins.",
+        "spool_origin_requests_in_flight": "Running requests to origins.",
         "spool_evictions_total": "Resources that were evicted, completely or in part.",
         "spool_evicted_bytes_total": "Evicted bytes.",
         "spool_retries_total": "Requests to origins that failed and are repeated.",
         "spool_errors_total": "Errors that readers received, by code.",
-        "spool_used_bytes": "Stored bytes of media.",
+        "spool_cache_size_bytes": "Stored bytes of media.",
         "spool_capacity_bytes": "Maximum number of stored bytes of media.",
     ]
 }
@@ -78,11 +78,11 @@ extension PrometheusText {
         add("spool_origin_requests_total", .counter, statistics.originRequests)
         add("spool_origin_bytes_total", .counter, statistics.bytesFromOrigin)
         add("spool_served_bytes_total", .counter, statistics.bytesServed)
-        add("spool_stored_bytes_read_total", .counter, statistics.bytesFromCache)
-        add("spool_landed_bytes_total", .counter, statistics.bytesLanded)
+        add("spool_hit_bytes_total", .counter, statistics.bytesFromCache)
+        add("spool_stored_bytes_total", .counter, statistics.bytesStored)
         add("spool_open_resources", .gauge, cache.openResourceCount)
         add("spool_open_readers", .gauge, activity.readers)
-        add("spool_running_transfers", .gauge, activity.transfers.count)
+        add("spool_origin_requests_in_flight", .gauge, activity.transfers.count)
         add("spool_evictions_total", .counter, activity.counts.evictions)
         add("spool_evicted_bytes_total", .counter, activity.counts.evictedBytes)
         add("spool_retries_total", .counter, activity.counts.retries)
@@ -90,23 +90,23 @@ extension PrometheusText {
         for code in CacheError.Code.allCases {
             add("spool_errors_total", .counter, activity.counts.errors[code] ?? 0, "code=\"\(code)\"")
         }
-        guard let room = cache.room else { return }
-        add("spool_used_bytes", .gauge, room.used)
-        if let capacity = room.capacity { add("spool_capacity_bytes", .gauge, capacity) }
+        guard let space = cache.space else { return }
+        add("spool_cache_size_bytes", .gauge, space.used)
+        if let capacity = space.capacity { add("spool_capacity_bytes", .gauge, capacity) }
     }
 }
 
 extension PrometheusText {
     /// Adds the counts of a server.
     mutating func add(_ counts: ProxyMetrics.Counts) {
-        add("spool_cut_responses_total", .counter, counts.cutResponses)
+        add("spool_truncated_responses_total", .counter, counts.cutResponses)
         for result in ProxyMetrics.Result.allCases {
             add("spool_requests_total", .counter, counts.requests[result] ?? 0, "result=\"\(result.rawValue)\"")
         }
         add("spool_sent_bytes_total", .counter, counts.sentBytes)
-        add("spool_open_requests", .gauge, counts.openRequests)
+        add("spool_requests_in_flight", .gauge, counts.openRequests)
         add(
-            "spool_response_seconds",
+            "spool_request_duration_seconds",
             histogram: zip(ProxyMetrics.Counts.durationBounds, counts.durations).map { (bound: $0, count: $1) },
             total: counts.responses, sum: counts.seconds)
     }

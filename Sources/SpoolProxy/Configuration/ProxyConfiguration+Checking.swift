@@ -15,7 +15,7 @@ extension ProxyConfiguration {
         try check(
             token?.utf8.allSatisfy { RequestParser.isTokenByte($0) } ?? true,
             "the token may contain only letters, digits and -._~, because paths contain it")
-        try check(!allowsAnyone || origin != nil, "a server without a token requires an origin")
+        try check(!allowsUnauthenticatedClients || origin != nil, "a server without a token requires an origin")
         if let origin {
             do {
                 _ = try OriginURL(origin)
@@ -47,11 +47,11 @@ extension ProxyConfiguration {
             !usesProxyProtocol || !trustedProxies.isEmpty,
             "the PROXY protocol requires the addresses of trusted proxies (--trusted-proxy)")
         try check(
-            limits.connectionsPerClient > 0,
-            "invalid limit of \(limits.connectionsPerClient) connections per client: must be at least 1")
+            limits.maximumConnectionsPerClient > 0,
+            "invalid limit of \(limits.maximumConnectionsPerClient) connections per client: must be at least 1")
         try check((0...65535).contains(port), "invalid port \(port): must be from 0 to 65535")
         try check(
-            !startsWhenAsked || admin == nil && control == nil,
+            !startsOnDemand || admin == nil && control == nil,
             "a server with an admin or control address can't start automatically; call start()")
     }
 
@@ -62,12 +62,12 @@ extension ProxyConfiguration {
     /// - No connection to the server's own port is opened.
     /// - If other machines can reach the server, connections are opened only to addresses on the internet.
     /// - With ``allowedHosts``, redirects to other hosts are not followed.
-    public func guarding(_ upstream: HTTPUpstream.Configuration) -> HTTPUpstream.Configuration {
+    public func restricting(_ upstream: HTTPUpstream.Configuration) -> HTTPUpstream.Configuration {
         guard origin == nil else { return upstream }
         var upstream = upstream
         let mayBeSpecial = isForThisMachine || !allowedHosts.isEmpty
-        upstream.allowsAddress = { [ownPort] address, port in
-            if port == ownPort.value, address.isLoopback || address.isUnspecified { return false }
+        upstream.allowsAddress = { [serverPort] address, port in
+            if port == serverPort.value, address.isLoopback || address.isUnspecified { return false }
             return mayBeSpecial || !address.isSpecial
         }
         let patterns = allowedHosts.compactMap { HostPattern($0) }
@@ -87,16 +87,16 @@ extension ProxyConfiguration {
     ///
     /// ```swift
     /// var settings = MediaCache.Configuration()
-    /// configuration.prepare(&settings)
+    /// configuration.configure(&settings)
     /// ```
-    public func prepare(_ cache: inout MediaCacheConfiguration) {
+    public func configure(_ cache: inout MediaCacheConfiguration) {
         cache.followsRedirects = origin == nil
         cache.storesEveryStatus = origin != nil
         cache.handsOnErrors = true
     }
 
     /// Whether any client on the network could use the server.
-    private var serverIsOpen: Bool { token == nil && !allowsAnyone && !isForThisMachine }
+    private var serverIsOpen: Bool { token == nil && !allowsUnauthenticatedClients && !isForThisMachine }
 
     /// Whether only this machine can reach the server. A trusted proxy forwards requests of other machines.
     var isForThisMachine: Bool { listensOnLoopback && trustedProxies.isEmpty }
@@ -105,7 +105,7 @@ extension ProxyConfiguration {
     var listensOnLoopback: Bool { host == "localhost" || IPAddress(host: host)?.isLoopback ?? false }
 
     /// Whether clients can bypass the cache with `Cache-Control`.
-    var followsRequestDirectives: Bool { honoursRequestDirectives ?? (origin != nil) }
+    var followsRequestDirectives: Bool { honorsClientCacheControl ?? (origin != nil) }
 
     private func check(_ isPossible: Bool, _ reason: String) throws(ProxyError) {
         guard isPossible else { throw ProxyError(.configuration, reason) }

@@ -23,7 +23,7 @@ public struct ProxyConfiguration: Sendable {
     /// load balancer.
     ///
     /// The status page is then available only at the ``admin`` address. The default is `false`.
-    public var allowsAnyone = false
+    public var allowsUnauthenticatedClients = false
     /// The accepted host names of the server, in addition to `localhost` and IP addresses.
     ///
     /// Requests for other hosts are rejected, so that no page can reach the server with its own host name. The default
@@ -42,7 +42,7 @@ public struct ProxyConfiguration: Sendable {
     /// from other addresses. With ``usesProxyProtocol``, a header of the connection names the client instead.
     ///
     /// The server counts as reachable from other machines, even if it listens on 127.0.0.1. It therefore requires a
-    /// ``token``, unless ``allowsAnyone`` is set.
+    /// ``token``, unless ``allowsUnauthenticatedClients`` is set.
     public var trustedProxies: [String] = []
     /// Whether connections from ``trustedProxies`` start with a header of HAProxy's PROXY protocol, in version 1 or 2.
     ///
@@ -59,16 +59,16 @@ public struct ProxyConfiguration: Sendable {
     /// Whether the server respects the `Cache-Control` of requests, with which clients can bypass the cache.
     ///
     /// The default, `nil`, respects it only with an ``origin``.
-    public var honoursRequestDirectives: Bool?
+    public var honorsClientCacheControl: Bool?
     /// A file to which the server writes a line of JSON for each request, without queries. The default is `nil`.
     public var accessLog: URL?
     /// The limits for clients.
     public var limits = ProxyLimits()
     /// The number of threads that serve connections. The default, 0, uses one for each core.
-    public var threads = 0
+    public var threadCount = 0
     /// Whether the server starts to listen when the first URL is requested from it. The default is `false`. It cannot
     /// be combined with an ``admin`` address.
-    public var startsWhenAsked = false
+    public var startsOnDemand = false
     /// Whether a response waits for an unavailable origin as long as its client waits, instead of failing.
     ///
     /// It is for players that do not retry after an error or a late response.
@@ -82,11 +82,11 @@ public struct ProxyConfiguration: Sendable {
     ///
     /// Otherwise, each playback requests them from their origin. Keys that an `HLSDownloader` has stored are used in
     /// both cases.
-    public var keepsKeys = true
+    public var cachesKeys = true
     /// A separate address on 127.0.0.1 for commands of the operator, with its secret. The default is `nil`.
     package var control: (secret: String, run: @Sendable ([String]) async -> CommandOutcome)?
     /// The port of the server, which is known once it listens.
-    let ownPort = OwnPort()
+    let serverPort = ServerPort()
     /// The logger of the server.
     public var logger = Logger(label: "spool.proxy")
 
@@ -99,31 +99,31 @@ public struct ProxyLimits: Sendable, Hashable {
     /// The maximum size of a request's first line and headers, in bytes. The default is 32 KiB.
     ///
     /// Larger requests are rejected with 431, or with 414 if the first line alone is too long.
-    public var headBytes = 32 << 10
+    public var maximumHeaderSize = 32 << 10
     /// The maximum time from the first to the last byte of the headers. The default is 30 seconds. Slower requests get
     /// 408.
-    public var headTime = Duration.seconds(30)
+    public var headerTimeout = Duration.seconds(30)
     /// The maximum time between two requests on a connection. The default is 75 seconds.
-    public var idleTime = Duration.seconds(75)
+    public var idleTimeout = Duration.seconds(75)
     /// The maximum time in which a client on another machine may neither receive response bytes nor send body bytes.
     /// After it, the connection is closed. The default is 60 seconds.
     ///
     /// Time in which the client waits for the origin is not counted. A client on this machine, such as a paused player,
     /// may pause for any time.
-    public var stallTime = Duration.seconds(60)
+    public var sendTimeout = Duration.seconds(60)
     /// The maximum time until a response starts. The default is 2 seconds.
     ///
     /// If it starts later, the client receives 504, or 503 if the origin is known to delay the response deliberately.
-    public var responseTime = Duration.seconds(2)
+    public var responseTimeout = Duration.seconds(2)
     /// The maximum number of connections. The default is 20,000. Further connections get 503.
-    public var connections = 20_000
+    public var maximumConnections = 20_000
     /// The maximum number of connections of one client on another machine. The default is 256. Further connections get
     /// 503. It must be at least 1.
     ///
     /// IPv6 addresses with the same first 64 bits count as one client. If a field of a request from one of the
     /// ``ProxyConfiguration/trustedProxies`` names the client, its running requests count instead of connections. The
     /// connections of a trusted proxy itself are not limited.
-    public var connectionsPerClient = 256
+    public var maximumConnectionsPerClient = 256
 
     /// Creates the default limits.
     public init() {}

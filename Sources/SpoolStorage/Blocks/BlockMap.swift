@@ -3,10 +3,10 @@ import ByteRanges
 /// The state of one version of a media file on disk: which bytes were received, and which of them are proven. It also
 /// has the changes that the catalog does not have yet.
 ///
-/// It makes the decisions of ``MediaFile``, without its I/O and locks. The ``landed`` bytes were received, by this
-/// process or an earlier one. The ``trusted`` bytes were received by this process, or compared with their checksum in
-/// it. Only trusted bytes are served. Checksums of earlier processes are missing here until their blocks are read; see
-/// ``needsSeals(for:)``.
+/// It makes the decisions of ``MediaFile``, without its I/O and locks. The ``storedRanges`` bytes were received, by
+/// this process or an earlier one. The ``trusted`` bytes were received by this process, or compared with their checksum
+/// in it. Only trusted bytes are served. Checksums of earlier processes are missing here until their blocks are read;
+/// see ``needsSeals(for:)``.
 ///
 /// Invariants: trusted bytes are a subset of the received bytes, and the received bytes of a block are a prefix of it.
 /// Each received range therefore starts at the start of a block.
@@ -14,7 +14,7 @@ struct BlockMap: Sendable {
     /// The length of the whole resource, if it is known.
     private(set) var length: Int64?
     /// Bytes that were received by this process or an earlier one.
-    private(set) var landed: ByteRangeSet
+    private(set) var storedRanges: ByteRangeSet
     /// Bytes that may be served.
     private(set) var trusted = ByteRangeSet()
     /// Bytes that were trusted, and must be checked again.
@@ -51,17 +51,17 @@ struct BlockMap: Sendable {
     /// Creates the state from what earlier processes recorded as received. Impossible ranges are left out.
     ///
     /// - Parameter isRecordStale: Whether the catalog has the blocks, but not their ranges.
-    init(landed: ByteRangeSet = ByteRangeSet(), isRecordStale: Bool = false, keepsSeals: Bool = false) {
+    init(storedRanges: ByteRangeSet = ByteRangeSet(), isRecordStale: Bool = false, keepsSeals: Bool = false) {
         self.keepsSeals = keepsSeals
         self.isRecordStale = isRecordStale
-        self.landed = landed.intersection(0..<Block.offsetLimit)
-        for range in self.landed where range.lowerBound % Block.size != 0 {
-            self.landed.remove(range.lowerBound..<Block.roundUp(range.lowerBound))
+        self.storedRanges = storedRanges.intersection(0..<Block.offsetLimit)
+        for range in self.storedRanges where range.lowerBound % Block.size != 0 {
+            self.storedRanges.remove(range.lowerBound..<Block.roundUp(range.lowerBound))
         }
-        self.recorded = landed
-        if self.landed != landed {
-            var lost = landed
-            lost.subtract(self.landed)
+        self.recorded = storedRanges
+        if self.storedRanges != storedRanges {
+            var lost = storedRanges
+            lost.subtract(self.storedRanges)
             for range in lost.intersection(0..<Block.offsetLimit) { removed.insert(Self.blocks(of: range)) }
         }
         checkInvariants()
@@ -75,9 +75,9 @@ struct BlockMap: Sendable {
     // MARK: - Questions
 
     /// Returns the number of received bytes of the block at `index`, from its start.
-    func landedCount(of index: Int64) -> Int64 {
+    func storedCount(of index: Int64) -> Int64 {
         let start = Block.start(of: index)
-        guard let prefix = landed.prefix(at: start) else { return 0 }
+        guard let prefix = storedRanges.prefix(at: start) else { return 0 }
         return min(prefix.upperBound - start, Block.size)
     }
 
@@ -87,11 +87,11 @@ struct BlockMap: Sendable {
     }
 
     /// Whether every byte of the resource is stored.
-    var isWhole: Bool { length.map { landed.contains(0..<$0) } ?? false }
+    var isWhole: Bool { length.map { storedRanges.contains(0..<$0) } ?? false }
 
     /// Returns the number of bytes of `range` that are missing.
     func missingByteCount(in range: Range<Int64>) -> Int64 {
-        range.upperBound - range.lowerBound - landed.intersection(range).byteCount
+        range.upperBound - range.lowerBound - storedRanges.intersection(range).byteCount
     }
 
     // MARK: - Seals of earlier processes
@@ -115,9 +115,9 @@ struct BlockMap: Sendable {
     private func isStored(_ record: BlockRecord) -> Bool {
         guard record.isPlausible else { return false }
         // A checksum that was read before more bytes were received must not replace the newer one.
-        if keepsSeals { return landedCount(of: record.index) == Int64(record.length) }
+        if keepsSeals { return storedCount(of: record.index) == Int64(record.length) }
         let start = Block.start(of: record.index)
-        return landed.contains(start) && !trusted.contains(start)
+        return storedRanges.contains(start) && !trusted.contains(start)
     }
 
     // MARK: - Reading
@@ -138,12 +138,12 @@ struct BlockMap: Sendable {
     /// - Throws: ``MissingBytes`` if some of its bytes are missing.
     func planReading(_ range: Range<Int64>) throws -> Reading {
         if trusted.contains(range) { return Reading(removals: removals, unverified: []) }
-        if let hole = landed.firstHole(in: range) { throw MissingBytes(range: hole) }
+        if let hole = storedRanges.firstMissingRange(in: range) { throw MissingBytes(range: hole) }
         var reading = Reading(removals: removals, unverified: [])
-        for piece in trusted.holes(in: range) {
+        for piece in trusted.missingRanges(in: range) {
             for index in Block.indices(touching: piece) {
                 let start = Block.start(of: index)
-                reading.unverified.append(start..<start + landedCount(of: index))
+                reading.unverified.append(start..<start + storedCount(of: index))
             }
         }
         return reading
@@ -151,7 +151,7 @@ struct BlockMap: Sendable {
 
     /// Plans the check of one recorded block, trusted or not; `nil` if the bytes of its checksum are missing.
     func planVerifying(_ record: BlockRecord) -> Reading? {
-        landed.contains(record.range) ? Reading(removals: removals, unverified: [record.range]) : nil
+        storedRanges.contains(record.range) ? Reading(removals: removals, unverified: [record.range]) : nil
     }
 
     /// Records the result of a read. Checked blocks become trusted, and damaged ones are missing.
@@ -163,7 +163,7 @@ struct BlockMap: Sendable {
     ) -> Bool {
         guard removals == reading.removals else { return false }
         for record in good { trust(record) }
-        for range in unrecorded { trusted.formUnion(landed.intersection(range)) }
+        for range in unrecorded { trusted.formUnion(storedRanges.intersection(range)) }
         for range in bad { invalidate(range) }
         checkInvariants()
         return true
@@ -171,7 +171,7 @@ struct BlockMap: Sendable {
 
     /// Records that the bytes on disk are those from which `record` was made.
     mutating func trust(_ record: BlockRecord) {
-        let count = landedCount(of: record.index)
+        let count = storedCount(of: record.index)
         if !keepsSeals { stored[record.index] = nil }
         guard count >= Int64(record.length), !trusted.contains(record.range) else { return }
         trusted.insert(record.range)
@@ -188,7 +188,7 @@ struct BlockMap: Sendable {
 
     /// Whether all of `range` is trusted, or was until its trust expired.
     func wasTrusted(_ range: Range<Int64>) -> Bool {
-        trusted.holes(in: range).allSatisfy { expired.contains($0) }
+        trusted.missingRanges(in: range).allSatisfy { expired.contains($0) }
     }
 
     /// Records that the bytes on disk are not those that were received. They still count as received, so that the next
@@ -212,21 +212,21 @@ struct BlockMap: Sendable {
     ///
     /// - Throws: ``CacheError`` if the range is beyond the length or the maximum offset; ``MissingBytes`` if it starts
     ///   beyond the received bytes of its block. The error then has the missing bytes before the range.
-    func planLanding(_ range: Range<Int64>) throws -> [Range<Int64>] {
+    func planWriting(_ range: Range<Int64>) throws -> [Range<Int64>] {
         guard Block.isAddressable(range), range.upperBound <= length ?? .max else {
             let end = length.map { "the length \($0)" } ?? "the largest offset"
             throw CacheError(.invalidArgument, "\(range.inWords) can't be stored: they are beyond \(end)")
         }
-        let holes = Array(landed.holes(in: range))
-        if let first = holes.first?.lowerBound, first % Block.size != 0, !landed.contains(first - 1) {
-            throw MissingBytes(range: Block.roundDown(first) + landedCount(of: Block.index(of: first))..<first)
+        let holes = Array(storedRanges.missingRanges(in: range))
+        if let first = holes.first?.lowerBound, first % Block.size != 0, !storedRanges.contains(first - 1) {
+            throw MissingBytes(range: Block.roundDown(first) + storedCount(of: Block.index(of: first))..<first)
         }
         return holes
     }
 
     /// Adds bytes that were received and written, with the checksums of the blocks that they complete.
-    mutating func land(_ range: Range<Int64>, completing records: [BlockRecord]) {
-        landed.insert(range)
+    mutating func store(_ range: Range<Int64>, completing records: [BlockRecord]) {
+        storedRanges.insert(range)
         trusted.insert(range)
         for record in records {
             prefixSeals[record.index] = nil
@@ -246,7 +246,7 @@ struct BlockMap: Sendable {
     ///
     /// - Returns: `false`, without a change, if more bytes were received or another length is known.
     mutating func setLength(_ length: Int64) -> Bool {
-        guard length >= landed.bounds?.upperBound ?? 0, self.length ?? length == length else { return false }
+        guard length >= storedRanges.bounds?.upperBound ?? 0, self.length ?? length == length else { return false }
         self.length = length
         return true
     }
@@ -258,11 +258,11 @@ struct BlockMap: Sendable {
     /// - Returns: The received bytes that were removed, by run of adjacent blocks.
     mutating func evict(_ range: Range<Int64>, keeping kept: some Collection<Int64>) -> [Range<Int64>] {
         var going = ByteRangeSet()
-        for piece in landed.intersection(range) {
+        for piece in storedRanges.intersection(range) {
             // A block is removed completely or not at all: the first one starts in the piece, and no received byte
             // follows the last one.
             let start = Block.roundUp(piece.lowerBound)
-            let end = landed.contains(piece.upperBound) ? Block.roundDown(piece.upperBound) : piece.upperBound
+            let end = storedRanges.contains(piece.upperBound) ? Block.roundDown(piece.upperBound) : piece.upperBound
             if start < end { going.insert(start..<end) }
         }
         for index in kept { going.remove(Block.range(of: index)) }
@@ -274,10 +274,10 @@ struct BlockMap: Sendable {
 
     /// Removes blocks, even if they are held, because damaged bytes must not be served.
     mutating func invalidate(_ range: Range<Int64>) {
-        guard !landed.intersection(range).isEmpty else { return }
+        guard !storedRanges.intersection(range).isEmpty else { return }
         let blocks = Self.blocks(of: range)
         let indices = Block.indices(touching: blocks)
-        landed.remove(blocks)
+        storedRanges.remove(blocks)
         trusted.remove(blocks)
         expired.remove(blocks)
         if !prefixSeals.isEmpty { prefixSeals = prefixSeals.filter { !indices.contains($0.key) } }
@@ -293,14 +293,14 @@ struct BlockMap: Sendable {
     ///
     /// - Returns: The bytes that had been received.
     mutating func invalidateAll() -> [Range<Int64>] {
-        let gone = Array(landed)
-        if let bounds = landed.bounds { invalidate(bounds) }
+        let gone = Array(storedRanges)
+        if let bounds = storedRanges.bounds { invalidate(bounds) }
         return gone
     }
 
     /// Returns the blocks without received bytes below `end`, as runs of whole blocks.
     func emptyBlocks(below end: Int64) -> [Range<Int64>] {
-        landed.holes(in: 0..<max(0, min(end, Block.offsetLimit))).compactMap { hole in
+        storedRanges.missingRanges(in: 0..<max(0, min(end, Block.offsetLimit))).compactMap { hole in
             let start = Block.roundUp(hole.lowerBound)
             return start < hole.upperBound ? start..<hole.upperBound : nil
         }
@@ -342,7 +342,7 @@ struct BlockMap: Sendable {
     }
 
     /// Records that the catalog has the blocks, but not their ranges.
-    mutating func noteRangesUnrecorded() { isRecordStale = true }
+    mutating func recordRangesUnrecorded() { isRecordStale = true }
 
     /// Restores changes that could not be written. They precede later changes.
     mutating func restore(_ changes: BlockChanges) {
@@ -355,9 +355,9 @@ struct BlockMap: Sendable {
 
     private func checkInvariants() {
         #if DEBUG
-        guard landed.count <= 64, trusted.count <= 64 else { return }
-        assert(trusted.allSatisfy { landed.contains($0) }, "verified bytes that are not stored")
-        assert(landed.allSatisfy { $0.lowerBound % Block.size == 0 }, "stored bytes that start inside a block")
+        guard storedRanges.count <= 64, trusted.count <= 64 else { return }
+        assert(trusted.allSatisfy { storedRanges.contains($0) }, "verified bytes that are not stored")
+        assert(storedRanges.allSatisfy { $0.lowerBound % Block.size == 0 }, "stored bytes that start inside a block")
         #endif
     }
 }

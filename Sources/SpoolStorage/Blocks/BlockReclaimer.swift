@@ -36,10 +36,10 @@ struct BlockReclaimer: Sendable {
             guard let opened = try blocks.file.opened() else {
                 let (ranges, claim) = blocks.evict(range, keeping: filling)
                 evicted.ranges = ranges
-                blocks.noteFreed(claim, of: claim)
+                blocks.recordFreed(claim, of: claim)
                 return evicted
             }
-            guard try opened.file.setMark(.exclusive) else { return evicted }
+            guard try opened.file.lock(.exclusive) else { return evicted }
             open = opened
         } catch {
             evicted.failure = error
@@ -48,7 +48,7 @@ struct BlockReclaimer: Sendable {
         defer { clearMark(of: open) }
         let (runs, claim) = blocks.evict(range, keeping: filling)
         do throws(CacheError) {
-            let end = blocks.withMap { $0.landed.bounds?.upperBound ?? 0 }
+            let end = blocks.withMap { $0.storedRanges.bounds?.upperBound ?? 0 }
             for run in runs {
                 let upper = Block.roundUp(run.upperBound)
                 // If no stored bytes follow, the file is shortened, which every file system can.
@@ -62,7 +62,7 @@ struct BlockReclaimer: Sendable {
         }
         // The claim is returned only after the disk has freed the blocks, because other bytes are then written to that
         // space.
-        blocks.noteFreed(min(claim, evicted.byteCount), of: claim)
+        blocks.recordFreed(min(claim, evicted.byteCount), of: claim)
         return evicted
     }
 
@@ -71,7 +71,7 @@ struct BlockReclaimer: Sendable {
     /// - Returns: The number of bytes that are claimed from now on, because their space could not be freed.
     func freeRefused(_ range: Range<Int64>, _ open: OpenFile) -> Int64 {
         do throws(CacheError) {
-            if try open.file.setMark(.exclusive) {
+            if try open.file.lock(.exclusive) {
                 defer { clearMark(of: open) }
                 try open.file.punchHole(range)
                 return 0
@@ -79,7 +79,7 @@ struct BlockReclaimer: Sendable {
         } catch {
             // Counted below.
         }
-        return blocks.noteUnfreed(range.upperBound - range.lowerBound)
+        return blocks.recordUnfreed(range.upperBound - range.lowerBound)
     }
 
     /// Discards recorded blocks that use no disk space; see ``MediaFile/invalidateHoles()``.
@@ -96,7 +96,7 @@ struct BlockReclaimer: Sendable {
         }
         for index in filling { solid.insert(Block.range(of: index)) }
         return blocks.withMap { map in
-            let holes = map.landed.flatMap { solid.holes(in: $0) }
+            let holes = map.storedRanges.flatMap { solid.missingRanges(in: $0) }
             for hole in holes { map.invalidate(hole) }
             return holes.map(StoredBlocks.wholeBlocks)
         }
@@ -106,13 +106,13 @@ struct BlockReclaimer: Sendable {
     ///
     /// - Throws: ``CacheError`` if the disk can't free the space.
     func freeUnclaimed() throws {
-        guard let open = try blocks.file.opened(), try open.file.setMark(.exclusive) else { return }
+        guard let open = try blocks.file.opened(), try open.file.lock(.exclusive) else { return }
         defer { clearMark(of: open) }
         let size = try open.file.size()
         for run in blocks.withMap({ $0.emptyBlocks(below: size) }) { try open.file.punchHole(run) }
     }
 
     private func clearMark(of open: OpenFile) {
-        _ = try? open.file.setMark(.none)  // A failure does not matter: the mark ends with the descriptor.
+        _ = try? open.file.lock(.none)  // A failure does not matter: the mark ends with the descriptor.
     }
 }

@@ -19,7 +19,7 @@ struct EncryptedBlocks: Sendable {
     var memoryByteCount: Int64 {
         blocks.withFilling { map, filling in
             filling.keys.reduce(0) { sum, index in
-                sum + max(0, map.landedCount(of: index) - Int64(map.seal(of: index)?.length ?? 0))
+                sum + max(0, map.storedCount(of: index) - Int64(map.seal(of: index)?.length ?? 0))
             }
         }
     }
@@ -68,7 +68,7 @@ struct EncryptedBlocks: Sendable {
     /// - Returns: The bytes that are lost because they could not be written.
     func endFilling(_ index: Int64) -> MissingBytes? {
         let found = blocks.withFilling { map, filling in
-            filling[index].map { ($0, map.landedCount(of: index), map.seal(of: index)?.length) }
+            filling[index].map { ($0, map.storedCount(of: index), map.seal(of: index)?.length) }
         }
         guard let (block, count, sealed) = found else { return nil }
         let stored = Block.start(of: index)..<Block.start(of: index) + count
@@ -80,7 +80,7 @@ struct EncryptedBlocks: Sendable {
             let open = try blocks.openFile(for: stored)
             let record = try write(block.bytes(Int(count)), index, open)
             blocks.withFilling { map, filling in
-                if map.landedCount(of: index) == count { map.sealPrefix(record) }
+                if map.storedCount(of: index) == count { map.sealPrefix(record) }
                 filling[index] = nil
             }
             return nil
@@ -150,10 +150,10 @@ struct EncryptedBlocks: Sendable {
 
     private func location(of wanted: Range<Int64>, in index: Int64) throws -> Location {
         try blocks.withFilling { map, filling in
-            if let hole = map.landed.firstHole(in: wanted) { throw MissingBytes(range: hole) }
+            if let hole = map.storedRanges.firstMissingRange(in: wanted) { throw MissingBytes(range: hole) }
             if let block = filling[index] { return .memory(block) }
             let start = Block.start(of: index)
-            return .file(start..<start + map.landedCount(of: index))
+            return .file(start..<start + map.storedCount(of: index))
         }
     }
 
@@ -178,7 +178,7 @@ struct EncryptedBlocks: Sendable {
             // The block may have been written again with more bytes, or discarded.
             let isAsBefore = blocks.withFilling { map, filling in
                 map.removals == before && filling[index] == nil
-                    && map.landedCount(of: index) == block.upperBound - block.lowerBound
+                    && map.storedCount(of: index) == block.upperBound - block.lowerBound
                     && map.seal(of: index).map { $0 == record } ?? true
             }
             if isAsBefore { throw MissingBytes(invalidated: blocks.invalidate(block), range: block) }
@@ -190,23 +190,26 @@ struct EncryptedBlocks: Sendable {
         }
     }
 
-    /// Reads stored bytes on the calling thread if the disk is not needed; see ``MediaFile/readNow(_:into:)``.
-    func readNow(_ offset: Int64, into buffer: UnsafeMutableRawBufferPointer, _ open: OpenFile) -> Int? {
+    /// Reads stored bytes on the calling thread if the disk is not needed; see
+    /// ``MediaFile/readWithoutBlocking(_:into:)``.
+    func readWithoutBlocking(_ offset: Int64, into buffer: UnsafeMutableRawBufferPointer, _ open: OpenFile) -> Int? {
         var count = 0
         while count < buffer.count {
             let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
-            guard let read = readBlockNow(offset + Int64(count), into: rest, open) else { break }
+            guard let read = readBlockWithoutBlocking(offset + Int64(count), into: rest, open) else { break }
             count += read
         }
         return count > 0 ? count : nil
     }
 
-    private func readBlockNow(_ offset: Int64, into buffer: UnsafeMutableRawBufferPointer, _ open: OpenFile) -> Int? {
+    private func readBlockWithoutBlocking(
+        _ offset: Int64, into buffer: UnsafeMutableRawBufferPointer, _ open: OpenFile
+    ) -> Int? {
         guard offset >= 0, offset < Block.offsetLimit else { return nil }
         let index = Block.index(of: offset)
         let start = Int(offset - Block.start(of: index))
         let found = blocks.withFilling { map, filling -> (FillingBlock?, BlockRecord?, Int) in
-            (filling[index], map.seal(of: index), Int(map.landedCount(of: index)))
+            (filling[index], map.seal(of: index), Int(map.storedCount(of: index)))
         }
         guard start < found.2 else { return nil }
         let part = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(found.2 - start))
@@ -216,7 +219,7 @@ struct EncryptedBlocks: Sendable {
         }
         guard let record = found.1, Int(record.length) == found.2 else { return nil }
         return withUnsafeTemporaryAllocation(byteCount: found.2, alignment: 16) { stored in
-            guard open.file.readNow(into: stored, at: Block.start(of: index)) == stored.count,
+            guard open.file.readWithoutBlocking(into: stored, at: Block.start(of: index)) == stored.count,
                 let plain = sealer.open(UnsafeRawBufferPointer(stored), as: record)
             else { return nil }
             plain.copy(from: start, into: part)

@@ -6,13 +6,13 @@ extension MediaFile {
     /// Reads stored bytes immediately, on the calling thread, if they are proven and in memory.
     ///
     /// - Returns: The number of bytes, at least one; `nil` if that is not possible now.
-    func readNow(_ offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
+    func readWithoutBlocking(_ offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
         guard !buffer.isEmpty, let open = file.openNow else { return nil }
-        if let encrypted { return encrypted.readNow(offset, into: buffer, open) }
+        if let encrypted { return encrypted.readWithoutBlocking(offset, into: buffer, open) }
         guard let (trusted, removals) = blocks.trusted(at: offset, in: open) else { return nil }
         let available = min(trusted.upperBound - offset, Int64(buffer.count))
         let part = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(available)))
-        guard let count = open.file.readNow(into: part, at: offset) else { return nil }
+        guard let count = open.file.readWithoutBlocking(into: part, at: offset) else { return nil }
         // Evicted bytes are zeros. They are removed from the map before their space is freed.
         return blocks.isUnchanged(since: removals) ? count : nil
     }
@@ -21,7 +21,7 @@ extension MediaFile {
     /// be proven, the file open, and one byte of each 64 KiB in memory.
     ///
     /// - Returns: The ticket for ``endHold(_:)``; `nil` if ``hold(_:)`` and ``prove(_:)`` are needed.
-    func holdNow(_ range: Range<Int64>) -> (ticket: UInt64, open: OpenFile)? {
+    func holdIfAvailable(_ range: Range<Int64>) -> (ticket: UInt64, open: OpenFile)? {
         guard !range.isEmpty, let open = sendableNow else { return nil }
         guard let ticket = blocks.holdTrusted(range, in: open) else { return nil }
         guard isInMemory(range, open) else {
@@ -31,12 +31,12 @@ extension MediaFile {
         return (ticket, open)
     }
 
-    /// Reads all of `range` immediately, under the conditions of ``holdNow(_:)``, if every byte is in memory.
+    /// Reads all of `range` immediately, under the conditions of ``holdIfAvailable(_:)``, if every byte is in memory.
     ///
     /// - Parameter buffer: A buffer of the length of `range`.
     /// - Returns: Whether the buffer contains the bytes.
-    func readWholeNow(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) -> Bool {
-        sendableNow != nil && readNow(range.lowerBound, into: buffer) == buffer.count
+    func readWholeWithoutBlocking(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) -> Bool {
+        sendableNow != nil && readWithoutBlocking(range.lowerBound, into: buffer) == buffer.count
     }
 
     /// The open file, if it has a descriptor and contains the bytes as they are sent.
@@ -50,7 +50,7 @@ extension MediaFile {
         return withUnsafeMutableBytes(of: &byte) { byte in
             var offset = range.lowerBound
             while true {
-                guard open.file.readNow(into: byte, at: offset) == 1 else { return false }
+                guard open.file.readWithoutBlocking(into: byte, at: offset) == 1 else { return false }
                 guard offset < range.upperBound - 1 else { return true }
                 offset = min(offset + Block.size, range.upperBound - 1)
             }

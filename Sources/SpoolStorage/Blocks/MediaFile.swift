@@ -7,9 +7,9 @@ import Synchronization
 /// This is the only place between origin and player that stores bytes. It does not decide what is fetched, and never
 /// waits for bytes from the network. It stores no records itself. The catalog stores them, from ``takeChanges()``.
 ///
-/// Methods that access bytes block, and belong on a ``BlockingExecutor``. The queries (``landed``, ``contains(_:)``, …)
-/// take a lock for some nanoseconds. Any thread may call them. Reads wait for nothing else. Storing and evicting take
-/// turns, so that no space is freed that has just been written to.
+/// Methods that access bytes block, and belong on a ``BlockingExecutor``. The queries (``storedRanges``,
+/// ``contains(_:)``, …) take a lock for some nanoseconds. Any thread may call them. Reads wait for nothing else.
+/// Storing and evicting take turns, so that no space is freed that has just been written to.
 final class MediaFile: Sendable {
     /// The state that storing and evicting share. Its lock is held across their file calls, which call nothing back.
     /// The map's lock is taken inside, and inside that the lock of the space account.
@@ -24,7 +24,7 @@ final class MediaFile: Sendable {
         mutating func dropStaleTails(_ blocks: StoredBlocks) {
             guard !tails.isEmpty else { return }
             let indices = Array(tails.keys)
-            for index in blocks.withMap({ map in indices.filter { map.landedCount(of: $0) == 0 } }) {
+            for index in blocks.withMap({ map in indices.filter { map.storedCount(of: $0) == 0 } }) {
                 tails[index] = nil
             }
         }
@@ -44,7 +44,7 @@ final class MediaFile: Sendable {
     /// - Parameters:
     ///   - file: The file.
     ///   - sealer: The version's sealer; `nil` for bytes in memory, which have no checksums.
-    ///   - landed: The ranges that the catalog has. They are claimed, and checked when they are first read.
+    ///   - storedRanges: The ranges that the catalog has. They are claimed, and checked when they are first read.
     ///   - isRecordStale: Whether the catalog has the blocks, but not their ranges.
     ///   - length: The whole resource's length; `nil` if it is unknown.
     ///   - isShared: Whether another process may change the file meanwhile. Then it is only read.
@@ -52,7 +52,8 @@ final class MediaFile: Sendable {
     ///   - storedSeals: Reads the catalog's records of blocks.
     ///   - giveBack: Called with the number of bytes that are no longer stored. It must neither block nor call back.
     init(
-        file: PooledFile, sealer: BlockSealer?, landed: ByteRangeSet = ByteRangeSet(), isRecordStale: Bool = false,
+        file: PooledFile, sealer: BlockSealer?, storedRanges: ByteRangeSet = ByteRangeSet(),
+        isRecordStale: Bool = false,
         length: Int64? = nil, isShared: Bool = false, elapsed: @escaping @Sendable () -> Duration = { .zero },
         storedSeals: @escaping @Sendable (Range<Int64>) throws -> [BlockRecord] = { _ in [] },
         giveBack: @escaping @Sendable (Int64) -> Void = { _ in }
@@ -61,7 +62,7 @@ final class MediaFile: Sendable {
         self.sealer = sealer
         self.isShared = isShared
         let isEncrypted = sealer?.format.isEncrypted ?? false
-        var map = BlockMap(landed: landed, isRecordStale: isRecordStale, keepsSeals: isEncrypted)
+        var map = BlockMap(storedRanges: storedRanges, isRecordStale: isRecordStale, keepsSeals: isEncrypted)
         // A length that contradicts the records is from a damaged catalog. Reads then find the blocks damaged.
         if let length { _ = map.setLength(length) }
         let blocks = StoredBlocks(
@@ -77,10 +78,10 @@ final class MediaFile: Sendable {
     // MARK: - Questions
 
     /// All stored bytes. This is a copy, so prefer the narrower queries.
-    var landed: ByteRangeSet { blocks.withMap { $0.landed } }
+    var storedRanges: ByteRangeSet { blocks.withMap { $0.storedRanges } }
 
     /// The number of stored bytes.
-    var landedByteCount: Int64 { blocks.withMap { $0.landed.byteCount } }
+    var storedByteCount: Int64 { blocks.withMap { $0.storedRanges.byteCount } }
 
     /// The bytes that the file claims: stored bytes, and those of evicted blocks whose space is not freed.
     var claimedByteCount: Int64 { blocks.claimedByteCount }
@@ -109,15 +110,15 @@ final class MediaFile: Sendable {
     /// Whether a block that `range` touches is complete.
     func completesBlock(in range: Range<Int64>) -> Bool {
         blocks.withMap { map in
-            Block.indices(touching: range).contains { map.isComplete($0, count: map.landedCount(of: $0)) }
+            Block.indices(touching: range).contains { map.isComplete($0, count: map.storedCount(of: $0)) }
         }
     }
 
     /// Whether all of `range` is stored.
-    func contains(_ range: Range<Int64>) -> Bool { blocks.withMap { $0.landed.contains(range) } }
+    func contains(_ range: Range<Int64>) -> Bool { blocks.withMap { $0.storedRanges.contains(range) } }
 
     /// Returns the stored bytes from `offset` on; `nil` if the byte at `offset` is not stored.
-    func prefix(at offset: Int64) -> Range<Int64>? { blocks.withMap { $0.landed.prefix(at: offset) } }
+    func prefix(at offset: Int64) -> Range<Int64>? { blocks.withMap { $0.storedRanges.prefix(at: offset) } }
 
     /// Returns the number of bytes of `range` that are not stored.
     func missingByteCount(in range: Range<Int64>) -> Int64 { blocks.withMap { $0.missingByteCount(in: range) } }
@@ -166,7 +167,7 @@ final class MediaFile: Sendable {
     func takeChanges() -> BlockChanges? { blocks.withMap { $0.takeChanges() } }
 
     /// Records that the catalog has the blocks, but not their ranges. The next changes have the ranges.
-    func noteRangesUnrecorded() { blocks.withMap { $0.noteRangesUnrecorded() } }
+    func recordRangesUnrecorded() { blocks.withMap { $0.recordRangesUnrecorded() } }
 
     /// Takes back changes that could not be written, for the next attempt.
     func restore(_ changes: BlockChanges) { blocks.withMap { $0.restore(changes) } }
@@ -177,7 +178,7 @@ final class MediaFile: Sendable {
     /// - Returns: The bytes that are lost because the disk rejects them. The bytes of an encrypted file were in memory
     ///   until now.
     @discardableResult
-    func endLanding(at offset: Int64) -> MissingBytes? {
+    func endWriting(at offset: Int64) -> MissingBytes? {
         guard offset >= 0 else { return nil }
         return writer.withLock { writer in endTail(at: Block.index(of: offset), &writer) }
     }
@@ -193,10 +194,10 @@ final class MediaFile: Sendable {
     ///
     /// - Returns: Whether there were any.
     @discardableResult
-    func endAllLanding() -> Bool { writer.withLock { endAllTails(&$0) } }
+    func endAllWriting() -> Bool { writer.withLock { endAllTails(&$0) } }
 
     /// Ends all transfers, unless the file is being written to.
-    func endAllLandingIfFree() { _ = writer.withLockIfAvailable { endAllTails(&$0) } }
+    func endAllWritingIfFree() { _ = writer.withLockIfAvailable { endAllTails(&$0) } }
 
     private func endAllTails(_ writer: inout Writer) -> Bool {
         let indices = writer.tails.keys.sorted()
@@ -212,7 +213,7 @@ final class MediaFile: Sendable {
         // If the cipher fails, the bytes have no checksum, and are fetched again later.
         guard let record = tail.withUnsafeBytes({ try? sealer.seal($0, index: index) }) else { return }
         blocks.withMap { map in
-            if map.landedCount(of: index) == Int64(record.length) { map.sealPrefix(record) }
+            if map.storedCount(of: index) == Int64(record.length) { map.sealPrefix(record) }
         }
     }
 
@@ -228,7 +229,7 @@ final class MediaFile: Sendable {
     /// cache that opens the directory may free the bytes, so the file is closed if it can't be marked.
     func markAsRead() {
         guard let open = file.openNow else { return }
-        let isMarked = (try? open.file.setMark(.shared)) == true  // After a failure, the file is closed.
+        let isMarked = (try? open.file.lock(.shared)) == true  // After a failure, the file is closed.
         if !isMarked { file.close() }
     }
 
@@ -236,7 +237,7 @@ final class MediaFile: Sendable {
 
     /// Evicts the blocks whose stored bytes are within `range`.
     ///
-    /// A block is evicted completely or not at all. Blocks that a transfer is filling (until ``endLanding(at:)``) and
+    /// A block is evicted completely or not at all. Blocks that a transfer is filling (until ``endWriting(at:)``) and
     /// blocks that a slice holds stay. All blocks stay if a cache that has been closed still has readers of the file.
     /// The blocks are removed from the map first, and their space is freed afterwards, so that no reader sees zeros.
     /// Record the change in the catalog afterwards. If that record is lost, the checksums show what happened.

@@ -25,7 +25,7 @@ final class StoredBlocks: Sendable {
 
         /// Removes the buffers of blocks that have been removed.
         mutating func removeUnstored() {
-            filling = filling.filter { map.landed.contains(Block.start(of: $0.key)) || $0.value.count == 0 }
+            filling = filling.filter { map.storedRanges.contains(Block.start(of: $0.key)) || $0.value.count == 0 }
         }
     }
 
@@ -64,10 +64,10 @@ final class StoredBlocks: Sendable {
     func withMap<R, Failure: Error>(_ body: (inout BlockMap) throws(Failure) -> sending R) throws(Failure) -> sending R
     {
         try state.withLock { state throws(Failure) in
-            let (before, removals) = (state.map.landed.byteCount, state.map.removals)
+            let (before, removals) = (state.map.storedRanges.byteCount, state.map.removals)
             defer {
                 if !state.filling.isEmpty, state.map.removals != removals { state.removeUnstored() }
-                let gone = before - state.map.landed.byteCount
+                let gone = before - state.map.storedRanges.byteCount
                 if gone > 0, state.isCounted { giveBack(gone) }
             }
             return try body(&state.map)
@@ -90,11 +90,11 @@ final class StoredBlocks: Sendable {
     /// - Throws: ``MissingBytes`` if a reader has meanwhile found the start of the first block damaged.
     func add(_ range: Range<Int64>, after stored: Int, completing records: [BlockRecord]) throws -> Int64 {
         try state.withLock { state in
-            guard stored == 0 || state.map.landed.contains(range.lowerBound - 1) else {
+            guard stored == 0 || state.map.storedRanges.contains(range.lowerBound - 1) else {
                 let first = Block.index(of: range.lowerBound)
-                throw MissingBytes(range: Block.start(of: first) + state.map.landedCount(of: first)..<range.lowerBound)
+                throw MissingBytes(range: Block.start(of: first) + state.map.storedCount(of: first)..<range.lowerBound)
             }
-            state.map.land(range, completing: records)
+            state.map.store(range, completing: records)
             for record in records { state.filling[record.index] = nil }
             return state.isCounted ? range.upperBound - range.lowerBound : 0
         }
@@ -137,7 +137,7 @@ final class StoredBlocks: Sendable {
     ///
     /// The system may lose written bytes without an error, or report it only when the file is closed. The disk, or
     /// another program, may change bytes later.
-    func noteOpened(_ open: OpenFile) {
+    func recordOpened(_ open: OpenFile) {
         let now = trustEnds ? elapsed() : .zero
         state.withLock { state in
             guard !isTrusted(state, open, now) else { return }
@@ -165,7 +165,7 @@ final class StoredBlocks: Sendable {
     // MARK: - Claims
 
     /// The bytes that the file claims: stored bytes, and those of evicted blocks whose space is not freed.
-    var claimedByteCount: Int64 { state.withLock { $0.map.landed.byteCount + $0.unfreed } }
+    var claimedByteCount: Int64 { state.withLock { $0.map.storedRanges.byteCount + $0.unfreed } }
 
     /// Whether evicted blocks still use space on disk.
     var holdsUnfreedBytes: Bool { state.withLock { $0.unfreed > 0 } }
@@ -176,28 +176,28 @@ final class StoredBlocks: Sendable {
     func endCounting() -> Int64 {
         state.withLock { state in
             defer { state.isCounted = false }
-            return state.isCounted ? state.map.landed.byteCount + state.unfreed : 0
+            return state.isCounted ? state.map.storedRanges.byteCount + state.unfreed : 0
         }
     }
 
     /// Removes the blocks that are to be evicted from the map.
     ///
-    /// - Returns: Their stored ranges, and the claim that the caller ends with ``noteFreed(_:of:)``.
+    /// - Returns: Their stored ranges, and the claim that the caller ends with ``recordFreed(_:of:)``.
     func evict(
         _ range: Range<Int64>, keeping filling: some Collection<Int64>
     ) -> (ranges: [Range<Int64>], claim: Int64) {
         let filling = Array(filling)
         return state.withLock { state in
-            let before = state.map.landed.byteCount
+            let before = state.map.storedRanges.byteCount
             let ranges = state.map.evict(range, keeping: filling)
-            return (ranges, state.isCounted ? before - state.map.landed.byteCount : 0)
+            return (ranges, state.isCounted ? before - state.map.storedRanges.byteCount : 0)
         }
     }
 
     /// Claims bytes that the disk may have written although they are not stored.
     ///
     /// - Returns: The number of bytes that are claimed.
-    func noteUnfreed(_ count: Int64) -> Int64 {
+    func recordUnfreed(_ count: Int64) -> Int64 {
         state.withLock { state in
             // A file that has left the cache has no claims.
             guard state.isCounted else { return 0 }
@@ -207,7 +207,7 @@ final class StoredBlocks: Sendable {
     }
 
     /// Returns the part of a claim that the disk has freed. The rest stays claimed.
-    func noteFreed(_ freed: Int64, of claim: Int64) {
+    func recordFreed(_ freed: Int64, of claim: Int64) {
         let gone = state.withLock { state in
             // A file that has left the cache has no claims.
             guard state.isCounted else { return claim }
@@ -222,7 +222,7 @@ final class StoredBlocks: Sendable {
     /// Returns the open file, for reading `range`. If the file no longer exists, discards all blocks.
     func openFile(for range: Range<Int64>) throws -> OpenFile {
         guard let open = try file.opened() else { throw MissingBytes(invalidated: invalidateAll(), range: range) }
-        noteOpened(open)
+        recordOpened(open)
         return open
     }
 

@@ -121,12 +121,12 @@ extension Catalog {
     }
 
     /// Returns the stored ranges of a version, computed from its recorded blocks.
-    func landed(of generation: Int64) throws -> ByteRangeSet {
+    func storedRanges(of generation: Int64) throws -> ByteRangeSet {
         try readOnce { db in
             let statement = try db.cachedStatement(
                 sql: "SELECT idx, length FROM block WHERE generation = ? ORDER BY idx")
             let rows = try Row.fetchCursor(statement, arguments: [generation])
-            var landed = ByteRangeSet()
+            var storedRanges = ByteRangeSet()
             // Adjacent blocks are joined first, so that each run of blocks needs one insertion.
             var run: Range<Int64>?
             while let row = try rows.next() {
@@ -137,12 +137,12 @@ extension Catalog {
                 if let open = run, open.upperBound == range.lowerBound {
                     run = open.lowerBound..<range.upperBound
                 } else {
-                    if let run { landed.insert(run) }
+                    if let run { storedRanges.insert(run) }
                     run = range
                 }
             }
-            if let run { landed.insert(run) }
-            return landed
+            if let run { storedRanges.insert(run) }
+            return storedRanges
         }
     }
 
@@ -205,10 +205,10 @@ extension Catalog {
         guard let id = try row.integer(6) else { return record }
         guard let identifier = try row.data(7).flatMap({ GenerationIdentifier($0) }), let format = try row.integer(13)
         else { throw CatalogCipher.UnreadableValue() }
-        let landed = row.landed(14)
+        let storedRanges = row.storedRanges(14)
         let length = try row.integer(8)
         let place = CatalogCipher.place(of: identifier, length: length, in: name)
-        let end = max(0, landed?.bounds?.upperBound ?? 0)
+        let end = max(0, storedRanges?.bounds?.upperBound ?? 0)
         record.generation = GenerationRecord(
             id: id, identifier: identifier,
             // An impossible length is unknown, and the origin is requested for it.
@@ -216,7 +216,7 @@ extension Catalog {
             version: try cipher.open(row, 9, .version, of: place) ?? "",
             fields: try cipher.open(row, 10, .fields, of: place) ?? "",
             storedBytes: row.byteCount(11), rowBytes: row.byteCount(18), needsTidying: row.isSet(12),
-            format: format, landed: landed)
+            format: format, storedRanges: storedRanges)
         return record
     }
 
@@ -255,12 +255,12 @@ extension Row {
     func byteCount(_ index: Int) -> Int64 { Catalog.byteCount(number(index)) }
 
     /// Returns the stored ranges in a cell; `nil` if the value is impossible. Then they are computed from the blocks.
-    func landed(_ index: Int) -> ByteRangeSet? {
+    func storedRanges(_ index: Int) -> ByteRangeSet? {
         guard let encoded = try? data(index),  // Of another type.
-            let landed = try? ByteRangeSet(decoding: Array(encoded)),  // It can't be decoded.
-            landed.bounds?.upperBound ?? 0 <= Block.offsetLimit
+            let storedRanges = try? ByteRangeSet(decoding: Array(encoded)),  // It can't be decoded.
+            storedRanges.bounds?.upperBound ?? 0 <= Block.offsetLimit
         else { return nil }
-        return landed
+        return storedRanges
     }
 }
 

@@ -41,7 +41,7 @@ final class Catalog: Sendable {
     ///
     /// - Parameter key: The key of an encrypted cache. A catalog that is created is encrypted with it.
     /// - Throws: ``CacheError``, and the catalog is not changed: `catalogTooNew` if a newer version of Spool wrote it,
-    ///   `storage` if an earlier one did, `keyRequired` or `keyRefused`.
+    ///   `storage` if an earlier one did, `keyRequired` or `wrongEncryptionKey`.
     convenience init(
         path: String, key: EncryptionKey? = nil, fileSystem: any FileSystem = SystemFileSystem(), now: Date = Date()
     ) throws {
@@ -67,7 +67,7 @@ final class Catalog: Sendable {
     /// - Throws: ``CacheError``:
     ///   - `storage` if there is none, if a frozen one is not complete, or if an earlier version of Spool wrote it
     ///   - `catalogTooNew` or `catalogDamaged`
-    ///   - `keyRequired` or `keyRefused`
+    ///   - `keyRequired` or `wrongEncryptionKey`
     init(inspecting path: String, key: EncryptionKey? = nil, isFrozen: Bool = false) throws {
         self.path = path
         self.setAside = nil

@@ -81,8 +81,10 @@ final class CatalogCopy: Sendable {
 
     /// Records that the blocks of a version are in another file.
     ///
-    /// - Parameter landed: The ranges of its blocks.
-    func move(_ version: GenerationRecord, of key: String, to file: GenerationIdentifier, landed: ByteRangeSet) throws {
+    /// - Parameter storedRanges: The ranges of its blocks.
+    func move(
+        _ version: GenerationRecord, of key: String, to file: GenerationIdentifier, storedRanges: ByteRangeSet
+    ) throws {
         let place = CatalogCipher.place(of: file, length: version.length, in: cipher.name(of: key))
         try write { db in
             let update = try db.cachedStatement(
@@ -93,8 +95,9 @@ final class CatalogCopy: Sendable {
                     """)
             try update.execute(arguments: [
                 file.data, version.length, try cipher.seal(version.version, .version, of: place),
-                try cipher.seal(version.fields, .fields, of: place), secret.format.rawValue, Data(landed.encoded()),
-                landed.byteCount, version.id,
+                try cipher.seal(version.fields, .fields, of: place), secret.format.rawValue,
+                Data(storedRanges.encoded()),
+                storedRanges.byteCount, version.id,
             ])
         }
     }

@@ -46,7 +46,7 @@ struct GenerationRecord: Hashable, Sendable, Identifiable {
     /// The layout of its blocks in the file: a ``BlockFormat``, or one of a later version.
     var format: Int64
     /// The ranges of the recorded blocks; `nil` if they have to be computed from the blocks.
-    var landed: ByteRangeSet?
+    var storedRanges: ByteRangeSet?
 }
 
 /// A resource that may be evicted, and the bytes that would be freed.

@@ -67,11 +67,11 @@ enum CatalogSchema {
     ///   the next playback needs the first ones.
     /// - `createdSealed`, `usedSealed`: the encrypted dates of an encrypted cache. There, `createdAt` and `lastUsedAt`
     ///   only define an order.
-    /// - `history`: how a resource is played, as `PlayHistory.text`, encrypted in an encrypted cache.
+    /// - `history`: how a resource is played, as `PlaybackHistory.text`, encrypted in an encrypted cache.
     /// - `tidyEpoch`: the number of unclean shutdowns after which the generation's file was freed of bytes that no
     ///   block claims.
-    /// - `landed`: the union of the generation's blocks, as `ByteRangeSet.encoded()`, so that opening long media reads
-    ///   one row.
+    /// - `storedRanges`: the union of the generation's blocks, as `ByteRangeSet.encoded()`, so that opening long media
+    ///   reads one row.
     /// - `format`: the layout of a block's bytes in the file. 1 is unencrypted.
     /// - `rowBytes`: the bytes that a generation uses on disk in addition to its media, as
     ///   `GenerationDescription.rowBytes(url:)`.
@@ -200,7 +200,7 @@ struct CatalogLock {
                 try Int.fetchOne(db, sql: "SELECT 1 FROM resource LIMIT 1") == nil
             else {
                 throw CacheError(
-                    .keyRefused,
+                    .wrongEncryptionKey,
                     "“\(path)” is not encrypted, but a key was given; to encrypt the cache, rekey it instead of opening "
                         + "it with a key")
             }
@@ -216,14 +216,14 @@ struct CatalogLock {
 extension Catalog {
     /// Checks whether an existing catalog opens with a key. Unlike opening the catalog for writing, it changes nothing.
     ///
-    /// - Throws: ``CacheError``: `keyRequired`, `keyRefused`, `invalidArgument` for an impossible key, or an error of
-    ///   deriving it. Opening the catalog reports all other errors.
+    /// - Throws: ``CacheError``: `keyRequired`, `wrongEncryptionKey`, `invalidArgument` for an impossible key, or an
+    ///   error of deriving it. Opening the catalog reports all other errors.
     static func checkKey(_ key: EncryptionKey?, path: String, fileSystem: any FileSystem) throws {
         guard try fileSystem.attributes(path) != nil else { return }
         do {
             try Catalog(inspecting: path, key: key).close()
         } catch let error as CacheError
-            where ![.keyRequired, .keyRefused, .invalidArgument].contains(error.code)
+            where ![.keyRequired, .wrongEncryptionKey, .invalidArgument].contains(error.code)
         {
             return
         }

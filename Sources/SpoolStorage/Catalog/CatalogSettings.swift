@@ -146,7 +146,7 @@ struct CatalogSettings {
     }
 
     /// Records that a version's file holds only bytes that blocks claim.
-    func noteTidied(_ generation: Int64) throws {
+    func recordTidied(_ generation: Int64) throws {
         try catalog.write { db in
             try db.execute(
                 sql: """

@@ -116,7 +116,7 @@ struct CatalogTransaction {
                 try insert.execute(arguments: [generation, block.index, block.length, block.seal.data])
             }
         }
-        guard !withRanges else { return try setLanded(changes.after, of: generation) }
+        guard !withRanges else { return try setStoredRanges(changes.after, of: generation) }
         let sql = """
             UPDATE generation SET landed = NULL, storedBytes = ? WHERE id = ?
             """
@@ -130,11 +130,13 @@ struct CatalogTransaction {
     }
 
     /// Records the ranges of a version's blocks.
-    func setLanded(_ landed: ByteRangeSet, of generation: Int64) throws {
+    func setStoredRanges(_ storedRanges: ByteRangeSet, of generation: Int64) throws {
         let sql = """
             UPDATE generation SET landed = ?, storedBytes = ? WHERE id = ?
             """
-        try db.cachedStatement(sql: sql).execute(arguments: [Data(landed.encoded()), landed.byteCount, generation])
+        try db.cachedStatement(sql: sql).execute(arguments: [
+            Data(storedRanges.encoded()), storedRanges.byteCount, generation,
+        ])
     }
 
     /// Changes the description of a version. A version that was removed is skipped.
@@ -195,10 +197,10 @@ struct CatalogTransaction {
     /// Records a use of a resource and of its presentation. It never moves a date back.
     ///
     /// - Parameter isEnd: Whether the use ends now, which starts no playback session.
-    func noteUse(of key: String, at date: Date, isEnd: Bool = false) throws {
+    func recordUse(of key: String, at date: Date, isEnd: Bool = false) throws {
         let key = cipher.name(of: key)
         let ordinal = try catalog.ordinal(at: date, db)
-        if !isEnd { try noteSitting(key, at: date) }
+        if !isEnd { try recordSession(key, at: date) }
         // A wrong clock has recorded a date that is far ahead.
         try db.cachedStatement(
             sql: """
@@ -212,7 +214,7 @@ struct CatalogTransaction {
                 WHERE resource.key = ?
                 """)
         guard let whole = try String.fetchOne(naming, arguments: [key]) else { return }
-        if !isEnd { try noteSitting(whole, at: date) }
+        if !isEnd { try recordSession(whole, at: date) }
         // Just after its part, so that it is evicted last.
         try db.cachedStatement(
             sql: """
@@ -223,40 +225,40 @@ struct CatalogTransaction {
     }
 
     /// Counts a playback session if the last use is long ago.
-    private func noteSitting(_ name: String, at date: Date) throws {
+    private func recordSession(_ name: String, at date: Date) throws {
         let statement = try db.cachedStatement(sql: "SELECT lastUsedAt, usedSealed FROM resource WHERE key = ?")
         guard let row = try Row.fetchOne(statement, arguments: [name]) else { return }
         do {
             let last = try cipher.open(row, 1, number: 0, .lastUsedAt, of: name)
-            guard date.timeIntervalSince(last) > EvictionOrder.sittingGap else { return }
+            guard date.timeIntervalSince(last) > EvictionOrder.sessionGap else { return }
         } catch is CatalogCipher.UnreadableValue {
             return
         }
         try changeHistory(name) { history in
-            history.sittings = min(255, history.sittings + 1)
-            history.isSpent = false
+            history.sessions = min(255, history.sessions + 1)
+            history.isConsumed = false
         }
     }
 
     /// Records the position at which playback of a resource has stopped; `nil` for its end.
     ///
-    /// - Parameter isSpent: Whether it is played once, and was played to its end.
-    func noteStop(_ stop: Int64?, isSpent: Bool, of key: String) throws {
+    /// - Parameter isConsumed: Whether it is played once, and was played to its end.
+    func recordStop(_ stop: Int64?, isConsumed: Bool, of key: String) throws {
         try changeHistory(cipher.name(of: key)) { history in
             history.stop = stop
-            history.isSpent = isSpent
+            history.isConsumed = isConsumed
         }
     }
 
     /// Records the app's tag of a resource.
     ///
     /// - Returns: `false` if the resource is not recorded.
-    func noteTag(_ tag: String, of key: String) throws -> Bool {
+    func recordTag(_ tag: String, of key: String) throws -> Bool {
         try changeHistory(cipher.name(of: key)) { $0.tag = tag }
     }
 
     @discardableResult
-    private func changeHistory(_ name: String, _ change: (inout PlayHistory) -> Void) throws -> Bool {
+    private func changeHistory(_ name: String, _ change: (inout PlaybackHistory) -> Void) throws -> Bool {
         let statement = try db.cachedStatement(sql: "SELECT history FROM resource WHERE key = ?")
         guard let row = try Row.fetchOne(statement, arguments: [name]) else { return false }
         let previous = cipher.history(row, 0, of: name)

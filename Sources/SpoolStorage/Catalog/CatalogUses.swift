@@ -14,9 +14,9 @@ struct CatalogUses {
         var key: String
         var presentation: String?
         /// The stored ranges. If the record does not have them, the same number of bytes from offset 0.
-        var landed: ByteRangeSet
+        var storedRanges: ByteRangeSet
         var lastUsedAt: Date
-        var history: PlayHistory
+        var history: PlaybackHistory
         /// Scheme, host and path; empty if another program has changed it.
         var url: String
     }
@@ -71,14 +71,14 @@ struct CatalogUses {
     private func evictable(_ row: Row) -> Evictable? {
         guard let name = try? row.text(0) else { return nil }  // No key.
         let whole = (try? row.text(1)) ?? nil  // The row of the presentation is damaged, not this one.
-        let landed = row.landed(2)
+        let storedRanges = row.storedRanges(2)
         // If another program has changed the date, it is unknown.
         let date = try? cipher.open(row, 5, number: 4, .lastUsedAt, of: name)
         let url = try? Catalog.url(row, 7, cipher, of: name)  // Of another type: no host.
         let count = row.byteCount(3)
         return Evictable(
             key: cipher.key(of: name), presentation: whole.map { cipher.key(of: $0) },
-            landed: landed ?? (count > 0 ? [0..<count] : []),
+            storedRanges: storedRanges ?? (count > 0 ? [0..<count] : []),
             lastUsedAt: date ?? .distantPast, history: cipher.history(row, 6, of: name), url: url.flatMap { $0 } ?? "")
     }
 
@@ -166,7 +166,7 @@ struct CatalogUses {
     /// recorded them.
     ///
     /// - Returns: The number of dates that were moved. Call it again until that is 0.
-    func pullBackUses(to date: Date) throws -> Int {
+    func clampFutureUses(to date: Date) throws -> Int {
         // The order of an encrypted cache has no dates.
         guard cipher.isPlain else { return 0 }
         let now = date.microseconds

@@ -98,8 +98,8 @@ struct CatalogCipher: Sendable {
     }
 
     /// Returns the play history in a cell; empty if another program has changed it.
-    func history(_ row: Row, _ index: Int, of name: String) -> PlayHistory {
-        PlayHistory(try? open(row, index, .history, of: name))  // Changed by another program.
+    func history(_ row: Row, _ index: Int, of name: String) -> PlaybackHistory {
+        PlaybackHistory(try? open(row, index, .history, of: name))  // Changed by another program.
     }
 
     /// Returns the row of a version, which is identified by its resource, its file and its length.

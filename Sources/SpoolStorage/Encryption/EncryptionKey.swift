@@ -130,12 +130,12 @@ struct EncryptionMark {
 
     /// Returns the secret.
     ///
-    /// - Throws: ``CacheError`` with code `keyRefused` for another key. The errors of deriving it.
+    /// - Throws: ``CacheError`` with code `wrongEncryptionKey` for another key. The errors of deriving it.
     func secret(_ key: EncryptionKey, path: String) throws -> CacheSecret {
         let salt = data.prefix(Self.saltByteCount)
         let envelopeKey = try Self.envelopeKey(key, salt: Data(salt))
         guard let secret = CacheSecret(opening: Data(data.dropFirst(Self.saltByteCount)), with: envelopeKey) else {
-            throw CacheError(.keyRefused, "“\(path)” is encrypted with another key than the one that was given")
+            throw CacheError(.wrongEncryptionKey, "“\(path)” is encrypted with another key than the one that was given")
         }
         return secret
     }

@@ -56,7 +56,7 @@ package struct EvictionOrder: Sendable {
     }
 
     /// Uses that are less than this time apart belong to one playback session, in seconds.
-    package static let sittingGap: TimeInterval = 600
+    package static let sessionGap: TimeInterval = 600
     /// A presentation that was used less than this time ago is being played, in seconds.
     private static let playingTime: TimeInterval = 60
     /// The number of parts, and of their bytes, that are the start of a presentation.
@@ -97,22 +97,23 @@ package struct EvictionOrder: Sendable {
     ///   - date: The time of the change. If the resource is new, it is the time of its first use.
     ///   - quota: Whether it counts toward another quota from now on.
     package mutating func update(
-        _ key: CacheKey, partOf whole: CacheKey?, _ landed: ByteRangeSet, at date: Date, quota: QuotaChange = .none
+        _ key: CacheKey, partOf whole: CacheKey?, _ storedRanges: ByteRangeSet, at date: Date,
+        quota: QuotaChange = .none
     ) {
         let number = unit(of: key, partOf: whole)
         let before = places[key]
         var place = before ?? Place(unit: number, bytes: EvictableBytes())
-        let former = place.bytes
+        let previous = place.bytes
         if case .to(let quota) = quota, quota != place.quota {
-            if let counted = place.quota { add(EvictableBytes(), to: number, insteadOf: former, ofQuota: counted) }
+            if let counted = place.quota { add(EvictableBytes(), to: number, insteadOf: previous, ofQuota: counted) }
             place.quota = quota
-            if let quota { add(former, to: number, insteadOf: EvictableBytes(), ofQuota: quota) }
+            if let quota { add(previous, to: number, insteadOf: EvictableBytes(), ofQuota: quota) }
         }
-        place.bytes = bytes(landed, of: key, in: number, stop: place.stop)
+        place.bytes = bytes(storedRanges, of: key, in: number, stop: place.stop)
         places[key] = place
         if before == nil { count(key, in: number, by: 1) }
         if units[number]?.lastUse == nil { units[number]?.lastUse = date.timeIntervalSince1970 }
-        add(place.bytes, to: number, insteadOf: former, quota: place.quota)
+        add(place.bytes, to: number, insteadOf: previous, quota: place.quota)
     }
 
     /// Whether the order contains a resource.
@@ -121,9 +122,9 @@ package struct EvictionOrder: Sendable {
     /// Sets the stored bytes of a resource that stays part of the same presentation.
     ///
     /// - Returns: `false` if the order does not contain it, so that nothing has changed.
-    package mutating func update(_ key: CacheKey, _ landed: ByteRangeSet, at date: Date) -> Bool {
+    package mutating func update(_ key: CacheKey, _ storedRanges: ByteRangeSet, at date: Date) -> Bool {
         guard places[key] != nil else { return false }
-        update(key, partOf: nil, landed, at: date)
+        update(key, partOf: nil, storedRanges, at: date)
         return true
     }
 
@@ -156,15 +157,15 @@ package struct EvictionOrder: Sendable {
         guard let number, let last = units[number]?.lastUse else { return }
         let seconds = date.timeIntervalSince1970
         units[number]?.lastUse = seconds
-        let isNewSitting = !isEnd && seconds - last > Self.sittingGap
-        tell(number) { $0.use(number, isNewSitting: isNewSitting) }
+        let startsSession = !isEnd && seconds - last > Self.sessionGap
+        report(number) { $0.use(number, startsSession: startsSession) }
     }
 
     /// Restores the recorded history of a resource.
-    package mutating func restore(_ history: PlayHistory, of key: CacheKey) {
+    package mutating func restore(_ history: PlaybackHistory, of key: CacheKey) {
         guard let place = places[key], units[place.unit]?.key == key else { return }
-        for _ in 0..<min(3, history.sittings) { tell(place.unit) { $0.use(place.unit, isNewSitting: true) } }
-        if history.isSpent { spend(key) }
+        for _ in 0..<min(3, history.sessions) { report(place.unit) { $0.use(place.unit, startsSession: true) } }
+        if history.isConsumed { markConsumed(key) }
     }
 
     /// Records that playback of a resource has stopped at `stop`, or at its end if `stop` is `nil`. It takes effect
@@ -172,8 +173,8 @@ package struct EvictionOrder: Sendable {
     package mutating func setStop(_ stop: Int64?, of key: CacheKey) { places[key]?.stop = stop ?? -1 }
 
     /// Records that a resource that is played once was played to its end.
-    package mutating func spend(_ key: CacheKey) {
-        if let place = places[key] { tell(place.unit) { $0.spend(place.unit) } }
+    package mutating func markConsumed(_ key: CacheKey) {
+        if let place = places[key] { report(place.unit) { $0.markConsumed(place.unit) } }
     }
 
     // MARK: - What goes
@@ -280,10 +281,10 @@ package struct EvictionOrder: Sendable {
     }
 
     /// Moves a resource, with everything that it is a presentation of, to another presentation.
-    private mutating func move(_ former: Int, _ key: CacheKey, to target: Int) {
-        let keys = units[former]?.key == key ? (units[former]?.parts ?? []) + [key] : [key]
+    private mutating func move(_ previous: Int, _ key: CacheKey, to target: Int) {
+        let keys = units[previous]?.key == key ? (units[previous]?.parts ?? []) + [key] : [key]
         for key in keys {
-            guard let place = places[key], place.unit == former else { continue }
+            guard let place = places[key], place.unit == previous else { continue }
             remove(key)
             var moved = place
             moved.unit = target
@@ -307,11 +308,11 @@ package struct EvictionOrder: Sendable {
         units[number]?.parts.removeAll { places[$0]?.unit != number }
     }
 
-    private func bytes(_ landed: ByteRangeSet, of key: CacheKey, in number: Int, stop: Int64) -> EvictableBytes {
+    private func bytes(_ storedRanges: ByteRangeSet, of key: CacheKey, in number: Int, stop: Int64) -> EvictableBytes {
         // A resource without bytes has a row in the catalog. A resource larger than any disk counts for a fixed size.
-        let total = min(max(1, landed.byteCount), Self.largest)
+        let total = min(max(1, storedRanges.byteCount), Self.largest)
         guard let unit = units[number], unit.key != key else {
-            let bytes = EvictableParts(stop: stop < 0 ? nil : stop).count(landed)
+            let bytes = EvictableParts(stop: stop < 0 ? nil : stop).count(storedRanges)
             if bytes.total == 0 { return EvictableBytes(start: 1) }
             return EvictableBytes(start: bytes.start, body: min(bytes.body, Self.largest))
         }
@@ -324,22 +325,22 @@ package struct EvictionOrder: Sendable {
     }
 
     private mutating func add(
-        _ bytes: EvictableBytes, to number: Int, insteadOf former: EvictableBytes, quota: Int?
+        _ bytes: EvictableBytes, to number: Int, insteadOf previous: EvictableBytes, quota: Int?
     ) {
         guard let unit = units[number] else { return }
-        let sum = unit.bytes + bytes - former
+        let sum = unit.bytes + bytes - previous
         units[number]?.bytes = sum
         strategy.update(number, fingerprint: Self.fingerprint(unit.key), sum)
-        if let quota { add(bytes, to: number, insteadOf: former, ofQuota: quota) }
+        if let quota { add(bytes, to: number, insteadOf: previous, ofQuota: quota) }
     }
 
     private mutating func add(
-        _ bytes: EvictableBytes, to number: Int, insteadOf former: EvictableBytes, ofQuota quota: Int
+        _ bytes: EvictableBytes, to number: Int, insteadOf previous: EvictableBytes, ofQuota quota: Int
     ) {
         guard let unit = units[number] else { return }
-        let sum = (unit.ofQuotas[quota] ?? EvictableBytes()) + bytes - former
+        let sum = (unit.ofQuotas[quota] ?? EvictableBytes()) + bytes - previous
         units[number]?.ofQuotas[quota] = sum.total > 0 ? sum : nil
-        quotas[quota].byteCount += bytes.total - former.total
+        quotas[quota].byteCount += bytes.total - previous.total
         quotas[quota].strategy.update(number, fingerprint: Self.fingerprint(unit.key), sum)
     }
 
@@ -349,7 +350,7 @@ package struct EvictionOrder: Sendable {
     }
 
     /// Passes a change of a unit to its strategies.
-    private mutating func tell(_ number: Int, _ change: (inout any EvictionStrategy) -> Void) {
+    private mutating func report(_ number: Int, _ change: (inout any EvictionStrategy) -> Void) {
         change(&strategy)
         for quota in units[number]?.ofQuotas.keys.sorted() ?? [] { change(&quotas[quota].strategy) }
     }

@@ -12,14 +12,14 @@ package protocol EvictionStrategy: Sendable {
     mutating func update(_ resource: Int, fingerprint: UInt64, _ bytes: EvictableBytes)
     /// Records a use.
     ///
-    /// - Parameter isNewSitting: Whether a playback session starts. Media whose parts are read one after the other has
+    /// - Parameter startsSession: Whether a playback session starts. Media whose parts are read one after the other has
     ///   one session.
-    mutating func use(_ resource: Int, isNewSitting: Bool)
+    mutating func use(_ resource: Int, startsSession: Bool)
     /// Sets whether the resource must not be evicted, because it is being read. When it is released, it is the last one
     /// to evict.
     mutating func setHeld(_ isHeld: Bool, _ resource: Int)
     /// Records that a resource that is played once was played to its end. It is evicted first, until it is used.
-    mutating func spend(_ resource: Int)
+    mutating func markConsumed(_ resource: Int)
     /// Returns the resource to evict next, which is the same until ``update(_:fingerprint:_:)``; `nil` if there is
     /// none.
     ///
@@ -103,9 +103,9 @@ package struct EvictableParts: Sendable {
     }
 
     /// Returns the number of bytes in each part.
-    package func count(_ landed: ByteRangeSet) -> EvictableBytes {
-        let start = start.reduce(Int64(0)) { $0 + landed.intersection($1).byteCount }
-        return EvictableBytes(start: start, body: landed.byteCount - start)
+    package func count(_ storedRanges: ByteRangeSet) -> EvictableBytes {
+        let start = start.reduce(Int64(0)) { $0 + storedRanges.intersection($1).byteCount }
+        return EvictableBytes(start: start, body: storedRanges.byteCount - start)
     }
 
     /// Returns the ranges to evict for `count` bytes. They have more bytes, up to the end of a block, or fewer if there
@@ -114,11 +114,11 @@ package struct EvictableParts: Sendable {
     /// In the body, the played bytes are first, from their start, then the bytes ahead, from their end. A body without
     /// a stop is evicted from its end. In the start, the bytes around the stop are first, then the first bytes, from
     /// their end.
-    package func ranges(_ count: Int64, of part: EvictionVictim.Part, in landed: ByteRangeSet) -> [Range<Int64>] {
+    package func ranges(_ count: Int64, of part: EvictionVictim.Part, in storedRanges: ByteRangeSet) -> [Range<Int64>] {
         var taken: [Range<Int64>] = []
         var missing = count
         if part != .start {
-            var body = landed
+            var body = storedRanges
             for range in start { body.remove(range) }
             if let stop {
                 for range in body.intersection(0..<max(0, stop)) where missing > 0 {
@@ -132,7 +132,7 @@ package struct EvictableParts: Sendable {
             Self.takeTail(&missing, of: body, &taken)
         }
         if part != .body {
-            for range in start.reversed() { Self.takeTail(&missing, of: landed.intersection(range), &taken) }
+            for range in start.reversed() { Self.takeTail(&missing, of: storedRanges.intersection(range), &taken) }
         }
         return taken
     }
@@ -148,18 +148,18 @@ package struct EvictableParts: Sendable {
 }
 
 /// How a resource is played, which the catalog records for its eviction.
-package struct PlayHistory: Hashable, Sendable {
+package struct PlaybackHistory: Hashable, Sendable {
     /// The number of playback sessions after the first, up to 255.
-    package var sittings = 0
+    package var sessions = 0
     /// The offset at which its last session stopped, in bytes; `nil` if there is none, or it reached the end.
     package var stop: Int64?
     /// Whether it is played once, and was played to its end.
-    package var isSpent = false
+    package var isConsumed = false
     /// The tag of the app, for quotas.
     package var tag: String?
 
-    package init(sittings: Int = 0, stop: Int64? = nil, isSpent: Bool = false, tag: String? = nil) {
-        (self.sittings, self.stop, self.isSpent, self.tag) = (sittings, stop, isSpent, tag)
+    package init(sessions: Int = 0, stop: Int64? = nil, isConsumed: Bool = false, tag: String? = nil) {
+        (self.sessions, self.stop, self.isConsumed, self.tag) = (sessions, stop, isConsumed, tag)
     }
 
     /// Reads a ``text``. Unknown words are ignored.
@@ -167,9 +167,9 @@ package struct PlayHistory: Hashable, Sendable {
         for word in (text ?? "").split(separator: " ") {
             let value = word.dropFirst()
             switch word.first {
-            case "n": sittings = min(255, max(0, Int(value) ?? 0))
+            case "n": sessions = min(255, max(0, Int(value) ?? 0))
             case "p": stop = Int64(value).flatMap { $0 > 0 && $0 <= Block.offsetLimit ? $0 : nil }
-            case "x": isSpent = value.isEmpty
+            case "x": isConsumed = value.isEmpty
             case "t": tag = value.removingPercentEncoding
             default: break
             }
@@ -180,7 +180,7 @@ package struct PlayHistory: Hashable, Sendable {
     package var text: String? {
         let name = tag.flatMap { $0.addingPercentEncoding(withAllowedCharacters: .alphanumerics) }
         let words = [
-            sittings > 0 ? "n\(sittings)" : nil, stop.map { "p\($0)" }, isSpent ? "x" : nil, name.map { "t\($0)" },
+            sessions > 0 ? "n\(sessions)" : nil, stop.map { "p\($0)" }, isConsumed ? "x" : nil, name.map { "t\($0)" },
         ]
         let text = words.compactMap { $0 }.joined(separator: " ")
         return text.isEmpty ? nil : text

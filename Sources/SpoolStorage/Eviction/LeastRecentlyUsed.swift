@@ -14,7 +14,7 @@ package struct LeastRecentlyUsed: EvictionStrategy {
         }
     }
 
-    package mutating func use(_ resource: Int, isNewSitting: Bool) {
+    package mutating func use(_ resource: Int, startsSession: Bool) {
         if queue.queue(of: resource) != nil { queue.append(resource, to: 0) }
     }
 
@@ -23,7 +23,7 @@ package struct LeastRecentlyUsed: EvictionStrategy {
         if entries.canGo(resource) { queue.append(resource, to: 0) } else { queue.remove(resource) }
     }
 
-    package mutating func spend(_ resource: Int) {}
+    package mutating func markConsumed(_ resource: Int) {}
 
     package mutating func nextVictim(isLastResort: Bool) -> EvictionVictim? {
         queue.first(0).map { EvictionVictim($0, .whole) }
@@ -52,7 +52,7 @@ package struct LargestFirst: EvictionStrategy {
         }
     }
 
-    package mutating func use(_ resource: Int, isNewSitting: Bool) {
+    package mutating func use(_ resource: Int, startsSession: Bool) {
         guard queue.queue(of: resource) != nil else { return }
         remove(resource)
         queue.append(resource, to: 0)
@@ -63,7 +63,7 @@ package struct LargestFirst: EvictionStrategy {
         if entries.canGo(resource) { queue.append(resource, to: 0) } else { remove(resource) }
     }
 
-    package mutating func spend(_ resource: Int) {}
+    package mutating func markConsumed(_ resource: Int) {}
 
     package mutating func nextVictim(isLastResort: Bool) -> EvictionVictim? {
         if let victim { return EvictionVictim(victim, .whole) }

@@ -110,9 +110,9 @@ final class Ledger: Sendable {
         }
     }
 
-    fileprivate func endReservation(landed: Int64, unused: Int64) {
+    fileprivate func endReservation(stored: Int64, unused: Int64) {
         state.withLock { state in
-            state.reserved -= landed + unused
+            state.reserved -= stored + unused
             state.used -= unused
         }
     }
@@ -163,11 +163,11 @@ struct Reservation: ~Copyable, Sendable {
     }
 
     /// Turns this number of stored bytes into a claim.
-    mutating func land(_ count: Int64) {
+    mutating func claim(_ count: Int64) {
         precondition(count >= 0 && count <= remaining, "more bytes were stored than reserved")
         remaining -= count
-        ledger?.endReservation(landed: count, unused: 0)
+        ledger?.endReservation(stored: count, unused: 0)
     }
 
-    deinit { ledger?.endReservation(landed: 0, unused: remaining) }
+    deinit { ledger?.endReservation(stored: 0, unused: remaining) }
 }

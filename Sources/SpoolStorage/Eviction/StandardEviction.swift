@@ -7,7 +7,7 @@ package struct StandardEviction: EvictionStrategy {
     private struct Entry {
         var byteCount: Int64 = 0
         var isHeld = false
-        var isSpent = false
+        var isConsumed = false
         /// Whether it was returned as a victim since its bytes last increased. If no bytes are left, it is remembered.
         var isNamed = false
     }
@@ -36,14 +36,14 @@ package struct StandardEviction: EvictionStrategy {
             isRemembered: bytes.body > 0 || isNamed)
         if bytes.total == 0 {
             spent.remove(resource)
-            entries[resource].isSpent = false
+            entries[resource].isConsumed = false
         }
     }
 
-    package mutating func use(_ resource: Int, isNewSitting: Bool) {
-        guard isNewSitting else { return }
+    package mutating func use(_ resource: Int, startsSession: Bool) {
+        guard startsSession else { return }
         grow(resource)
-        entries[resource].isSpent = false
+        entries[resource].isConsumed = false
         spent.remove(resource)
         bodies.use(resource)
         starts.use(resource)
@@ -55,12 +55,12 @@ package struct StandardEviction: EvictionStrategy {
         entries[resource].isHeld = isHeld
         bodies.setHeld(isHeld, resource)
         starts.setHeld(isHeld, resource)
-        if isHeld { spent.remove(resource) } else if entries[resource].isSpent { spent.append(resource, to: 0) }
+        if isHeld { spent.remove(resource) } else if entries[resource].isConsumed { spent.append(resource, to: 0) }
     }
 
-    package mutating func spend(_ resource: Int) {
-        guard resource < entries.count, entries[resource].byteCount > 0, !entries[resource].isSpent else { return }
-        entries[resource].isSpent = true
+    package mutating func markConsumed(_ resource: Int) {
+        guard resource < entries.count, entries[resource].byteCount > 0, !entries[resource].isConsumed else { return }
+        entries[resource].isConsumed = true
         if !entries[resource].isHeld { spent.append(resource, to: 0) }
     }
 

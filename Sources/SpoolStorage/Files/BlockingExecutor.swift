@@ -18,7 +18,7 @@ package final class BlockingExecutor: Sendable {
         /// A player waits for it.
         case playback
         /// Bytes are written, and get checksums.
-        case landing
+        case storing
         /// No player waits, for example while the catalog is written, or media is evicted.
         case background
         /// Long work on all stored media: checks, exports, sweeps.

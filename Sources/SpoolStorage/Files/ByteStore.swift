@@ -39,7 +39,7 @@ public protocol ByteStore: Sendable {
     func forEachName(_ body: (String) throws -> Bool) throws
 
     /// Returns the space for files; `nil` if it is unknown. In that case, only a capacity in bytes is possible.
-    func space() throws(CacheError) -> VolumeSpace?
+    func volumeSpace() throws(CacheError) -> VolumeSpace?
 }
 
 extension ByteStore {
@@ -73,7 +73,7 @@ public protocol StoredFile: AnyObject, Sendable {
     /// Reads bytes from `offset` on that are in memory, without waiting for a disk.
     ///
     /// - Returns: The number of bytes, at least one; `nil` if the first bytes are not in memory, or if that is unknown.
-    func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int?
+    func readWithoutBlocking(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int?
 
     /// Writes all of `bytes` at `offset`. If it throws, any part of them may have been written.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError)
@@ -95,10 +95,10 @@ public protocol StoredFile: AnyObject, Sendable {
     /// Waits until all written bytes have reached the device.
     func synchronize() throws(CacheError)
 
-    /// Sets the mark of this open file, without waiting.
+    /// Locks this open file or releases its lock, without waiting.
     ///
-    /// - Returns: `false` if the mark of another open file prevents it.
-    func setMark(_ mark: FileMark) throws(CacheError) -> Bool
+    /// - Returns: `false` if the lock of another open file prevents it.
+    func lock(_ lock: FileLock) throws(CacheError) -> Bool
 
     /// The system's descriptor, which is valid while the file exists, for `sendfile`; `nil` if there is none.
     var fileDescriptor: Int32? { get }
@@ -106,7 +106,7 @@ public protocol StoredFile: AnyObject, Sendable {
 
 extension StoredFile {
     /// Returns `nil`, because it is unknown.
-    public func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? { nil }
+    public func readWithoutBlocking(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? { nil }
 
     /// Returns all bytes after `offset`.
     public func nextData(from offset: Int64) throws(CacheError) -> Range<Int64>? {
@@ -118,21 +118,21 @@ extension StoredFile {
     public func synchronize() throws(CacheError) {}
 
     /// Returns `true`, because no other process has the file.
-    public func setMark(_ mark: FileMark) throws(CacheError) -> Bool { true }
+    public func lock(_ lock: FileLock) throws(CacheError) -> Bool { true }
 
     /// `nil`.
     public var fileDescriptor: Int32? { nil }
 }
 
-/// A mark on an open file that other users of the file respect, here and in other processes (`flock(2)`).
+/// A lock on an open file that other users of the file respect, here and in other processes (`flock(2)`).
 #if hasAttribute(nonexhaustive)
 @nonexhaustive
 #endif
-public enum FileMark: Sendable {
-    /// The file is being read, so its bytes have to stay. Any number of open files may have this mark.
+public enum FileLock: Sendable {
+    /// The file is being read, so its bytes have to stay. Any number of open files may have this lock.
     case shared
-    /// No other open file may have any mark.
+    /// No other open file may have any lock.
     case exclusive
-    /// No mark.
+    /// No lock.
     case none
 }

@@ -9,9 +9,10 @@ public struct CacheError: Error, CustomStringConvertible {
         // docs/errors.md has a row for each code. Apps store the numbers in statistics, so no number is ever changed or
         // reused.
         enum Name: Int, CaseIterable {
-            case resourceChanged = 1, unsatisfiableRange, originUnavailable, originRefused, malformedResponse, storage
+            case resourceChanged = 1, unsatisfiableRange, originUnavailable, originErrorStatus, malformedResponse,
+                storage
             case directoryInUse, catalogTooNew, catalogDamaged, notStored, incomplete, invalidArgument, closed
-            case capacityExceeded, keyRequired, keyRefused
+            case capacityExceeded, keyRequired, wrongEncryptionKey
         }
 
         let name: Name
@@ -34,7 +35,7 @@ public struct CacheError: Error, CustomStringConvertible {
         /// The origin could not be reached, or failed in all retries.
         public static let originUnavailable = Code(.originUnavailable)
         /// The origin responded with a status that retries do not change, such as 404.
-        public static let originRefused = Code(.originRefused)
+        public static let originErrorStatus = Code(.originErrorStatus)
         /// The origin's response contradicts itself or the request.
         public static let malformedResponse = Code(.malformedResponse)
         /// A disk or file operation failed: no space, no permission, too many open files, or a damaged disk.
@@ -58,7 +59,7 @@ public struct CacheError: Error, CustomStringConvertible {
         /// The cache is encrypted, and no key was given.
         public static let keyRequired = Code(.keyRequired)
         /// The cache is encrypted with a key other than the given one, or is not encrypted.
-        public static let keyRefused = Code(.keyRefused)
+        public static let wrongEncryptionKey = Code(.wrongEncryptionKey)
     }
 
     /// The kind of the error.
@@ -144,7 +145,7 @@ extension CacheError: LocalizedError, CustomNSError {
         case .resourceChanged: "The media changed while it was being played."
         case .unsatisfiableRange: "The media ends before the requested position."
         case .originUnavailable: "The server can’t be reached."
-        case .originRefused:
+        case .originErrorStatus:
             switch httpStatus {
             case 401, 403, 407: "The server requires you to sign in, or does not allow this media."
             case 404, 410: "The media is no longer on the server."
@@ -160,7 +161,7 @@ extension CacheError: LocalizedError, CustomNSError {
         case .invalidArgument: "The media’s URL or a setting is invalid."
         case .closed: "The media cache is closed."
         case .capacityExceeded: "The media cache is full."
-        case .keyRequired, .keyRefused: "The stored media can’t be unlocked."
+        case .keyRequired, .wrongEncryptionKey: "The stored media can’t be unlocked."
         }
     }
 
@@ -172,7 +173,7 @@ extension CacheError: LocalizedError, CustomNSError {
         switch code.name {
         case .resourceChanged: "Play the media again from the start."
         case .originUnavailable: "Check the network connection and try again."
-        case .originRefused:
+        case .originErrorStatus:
             switch httpStatus {
             case 401, 403, 407: "Sign in again."
             default: nil
@@ -183,7 +184,7 @@ extension CacheError: LocalizedError, CustomNSError {
         case .catalogTooNew: "Update this app."
         case .notStored, .incomplete: "Connect to the network to load the media."
         case .capacityExceeded: "Remove stored media that you no longer need."
-        case .unsatisfiableRange, .catalogDamaged, .invalidArgument, .closed, .keyRequired, .keyRefused: nil
+        case .unsatisfiableRange, .catalogDamaged, .invalidArgument, .closed, .keyRequired, .wrongEncryptionKey: nil
         }
     }
 

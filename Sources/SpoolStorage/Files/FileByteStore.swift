@@ -69,7 +69,7 @@ public final class FileByteStore: ByteStore {
     }
 
     /// Returns the space on the volume.
-    public func space() throws(CacheError) -> VolumeSpace? {
+    public func volumeSpace() throws(CacheError) -> VolumeSpace? {
         // The nearest existing folder is used, because this one is created with its first file.
         var path = folder
         while true {
@@ -123,5 +123,5 @@ public final class MemoryByteStore: ByteStore {
     }
 
     /// Returns `nil`, because only the capacity limits the size.
-    public func space() throws(CacheError) -> VolumeSpace? { nil }
+    public func volumeSpace() throws(CacheError) -> VolumeSpace? { nil }
 }

@@ -129,7 +129,7 @@ package struct SystemFileSystem: FileSystem {
 
     package func lockFile(_ path: String) throws(CacheError) -> (any StoredFile)? {
         let file = try SystemFile(path: path, access: .create, protection: protection)
-        return try file.setMark(.exclusive) ? file : nil
+        return try file.lock(.exclusive) ? file : nil
     }
 
     package func attributes(_ path: String) throws(CacheError) -> FileAttributes? {

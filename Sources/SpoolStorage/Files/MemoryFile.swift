@@ -39,7 +39,7 @@ final class MemoryFile: StoredFile {
 
     func size() -> Int64 { state.withLock { $0.size } }
 
-    func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
+    func readWithoutBlocking(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
         // Nothing here can fail.
         let count = try? read(into: buffer, at: offset)
         return count == 0 ? nil : count

@@ -66,7 +66,7 @@ final class FilePool: Sendable {
     }
 
     /// Records that a descriptor was closed, or was not opened.
-    func noteClosed() { count.subtract(1, ordering: .relaxed) }
+    func recordClosed() { count.subtract(1, ordering: .relaxed) }
 
     /// Adds a file with a descriptor to the ring.
     func enter(_ file: PooledFile) {
@@ -126,7 +126,7 @@ final class OpenFile: Sendable {
 
         init(pool: FilePool) { self.pool = pool }
 
-        deinit { pool.noteClosed() }
+        deinit { pool.recordClosed() }
     }
 }
 
@@ -218,10 +218,10 @@ final class PooledFile: Sendable {
         do {
             if let file = try withRelief(open) { return adopt(OpenFile(file, pool: pool)).open }
         } catch {
-            pool?.noteClosed()
+            pool?.recordClosed()
             throw error
         }
-        pool?.noteClosed()
+        pool?.recordClosed()
         return nil
     }
 
@@ -230,7 +230,7 @@ final class PooledFile: Sendable {
         do {
             return adopt(OpenFile(try withRelief(make), pool: pool)).open
         } catch {
-            pool?.noteClosed()
+            pool?.recordClosed()
             throw error
         }
     }

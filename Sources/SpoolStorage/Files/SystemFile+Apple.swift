@@ -22,14 +22,14 @@ extension SystemFile {
 
     func seekHole(_ offset: off_t) -> off_t { lseek(descriptor, offset, SEEK_HOLE) }
 
-    func noteWrite() { lastWrite.store(Self.secondsSinceStart, ordering: .relaxed) }
+    func recordWrite() { lastWrite.store(Self.secondsSinceStart, ordering: .relaxed) }
 
     private static let start = ContinuousClock.now
     private static var secondsSinceStart: Int64 { start.duration(to: .now).components.seconds }
 
     /// No system call reads from memory only. Bytes that were written recently are in the unified buffer cache unless
     /// memory is short, and a `pread` of them does not wait. All other reads use ``read(into:at:)``.
-    func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
+    func readWithoutBlocking(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
         guard Self.secondsSinceStart - lastWrite.load(ordering: .relaxed) < 30, let base = buffer.baseAddress else {
             return nil
         }

@@ -16,9 +16,9 @@ extension SystemFile {
 
     func seekHole(_ offset: off_t) -> off_t { c_system_files_next_hole(descriptor, offset) }
 
-    func noteWrite() {}
+    func recordWrite() {}
 
-    func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
+    func readWithoutBlocking(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
         guard canReadNow.load(ordering: .relaxed) else { return nil }
         var count = 0
         while count < buffer.count, let base = buffer.baseAddress {

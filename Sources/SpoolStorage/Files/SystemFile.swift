@@ -85,7 +85,7 @@ final class SystemFile: StoredFile {
     }
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
-        noteWrite()
+        recordWrite()
         var count = 0
         while count < bytes.count {
             guard let base = bytes.baseAddress else { break }
@@ -140,9 +140,9 @@ final class SystemFile: StoredFile {
         }
     }
 
-    func setMark(_ mark: FileMark) throws(CacheError) -> Bool {
+    func lock(_ lock: FileLock) throws(CacheError) -> Bool {
         let operation =
-            switch mark {
+            switch lock {
             case .shared: LOCK_SH
             case .exclusive: LOCK_EX
             case .none: LOCK_UN

@@ -7,10 +7,10 @@ extension Generation {
     ///
     /// - Returns: The number of bytes, at least one and at most the size of `buffer`; `nil` if ``read(_:into:)`` is
     ///   needed.
-    package func readNow(_ offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
-        noteMove()
-        if memory.isInUse, let count = memory.file.readNow(offset, into: buffer) { return count }
-        return isDiskPassedOver ? nil : disk?.readNow(offset, into: buffer)
+    package func readWithoutBlocking(_ offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
+        recordMove()
+        if memory.isInUse, let count = memory.file.readWithoutBlocking(offset, into: buffer) { return count }
+        return isDiskSkipped ? nil : disk?.readWithoutBlocking(offset, into: buffer)
     }
 
     /// Reads up to `range.count` stored bytes from `range.lowerBound` on, up to the end of the stored bytes, or to the
@@ -61,28 +61,28 @@ extension Generation {
     ///
     /// - Parameter lease: A lease on this version. The slice holds it.
     /// - Returns: `nil` if ``slice(_:)`` is needed.
-    package func sliceNow(_ range: Range<Int64>, holding lease: Lease) -> MediaSlice? {
-        noteMove()
-        guard handsOutSlices, !isDiskPassedOver, let disk, let held = disk.holdNow(range)
+    package func sliceIfAvailable(_ range: Range<Int64>, holding lease: Lease) -> MediaSlice? {
+        recordMove()
+        guard handsOutSlices, !isDiskSkipped, let disk, let held = disk.holdIfAvailable(range)
         else {
             return nil
         }
         return MediaSlice(range, of: disk, ticket: held.ticket, open: held.open, lease: lease)
     }
 
-    /// Reads all of `range` immediately, under the conditions of ``sliceNow(_:holding:)``, if every byte is in memory.
-    /// An event loop may therefore call it.
+    /// Reads all of `range` immediately, under the conditions of ``sliceIfAvailable(_:holding:)``, if every byte is in
+    /// memory. An event loop may therefore call it.
     ///
     /// - Parameter buffer: A buffer of the length of `range`.
     /// - Returns: Whether the buffer contains the bytes.
-    package func readWholeNow(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) -> Bool {
-        guard handsOutSlices, !isDiskPassedOver, let disk else { return false }
-        return disk.readWholeNow(range, into: buffer)
+    package func readWholeWithoutBlocking(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) -> Bool {
+        guard handsOutSlices, !isDiskSkipped, let disk else { return false }
+        return disk.readWholeWithoutBlocking(range, into: buffer)
     }
 
     private func source(of range: Range<Int64>) throws -> (MediaFile, Range<Int64>) {
-        noteMove()
-        for file in [memory.file, isDiskPassedOver ? nil : disk] {
+        recordMove()
+        for file in [memory.file, isDiskSkipped ? nil : disk] {
             guard let file, let found = file.prefix(at: range.lowerBound) else { continue }
             let part = range.lowerBound..<min(range.upperBound, found.upperBound)
             if !part.isEmpty { return (file, part) }
@@ -97,7 +97,7 @@ extension Generation {
             // Damage is seldom alone. More of it is found here, so that one request fetches all of it.
             let isDamage = !missing.invalidated.isEmpty && missing.cause == nil && !isShared
             let more = isDamage ? file.badBlocks(after: part) : []
-            noteInvalidated(missing.invalidated + more, cause: missing.cause)
+            recordInvalidated(missing.invalidated + more, cause: missing.cause)
             throw missing
         }
     }
@@ -112,9 +112,9 @@ extension MediaFile {
     fileprivate func badBlocks(after read: Range<Int64>) -> [Range<Int64>] {
         let start = Block.roundUp(read.upperBound)
         let end = Block.roundDown(read.lowerBound) + Self.lookAhead
-        guard start < end, let landed = prefix(at: start) else { return [] }
+        guard start < end, let storedRanges = prefix(at: start) else { return [] }
         do {
-            try prove(start..<min(landed.upperBound, end))
+            try prove(start..<min(storedRanges.upperBound, end))
             return []
         } catch let missing as MissingBytes {
             return missing.invalidated
@@ -127,9 +127,10 @@ extension MediaFile {
 
 extension Generation {
     /// Reads up to `count` bytes from `offset` on, now, on the calling thread; `nil` if that would need the disk, or
-    /// they are not stored. See ``readNow(_:into:)``.
-    package func dataNow(at offset: Int64, count: Int) -> Data? {
-        try? ReadBuffers.data(upTo: count) { readNow(offset, into: $0) }  // The slower path reports a lack of memory.
+    /// they are not stored. See ``readWithoutBlocking(_:into:)``.
+    package func dataIfAvailable(at offset: Int64, count: Int) -> Data? {
+        // The slower path reports a lack of memory.
+        try? ReadBuffers.data(upTo: count) { readWithoutBlocking(offset, into: $0) }
     }
 }
 

@@ -5,8 +5,8 @@ import Synchronization
 ///
 /// A process has one object for each version. The store creates it, and users hold a ``Lease`` on it. Bytes in memory
 /// have no checksums and no record, and are evicted as soon as no reader is near them. Calls that access bytes block,
-/// except ``readNow(_:into:)``, and belong on the blocking executor. The queries take short locks. Any thread may call
-/// them.
+/// except ``readWithoutBlocking(_:into:)``, and belong on the blocking executor. The queries take short locks. Any
+/// thread may call them.
 package final class Generation: Sendable {
     struct State {
         var description: GenerationDescription
@@ -42,7 +42,7 @@ package final class Generation: Sendable {
     private let hasMoved = Atomic(true)
     /// Whether the bytes on disk are not read, because the file could not be opened several times. It ends with the
     /// pause of ``stopKeeping(_:)``.
-    private let passesOverDisk = Atomic(false)
+    private let skipsDisk = Atomic(false)
     /// The account of space on disk.
     let ledger: Ledger
     let row: CatalogRow
@@ -92,21 +92,21 @@ package final class Generation: Sendable {
             guard description != state.description else { return (true, false) }
             if description.length != state.description.length {
                 guard state.description.length == nil, let length = description.length, length >= 0,
-                    length >= memory.file.landed.bounds?.upperBound ?? 0,
+                    length >= memory.file.storedRanges.bounds?.upperBound ?? 0,
                     disk?.setLength(length) ?? true, memory.file.setLength(length)
                 else { return (false, false) }
             }
             state.description = description
             state.isDescriptionNew = true
-            if let former = state.rowClaim {
+            if let previous = state.rowClaim {
                 let claim = description.rowBytes(url: url) + state.padding
                 state.rowClaim = claim
-                ledger.correctRows(by: claim - former)
+                ledger.correctRows(by: claim - previous)
             }
             return (true, true)
         }
         if isNew {
-            owner?.noteChange(of: self)
+            owner?.recordChange(of: self)
             proveIfWhole()
         }
         return isPossible
@@ -129,15 +129,15 @@ package final class Generation: Sendable {
     package var handsOutSlices: Bool { disk.map { !$0.isShared && !$0.isEncrypted } ?? true }
 
     /// All bytes that can be read, on disk and in memory.
-    package var landed: ByteRangeSet {
-        guard !isDiskPassedOver, var landed = disk?.landed else { return memory.file.landed }
-        if memory.isInUse { landed.formUnion(memory.file.landed) }
-        return landed
+    package var storedRanges: ByteRangeSet {
+        guard !isDiskSkipped, var storedRanges = disk?.storedRanges else { return memory.file.storedRanges }
+        if memory.isInUse { storedRanges.formUnion(memory.file.storedRanges) }
+        return storedRanges
     }
 
     /// Returns the stored bytes from `offset` on; `nil` if the byte at `offset` is not stored.
-    package func landedPrefix(at offset: Int64) -> Range<Int64>? {
-        if isDiskPassedOver { return memory.file.prefix(at: offset) }
+    package func storedPrefix(at offset: Int64) -> Range<Int64>? {
+        if isDiskSkipped { return memory.file.prefix(at: offset) }
         guard memory.isInUse else { return disk?.prefix(at: offset) }
         var end = offset
         while let next = memory.file.prefix(at: end) ?? disk?.prefix(at: end), next.upperBound > end {
@@ -147,26 +147,26 @@ package final class Generation: Sendable {
     }
 
     /// The bytes that are only in memory.
-    package var landedInMemory: ByteRangeSet { memory.landed }
+    package var storedInMemory: ByteRangeSet { memory.storedRanges }
 
     /// Evicts ranges in memory that no reader is near.
     package func evictFromMemory(_ ranges: [Range<Int64>]) { memory.evict(ranges) }
 
     /// Whether the bytes on disk are not read now.
-    var isDiskPassedOver: Bool {
-        guard passesOverDisk.load(ordering: .acquiring) else { return false }
+    var isDiskSkipped: Bool {
+        guard skipsDisk.load(ordering: .acquiring) else { return false }
         guard storesOnDisk else { return true }
-        passesOverDisk.store(false, ordering: .releasing)
+        skipsDisk.store(false, ordering: .releasing)
         return false
     }
 
     /// Stores and reads bytes only in memory for ``retryTime``, because the file can't be opened, for example because
     /// too many are open. The bytes on disk stay. Later openings of the resource find them.
-    package func passOverDisk(_ cause: CacheError) {
+    package func skipDisk(_ cause: CacheError) {
         stopKeeping(cause)
-        guard !passesOverDisk.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        guard !skipsDisk.exchange(true, ordering: .acquiringAndReleasing) else { return }
         guard let owner, let disk else { return }
-        let ranges = Array(disk.landed)
+        let ranges = Array(disk.storedRanges)
         for user in owner.users(of: self) where !ranges.isEmpty { user.invalidated(ranges, of: self) }
     }
 
@@ -207,7 +207,7 @@ package final class Generation: Sendable {
     }
 
     /// Records the bytes that have been claimed for the row.
-    func noteRowClaim(_ rowBytes: Int64) {
+    func recordRowClaim(_ rowBytes: Int64) {
         guard rowBytes > 0 else { return }
         let excess = state.withLock { state -> Int64 in
             // Another transfer may have been first, and the description may have changed.
@@ -227,12 +227,12 @@ package final class Generation: Sendable {
         let rowBytes = missingRowBytes
         guard rowBytes > 0 else { return true }
         if case .reserved = ledger.reserve(0, rowBytes: rowBytes) {
-            noteRowClaim(rowBytes)
+            recordRowClaim(rowBytes)
             return true
         }
         guard isRequired else { return false }
         ledger.correctRows(by: rowBytes)
-        noteRowClaim(rowBytes)
+        recordRowClaim(rowBytes)
         return true
     }
 
@@ -251,10 +251,10 @@ package final class Generation: Sendable {
     var mayOffer: Bool { hasMoved.load(ordering: .relaxed) }
 
     /// Records that a reader or a transfer moves, so that other bytes may be evicted.
-    func noteMove() { hasMoved.store(true, ordering: .relaxed) }
+    func recordMove() { hasMoved.store(true, ordering: .relaxed) }
 
     /// Records that a search for bytes to evict asks its users.
-    func noteAsked() { hasMoved.store(false, ordering: .relaxed) }
+    func recordAsked() { hasMoved.store(false, ordering: .relaxed) }
 
     /// The time for which bytes are stored in memory after the disk has failed. One attempt in this time costs little.
     package static let retryTime = Duration.seconds(2)
@@ -270,11 +270,11 @@ package final class Generation: Sendable {
 
     /// Reports once why bytes are not stored.
     func reportLoss(_ cause: CacheError) {
-        let isNews = state.withLock { state in
+        let hasChanged = state.withLock { state in
             defer { state.isLossReported = true }
             return !state.isLossReported
         }
-        if isNews { owner?.report(.notKept(key, url: url, cause)) }
+        if hasChanged { owner?.report(.notCached(key, url: url, cause)) }
     }
 
     /// Returns the description, if it is not recorded.
@@ -292,12 +292,12 @@ package final class Generation: Sendable {
     var hasChanges: Bool { state.withLock { $0.isDescriptionNew } || disk?.hasChanges ?? false }
 
     /// Whether there are bytes on disk, or the resource is empty.
-    var hasContent: Bool { disk.map { $0.landedByteCount > 0 || $0.isWhole } ?? false }
+    var hasContent: Bool { disk.map { $0.storedByteCount > 0 || $0.isWhole } ?? false }
 
     /// Reports bytes that were found damaged or unreadable, and that are missing now.
-    func noteInvalidated(_ ranges: [Range<Int64>], cause: CacheError? = nil) {
+    func recordInvalidated(_ ranges: [Range<Int64>], cause: CacheError? = nil) {
         guard let owner, !ranges.isEmpty else { return }
-        owner.noteChange(of: self)
+        owner.recordChange(of: self)
         // Bytes that another process has evicted are not damaged.
         if !isShared { for range in ranges { owner.report(.blocksInvalidated(key, url: url, range)) } }
         if let cause { stopKeeping(cause) }
@@ -307,13 +307,13 @@ package final class Generation: Sendable {
     /// Makes this the stored version if it is complete. Its last short block may have been stored before its end was
     /// known.
     func proveIfWhole() {
-        guard !isProven.load(ordering: .acquiring), let disk, disk.isWhole, disk.landedByteCount > 0 else { return }
+        guard !isProven.load(ordering: .acquiring), let disk, disk.isWhole, disk.storedByteCount > 0 else { return }
         prove()
     }
 
     func prove() {
         guard !isProven.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        owner?.noteProof(of: self)
+        owner?.recordProof(of: self)
     }
 }
 

@@ -10,16 +10,16 @@ protocol GenerationOwner: AnyObject, Sendable {
     var elapsed: Duration { get }
 
     /// Records a change of the version in the catalog soon.
-    func noteChange(of generation: Generation)
+    func recordChange(of generation: Generation)
 
     /// Records a block that is complete in the catalog soon.
-    func noteCompletion(of generation: Generation)
+    func recordCompletion(of generation: Generation)
 
     /// Prepares for the next version, because a transfer has ended, and no reader waits for it.
-    func noteLandingEnded(of generation: Generation)
+    func recordStoringEnded(of generation: Generation)
 
     /// Makes the version the stored one of its key, because its first block is stored.
-    func noteProof(of generation: Generation)
+    func recordProof(of generation: Generation)
 
     /// Reserves capacity, claims it for a row, and evicts media if necessary. No thread is held while it waits for its
     /// turn.
@@ -27,7 +27,7 @@ protocol GenerationOwner: AnyObject, Sendable {
     /// - Parameter isUrgent: Whether a player waits for the bytes, at the time of the call.
     /// - Returns: `full` if there is no space although all media that may be evicted has been evicted. `late` if a
     ///   player waits, and freeing space takes long.
-    func makeRoom(
+    func reserveSpace(
         _ count: Int64, rowBytes: Int64, isUrgent: @escaping @Sendable () -> Bool
     ) async -> ReservationResult
 
@@ -75,7 +75,7 @@ package enum StoreEvent: Sendable {
     /// Stored bytes did not match their checksums, or could not be read, and were discarded.
     case blocksInvalidated(CacheKey, url: String, Range<Int64>)
     /// Bytes of the resource are stored in memory for some time, because of the error. Reported once for each version.
-    case notKept(CacheKey, url: String, CacheError)
+    case notCached(CacheKey, url: String, CacheError)
     /// A warning about work in the background, such as a catalog that could not be written.
     case warning(String)
 }

@@ -38,9 +38,9 @@ final class AwaitedSpace: Sendable {
     private static func exchange(
         _ result: inout ReservationResult, with new: consuming ReservationResult
     ) -> ReservationResult {
-        let former = result
+        let previous = result
         result = new
-        return former
+        return previous
     }
 
     /// Ends the wait.

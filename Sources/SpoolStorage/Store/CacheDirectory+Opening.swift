@@ -17,7 +17,7 @@ extension CacheDirectory {
     ///
     /// - Parameter key: The key of an encrypted cache. A new cache is encrypted with it.
     /// - Throws: ``CacheError``: `directoryInUse`, which names the process that has the directory; `catalogTooNew`;
-    ///   `keyRequired`, `keyRefused`; `storage`, including if other users can write to the directory.
+    ///   `keyRequired`, `wrongEncryptionKey`; `storage`, including if other users can write to the directory.
     convenience init(
         opening path: String, key: EncryptionKey? = nil, fileSystem: any FileSystem, bytes: (any ByteStore)? = nil,
         now: Date
@@ -81,7 +81,7 @@ extension CacheDirectory {
     ///
     /// - Parameter cause: The reason why it is only read.
     /// - Throws: ``CacheError``: `notStored` if there is no cache; `catalogTooNew`, `catalogDamaged`, `storage`;
-    ///   `keyRequired`, `keyRefused`.
+    ///   `keyRequired`, `wrongEncryptionKey`.
     convenience init(
         beside path: String, key: EncryptionKey? = nil, fileSystem: any FileSystem, bytes: (any ByteStore)? = nil,
         because cause: CacheError
@@ -123,7 +123,7 @@ extension CacheDirectory {
     /// Opens the catalog of a cache that another process may be using, to inspect it.
     ///
     /// - Throws: ``CacheError``: `notStored` if there is no cache; `catalogTooNew`, `catalogDamaged`, `storage`;
-    ///   `keyRequired`, `keyRefused`.
+    ///   `keyRequired`, `wrongEncryptionKey`.
     static func catalog(
         inspecting path: String, key: EncryptionKey? = nil, fileSystem: any FileSystem
     ) throws -> Catalog {

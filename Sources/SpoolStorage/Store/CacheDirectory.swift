@@ -66,7 +66,7 @@ final class CacheDirectory: Sendable {
         self.fileSystem = fileSystem
         let store = bytes ?? FileByteStore(folder: path + "/media", fileSystem: fileSystem)
         self.bytes = store
-        let space = access.isWritable ? (try? store.space()) ?? nil : nil  // Unknown until the next opening.
+        let space = access.isWritable ? (try? store.volumeSpace()) ?? nil : nil  // Unknown until the next opening.
         blockSize = space?.blockSize ?? 1
         self.lock = Mutex(lock)
         self.signature = signature
@@ -85,7 +85,7 @@ final class CacheDirectory: Sendable {
             lock = nil
             // The lock is released explicitly rather than by closing the file, because a process that is being started
             // also has the descriptor.
-            defer { _ = try? file.setMark(.none) }  // Closing it, a moment later, does the same.
+            defer { _ = try? file.lock(.none) }  // Closing it, a moment later, does the same.
             // If the catalog could not record that a sweep is pending, the end counts as unclean, and the next opening
             // sweeps.
             guard access.isWritable, !isSweepUnnoted.load(ordering: .relaxed) else { return }
@@ -201,7 +201,7 @@ final class CacheDirectory: Sendable {
             try bytes.remove(identifier.hex)
             return nil
         } catch {
-            // The order matters; see ``noteSwept(since:)``.
+            // The order matters; see ``recordSwept(since:)``.
             failedRemovals.add(1, ordering: .sequentiallyConsistent)
             // Recorded once, for any number of files that can't be removed.
             guard !isSweepNoted.exchange(true, ordering: .sequentiallyConsistent) else { return error }
@@ -226,12 +226,12 @@ final class CacheDirectory: Sendable {
         return removed ?? 0
     }
 
-    /// The value that a sweep passes to ``noteSwept(since:)`` at its end.
+    /// The value that a sweep passes to ``recordSwept(since:)`` at its end.
     var removalsFailed: Int { failedRemovals.load(ordering: .sequentiallyConsistent) }
 
     /// Records that a sweep has examined all files. It records nothing if a file that the sweep may have passed could
     /// not be removed since.
-    func noteSwept(since failed: Int) throws {
+    func recordSwept(since failed: Int) throws {
         guard removalsFailed == failed else { return }
         isSweepNoted.store(false, ordering: .sequentiallyConsistent)
         try catalog.settings.setSweepPending(false)
@@ -254,8 +254,8 @@ final class CacheDirectory: Sendable {
     /// Returns the space on the volume of the media.
     ///
     /// - Throws: ``CacheError``: `storage` if the space can't be read; `invalidArgument` if it is unknown.
-    func space() throws(CacheError) -> VolumeSpace {
-        if let space = try bytes.space() { return space }
+    func volumeSpace() throws(CacheError) -> VolumeSpace {
+        if let space = try bytes.volumeSpace() { return space }
         throw CacheError(
             .invalidArgument, "the free space for media in “\(path)” is unknown: the capacity must be in bytes")
     }

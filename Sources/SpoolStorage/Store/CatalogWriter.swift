@@ -40,7 +40,7 @@ struct CatalogWriter: Sendable {
             // A failure was reported, and its changes wait for the next round.
             try? await writer.write(isDue: true)
         }
-        pullBackUses(to: nextUse())
+        clampFutureUses(to: nextUse())
     }
 
     /// Whether any change waits to be written.
@@ -112,11 +112,11 @@ struct CatalogWriter: Sendable {
     /// - Throws: ``CacheError`` if the catalog can't be written. Then the changes wait for the next round.
     func write(isDue: Bool = false) async throws {
         try await store.work.countingTask { () async throws -> Void in
-            if !isDue { await store.executor.run(in: .background) { endLeftLanding() } }
+            if !isDue { await store.executor.run(in: .background) { endAbandonedWriting() } }
             let result = await state.turns.run(0) { await store.executor.run(in: .background) { writeOneRound() } }
             try await store.executor.run(in: .background) { () throws -> Void in
                 try finish(result)
-                if isDue { endLeftLanding() }
+                if isDue { endAbandonedWriting() }
             }
         }
     }
@@ -124,25 +124,25 @@ struct CatalogWriter: Sendable {
     /// Writes all pending changes, after a round that is running. This blocks; see ``write(isDue:)``.
     func writeChanges() throws {
         try store.work.counting {
-            endLeftLanding()
+            endAbandonedWriting()
             try finish(writeOneRound())
         }
     }
 
     /// Encrypts bytes that failed transfers have left in memory, of versions without users. It writes to files, so it
     /// runs without the lock of the rounds.
-    private func endLeftLanding() {
+    private func endAbandonedWriting() {
         let left = store.table.withLock { table in
             table.lives.values.filter { $0.leases == 0 && $0.generation.disk?.hasUnfinishedBlocks == true }
                 .sorted { $0.sequence < $1.sequence }
         }
-        for life in left where life.generation.disk?.endAllLanding() == true {
+        for life in left where life.generation.disk?.endAllWriting() == true {
             note(life.generation, isComplete: true)
         }
     }
 
     private func writeOneRound() -> RoundResult {
-        store.eviction.ages.noteCalendar()
+        store.eviction.ages.recordCalendar()
         // The lock is held while the catalog is written, which other rounds would wait for in any case. A round that
         // finds no changes therefore knows that all of them are written.
         return state.rounds.pausing { writeRound() }
@@ -172,32 +172,32 @@ struct CatalogWriter: Sendable {
             let used = pending.used.sorted { $0.value < $1.value }
             let new = Set(lives.lazy.filter { !$0.isRecorded }.map(\.generation.key))
             _ = try catalog.transaction { transaction in
-                for (key, date) in used where !new.contains(key) { try transaction.noteUse(of: key.hash, at: date) }
+                for (key, date) in used where !new.contains(key) { try transaction.recordUse(of: key.hash, at: date) }
                 for life in lives { try write(life, transaction, &round) }
                 for (key, presentation) in pending.presentations {
                     try transaction.setPresentation(presentation.hash, of: key.hash)
                 }
                 // These uses also count for the presentations that the resources belong to by now.
                 for (key, date) in used where new.contains(key) || pending.presentations[key] != nil {
-                    try transaction.noteUse(of: key.hash, at: date)
+                    try transaction.recordUse(of: key.hash, at: date)
                 }
-                for (key, tag) in pending.tags where try !transaction.noteTag(tag, of: key.hash) {
+                for (key, tag) in pending.tags where try !transaction.recordTag(tag, of: key.hash) {
                     round.earlyTags[key] = tag
                 }
                 for (key, stop) in pending.stops {
-                    try transaction.noteStop(stop.offset, isSpent: stop.isSpent, of: key.hash)
-                    try transaction.noteUse(of: key.hash, at: stop.date, isEnd: true)
+                    try transaction.recordStop(stop.offset, isConsumed: stop.isConsumed, of: key.hash)
+                    try transaction.recordUse(of: key.hash, at: stop.date, isEnd: true)
                 }
             } committed: { _ in
-                result.ended = noteWritten(round)
+                result.ended = recordWritten(round)
                 // Here no other round has taken changes that are not written yet.
                 result.closed = store.closeUnused()
             } failed: {
                 for taken in round.taken { restore(taken) }
-                round.outcome.add(noteNotWritten(round))
+                round.outcome.add(recordNotWritten(round))
             }
         } catch {
-            if state.flusher.noteFailure(pending) {
+            if state.flusher.recordFailure(pending) {
                 store.reporter.warn("the catalog could not be written, and will be retried: \(error)")
             }
             result.outcome = round.outcome
@@ -207,10 +207,10 @@ struct CatalogWriter: Sendable {
         result.outcome = round.outcome
         // Tags of versions that have started and are not recorded yet.
         let tags = store.table.withLock { table in round.earlyTags.filter { table.newest($0.key) != nil } }
-        state.flusher.noteSuccess(leaving: round.passedOver + busy, tags: tags)
-        noteEvictable(round.taken.map(\.generation), pending)
+        state.flusher.recordSuccess(leaving: round.passedOver + busy, tags: tags)
+        recordEvictable(round.taken.map(\.generation), pending)
         let hasNewBytes = round.taken.contains { $0.blocks?.sealed.isEmpty == false }
-        if hasNewBytes || round.hasNewRows { store.evictor.makeRoomAhead(hasNewBytes: hasNewBytes) }
+        if hasNewBytes || round.hasNewRows { store.evictor.freeSpaceAhead(hasNewBytes: hasNewBytes) }
         return result
     }
 
@@ -286,7 +286,7 @@ struct CatalogWriter: Sendable {
             let isLast = earlier.leases == 0 || !store.isOpen
             let withRanges = isLast || blocks.after.count <= CatalogTransaction.rangeLimit
             try transaction.apply(blocks, to: row, withRanges: withRanges)
-            if !withRanges { generation.disk?.noteRangesUnrecorded() }
+            if !withRanges { generation.disk?.recordRangesUnrecorded() }
         }
     }
 
@@ -296,41 +296,41 @@ struct CatalogWriter: Sendable {
         if let blocks = taken.blocks { taken.generation.disk?.restore(blocks) }
     }
 
-    private func noteWritten(_ round: Round) -> GenerationTable.Ended {
+    private func recordWritten(_ round: Round) -> GenerationTable.Ended {
         store.table.withLock { table in
-            table.noteRecorded(round.taken.map(\.generation.key))
-            return table.noteForgotten(round.replaced)
+            table.markRecorded(round.taken.map(\.generation.key))
+            return table.recordForgotten(round.replaced)
         }
     }
 
-    private func noteNotWritten(_ round: Round) -> GenerationTable.Outcome {
+    private func recordNotWritten(_ round: Round) -> GenerationTable.Outcome {
         store.table.withLock { table in
             var outcome = GenerationTable.Outcome()
             for generation in round.begun {
-                if let gone = table.noteForgotten(generation.identifier, of: generation.key) { outcome.add(gone) }
+                if let gone = table.recordForgotten(generation.identifier, of: generation.key) { outcome.add(gone) }
             }
             return outcome
         }
     }
 
     /// Reports the written changes to the queue of eviction.
-    private func noteEvictable(_ generations: [Generation], _ pending: Flusher.Pending) {
+    private func recordEvictable(_ generations: [Generation], _ pending: Flusher.Pending) {
         guard store.eviction.queue.isRead else { return }
         let stopped = store.table.withLock { table in pending.stops.keys.compactMap { table.currentGeneration(of: $0) }
         }
-        store.eviction.queue.noteRound(generations + stopped, pending)
+        store.eviction.queue.recordRound(generations + stopped, pending)
         if store.table.withLock({ table in generations.contains { table.isUnused($0.key) } }) {
-            store.eviction.searches.noteChange()
+            store.eviction.searches.recordChange()
         }
         store.evictor.holdQuotas()
     }
 
     /// Encrypts the bytes in memory of blocks that transfers have left, because the process ends. A file that is still
     /// being written to loses them, because closing must not wait for it.
-    func sealLanding() {
+    func sealUnfinished() {
         for life in store.table.withLock({ Array($0.lives.values) }) {
             guard let disk = life.generation.disk, disk.isEncrypted, disk.hasChanges else { continue }
-            disk.endAllLandingIfFree()
+            disk.endAllWritingIfFree()
             note(life.generation, isComplete: false)
         }
     }
@@ -338,28 +338,28 @@ struct CatalogWriter: Sendable {
     // MARK: - Uses
 
     /// Records that the resource is used now.
-    func noteUse(of key: CacheKey, in presentation: CacheKey?, tag: String?) {
+    func recordUse(of key: CacheKey, in presentation: CacheKey?, tag: String?) {
         guard store.directory.access.isWritable, store.isOpen else { return }
         let date = nextUse()
         store.eviction.queue.use(key, partOf: presentation, at: date)
-        state.flusher.noteUse(of: key, in: presentation, tag: tag, at: date)
+        state.flusher.recordUse(of: key, in: presentation, tag: tag, at: date)
     }
 
     /// Records the position at which playback of the resource has stopped.
-    func noteStop(_ offset: Int64?, isSpent: Bool, of key: CacheKey) {
+    func recordStop(_ offset: Int64?, isConsumed: Bool, of key: CacheKey) {
         guard store.directory.access.isWritable, store.isOpen else { return }
         let offset = offset.map { min($0, Block.offsetLimit) }
-        state.flusher.noteStop(PlayStop(offset: offset, isSpent: isSpent, date: nextUse()), of: key)
+        state.flusher.recordStop(PlaybackStop(offset: offset, isConsumed: isConsumed, date: nextUse()), of: key)
     }
 
     private func nextUse() -> Date {
         let use = state.uses.withLock { $0.next(at: store.clock.now()) }
-        if use.isAfterJump { pullBackUses(to: use.date) }
+        if use.isAfterJump { clampFutureUses(to: use.date) }
         return use.date
     }
 
     /// Moves dates of use after `date` to just before it, in the background. A wrong clock has recorded them.
-    private func pullBackUses(to date: Date) {
+    private func clampFutureUses(to date: Date) {
         guard store.directory.access.isWritable else { return }
         store.work.start(in: .background) { [weak store] in
             do {
@@ -368,7 +368,7 @@ struct CatalogWriter: Sendable {
                 // Uses since then have dates of the right clock, which are not after now.
                 while let store, store.isOpen,
                     try await store.writer.inTurn({
-                        try store.catalog.uses.pullBackUses(to: max(date, store.clock.now()))
+                        try store.catalog.uses.clampFutureUses(to: max(date, store.clock.now()))
                     }) > 0
                 {}
             } catch {

@@ -92,17 +92,17 @@ final class EvictionQueue: Sendable {
     }
 
     /// Adds resources that were to be evicted, but stay. This blocks.
-    func noteAgain(_ keys: [CacheKey]) {
+    func recordAgain(_ keys: [CacheKey]) {
         // Most evictions leave nothing, and do not wait for a round.
         guard !keys.isEmpty else { return }
-        rounds.pausing { noteFromCatalog(keys) }
+        rounds.pausing { recordFromCatalog(keys) }
     }
 
     /// Adds resources as the catalog describes them. If the catalog can't be read, the whole order is read again when
     /// it is needed next.
-    private func noteFromCatalog(_ keys: [CacheKey]) {
+    private func recordFromCatalog(_ keys: [CacheKey]) {
         do {
-            try noteEvictable(keys)
+            try recordEvictable(keys)
         } catch {
             order.withLock { $0 = nil }
         }
@@ -112,7 +112,7 @@ final class EvictionQueue: Sendable {
     /// meanwhile.
     ///
     /// - Parameter andParts: Whether their parts are added, too.
-    func noteEvictable(_ keys: [CacheKey], andParts: Bool = false) throws {
+    func recordEvictable(_ keys: [CacheKey], andParts: Bool = false) throws {
         guard !keys.isEmpty, isRead else { return }
         let found = try keys.flatMap { try catalog.uses.evictables(of: $0.hash, andParts: andParts) }
             .map { ($0, quota(of: $0)) }
@@ -124,16 +124,17 @@ final class EvictionQueue: Sendable {
     }
 
     /// Removes resources that were pinned, with their parts. This blocks. No round may write meanwhile.
-    func notePinned(_ keys: [CacheKey]) throws {
+    func recordPinned(_ keys: [CacheKey]) throws {
         guard isRead else { return }
         let parts = try keys.flatMap { try catalog.parts(of: $0.hash) }.map { CacheKey(hash: $0) }
         remove(keys + parts)
     }
 
     /// Records the changes that a round has written. This blocks. No other round may write meanwhile.
-    func noteRound(_ generations: [Generation], _ pending: Flusher.Pending) {
+    func recordRound(_ generations: [Generation], _ pending: Flusher.Pending) {
         let stored = generations.compactMap { generation in
-            generation.isRetired.load(ordering: .relaxed) ? nil : generation.disk.map { (generation.key, $0.landed) }
+            generation.isRetired.load(ordering: .relaxed)
+                ? nil : generation.disk.map { (generation.key, $0.storedRanges) }
         }
         let now = clock.now()
         let unknown = order.withLock { order -> [CacheKey] in
@@ -144,14 +145,14 @@ final class EvictionQueue: Sendable {
             }
             var unknown = pending.presentations.filter { order?.isPart($0, of: $1) == false }.map(\.key)
             unknown += pending.tags.keys
-            for (key, landed) in stored {
-                if order?.update(key, landed, at: now) != true { unknown.append(key) }
+            for (key, storedRanges) in stored {
+                if order?.update(key, storedRanges, at: now) != true { unknown.append(key) }
             }
-            for (key, stop) in pending.stops where stop.isSpent { order?.spend(key) }
+            for (key, stop) in pending.stops where stop.isConsumed { order?.markConsumed(key) }
             return unknown
         }
         // The catalog knows which presentation each belongs to.
-        noteFromCatalog(unknown)
+        recordFromCatalog(unknown)
     }
 
     private func quota(of evictable: CatalogUses.Evictable) -> Int? {
@@ -162,12 +163,12 @@ final class EvictionQueue: Sendable {
         let key = CacheKey(hash: evictable.key)
         let whole = evictable.presentation.map { CacheKey(hash: $0) }
         let isNew = !order.contains(key)
-        order.update(key, partOf: whole, evictable.landed, at: evictable.lastUsedAt, quota: .to(quota))
+        order.update(key, partOf: whole, evictable.storedRanges, at: evictable.lastUsedAt, quota: .to(quota))
         // The order already has the history of a known resource.
         guard isNew else { return }
         if let stop = evictable.history.stop {
             order.setStop(stop, of: key)
-            _ = order.update(key, evictable.landed, at: evictable.lastUsedAt)
+            _ = order.update(key, evictable.storedRanges, at: evictable.lastUsedAt)
         }
         order.restore(evictable.history, of: key)
     }

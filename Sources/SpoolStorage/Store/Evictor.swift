@@ -9,7 +9,7 @@ import Synchronization
 struct Evictor: Sendable {
     /// The state of a store's eviction.
     final class State: Sendable {
-        /// See ``Store/Configuration/spacePatience``.
+        /// See ``Store/Configuration/spaceTimeout``.
         let patience: Duration
         /// The resources that may be evicted, in the order of the policy.
         let queue: EvictionQueue
@@ -26,7 +26,7 @@ struct Evictor: Sendable {
         /// Whether a player has waited too long for one of them.
         fileprivate let isSlow = Atomic(false)
         /// Searches for media to evict that found nothing.
-        let searches = FruitlessSearches()
+        let searches = FailedSearches()
         fileprivate let aging = RepeatedWork()
         fileprivate let watching = RepeatedWork()
 
@@ -110,7 +110,7 @@ struct Evictor: Sendable {
     ///
     /// - Parameter isUrgent: Whether a player waits for the bytes now. Then the result is `late` after the patience,
     ///   although the eviction continues. Other bytes wait for its end.
-    func makeRoom(
+    func reserveSpace(
         _ count: Int64, rowBytes: Int64, isUrgent: @escaping @Sendable () -> Bool
     ) async -> ReservationResult {
         let limit = ledger.limit ?? .max
@@ -127,7 +127,7 @@ struct Evictor: Sendable {
         let space = AwaitedSpace()
         state.running.add(1, ordering: .relaxed)
         // A separate task, because a slow eviction must not block the reader.
-        store.work.start(in: .landing) { [weak store, state] in
+        store.work.start(in: .storing) { [weak store, state] in
             await store?.evictor.evict(for: space, count, rowBytes: rowBytes)
             state.running.subtract(1, ordering: .relaxed)
             space.end()
@@ -156,7 +156,7 @@ struct Evictor: Sendable {
             while !space.isOver, !space.reserve(count, rowBytes: rowBytes, of: ledger) {
                 let limit = ledger.limit ?? .max
                 let isFull = ledger.used > limit - count
-                let freed = await store.executor.run(in: .landing) {
+                let freed = await store.executor.run(in: .storing) {
                     isFull
                         ? free(count, upTo: max(count, Self.margin(of: limit)))
                         : freeRows(ledger.shortage(ofRowBytes: rowBytes + count))
@@ -171,7 +171,7 @@ struct Evictor: Sendable {
     /// Only unused media is evicted, and only if all of it, or all of its body, is to go.
     ///
     /// - Parameter hasNewBytes: Whether bytes were stored. If not, only rows were added.
-    func makeRoomAhead(hasNewBytes: Bool) {
+    func freeSpaceAhead(hasNewBytes: Bool) {
         guard queue.makesSpace, let limit = ledger.limit else { return }
         let rowMargin = Ledger.allowance(of: limit) / 4
         let isNearlyFull = hasNewBytes && ledger.used > limit - Self.margin(of: limit) / 2
@@ -209,7 +209,7 @@ struct Evictor: Sendable {
         }
         try store.checkWritable()
         // A person has requested it, so everything is searched.
-        state.searches.noteChange()
+        state.searches.recordChange()
         // Media that was closed or used a moment ago counts in the policy's order.
         try? await store.flush()  // If it can't be written, that was reported, and the recorded order counts.
         return await state.turns.run(0) {
@@ -259,7 +259,7 @@ struct Evictor: Sendable {
     func leaveFreeSpace() async {
         guard state.limit.isWatchingVolume, store.isOpen else { return }
         do {
-            let free = try await store.executor.run(in: .maintenance) { try store.directory.space().free }
+            let free = try await store.executor.run(in: .maintenance) { try store.directory.volumeSpace().free }
             if let size = state.limit.adapt(toFreeSpace: free) { _ = try await evict(to: size) }
         } catch let error as CacheError where error.code == .closed {
             // The next opening checks again.
@@ -296,7 +296,7 @@ struct Evictor: Sendable {
         await state.turns.run(0) {
             do {
                 try await store.executor.run(in: .maintenance) {
-                    state.ages.noteCalendar(isLook: true)
+                    state.ages.recordCalendar(isLook: true)
                     if let oldest = state.ages.oldest { try evict(usedBefore: oldest) }
                 }
             } catch let error as CacheError where error.code == .closed {
@@ -367,7 +367,7 @@ struct Evictor: Sendable {
                 freed += try freeUnused(count - freed, upTo: most - freed, isLastResort: true, rowBytes: rowBytes)
             }
             if freed < count, search != nil { freed += try versions.freeReplaced(count - freed) }
-            if freed == 0, let search { state.searches.noteFailure(of: search, at: now) }
+            if freed == 0, let search { state.searches.recordFailure(of: search, at: now) }
             return freed
         } catch {
             warn(error)
@@ -459,7 +459,7 @@ struct Evictor: Sendable {
         defer {
             for key in keys { store.turns.end(key) }
             // Resources that were opened meanwhile stay. Pinned ones are not added.
-            queue.noteAgain(keys.filter { left.contains($0) })
+            queue.recordAgain(keys.filter { left.contains($0) })
         }
         var freed: Int64 = 0
         for removed in try versions.evict(keys) {

@@ -45,7 +45,8 @@ struct Exporter: Sendable {
             throw CacheError(.notStored, "nothing is stored under the key \(key)", key: key)
         }
         let generation = lease.generation
-        guard let length = generation.description.length, generation.landed.contains(0..<length) || length == 0 else {
+        guard let length = generation.description.length, generation.storedRanges.contains(0..<length) || length == 0
+        else {
             defer { lease.end() }
             throw incomplete(generation)
         }
@@ -76,7 +77,7 @@ struct Exporter: Sendable {
             return CacheError(
                 .incomplete, "\(generation.url) is not complete: the length is unknown", key: generation.key)
         }
-        let range = generation.landed.firstHole(in: 0..<length)
+        let range = generation.storedRanges.firstMissingRange(in: 0..<length)
         let missing = range.map { "missing \($0.inWords)" } ?? "stored bytes were damaged, and have been fetched again"
         return CacheError(
             .incomplete, "\(generation.url) is not complete: \(missing)", key: generation.key, range: range)

@@ -69,7 +69,7 @@ final class FileRemover: Sendable {
             if let error {
                 reporter.warn(error.message)
             } else if claim > 0 {
-                unremoved.withLock { $0.noteRemoval() }
+                unremoved.withLock { $0.recordRemoval() }
             }
             ledger.giveBack(claim)
         }
@@ -91,7 +91,7 @@ final class FileRemover: Sendable {
         var freed: Int64 = 0
         for (identifier, claim) in unremoved.withLock({ $0.takeForRetry() }) {
             if directory.removeMedia(identifier) == nil {
-                unremoved.withLock { $0.noteRemoval(claim: claim) }
+                unremoved.withLock { $0.recordRemoval(claim: claim) }
                 ledger.giveBack(claim)
                 freed += claim
             } else {
@@ -122,7 +122,7 @@ final class FileRemover: Sendable {
             try CatalogCopy.remove(from: directory.path, directory.fileSystem)
             let failed = directory.removalsFailed
             guard try removeOrphans(isLive) else { return }
-            try directory.noteSwept(since: failed)
+            try directory.recordSwept(since: failed)
         } catch {
             // The sweep is still recorded as pending, and the next opening tries again.
             reporter.warn("files left by a crash could not be removed: \(error)")
@@ -197,7 +197,7 @@ struct UnremovedFiles: Sendable {
     }
 
     /// Takes the files to try again now. Each is put back with ``putBack(_:_:)`` or reported with
-    /// ``noteRemoval(claim:)``.
+    /// ``recordRemoval(claim:)``.
     mutating func takeForRetry() -> [(identifier: GenerationIdentifier, claim: Int64)] {
         let taken = Array(files.prefix(Self.retryCount))
         files.removeFirst(taken.count)
@@ -210,7 +210,7 @@ struct UnremovedFiles: Sendable {
     /// Records that a file has been removed, which shows that files can be removed.
     ///
     /// - Parameter claim: Its claim if it was taken for a retry.
-    mutating func noteRemoval(claim: Int64 = 0) {
+    mutating func recordRemoval(claim: Int64 = 0) {
         failures = 0
         byteCount -= claim
     }

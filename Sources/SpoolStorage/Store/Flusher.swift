@@ -16,7 +16,7 @@ final class Flusher: Sendable {
         /// The tags of used resources. They wait until something else is written.
         var tags: [CacheKey: String] = [:]
         /// The positions at which playback has stopped.
-        var stops: [CacheKey: PlayStop] = [:]
+        var stops: [CacheKey: PlaybackStop] = [:]
 
         var isEmpty: Bool { generations.isEmpty && used.isEmpty && stops.isEmpty }
     }
@@ -58,7 +58,7 @@ final class Flusher: Sendable {
     }
 
     /// Adds a use of a resource.
-    func noteUse(of key: CacheKey, in presentation: CacheKey?, tag: String?, at date: Date) {
+    func recordUse(of key: CacheKey, in presentation: CacheKey?, tag: String?, at date: Date) {
         change {
             $0.used[key] = date
             if let presentation { $0.presentations[key] = presentation }
@@ -67,7 +67,7 @@ final class Flusher: Sendable {
     }
 
     /// Adds the position at which playback has stopped.
-    func noteStop(_ stop: PlayStop, of key: CacheKey) { change { $0.stops[key] = stop } }
+    func recordStop(_ stop: PlaybackStop, of key: CacheKey) { change { $0.stops[key] = stop } }
 
     private func change(isSoon: Bool = false, _ body: (inout Pending) -> Void) {
         state.withLock { state in
@@ -121,7 +121,7 @@ final class Flusher: Sendable {
     }
 
     /// Records that the changes were written, except for `rest`, which waits again.
-    func noteSuccess(leaving rest: [Generation], tags: [CacheKey: String]) {
+    func recordSuccess(leaving rest: [Generation], tags: [CacheKey: String]) {
         state.withLock { state in
             state.pending.tags.merge(tags) { newer, _ in newer }
             state.failures = 0
@@ -133,7 +133,7 @@ final class Flusher: Sendable {
     /// Puts changes back that could not be written, for a longer time.
     ///
     /// - Returns: Whether the write before it succeeded.
-    func noteFailure(_ pending: Pending) -> Bool {
+    func recordFailure(_ pending: Pending) -> Bool {
         state.withLock { state in
             state.pending.generations.merge(pending.generations) { newer, _ in newer }
             state.pending.used.merge(pending.used) { newer, _ in newer }
@@ -158,10 +158,10 @@ final class Flusher: Sendable {
 }
 
 /// The position and the date at which playback of a resource has stopped.
-struct PlayStop: Sendable {
+struct PlaybackStop: Sendable {
     /// The offset of the next byte; `nil` at the end of the resource.
     var offset: Int64?
     /// Whether the resource is played once, and was played to its end.
-    var isSpent: Bool
+    var isConsumed: Bool
     var date: Date
 }

@@ -146,7 +146,7 @@ struct GenerationTable: Sendable {
     /// - Returns: Whether the record has been current the whole time. Changes of other keys do not matter.
     mutating func endReading(_ key: CacheKey) -> Bool { reading.removeValue(forKey: key) == false }
 
-    private mutating func noteChange(of key: CacheKey) {
+    private mutating func recordChange(of key: CacheKey) {
         if reading[key] != nil { reading[key] = true }
     }
 
@@ -199,7 +199,7 @@ struct GenerationTable: Sendable {
         let key = life.generation.key
         life.phase = .current
         lives[identifier] = life
-        noteChange(of: key)
+        recordChange(of: key)
         var outcome = Outcome()
         let all = candidates.removeValue(forKey: key) ?? []
         let place = all.firstIndex(of: identifier) ?? 0
@@ -207,7 +207,7 @@ struct GenerationTable: Sendable {
         // A generation that may not be stored replaces no other one. It is removed when no reader uses it any more.
         let unkept = all[..<place].filter { lives[$0]?.generation.disk == nil }
         if !later.isEmpty || !unkept.isEmpty { candidates[key] = unkept + later }
-        if let former = current[key] { outcome.add(retire(former)) }
+        if let previous = current[key] { outcome.add(retire(previous)) }
         for earlier in all[..<place] where !unkept.contains(earlier) { outcome.add(retire(earlier)) }
         current[key] = identifier
         return outcome
@@ -259,7 +259,7 @@ struct GenerationTable: Sendable {
     mutating func endRemoval(_ key: CacheKey, isDone: Bool, andCandidates: Bool) -> Outcome {
         removing.remove(key)
         guard isDone else { return Outcome() }
-        noteChange(of: key)
+        recordChange(of: key)
         var outcome = Outcome()
         if let identifier = current[key], andCandidates || lives[identifier]?.leases == 0 {
             outcome.add(retire(identifier))
@@ -281,14 +281,14 @@ struct GenerationTable: Sendable {
     }
 
     /// Records that generations of these keys have been written to the catalog.
-    mutating func noteRecorded(_ keys: some Sequence<CacheKey>) { for key in keys { noteChange(of: key) } }
+    mutating func markRecorded(_ keys: some Sequence<CacheKey>) { for key in keys { recordChange(of: key) } }
 
     /// Records that the catalog no longer names this generation.
     ///
     /// - Returns: The generations that are thereby removed. `nil` if the generation is not open, so that the caller has
     ///   to remove its file and return its claim.
-    mutating func noteForgotten(_ identifier: GenerationIdentifier, of key: CacheKey) -> Outcome? {
-        noteChange(of: key)
+    mutating func recordForgotten(_ identifier: GenerationIdentifier, of key: CacheKey) -> Outcome? {
+        recordChange(of: key)
         guard lives[identifier] != nil else { return nil }
         lives[identifier]?.isRecorded = false
         var outcome = Outcome()
@@ -305,11 +305,11 @@ struct GenerationTable: Sendable {
     }
 
     /// Records that the catalog no longer names the versions of these resources.
-    mutating func noteForgotten(_ removed: [RemovedResource]) -> Ended {
+    mutating func recordForgotten(_ removed: [RemovedResource]) -> Ended {
         var ended = Ended()
         for resource in removed {
             let key = CacheKey(hash: resource.key)
-            if let outcome = resource.generation.flatMap({ noteForgotten($0, of: key) }) {
+            if let outcome = resource.generation.flatMap({ recordForgotten($0, of: key) }) {
                 ended.outcome.add(outcome)
             } else {
                 ended.stored.append(resource)

@@ -30,11 +30,11 @@ package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
     package func run<R: ~Copyable, Failure: Error>(
         _ key: Key, _ body: () async throws(Failure) -> R
     ) async throws(Failure) -> R {
-        noteWait()
+        recordWait()
         _ = await take(key)
-        noteTurn()
+        recordTurn()
         defer {
-            noteEnd()
+            recordEnd()
             end(key)
         }
         return try await body()
@@ -44,7 +44,7 @@ package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
     ///
     /// - Throws: `CancellationError` if the task was cancelled before its turn; the errors of `body`.
     package func runUnlessCancelled<R: ~Copyable>(_ key: Key, _ body: () async throws -> R) async throws -> R {
-        noteWait()
+        recordWait()
         let number = state.withLock { state in
             state.lastNumber += 1
             return state.lastNumber
@@ -55,27 +55,27 @@ package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
             leave(key, number)
         }
         guard isTaken else { throw CancellationError() }
-        noteTurn()
+        recordTurn()
         defer {
-            noteEnd()
+            recordEnd()
             end(key)
         }
         return try await body()
     }
 
-    private func noteWait() {
+    private func recordWait() {
         #if DEBUG
         HeldTurns.check(kind)
         #endif
     }
 
-    private func noteTurn() {
+    private func recordTurn() {
         #if DEBUG
         HeldTurns.add(kind)
         #endif
     }
 
-    private func noteEnd() {
+    private func recordEnd() {
         #if DEBUG
         HeldTurns.remove(kind)
         #endif

@@ -24,7 +24,7 @@ extension Store {
     /// - Throws: ``CacheError``, and the cache has its previous key:
     ///   - `notStored` if there is no cache
     ///   - `directoryInUse` if a process has the cache open, even only for reading
-    ///   - `keyRequired` or `keyRefused` for the previous key
+    ///   - `keyRequired` or `wrongEncryptionKey` for the previous key
     ///   - `invalidArgument` for an impossible key, or if the cache is unencrypted and would stay unencrypted
     ///   - `storage`, including if there is too little free space
     ///
@@ -127,7 +127,7 @@ private struct Rekeyer: Sendable {
         let (count, bytes) = (try catalog.generationCount(), try catalog.settings.storedBytes())
         return RekeyingPlan(
             resources: count, bytes: bytes, neededSpace: bytes + Int64(count) * 4096 + 2 * (try catalog.byteCount()),
-            freeSpace: try directory.bytes.space()?.free)
+            freeSpace: try directory.bytes.volumeSpace()?.free)
     }
 
     func checkSpace(_ plan: RekeyingPlan) throws {
@@ -154,7 +154,7 @@ private struct Rekeyer: Sendable {
     /// A version whose blocks are being copied into another file.
     private struct VersionCopy: Sendable {
         let stored: GenerationRecord
-        let landed: ByteRangeSet
+        let storedRanges: ByteRangeSet
         let source: any StoredFile
         let target: any StoredFile
         let identifier: GenerationIdentifier
@@ -180,7 +180,7 @@ private struct Rekeyer: Sendable {
         var copied = ByteRangeSet()
         // A few blocks at a time, so that a cancel is noticed.
         let group = 64
-        for run in version.landed {
+        for run in version.storedRanges {
             let indices = Block.indices(touching: run)
             for start in stride(from: indices.lowerBound, to: indices.upperBound, by: group) {
                 try Task.checkCancellation()
@@ -193,10 +193,10 @@ private struct Rekeyer: Sendable {
                 for block in blocks { copied.insert(block.range) }
             }
         }
-        let landed = copied
+        let storedRanges = copied
         try await executor.run {
             try version.target.synchronize()
-            try copy.move(version.stored, of: key, to: version.identifier, landed: landed)
+            try copy.move(version.stored, of: key, to: version.identifier, storedRanges: storedRanges)
         }
     }
 
@@ -216,12 +216,13 @@ private struct Rekeyer: Sendable {
         }
         let identifier = GenerationIdentifier(random: random)
         guard let source = try source(stored) else {
-            try copy.move(stored, of: key, to: identifier, landed: [])
+            try copy.move(stored, of: key, to: identifier, storedRanges: [])
             return nil
         }
         created.names.withLock { $0.append(identifier) }
         return VersionCopy(
-            stored: stored, landed: try stored.landed ?? catalog.landed(of: stored.id), source: source,
+            stored: stored, storedRanges: try stored.storedRanges ?? catalog.storedRanges(of: stored.id),
+            source: source,
             target: try directory.makeFile(identifier), identifier: identifier, previousSealer: previousSealer,
             sealer: copy.secret.sealer(of: identifier, key: cacheKey))
     }

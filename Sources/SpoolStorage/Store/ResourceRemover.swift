@@ -36,7 +36,7 @@ struct ResourceRemover: Sendable {
                     // A version that is retired here ends only when it is no longer named, which follows.
                     let outcome = table.endRemoval(key, isDone: true, andCandidates: true)
                     isStored = outcome.retired.contains { $0.generation.hasContent }
-                    var ended = table.noteForgotten(removed.map { [$0] } ?? [])
+                    var ended = table.recordForgotten(removed.map { [$0] } ?? [])
                     ended.outcome.add(outcome)
                     return ended
                 }
@@ -107,7 +107,7 @@ struct ResourceRemover: Sendable {
                     for (key, resource) in zip(begun, removed) {
                         outcome.add(table.endRemoval(key, isDone: resource != nil, andCandidates: false))
                     }
-                    ended = table.noteForgotten(removed.compactMap { $0 })
+                    ended = table.recordForgotten(removed.compactMap { $0 })
                 }
             }
             ended.outcome.add(outcome)
@@ -139,10 +139,10 @@ struct ResourceRemover: Sendable {
                 try store.writer.pausing {
                     let isStored = try store.catalog.downloads.setPinned(isPinned, key: key.hash)
                     if isPinned {
-                        try queue.notePinned([key])
+                        try queue.recordPinned([key])
                     } else {
-                        try queue.noteEvictable([key], andParts: true)
-                        store.eviction.searches.noteChange()
+                        try queue.recordEvictable([key], andParts: true)
+                        store.eviction.searches.recordChange()
                     }
                     return isStored
                 }

@@ -64,7 +64,7 @@ extension Store.Configuration {
     /// - Throws: ``CacheError`` with code `invalidArgument` if more is to stay free than the volume has.
     func checkFreeSpace(in directory: CacheDirectory) throws {
         guard minimumFreeSpace > 0 else { return }
-        let size = try directory.space().size
+        let size = try directory.volumeSpace().size
         guard minimumFreeSpace < size else {
             throw CacheError(
                 .invalidArgument,
@@ -82,7 +82,7 @@ extension CacheCapacity {
         switch kind {
         case .bytes(let count): return count
         case .fraction(let fraction):
-            let size = try directory.space().size
+            let size = try directory.volumeSpace().size
             return Int64(exactly: (Double(size) * fraction).rounded(.down)) ?? size
         case .unlimited: return nil
         case .remembered: return try directory.catalog.settings.capacity()
@@ -112,14 +112,14 @@ final class AgeLimit: Sendable {
             try catalog.settings.ageRecord(), newestUse: try catalog.uses.newestUse(), age: age, now: clock.now(),
             elapsed: clock.elapsed())
         self.start.withLock { $0 = start }
-        noteCalendar(isLook: true)
+        recordCalendar(isLook: true)
     }
 
     /// Checks whether the wall clock has changed suddenly, and records that before a use is recorded with the new time.
     /// This blocks.
     ///
     /// - Parameter isLook: Whether the time is recorded even without a sudden change.
-    func noteCalendar(isLook: Bool = false) {
+    func recordCalendar(isLook: Bool = false) {
         guard age != nil else { return }
         let (now, elapsed) = (clock.now(), clock.elapsed())
         let record = start.withLock { start -> AgeStart.Record? in

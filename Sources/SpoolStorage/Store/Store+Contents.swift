@@ -47,7 +47,7 @@ extension Store {
     ///
     /// - Parameter key: The key of one resource; `nil` for all.
     /// - Throws: ``CacheError``: `notStored` if there is no cache in the directory, `catalogTooNew`, `catalogDamaged`,
-    ///   `storage`, `keyRequired` or `keyRefused`.
+    ///   `storage`, `keyRequired` or `wrongEncryptionKey`.
     package static func inspect(
         path: String, key: CacheKey? = nil, encryptionKey: EncryptionKey? = nil
     ) async throws -> [StoredResourceRecord] {
@@ -69,7 +69,7 @@ package struct StoredResourceRecord: Sendable, Hashable {
     /// The last description of its version; `nil` if only a pin is stored.
     package var description: GenerationDescription?
     /// The ranges that are stored.
-    package var landed: ByteRangeSet
+    package var storedRanges: ByteRangeSet
     /// Whether it is excluded from eviction.
     package var isPinned: Bool
     /// The date at which it was first stored.
@@ -91,11 +91,12 @@ extension StoredResourceRecord {
                 GenerationDescription(
                     length: $0.length, contentType: record.contentType, version: $0.version, fields: $0.fields)
             },
-            landed: try generation.map { try $0.landed ?? catalog.landed(of: $0.id) } ?? ByteRangeSet(),
+            storedRanges: try generation.map { try $0.storedRanges ?? catalog.storedRanges(of: $0.id) }
+                ?? ByteRangeSet(),
             isPinned: record.isPinned, createdAt: record.createdAt, lastUsedAt: record.lastUsedAt,
             presentation: record.presentation.map { CacheKey(hash: $0) })
         let open = store?.table.withLock { $0.currentGeneration(of: key) }
-        if let disk = open?.disk, let row = open?.row.value, row == generation?.id { landed = disk.landed }
+        if let disk = open?.disk, let row = open?.row.value, row == generation?.id { storedRanges = disk.storedRanges }
     }
 }
 
@@ -116,7 +117,7 @@ package struct StoredDownloads: Sendable {
         try await store.writer.inTurn {
             try store.writer.pausing {
                 try store.catalog.downloads.add(downloads, at: store.clock.now())
-                try store.eviction.queue.notePinned(downloads.map { CacheKey(hash: $0.key) })
+                try store.eviction.queue.recordPinned(downloads.map { CacheKey(hash: $0.key) })
             }
         }
     }
@@ -130,8 +131,8 @@ package struct StoredDownloads: Sendable {
         return try await store.writer.inTurn {
             try store.writer.pausing {
                 let free = try store.catalog.downloads.remove(key?.hash, from: set)?.map { CacheKey(hash: $0) }
-                try store.eviction.queue.noteEvictable(free ?? [], andParts: true)
-                store.eviction.searches.noteChange()
+                try store.eviction.queue.recordEvictable(free ?? [], andParts: true)
+                store.eviction.searches.recordChange()
                 return free
             }
         }

@@ -80,7 +80,7 @@ extension Store: GenerationOwner {
         }
         return open.contains { generation, users in
             generation.disk != nil && isMeant(generation)
-                && users.contains { $0 !== user && (generation.landed.isEmpty || $0.isFilling(generation)) }
+                && users.contains { $0 !== user && (generation.storedRanges.isEmpty || $0.isFilling(generation)) }
         }
     }
 
@@ -99,10 +99,10 @@ extension Store: GenerationOwner {
 
     private func endLease(_ generation: Generation, _ user: (any GenerationUser)?) {
         // Bytes that this user needed may be evicted now.
-        generation.noteMove()
+        generation.recordMove()
         let ending = table.withLock { $0.endLease(generation.identifier, user: user) }
         if case .none = ending { return }
-        eviction.searches.noteChange()
+        eviction.searches.recordChange()
         switch ending {
         case .none: break
         case .gone(let generation): work.start(in: .background) { [weak self] in self?.remover.dispose(of: generation) }
@@ -143,29 +143,29 @@ extension Store: GenerationOwner {
 
     // MARK: - Requests of versions
 
-    func noteProof(of generation: Generation) {
+    func recordProof(of generation: Generation) {
         work.counting {
             let outcome = table.withLock { $0.promote(generation.identifier) }
             guard let outcome else { return }
-            noteChange(of: generation)
+            recordChange(of: generation)
             remover.finish(outcome)
         }
     }
 
-    func noteChange(of generation: Generation) { writer.note(generation, isComplete: false) }
+    func recordChange(of generation: Generation) { writer.note(generation, isComplete: false) }
 
-    func noteCompletion(of generation: Generation) { writer.note(generation, isComplete: true) }
+    func recordCompletion(of generation: Generation) { writer.note(generation, isComplete: true) }
 
-    func noteLandingEnded(of generation: Generation) {
-        noteCompletion(of: generation)
+    func recordStoringEnded(of generation: Generation) {
+        recordCompletion(of: generation)
         // Now, because a player waits for its first bytes when a file is taken.
         versions.prepareFile()
     }
 
-    func makeRoom(
+    func reserveSpace(
         _ count: Int64, rowBytes: Int64, isUrgent: @escaping @Sendable () -> Bool
     ) async -> ReservationResult {
-        await evictor.makeRoom(count, rowBytes: rowBytes, isUrgent: isUrgent)
+        await evictor.reserveSpace(count, rowBytes: rowBytes, isUrgent: isUrgent)
     }
 
     func makeMemory(_ count: Int64) -> Bool { VersionEvictor(self).makeMemory(count) }

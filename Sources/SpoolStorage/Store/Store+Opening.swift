@@ -12,7 +12,7 @@ extension Store {
     ///   - `invalidArgument` for an impossible configuration
     ///   - `directoryInUse`, which names the process
     ///   - `catalogTooNew`
-    ///   - `keyRequired` or `keyRefused`; nothing is changed
+    ///   - `keyRequired` or `wrongEncryptionKey`; nothing is changed
     ///   - `storage` if the directory can't be used, for example because other users may write to it
     package static func open(
         path: String?, configuration: Configuration = Configuration(),
@@ -73,7 +73,7 @@ extension Store {
     /// corrected. If another process uses the directory, its media can be read.
     ///
     /// - Throws: ``CacheError`` if memory can't be allocated.
-    package static func standIn(
+    package static func fallback(
         at path: String, because cause: CacheError, configuration: Configuration, fileSystem: any FileSystem,
         executor: BlockingExecutor, clock: CacheClock, report: @escaping @Sendable (StoreEvent) -> Void
     ) throws -> Store {
@@ -147,7 +147,7 @@ extension Store {
 
     private func closeNow() throws {
         var failure: (any Error)?
-        writer.sealLanding()
+        writer.sealUnfinished()
         do { try writer.writeChanges() } catch { failure = error }
         for life in table.withLock({ $0.lives.values.sorted { $0.sequence < $1.sequence } }) {
             guard let disk = life.generation.disk else { continue }

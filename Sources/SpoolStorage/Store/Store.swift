@@ -46,7 +46,7 @@ package final class Store: Sendable {
         /// program may have locked the catalog, or the disk may be slow.
         ///
         /// With 50 ms, media was stored with missing blocks on a machine that was only busy with other work.
-        package var spacePatience = Duration.milliseconds(200)
+        package var spaceTimeout = Duration.milliseconds(200)
         /// The number of media files that may be open concurrently; at least 8.
         package var openFileLimit: Int
         /// Whether the directory is only read, while another process may use it.
@@ -111,7 +111,7 @@ package final class Store: Sendable {
         let rounds = CatalogRounds()
         writing = CatalogWriter.State(flusher: Flusher(executor: executor, clock: clock), rounds: rounds)
         eviction = Evictor.State(
-            patience: configuration.spacePatience,
+            patience: configuration.spaceTimeout,
             queue: EvictionQueue(
                 policy: configuration.eviction, quotas: configuration.quotas, catalog: directory.catalog,
                 rounds: rounds, clock: clock),
@@ -212,15 +212,15 @@ package final class Store: Sendable {
     ///   - presentation: The presentation that it belongs to from now on, if that is stored; `nil` if that is
     ///     unchanged.
     ///   - tag: The app's tag from now on; `nil` if that is unchanged.
-    package func noteUse(of key: CacheKey, in presentation: CacheKey? = nil, tag: String? = nil) {
-        writer.noteUse(of: key, in: presentation, tag: tag)
+    package func recordUse(of key: CacheKey, in presentation: CacheKey? = nil, tag: String? = nil) {
+        writer.recordUse(of: key, in: presentation, tag: tag)
     }
 
     /// Records that playback of the resource has stopped at `offset`, or at its end if that is `nil`.
     ///
-    /// - Parameter isSpent: Whether it is played once, and was played to its end. Then it is evicted first.
-    package func noteStop(_ offset: Int64?, isSpent: Bool = false, of key: CacheKey) {
-        writer.noteStop(offset, isSpent: isSpent, of: key)
+    /// - Parameter isConsumed: Whether it is played once, and was played to its end. Then it is evicted first.
+    package func recordStop(_ offset: Int64?, isConsumed: Bool = false, of key: CacheKey) {
+        writer.recordStop(offset, isConsumed: isConsumed, of: key)
     }
 
     // MARK: - Removal and eviction

@@ -42,22 +42,22 @@ struct Verifier: Sendable {
             return
         }
         defer { lease.end() }
-        let end = result.blocks + lease.generation.storedBlockCount
+        let end = result.blockCount + lease.generation.storedBlockCount
         do {
             try await verify(lease.generation, &result) { progress($0, max(total, $0)) }
         } catch let unopened as UnopenedFile {
-            let count = max(0, end - result.blocks)
+            let count = max(0, end - result.blockCount)
             guard unopened.cause.saysNoFile else {
-                result.unchecked += count
+                result.uncheckedBlockCount += count
                 result.uncheckedCause = result.uncheckedCause ?? unopened.cause.message
                 return
             }
-            result.blocks += count
-            result.bad += count
+            result.blockCount += count
+            result.damagedBlockCount += count
             guard isRepairing else { return }
             // No file can be created with this name either, so the whole resource is removed.
             _ = try await store.remove(key)
-            result.dropped += count
+            result.discardedBlockCount += count
         }
     }
 
@@ -65,11 +65,11 @@ struct Verifier: Sendable {
     private func verifyRecord(of key: CacheKey, _ result: inout VerificationReport) async throws {
         let record = try await store.executor.run(in: .maintenance) { try store.catalog.resource(key: key.hash) }
         guard record?.isUnreadable == true else { return }
-        result.blocks += 1
-        result.bad += 1
+        result.blockCount += 1
+        result.damagedBlockCount += 1
         guard isRepairing else { return }
         _ = try await store.remove(key)
-        result.dropped += 1
+        result.discardedBlockCount += 1
     }
 
     private func verify(
@@ -91,16 +91,16 @@ struct Verifier: Sendable {
                 guard let disk = generation.disk, let row = generation.row.value else { return nil }
                 let blocks = try store.catalog.blocks(of: row, in: first..<Int64.max, limit: 64)
                 let found = disk.verify(blocks, repairing: isRepairing)
-                if isRepairing { generation.noteInvalidated(found.bad.map(StoredBlocks.wholeBlocks)) }
+                if isRepairing { generation.recordInvalidated(found.bad.map(StoredBlocks.wholeBlocks)) }
                 return CheckedPart(found: found, next: blocks.last.map { $0.index + 1 })
             }
             guard let step else { return }
-            result.blocks += step.found.checked
-            result.bad += step.found.bad.count
-            if isRepairing { result.dropped += step.found.bad.count }
+            result.blockCount += step.found.checked
+            result.damagedBlockCount += step.found.bad.count
+            if isRepairing { result.discardedBlockCount += step.found.bad.count }
             if let cause = step.found.failure { throw UnopenedFile(cause: cause) }
             guard let next = step.next else { return }
-            progress(result.blocks)
+            progress(result.blockCount)
             index = next
         }
     }
@@ -108,9 +108,9 @@ struct Verifier: Sendable {
     /// Removes rows that no key leads to, with their files. Each counts as one bad block.
     private func repairRows(_ result: inout VerificationReport) async throws {
         let count = try await ResourceRemover(store).removeUnreachable()
-        result.blocks += count
-        result.bad += count
-        result.dropped += count
+        result.blockCount += count
+        result.damagedBlockCount += count
+        result.discardedBlockCount += count
     }
 
     private func correctSums() async throws {
@@ -126,13 +126,13 @@ struct Verifier: Sendable {
 /// The result of a check of all stored blocks. A block is 64 KiB of a media file, or the stored part of it.
 public struct VerificationReport: Sendable, Hashable {
     /// The number of blocks that were checked.
-    public var blocks = 0
+    public var blockCount = 0
     /// The number of blocks whose checksums do not match.
-    public var bad = 0
+    public var damagedBlockCount = 0
     /// The number of bad blocks that were discarded. They are fetched again when they are requested.
-    public var dropped = 0
+    public var discardedBlockCount = 0
     /// The number of blocks that were not checked, because their file could not be opened this time. They stay stored.
-    public var unchecked = 0
+    public var uncheckedBlockCount = 0
     /// A sentence with the path and the cause for the first file that could not be opened.
     public var uncheckedCause: String?
 
@@ -154,7 +154,7 @@ private struct CheckedPart {
 extension Generation {
     /// The number of blocks on disk, whole or in part.
     fileprivate var storedBlockCount: Int {
-        disk?.landed.reduce(0) { $0 + Block.indices(touching: $1).count } ?? 0
+        disk?.storedRanges.reduce(0) { $0 + Block.indices(touching: $1).count } ?? 0
     }
 }
 
@@ -178,16 +178,16 @@ struct LedgerCheck: Sendable {
             guard let stored = record.generation else { continue }
             named.insert(stored.identifier)
             let blocks = counted.bytes[stored.id] ?? 0
-            let landed = try stored.landed ?? store.catalog.landed(of: stored.id)
+            let storedRanges = try stored.storedRanges ?? store.catalog.storedRanges(of: stored.id)
             try expect(
-                blocks == stored.storedBytes && blocks == landed.byteCount,
-                "\(record.url): its blocks hold \(blocks) bytes, its record has \(stored.storedBytes) and lists \(landed.byteCount)"
+                blocks == stored.storedBytes && blocks == storedRanges.byteCount,
+                "\(record.url): its blocks hold \(blocks) bytes, its record has \(stored.storedBytes) and lists \(storedRanges.byteCount)"
             )
             let life = lives[stored.identifier]
             if let disk = life?.generation.disk {
                 try expect(
-                    disk.landedByteCount - disk.memoryByteCount == blocks || life?.phase == .retired,
-                    "\(record.url): \(disk.landedByteCount) bytes are on disk, \(blocks) are recorded")
+                    disk.storedByteCount - disk.memoryByteCount == blocks || life?.phase == .retired,
+                    "\(record.url): \(disk.storedByteCount) bytes are on disk, \(blocks) are recorded")
             } else {
                 sum += stored.storedBytes
             }
@@ -199,7 +199,7 @@ struct LedgerCheck: Sendable {
             } else {
                 rowSum += stored.rowBytes
             }
-            try expectOnDisk(record, stored, end: landed.bounds?.upperBound ?? 0)
+            try expectOnDisk(record, stored, end: storedRanges.bounds?.upperBound ?? 0)
         }
         for life in lives.values {
             rowSum += life.generation.rowClaim

@@ -59,10 +59,10 @@ struct VersionEvictor: Sendable {
             lease.end()
             return try evictWhole(member.key)
         }
-        let ranges = EvictableParts(stop: member.stop).ranges(count, of: member.part, in: disk.landed)
+        let ranges = EvictableParts(stop: member.stop).ranges(count, of: member.part, in: disk.storedRanges)
         let (gone, failure) = free(ranges, of: disk)
-        noteEvicted(gone.byteCount, of: generation)
-        queue.update(member.key, disk.landed)
+        recordEvicted(gone.byteCount, of: generation)
+        queue.update(member.key, disk.storedRanges)
         lease.end()
         guard let failure else { return gone.byteCount }
         // A file that can't be opened, or whose blocks can't be freed, can still be removed.
@@ -73,7 +73,7 @@ struct VersionEvictor: Sendable {
     private func evictWhole(_ key: CacheKey) throws -> Int64 {
         queue.remove([key])
         let removed = try evict([key])
-        if removed.isEmpty { queue.noteAgain([key]) }
+        if removed.isEmpty { queue.recordAgain([key]) }
         return removed.reduce(0) { $0 + ($1.isFreed ? max(1, $1.bytes) : 0) }
     }
 
@@ -95,11 +95,11 @@ struct VersionEvictor: Sendable {
     private func evictEnd(of generation: Generation, _ count: Int64) -> Int64 {
         guard let disk = generation.disk, store.users(of: generation).isEmpty else { return 0 }
         var freed: Int64 = 0
-        for range in disk.landed.reversed() where freed < count {
+        for range in disk.storedRanges.reversed() where freed < count {
             let start = Block.roundDown(max(range.lowerBound, range.upperBound - (count - freed)))
             freed += evict([start..<range.upperBound], of: generation, disk).byteCount
         }
-        noteEvicted(freed, of: generation)
+        recordEvicted(freed, of: generation)
         return freed
     }
 
@@ -115,12 +115,12 @@ struct VersionEvictor: Sendable {
         // An open version can't be evicted as a whole.
         for life in lives where freed < count && !state.hasNoHoles.load(ordering: .relaxed) {
             // Readers that move from here on let it be asked again.
-            life.generation.noteAsked()
-            guard let disk = life.generation.disk, disk.landedByteCount > 0,
+            life.generation.recordAsked()
+            guard let disk = life.generation.disk, disk.storedByteCount > 0,
                 try !store.catalog.isPinned(life.generation.key.hash)
             else { continue }
-            let gone = evictOffered(count - freed, of: disk.landed, life) { evict($0, of: life.generation, disk) }
-            noteEvicted(gone, of: life.generation)
+            let gone = evictOffered(count - freed, of: disk.storedRanges, life) { evict($0, of: life.generation, disk) }
+            recordEvicted(gone, of: life.generation)
             freed += gone
         }
         return freed
@@ -132,12 +132,12 @@ struct VersionEvictor: Sendable {
     func makeMemory(_ count: Int64) -> Bool {
         var freed: Int64 = 0
         for life in store.table.withLock({ $0.used() }) where freed < count {
-            let stored = life.generation.landedInMemory
+            let stored = life.generation.storedInMemory
             guard !stored.isEmpty else { continue }
             freed += evictOffered(count - freed, of: stored, life) { ranges in
                 life.generation.evictFromMemory(ranges)
                 var gone = ByteRangeSet(ranges)
-                gone.subtract(life.generation.landedInMemory)
+                gone.subtract(life.generation.storedInMemory)
                 return gone
             }
         }
@@ -159,13 +159,13 @@ struct VersionEvictor: Sendable {
             let ranges = user.offerEvictable(count, within: rest, of: life.generation)
             offers.append((user, ranges))
             // Blocks that a slice holds or a transfer fills now may be evicted later.
-            if !ranges.isEmpty { life.generation.noteMove() }
+            if !ranges.isEmpty { life.generation.recordMove() }
             rest = rest.intersection(ByteRangeSet(ranges.map(StoredBlocks.wholeBlocks)))
         }
         let gone = rest.isEmpty ? ByteRangeSet() : evict(Array(rest))
         for (user, ranges) in offers where !ranges.isEmpty {
             // A block may be in memory and in part on disk. Bytes that can still be read were not evicted.
-            let kept = ByteRangeSet(ranges.map(StoredBlocks.wholeBlocks)).intersection(life.generation.landed)
+            let kept = ByteRangeSet(ranges.map(StoredBlocks.wholeBlocks)).intersection(life.generation.storedRanges)
             user.evicted(ranges, kept: kept, of: life.generation)
         }
         return gone.byteCount
@@ -178,7 +178,7 @@ struct VersionEvictor: Sendable {
         if let failure {
             warn(thatPartsStay: failure, of: generation)
             // Blocks that are no longer recorded although they take space.
-            store.noteChange(of: generation)
+            store.recordChange(of: generation)
         }
         return gone
     }
@@ -203,9 +203,9 @@ struct VersionEvictor: Sendable {
             "a part of \(generation.url) can't be evicted, so such media is evicted as a whole: \(cause)")
     }
 
-    private func noteEvicted(_ bytes: Int64, of generation: Generation) {
+    private func recordEvicted(_ bytes: Int64, of generation: Generation) {
         guard bytes > 0 else { return }
-        store.noteChange(of: generation)
+        store.recordChange(of: generation)
         report(generation.key, url: generation.url, bytes: bytes)
     }
 

@@ -39,7 +39,7 @@ struct VersionOpener: Sendable {
                 // Another version may have been stored since the catalog was read.
                 guard table.endReading(key) else { return nil }
                 table.open(generation)
-                store.ledger.correct(by: (generation.disk?.landedByteCount ?? 0) - stored.storedBytes)
+                store.ledger.correct(by: (generation.disk?.storedByteCount ?? 0) - stored.storedBytes)
                 return table.addLease(generation.identifier, user: user)
             }
             guard let taken else { continue }
@@ -52,27 +52,29 @@ struct VersionOpener: Sendable {
         _ record: ResourceRecord, _ stored: GenerationRecord, _ sealer: BlockSealer
     ) throws -> Generation {
         let key = CacheKey(hash: record.key)
-        let landed = try stored.landed ?? store.catalog.landed(of: stored.id)
+        let storedRanges = try stored.storedRanges ?? store.catalog.storedRanges(of: stored.id)
         let row = CatalogRow(stored.id)
         let description = GenerationDescription(
             length: stored.length, contentType: record.contentType, version: stored.version, fields: stored.fields)
         return Generation(
             key: key, identifier: stored.identifier, url: record.url, description: description,
             disk: mediaFile(
-                stored.identifier, sealer, landed: landed, isRecordStale: stored.landed == nil, length: stored.length,
+                stored.identifier, sealer, storedRanges: storedRanges, isRecordStale: stored.storedRanges == nil,
+                length: stored.length,
                 row: row),
             row: row, isKept: store.directory.access.isWritable, isProven: true, ledger: store.ledger,
             memoryLedger: store.memoryLedger, owner: store, rowClaim: stored.rowBytes,
-            padding: landed.padding(to: store.directory.blockSize))
+            padding: storedRanges.padding(to: store.directory.blockSize))
     }
 
     private func mediaFile(
-        _ identifier: GenerationIdentifier, _ sealer: BlockSealer, landed: ByteRangeSet, isRecordStale: Bool,
+        _ identifier: GenerationIdentifier, _ sealer: BlockSealer, storedRanges: ByteRangeSet, isRecordStale: Bool,
         length: Int64?, row: CatalogRow
     ) -> MediaFile {
         MediaFile(
             file: store.directory.pooledFile(identifier, in: store.pool), sealer: sealer,
-            landed: landed, isRecordStale: isRecordStale, length: length, isShared: store.directory.access.isShared,
+            storedRanges: storedRanges, isRecordStale: isRecordStale, length: length,
+            isShared: store.directory.access.isShared,
             elapsed: store.clock.elapsed,
             storedSeals: { [weak store] indices in
                 guard let store else { throw CacheError(.closed, "the cache has been closed") }
@@ -87,15 +89,15 @@ struct VersionOpener: Sendable {
     ///
     /// A version that is never opened returns its claims when it is evicted.
     private func afterOpening(_ generation: Generation, _ stored: GenerationRecord) {
-        if stored.landed == nil { store.noteChange(of: generation) }
+        if stored.storedRanges == nil { store.recordChange(of: generation) }
         guard stored.needsTidying, store.directory.access.isWritable else { return }
         guard let lease = store.extend(generation) else { return }
         store.work.start(in: .background) { [weak store] in
             defer { lease.end() }
             do {
-                generation.noteInvalidated(try generation.disk?.invalidateHoles() ?? [])
+                generation.recordInvalidated(try generation.disk?.invalidateHoles() ?? [])
                 try generation.disk?.freeUnclaimed()
-                if let store { try await store.writer.inTurn { try store.catalog.settings.noteTidied(stored.id) } }
+                if let store { try await store.writer.inTurn { try store.catalog.settings.recordTidied(stored.id) } }
             } catch {
                 // It is tried again when the version is opened next.
                 let text = "\(generation.url) could not be compared with its record: \(error)"
@@ -118,7 +120,7 @@ struct VersionOpener: Sendable {
         }
         store.remover.finish(outcome)
         guard let generation else { return nil }
-        store.noteChange(of: generation)
+        store.recordChange(of: generation)
         return store.makeLease(generation, user)
     }
 
@@ -137,7 +139,7 @@ struct VersionOpener: Sendable {
         let disk =
             isOnDisk
             ? mediaFile(
-                identifier, store.directory.sealer(identifier, key: key), landed: [], isRecordStale: false,
+                identifier, store.directory.sealer(identifier, key: key), storedRanges: [], isRecordStale: false,
                 length: description.length, row: row) : nil
         let generation = Generation(
             key: key, identifier: identifier, url: url, description: description, disk: disk, row: row,
@@ -157,7 +159,7 @@ struct VersionOpener: Sendable {
             }
             throw CacheError(.closed, "the cache has been closed")
         }
-        if isOnDisk { store.noteChange(of: generation) }
+        if isOnDisk { store.recordChange(of: generation) }
         return store.makeLease(generation, user)
     }
 

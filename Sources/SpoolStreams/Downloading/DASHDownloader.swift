@@ -23,9 +23,12 @@ public struct DASHDownloader: Sendable {
     ///   - firstSeconds: The length of the start to download, in seconds. It has the first video and the first audio,
     ///     and at least one segment of each. Their quality is the best one up to 1 Mbit/s, or the lowest. The default,
     ///     `nil`, downloads the whole stream, in the best quality of all video, audio and text.
-    ///   - concurrency: The maximum number of files to download at the same time, at least 1. The default is 4.
-    public init(_ source: MediaSource, in cache: MediaCache, firstSeconds: Double? = nil, concurrency: Int = 4) {
-        download = StreamDownload(source, in: cache, concurrency: concurrency)
+    ///   - maximumConcurrentDownloads: The maximum number of files to download at the same time, at least 1. The
+    ///     default is 4.
+    public init(
+        _ source: MediaSource, in cache: MediaCache, firstSeconds: Double? = nil, maximumConcurrentDownloads: Int = 4
+    ) {
+        download = StreamDownload(source, in: cache, maximumConcurrentDownloads: maximumConcurrentDownloads)
         seconds = firstSeconds
     }
 
@@ -56,7 +59,7 @@ public struct DASHDownloader: Sendable {
             let isManifest = error.code == .live || error.code == .address
             throw CacheError(
                 isManifest ? .invalidArgument : .malformedResponse,
-                isManifest ? "\(error)" : "\(MediaSource.displayAddress(of: url)) is not a DASH stream: \(error)")
+                isManifest ? "\(error)" : "\(MediaSource.redactedURL(of: url)) is not a DASH stream: \(error)")
         }
         tally.add(Int64(bytes.count))
         try await download.run(files, tally)

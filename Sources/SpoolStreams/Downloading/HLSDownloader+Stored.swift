@@ -19,7 +19,7 @@ public struct HLSStoredVariant: Sendable, Hashable {
     /// The number of segments.
     public internal(set) var segmentCount: Int
     /// The number of completely stored segments.
-    public internal(set) var storedSegments: Int
+    public internal(set) var storedSegmentCount: Int
     /// Whether all files of the media playlist are stored. Audio and subtitles in separate playlists are not counted.
     public internal(set) var isComplete: Bool
 }
@@ -40,7 +40,7 @@ extension HLSDownloader {
     @concurrent public static func storedVariants(
         of source: MediaSource, in cache: MediaCache
     ) async throws -> [HLSStoredVariant] {
-        let download = StreamDownload(source, in: cache, concurrency: 1)
+        let download = StreamDownload(source, in: cache, maximumConcurrentDownloads: 1)
         guard let (playlist, found) = try await stored(source.url, download) else { return [] }
         guard playlist.kind == .master else {
             return try await [variant(source.url, playlist, found, download)].compactMap { $0 }
@@ -78,7 +78,7 @@ extension HLSDownloader {
             return nil  // Evicted in the meantime.
         } catch let error as ManifestError {
             throw CacheError(
-                .malformedResponse, "\(MediaSource.displayAddress(of: url)) is not an HLS stream: \(error)")
+                .malformedResponse, "\(MediaSource.redactedURL(of: url)) is not an HLS stream: \(error)")
         }
     }
 
@@ -88,7 +88,7 @@ extension HLSDownloader {
     ) async throws -> HLSStoredVariant? {
         // A live playlist does not list all segments.
         guard let files = try? playlist.downloads(at: found) else { return nil }
-        var variant = HLSStoredVariant(url: url, segmentCount: 0, storedSegments: 0, isComplete: true)
+        var variant = HLSStoredVariant(url: url, segmentCount: 0, storedSegmentCount: 0, isComplete: true)
         for file in files {
             var isStored = false
             if let url = file.url.url, let record = try await download.media(at: url).storedResource() {
@@ -96,10 +96,10 @@ extension HLSDownloader {
             }
             if file.isSegment {
                 variant.segmentCount += 1
-                if isStored { variant.storedSegments += 1 }
+                if isStored { variant.storedSegmentCount += 1 }
             }
             variant.isComplete = variant.isComplete && isStored
         }
-        return variant.storedSegments > 0 ? variant : nil
+        return variant.storedSegmentCount > 0 ? variant : nil
     }
 }

@@ -43,12 +43,13 @@ public struct HLSDownloader: Sendable {
     ///   - firstSeconds: The length of the start to download, in seconds. It has at least one segment of the variant
     ///     and of its default audio, video and subtitles. The default, `nil`, downloads the whole stream with all audio
     ///     and subtitles of the variant.
-    ///   - concurrency: The maximum number of files to download at the same time, at least 1. The default is 4.
+    ///   - maximumConcurrentDownloads: The maximum number of files to download at the same time, at least 1. The
+    ///     default is 4.
     public init(
         _ source: MediaSource, in cache: MediaCache, variant: HLSVariantSelection = .highest,
-        firstSeconds: Double? = nil, concurrency: Int = 4
+        firstSeconds: Double? = nil, maximumConcurrentDownloads: Int = 4
     ) {
-        download = StreamDownload(source, in: cache, concurrency: concurrency)
+        download = StreamDownload(source, in: cache, maximumConcurrentDownloads: maximumConcurrentDownloads)
         selection = variant
         seconds = firstSeconds
     }
@@ -117,7 +118,7 @@ public struct HLSDownloader: Sendable {
             return (playlist, found)
         } catch {
             throw CacheError(
-                .malformedResponse, "\(MediaSource.displayAddress(of: url)) is not an HLS stream: \(error)")
+                .malformedResponse, "\(MediaSource.redactedURL(of: url)) is not an HLS stream: \(error)")
         }
     }
 

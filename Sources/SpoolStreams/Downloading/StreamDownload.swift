@@ -5,7 +5,7 @@ import Synchronization
 /// The progress of a stream's download.
 public struct StreamProgress: Sendable, Hashable {
     /// The number of completely stored segments.
-    public internal(set) var storedSegments = 0
+    public internal(set) var storedSegmentCount = 0
     /// The number of segments to store. It is 0 until the playlists or the manifest have been read.
     public internal(set) var segmentCount = 0
     /// The number of stored bytes of all files: playlists or manifest, keys, initialization sections and segments.
@@ -13,7 +13,7 @@ public struct StreamProgress: Sendable, Hashable {
 
     /// The stored fraction of the segments, from 0 to 1.
     public var fractionCompleted: Double {
-        segmentCount > 0 ? Double(storedSegments) / Double(segmentCount) : 0
+        segmentCount > 0 ? Double(storedSegmentCount) / Double(segmentCount) : 0
     }
 }
 
@@ -33,7 +33,7 @@ final class DownloadTally: Sendable {
     func add(_ bytes: Int64) { change { $0.bytes += bytes } }
 
     /// Counts a segment that is stored completely.
-    func stored() { change { $0.storedSegments += 1 } }
+    func stored() { change { $0.storedSegmentCount += 1 } }
 
     /// Changes and reports the progress. The lock is held during the report, so that reports follow the order of
     /// changes.
@@ -53,11 +53,11 @@ struct StreamDownload: Sendable {
 
     /// Creates a download.
     ///
-    /// - Parameter concurrency: The maximum number of files to download at the same time, at least 1.
-    init(_ source: MediaSource, in cache: MediaCache, concurrency: Int) {
+    /// - Parameter maximumConcurrentDownloads: The maximum number of files to download at the same time, at least 1.
+    init(_ source: MediaSource, in cache: MediaCache, maximumConcurrentDownloads: Int) {
         presentation = PresentationSource(source, now: cache.now)
         self.cache = cache
-        width = max(1, concurrency)
+        width = max(1, maximumConcurrentDownloads)
     }
 
     /// The source of the first playlist, or of the manifest.
@@ -130,10 +130,10 @@ struct StreamDownload: Sendable {
             let media = media(at: file.url)
             let stored = try await media.keptRanges()
             guard !stored.contains(file.range) else { continue }
-            let isPage = try await media.contentInformation().mimeType?.hasPrefix("text/html") == true
+            let isPage = try await media.contentInformation().contentType?.hasPrefix("text/html") == true
             throw CacheError(
                 isPage ? .malformedResponse : .capacityExceeded,
-                "\(media.source.displayAddress) was received, but the cache stores only \(stored.byteCount.counted("byte")) of it",
+                "\(media.source.redactedURL) was received, but the cache stores only \(stored.byteCount.counted("byte")) of it",
                 key: media.key, range: file.range)
         }
     }

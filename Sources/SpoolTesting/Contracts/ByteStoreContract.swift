@@ -95,7 +95,7 @@ public enum ByteStoreContract {
                 try checkEqual(try names(in: store), [], "what is left")
             },
             Case("the reported space is possible") { store in
-                guard let space = try store.space() else { return }
+                guard let space = try store.volumeSpace() else { return }
                 try check(space.size > 0 && (0...space.size).contains(space.free), "\(space) is not possible")
             },
         ]

@@ -85,12 +85,12 @@ package enum FileSystemContract {
                 let one = try files.openFile(path, .create)
                 let two = try files.openFile(path, .readWrite)
                 let three = try files.openFile(path, .read)
-                try expect(try one.setMark(.shared), "the first shared lock was rejected")
-                try expect(try three.setMark(.shared), "the second shared lock was rejected")
-                try expect(try !two.setMark(.exclusive), "an exclusive lock was granted with two readers")
-                try expect(try one.setMark(.none) && three.setMark(.none), "a lock could not be released")
-                try expect(try two.setMark(.exclusive), "an exclusive lock was rejected without readers")
-                try expect(try !one.setMark(.shared), "a shared lock was granted with an exclusive one")
+                try expect(try one.lock(.shared), "the first shared lock was rejected")
+                try expect(try three.lock(.shared), "the second shared lock was rejected")
+                try expect(try !two.lock(.exclusive), "an exclusive lock was granted with two readers")
+                try expect(try one.lock(.none) && three.lock(.none), "a lock could not be released")
+                try expect(try two.lock(.exclusive), "an exclusive lock was rejected without readers")
+                try expect(try !one.lock(.shared), "a shared lock was granted with an exclusive one")
             },
             Case(description: "free space is reported for an existing folder") { files, folder in
                 let space = try files.volumeSpace(at: folder)

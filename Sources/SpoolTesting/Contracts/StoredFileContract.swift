@@ -58,10 +58,11 @@ enum StoredFileContract {
             try write("hello", to: file, at: 0)
             var buffer = [UInt8](repeating: 0, count: 9)
             // Some stores don't know which bytes are in memory.
-            if let count = buffer.withUnsafeMutableBytes({ file.readNow(into: $0, at: 1) }) {
+            if let count = buffer.withUnsafeMutableBytes({ file.readWithoutBlocking(into: $0, at: 1) }) {
                 try check(Array(buffer[..<count]) == Array("ello".utf8.prefix(count)), "not what was written")
             }
-            try check(buffer.withUnsafeMutableBytes { file.readNow(into: $0, at: 5) } == nil, "bytes at its end")
+            try check(
+                buffer.withUnsafeMutableBytes { file.readWithoutBlocking(into: $0, at: 5) } == nil, "bytes at its end")
         },
     ]
 

@@ -8,14 +8,14 @@ extension UpstreamContract {
     static let failureCases: [Case] = [
         Case(
             "a body that ends early is a lost connection, after the received bytes (A8)",
-            ["/a": .pattern(1_000_000, .cut(after: 300_000))]
+            ["/a": .pattern(1_000_000, .truncate(after: 300_000))]
         ) {
             it, _ in
             try await checkConnectionLost(it, bytes: 300_000)
         },
         Case(
             "a chunked body without its last chunk is a lost connection (A9)", needs: [.cutsWithoutLength],
-            ["/a": .pattern(1_000_000, .noLength(.chunked), .cut(after: 300_000))]
+            ["/a": .pattern(1_000_000, .noLength(.chunked), .truncate(after: 300_000))]
         ) { it, _ in
             try await checkConnectionLost(it, bytes: 300_000)
         },
@@ -30,7 +30,7 @@ extension UpstreamContract {
         },
         Case(
             "a connection that ends before the headers is a transient failure",
-            ["/cut": .pattern(10, .cut(after: nil)), "/reset": .pattern(10, .reset(after: nil))]
+            ["/cut": .pattern(10, .truncate(after: nil)), "/reset": .pattern(10, .reset(after: nil))]
         ) { it, _ in
             for path in ["/cut", "/reset"] {
                 try await checkThrows([.connectionLost, .unreachable]) { _ = try await it.open(path) }
@@ -56,7 +56,7 @@ extension UpstreamContract {
             let response = Task { _ = try await it.open("/a") }
             _ = try await it.log.first { $0.isStalled }
             try await checkThrows([.timedOut]) { try await settings.clock.drive { try await response.value } }
-            try checkEqual(try await it.log.first { $0.isOver }.ending, .abandoned, "ending")
+            try checkEqual(try await it.log.first { $0.isOver }.ending, .clientDisconnected, "ending")
         },
         Case("a body that falls silent times out (B29)", needs: [.timeouts], ["/a": .pattern(1000, .stall(after: 400))])
         {
@@ -65,7 +65,7 @@ extension UpstreamContract {
             try await checkThrows([.timedOut]) {
                 try await settings.clock.drive { _ = try await response.body.collect() }
             }
-            try checkEqual(try await it.log.first { $0.isOver }.ending, .abandoned, "ending")
+            try checkEqual(try await it.log.first { $0.isOver }.ending, .clientDisconnected, "ending")
         },
         Case(
             "a body without a reader does not time out (B27)", needs: [.timeouts],
@@ -110,20 +110,20 @@ extension UpstreamContract {
         Case("releasing the iterator closes the request", ["/a": .pattern(1000, .stall(after: 400))]) { it, _ in
             let response = try await it.open("/a")
             try await readFirst(of: response.body)
-            try checkEqual(try await it.log.first { $0.isOver }.ending, .abandoned, "ending")
+            try checkEqual(try await it.log.first { $0.isOver }.ending, .clientDisconnected, "ending")
             withExtendedLifetime(response) {}
         },
         Case("releasing an unread body closes the request", ["/a": .pattern(1000, .stall(after: 400))]) {
             it, _ in
             try checkEqual(try await it.open("/a").head.status.code, 200, "status")
-            try checkEqual(try await it.log.first { $0.isOver }.ending, .abandoned, "ending")
+            try checkEqual(try await it.log.first { $0.isOver }.ending, .clientDisconnected, "ending")
         },
         Case("cancelling before the headers closes the request", ["/a": .pattern(10, .stall(after: nil))]) { it, _ in
             let task = Task { _ = try await it.open("/a") }
             _ = try await it.log.first { $0.isStalled }
             task.cancel()
             try await checkThrows([.cancelled]) { try await task.value }
-            try checkEqual(try await it.log.first { $0.isOver }.ending, .abandoned, "ending")
+            try checkEqual(try await it.log.first { $0.isOver }.ending, .clientDisconnected, "ending")
         },
         Case("a request cancelled from the start gets no response", ["/a": .pattern(10)]) { it, _ in
             let task = Task {
@@ -139,7 +139,7 @@ extension UpstreamContract {
             _ = try await it.log.first { $0.isStalled }
             task.cancel()
             try await checkThrows([.cancelled]) { try await task.value }
-            try checkEqual(try await it.log.first { $0.isOver }.ending, .abandoned, "ending")
+            try checkEqual(try await it.log.first { $0.isOver }.ending, .clientDisconnected, "ending")
         },
     ]
 

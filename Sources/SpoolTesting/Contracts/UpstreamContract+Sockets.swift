@@ -4,7 +4,7 @@ import HTTPTypes
 public import Spool
 import SpoolOrigin
 
-extension UpstreamContract.Maker {
+extension UpstreamContract.Factory {
     /// Returns a maker for a transport with an `OriginServer` on real sockets. It needs the package trait `Tools`.
     public static func sockets(
         _ upstream: @escaping @Sendable (UpstreamContract.Settings) throws -> any Upstream

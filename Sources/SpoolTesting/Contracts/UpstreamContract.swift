@@ -8,7 +8,7 @@ package import SpoolOrigin
 /// Run it for your own transport, with one test for each case:
 ///
 /// ```swift
-/// @Test(arguments: UpstreamContract.cases(for: UpstreamContract.Ability.all))
+/// @Test(arguments: UpstreamContract.cases(for: UpstreamContract.Capability.all))
 /// func contract(_ contractCase: UpstreamContract.Case) async throws {
 ///     try await contractCase.run(over: .sockets { MyUpstream(clock: $0.clock) })
 /// }
@@ -18,7 +18,7 @@ public enum UpstreamContract {
     #if hasAttribute(nonexhaustive)
     @nonexhaustive
     #endif
-    public enum Ability: Sendable, CaseIterable {
+    public enum Capability: Sendable, CaseIterable {
         /// Pauses the origin while no reader requests the next chunk.
         case backPressure
         /// Delivers encoded bodies unchanged.
@@ -75,7 +75,7 @@ public enum UpstreamContract {
     }
 
     /// A factory of fixtures.
-    public struct Maker: Sendable {
+    public struct Factory: Sendable {
         /// Creates one for an origin with these resources.
         package var make: @Sendable (_ resources: [String: OriginResource], Settings) async throws -> Fixture
 
@@ -90,13 +90,13 @@ public enum UpstreamContract {
         /// The rule, as a sentence.
         public var description: String
         /// The abilities that the case needs.
-        package var needs: Set<Ability>
+        package var needs: Set<Capability>
         let settings: Settings
         let resources: [String: OriginResource]
         let body: @Sendable (Fixture, Settings) async throws -> Void
 
         init(
-            _ description: String, needs: Set<Ability> = [], _ resources: [String: OriginResource],
+            _ description: String, needs: Set<Capability> = [], _ resources: [String: OriginResource],
             _ body: @escaping @Sendable (Fixture, Settings) async throws -> Void
         ) {
             self.description = description
@@ -110,7 +110,7 @@ public enum UpstreamContract {
         ///
         /// - Throws: ``ContractFailure`` if the transport violates the contract, or an unexpected error of it or the
         ///   origin.
-        public func run(over maker: Maker) async throws {
+        public func run(over maker: Factory) async throws {
             var settings = settings
             settings.clock = ManualClock()
             let fixture = try await maker.make(resources, settings)
@@ -125,7 +125,7 @@ public enum UpstreamContract {
     }
 
     /// Returns the cases for a transport with `abilities`.
-    public static func cases(for abilities: Set<Ability>) -> [Case] {
+    public static func cases(for abilities: Set<Capability>) -> [Case] {
         var all = responseCases + failureCases + consumerCases + flowCases + redirectCases
         #if Tools
         all += twoOriginCases

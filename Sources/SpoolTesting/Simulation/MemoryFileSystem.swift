@@ -170,12 +170,12 @@ package final class MemoryFileSystem: FileSystem {
 final class MemoryNode: Sendable {
     let bytes: Mutex<SparseBytes>
     let isLocked = Atomic(false)
-    private let marks = Mutex<[ObjectIdentifier: FileMark]>([:])
+    private let marks = Mutex<[ObjectIdentifier: FileLock]>([:])
 
     init(_ bytes: SparseBytes = SparseBytes()) { self.bytes = Mutex(bytes) }
 
     /// Replaces a holder's mark, unless another holder's mark conflicts.
-    func setMark(_ mark: FileMark, of holder: ObjectIdentifier) -> Bool {
+    func lock(_ mark: FileLock, of holder: ObjectIdentifier) -> Bool {
         marks.withLock { marks in
             let others = marks.filter { $0.key != holder }.values
             switch mark {
@@ -215,7 +215,7 @@ final class MemoryHandle: StoredFile {
     }
 
     deinit {
-        _ = node.setMark(.none, of: ObjectIdentifier(self))  // Never rejected.
+        _ = node.lock(.none, of: ObjectIdentifier(self))  // Never rejected.
         if holdsLock { node.isLocked.store(false, ordering: .relaxed) }
         handles.count.withLock { $0 -= 1 }
     }
@@ -226,12 +226,12 @@ final class MemoryHandle: StoredFile {
         node.bytes.withLock { $0.read(into: buffer, at: offset) }
     }
 
-    func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
+    func readWithoutBlocking(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
         let count = node.bytes.withLock { $0.read(into: buffer, at: offset) }
         return count > 0 ? count : nil
     }
 
-    func setMark(_ mark: FileMark) throws(CacheError) -> Bool { node.setMark(mark, of: ObjectIdentifier(self)) }
+    func lock(_ mark: FileLock) throws(CacheError) -> Bool { node.lock(mark, of: ObjectIdentifier(self)) }
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
         guard isWritable else {

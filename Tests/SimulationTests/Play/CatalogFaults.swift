@@ -33,14 +33,14 @@ final class CatalogFaults: Sendable {
     /// The bytes of the write-ahead log that a power loss may remove. The database relies on the bytes before them.
     var unsynchronizedJournal: Range<Int64> { journalEnds.withLock { $0.synchronized..<$0.written } }
 
-    fileprivate func noteJournal(write: Range<Int64>) {
+    fileprivate func recordJournal(write: Range<Int64>) {
         journalEnds.withLock { ends in
             if write.lowerBound == 0 { ends = (0, 0) }
             ends.written = max(ends.written, write.upperBound)
         }
     }
 
-    fileprivate func noteJournalSync() { journalEnds.withLock { $0.synchronized = $0.written } }
+    fileprivate func recordJournalSync() { journalEnds.withLock { $0.synchronized = $0.written } }
 
     fileprivate static func faults(of path: String) -> CatalogFaults? {
         folders.withLock { $0[(path as NSString).deletingLastPathComponent] }
@@ -135,14 +135,14 @@ private enum FaultyVFS {
         methods.xWrite = { file, bytes, count, offset in
             if let code = FaultyVFS.fault(.write, file) { return code }
             let code = FaultyVFS.call(file).xWrite(FaultyVFS.real(file), bytes, count, offset)
-            if code == SQLITE_OK { FaultyVFS.journal(file)?.noteJournal(write: offset..<offset + Int64(count)) }
+            if code == SQLITE_OK { FaultyVFS.journal(file)?.recordJournal(write: offset..<offset + Int64(count)) }
             return code
         }
         methods.xTruncate = { FaultyVFS.fault(.write, $0) ?? FaultyVFS.call($0).xTruncate(FaultyVFS.real($0), $1) }
         methods.xSync = { file, flags in
             if let code = FaultyVFS.fault(.sync, file) { return code }
             let code = FaultyVFS.call(file).xSync(FaultyVFS.real(file), flags)
-            if code == SQLITE_OK { FaultyVFS.journal(file)?.noteJournalSync() }
+            if code == SQLITE_OK { FaultyVFS.journal(file)?.recordJournalSync() }
             return code
         }
         methods.xFileSize = { FaultyVFS.call($0).xFileSize(FaultyVFS.real($0), $1) }

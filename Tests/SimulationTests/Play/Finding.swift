@@ -54,7 +54,7 @@ struct Finding: Sendable, CustomStringConvertible {
 }
 
 /// The result of a play.
-struct PlayReport: Sendable {
+struct PlaybackReport: Sendable {
     var seed: UInt64
     var findings: [Finding]
     /// The number of opened readers, housekeeping tasks, and openings and ends of the cache.

@@ -57,8 +57,10 @@ struct Housekeeper {
             world.log.add("housekeeper", "\(result)")
             // An eviction that was not recorded leaves records of removed blocks.
             let wasKilled = world.plan.lives.prefix(life.number).contains { $0.isKilled }
-            if result.bad > 0, !world.plan.mayRepeat, !wasKilled {
-                world.report(.operation, "\(chore) finds \(result.bad) bad blocks of \(result.blocks)", in: life)
+            if result.damagedBlockCount > 0, !world.plan.mayRepeat, !wasKilled {
+                world.report(
+                    .operation, "\(chore) finds \(result.damagedBlockCount) bad blocks of \(result.blockCount)",
+                    in: life)
             }
         case .export: try await export(source, media, viewer)
         case .remove:
@@ -72,7 +74,7 @@ struct Housekeeper {
             let capacity = random.pick([nil, 0, 100_000, 500_000, 2_000_000]) as Int64?
             life.expectCapacity(capacity)
             try await cache.rememberCapacity(capacity.map { .bytes($0) } ?? .unlimited)
-            life.noteCapacity(cache)
+            life.recordCapacity(cache)
         case .pin: try await cache.pin(key)
         case .unpin: try await cache.unpin(key)
         case .list: try await list()
@@ -101,7 +103,7 @@ struct Housekeeper {
 
     private func removing(_ media: [SimulatedMedia], _ remove: () async throws -> Void) async throws {
         for media in media {
-            life.noteRemoved(media)
+            life.recordRemoved(media)
             world.allowRepeating(media.versions.map(\.length).max() ?? 0, "\(media.path) removed")
         }
         world.origin.state.withLock { $0.retries.beginRemoval(of: media.map(\.path)) }
@@ -150,7 +152,7 @@ struct Housekeeper {
                 continue
             }
             world.report(
-                .operation, "\(kept.address) has \(length) bytes, and \(kept.storedRanges) are stored", in: life)
+                .operation, "\(kept.redactedURL) has \(length) bytes, and \(kept.storedRanges) are stored", in: life)
         }
     }
 }

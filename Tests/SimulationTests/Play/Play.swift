@@ -24,7 +24,7 @@ final class Play: Sendable {
     }
 
     /// Plays the seed on the calling thread, which must not be a thread of Swift's own pool.
-    static func run(seed: UInt64, logLimit: Int = 40, watch: PlayWatch) -> PlayReport {
+    static func run(seed: UInt64, logLimit: Int = 40, watch: PlayWatch) -> PlaybackReport {
         let root =
             "\(scratch)/spool-play-\(ProcessInfo.processInfo.processIdentifier)-\(runs.add(1, ordering: .relaxed).newValue)"
         // If the directory can't be created, the first opening fails. If it can't be removed, it is only left behind.
@@ -41,7 +41,7 @@ final class Play: Sendable {
     private static let scratch =
         FileManager.default.fileExists(atPath: "/dev/shm") ? "/dev/shm" : NSTemporaryDirectory()
 
-    private func run() -> PlayReport {
+    private func run() -> PlaybackReport {
         let executor = world.executor
         let start = ContinuousClock.now
         _ = world.task { [self] in
@@ -64,7 +64,7 @@ final class Play: Sendable {
         // While it sleeps, it would keep the play alive.
         watching.cancel()
         _ = executor.run(limit: 100_000) { self.isUnwatched.withLock { $0 } }
-        return PlayReport(
+        return PlaybackReport(
             seed: world.plan.seed, findings: world.findings, operations: world.operations, steps: steps,
             time: ContinuousClock.now - start, digest: world.log.digest,
             lines: keepsLog || !world.findings.isEmpty ? world.log.lines : [])
@@ -87,7 +87,7 @@ final class Play: Sendable {
             }
             if world.plan.damagesCatalog { CatalogDamage.change(directory, &random, world.log) }
         }
-        world.origin.heal()
+        world.origin.clearFaults()
         let ending = PlayPlan.Life(ending: .closedAtRest, players: 0, steps: 0, chores: 0, killAt: 0)
         let last = PlayLife(world.plan.lives.count, ending, world: world, memory: files, directory: directory)
         last.healDisk()

@@ -68,7 +68,7 @@ final class PlayLife: Sendable {
     var isOver: Bool { state.withLock { $0.isDead } || world.isAborted }
     var remains: (files: MemoryFileSystem, directory: String)? { state.withLock { $0.remains } }
 
-    func noteRemoved(_ media: SimulatedMedia) { state.withLock { _ = $0.removed.insert(media.path) } }
+    func recordRemoved(_ media: SimulatedMedia) { state.withLock { _ = $0.removed.insert(media.path) } }
     func wasRemoved(_ media: SimulatedMedia) -> Bool { state.withLock { $0.removed.contains(media.path) } }
     func setDiskFull(_ isFull: Bool) { state.withLock { $0.isDiskFull = isFull } }
     func setCatalogBusy(_ isBusy: Bool) { state.withLock { $0.isCatalogBusy = isBusy } }
@@ -134,7 +134,7 @@ final class PlayLife: Sendable {
 
     /// Records that the capacity was changed. Pinned media and media being read may exceed it until they are evicted,
     /// but it must not grow.
-    func noteCapacity(_ cache: MediaCache) {
+    func recordCapacity(_ cache: MediaCache) {
         state.withLock { $0.capacityBound = cache.capacity.map { max($0, cache.storedByteCount) } }
     }
 
@@ -285,7 +285,7 @@ private struct LifeUpstream: Upstream {
     let life: PlayLife
 
     func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
-        if life.isDead { throw UpstreamError(.failed, "the process has been killed") }
+        if life.isDead { throw UpstreamError(.other, "the process has been killed") }
         return try await life.world.origin.open(request, for: life)
     }
 }
@@ -306,6 +306,6 @@ private struct PlayLogHandler: LogHandler {
         world.log.add(who, world.withoutRoot("\(event.message)"))
         guard "\(event.message)".hasPrefix("the origin's bytes changed"), let address = event.metadata?["resource"]
         else { return }
-        world.origin.noteChange(seenOf: URL(string: "\(address)")?.path ?? "")
+        world.origin.recordChange(seenOf: URL(string: "\(address)")?.path ?? "")
     }
 }

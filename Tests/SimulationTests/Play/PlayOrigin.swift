@@ -77,15 +77,15 @@ final class PlayOrigin: Sendable {
     }
 
     /// Records that a cache has seen the change of the media, and cancels its requests for the previous version.
-    func noteChange(seenOf path: String) {
+    func recordChange(seenOf path: String) {
         let now = clock.now.offset
-        state.withLock { $0.retries.noteChange(of: path, now: now) }
+        state.withLock { $0.retries.recordChange(of: path, now: now) }
     }
 
     func setDown(_ isDown: Bool) { state.withLock { $0.isDown = isDown } }
 
     /// Removes all faults.
-    func heal() {
+    func clearFaults() {
         state.withLock { state in
             state.faults = OriginFaults()
             state.isDown = false

@@ -152,9 +152,9 @@ struct PlayPlan: Sendable {
         var configuration = MediaCache.Configuration()
         configuration.capacity = capacity.map { .bytes($0) } ?? .remembered
         configuration.freshness = freshness
-        configuration.readAhead.firstRequest = 128 << 10
-        configuration.readAhead.largestRequest = 512 << 10
-        configuration.readAhead.window = 768 << 10
+        configuration.readAhead.initialRequestSize = 128 << 10
+        configuration.readAhead.maximumRequestSize = 512 << 10
+        configuration.readAhead.maximumReadAhead = 768 << 10
         configuration.memoryLimit = 1 << 20
         configuration.maximumAge = maximumAge
         return configuration

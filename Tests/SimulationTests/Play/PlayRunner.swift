@@ -8,7 +8,7 @@ final class PlayRunner: Sendable {
     private struct State {
         /// The remaining seeds.
         var seeds: Range<UInt64>
-        var reports: [PlayReport] = []
+        var reports: [PlaybackReport] = []
     }
 
     private let state: Mutex<State>
@@ -32,7 +32,7 @@ final class PlayRunner: Sendable {
     static func run(
         _ seeds: Range<UInt64>, logLimit: Int = 40, until deadline: ContinuousClock.Instant? = nil,
         noting folder: String? = nil
-    ) async -> [PlayReport] {
+    ) async -> [PlaybackReport] {
         let runner = PlayRunner(seeds, logLimit: logLimit, deadline: deadline, folder: folder)
         let threads = max(1, min(ProcessInfo.processInfo.activeProcessorCount, 8))
         await withTaskGroup(of: Void.self) { group in

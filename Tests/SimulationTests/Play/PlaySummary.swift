@@ -23,7 +23,7 @@ struct PlaySummary: CustomStringConvertible {
     /// The groups of findings, the most frequent first.
     var groups: [Group] = []
 
-    init(_ reports: [PlayReport]) {
+    init(_ reports: [PlaybackReport]) {
         plays = reports.count
         var found: [String: Group] = [:]
         for (number, report) in reports.enumerated() {

@@ -74,7 +74,7 @@ struct ReadCheck {
             return life.world.origin.hasChanged(media) || life.wasRemoved(media) || plan.damagesCatalog
         case .originUnavailable:
             return plan.faults.isAny || plan.chores.contains(.outage) || touchesFailingPlace ?? false
-        case .originRefused: return viewer.isRefused
+        case .originErrorStatus: return viewer.isRefused
         case .unsatisfiableRange:
             // The last bytes are counted from the end of the version that is known when the reader opens.
             let changesLength = Set(media.versions.map(\.length)).count > 1 && life.world.origin.hasChanged(media)

@@ -63,12 +63,12 @@ struct RetryCheck: Sendable {
     private static func path(of resource: String) -> String { String(resource.prefix { $0 != " " }) }
 
     /// Forgets failures of an older version that were sent shortly before, because its requests were cancelled.
-    mutating func noteChange(of path: String, now: Duration) {
+    mutating func recordChange(of path: String, now: Duration) {
         rests = rests.filter { Self.path(of: $0.key.resource) != path || $0.value.said + Self.crossing < now }
     }
 
     /// Returns the time for which the resource has had no reader.
-    func idleTime(of resource: String, now: Duration) -> Duration {
+    func idleTimeout(of resource: String, now: Duration) -> Duration {
         guard readers[resource] == 0, let start = idleSince[resource] else { return .zero }
         return now - start
     }

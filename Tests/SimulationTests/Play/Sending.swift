@@ -50,7 +50,7 @@ final class Sending: Sendable {
     func next() async throws -> [UInt8]? {
         if media.pace > .zero { try await origin.sleep(media.pace) }
         // The connections of a killed process are closed.
-        if life.isDead { throw UpstreamError(.failed, "the process has been killed") }
+        if life.isDead { throw UpstreamError(.other, "the process has been killed") }
         if Task.isCancelled { throw UpstreamError(.cancelled, "the body was given up") }
         let rest = rest.withLock { $0 }
         guard !rest.isEmpty else {
@@ -92,7 +92,7 @@ final class Sending: Sendable {
             throw UpstreamError(.timedOut, "\(media.path) sent nothing for 15 s")
         case .sent(let piece):
             let name = media.name(for: viewer)
-            let idle = origin.state.withLock { $0.retries.idleTime(of: name, now: now) }
+            let idle = origin.state.withLock { $0.retries.idleTimeout(of: name, now: now) }
             // A transfer without readers is cancelled after 50 ms, unless its rest fits into the buffers of sockets.
             if idle > .milliseconds(100), rest.upperBound - rest.lowerBound > 256 << 10 {
                 life.world.report(.transferAtRest, "\(media.path) sends \(piece) to nobody since \(idle)", in: life)

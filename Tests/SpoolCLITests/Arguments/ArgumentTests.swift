@@ -109,8 +109,10 @@ struct ArgumentTests {
         #expect(HeaderOption(argument: "@a b") == .file("a b"))
         #expect(HeaderOption(argument: "A: b") == HeaderArgument(argument: "A: b").map { .field($0) })
         #expect(HeaderOption(argument: "@") == nil && HeaderOption(argument: "A") == nil)
-        #expect(RoomOptions.Capacity(argument: "NONE")?.inLibrary == .unlimited)
-        #expect(RoomOptions.Capacity(argument: "1KiB") == .bytes(1024) && RoomOptions.Capacity(argument: "x") == nil)
+        #expect(CapacityOptions.Capacity(argument: "NONE")?.inLibrary == .unlimited)
+        #expect(
+            CapacityOptions.Capacity(argument: "1KiB") == .bytes(1024) && CapacityOptions.Capacity(argument: "x") == nil
+        )
     }
 
     @Test("The cache directory is set by the option, SPOOL_CACHE or the platform, in this order")

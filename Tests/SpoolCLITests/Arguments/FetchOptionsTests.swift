@@ -11,15 +11,16 @@ struct FetchOptionsTests {
     @Test("Without options, the library's defaults apply, and each option changes its setting")
     func configuration() throws {
         let usual = try FetchOptions.parse([]).upstreamConfiguration
-        #expect(!usual.allowsRedirectsToHTTP)
-        #expect(usual.minimumRate == HTTPUpstream.Configuration().minimumRate)
-        let other = try FetchOptions.parse(["--allow-http-redirects", "--minimum-rate", "50kB"]).upstreamConfiguration
-        #expect(other.allowsRedirectsToHTTP)
-        #expect(other.minimumRate == 50_000)
-        #expect(try FetchOptions.parse(["--minimum-rate", "0"]).upstreamConfiguration.minimumRate == 0)
-        let most = try FetchOptions.parse(["--minimum-rate", "9007199254740992"]).upstreamConfiguration
-        #expect(most.minimumRate == 1 << 53)
-        #expect(throws: (any Error).self) { try FetchOptions.parse(["--minimum-rate", "9007199254740993"]) }
+        #expect(!usual.allowsInsecureRedirects)
+        #expect(usual.lowSpeedLimit == HTTPUpstream.Configuration().lowSpeedLimit)
+        let other = try FetchOptions.parse(["--allow-http-redirects", "--low-speed-limit", "50kB"])
+            .upstreamConfiguration
+        #expect(other.allowsInsecureRedirects)
+        #expect(other.lowSpeedLimit == 50_000)
+        #expect(try FetchOptions.parse(["--low-speed-limit", "0"]).upstreamConfiguration.lowSpeedLimit == 0)
+        let most = try FetchOptions.parse(["--low-speed-limit", "9007199254740992"]).upstreamConfiguration
+        #expect(most.lowSpeedLimit == 1 << 53)
+        #expect(throws: (any Error).self) { try FetchOptions.parse(["--low-speed-limit", "9007199254740993"]) }
     }
 
     @Test("E138: --maximum-redirects sets the limit, is 20 by default, and rejects negative numbers")
@@ -35,9 +36,10 @@ struct FetchOptionsTests {
             ErrorReport(CacheError(.originUnavailable, cause.message, underlying: cause), arguments: []).lines.first
         }
         let sentence = "https://h/a redirects from https to http"
-        let refused = UpstreamError(.redirects, sentence, underlying: RefusedDowngrade())
+        let refused = UpstreamError(.invalidRedirect, sentence, underlying: RefusedDowngrade())
         #expect(line(refused) == sentence + "; --allow-http-redirects follows the redirect, without protection")
         #expect(
-            line(UpstreamError(.redirects, "https://h/a redirects in a loop")) == "https://h/a redirects in a loop")
+            line(UpstreamError(.invalidRedirect, "https://h/a redirects in a loop"))
+                == "https://h/a redirects in a loop")
     }
 }

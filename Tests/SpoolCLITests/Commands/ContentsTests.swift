@@ -19,8 +19,8 @@ struct ContentsTests {
     func damagedCatalog() async throws {
         try await withStored { _, spool, url in
             try Data(repeating: 0x5A, count: 50_000).write(to: spool.file("cache/catalog.sqlite"))
-            for verb in [["ls"], ["info", url], ["export", url, "copy"]] {
-                let result = try await spool.run(verb)
+            for command in [["ls"], ["info", url], ["export", url, "copy"]] {
+                let result = try await spool.run(command)
                 #expect(result.status == 1 && result.complaints.count == 1)
                 #expect(result.errors.contains("is damaged: ") && result.errors.contains("“spool verify”"))
             }
@@ -34,7 +34,7 @@ struct ContentsTests {
     }
 
     @Test("If media can't be cached, one warning names its URL once")
-    func notKept() async throws {
+    func notCached() async throws {
         try await withStored { origin, spool, _ in
             let url = origin.url("/b").absoluteString
             let result = try await spool.run("get", url, "--capacity", "1")
@@ -53,13 +53,13 @@ struct ContentsTests {
         #expect(try await spool.run("verify", "--json").json() == VerifyOutput(blocks: 0, bad: 0, dropped: 0))
         #expect(try await spool.run("gc", "--to", "0").status == 0)
         #expect(try await spool.run("rm", "--all").status == 0)
-        for verb in [["ls"], ["verify"], ["gc", "--to", "0"]] {
-            let result = try await spool.run(verb + ["--cache", "nowhere"])
+        for command in [["ls"], ["verify"], ["gc", "--to", "0"]] {
+            let result = try await spool.run(command + ["--cache", "nowhere"])
             #expect(result.status == 0 && result.complaints.count == 1)
             #expect(result.errors.contains("there is no cache in “") && result.errors.contains("nowhere”"))
         }
-        for verb in ["info", "pin", "unpin", "rm"] {
-            let result = try await spool.run(verb, "http://h/a?sig=secret")
+        for command in ["info", "pin", "unpin", "rm"] {
+            let result = try await spool.run(command, "http://h/a?sig=secret")
             #expect(result.status == 1 && result.complaints.count == 1 && !result.errors.contains("secret"))
         }
         #expect(try await spool.run("export", "http://h/a", "file").status == 1)
@@ -216,7 +216,7 @@ struct ContentsTests {
 
             origin.log.clear()
             #expect(try await spool.run("get", url, "--output", "-").output == Self.media.data)
-            try await origin.log.untilQuiet()
+            try await origin.log.waitUntilIdle()
             #expect(origin.log.rangesSent("/a") == [65536..<131072])
         }
     }

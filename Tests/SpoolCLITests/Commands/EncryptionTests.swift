@@ -31,7 +31,7 @@ struct EncryptionTests {
     }
 
     private func expectSilence(_ spool: SpoolProcess, _ location: SourceLocation = #_sourceLocation) {
-        let silence = Silence(words: ["hush", "127.0.0.1"], plain: [Self.bytes])
+        let silence = ForbiddenContent(words: ["hush", "127.0.0.1"], plain: [Self.bytes])
         #expect(silence.broken(in: spool.file("cache").path) == [], sourceLocation: location)
     }
 
@@ -60,14 +60,14 @@ struct EncryptionTests {
                 (["--key-file", "nowhere"], "no such file"), (["--key-file", "copy"], "must have 32 bytes"),
                 (["--passphrase-file", "words"], "with another key"),
             ] {
-                for verb in [
+                for command in [
                     ["ls"], ["get", url], ["info", url], ["verify"], ["rm", url], ["gc", "--to", "0"],
                     ["export", url, "other"], ["offline", "list"],
                 ] {
-                    let result = try await spool.run(verb + options)
+                    let result = try await spool.run(command + options)
                     let told = result.complaints.filter { $0.hasPrefix("error: ") }
-                    #expect(result.status == 1 && told.count == 1, "\(verb): \(result.errors)")
-                    #expect(result.errors.contains(sentence), "\(verb): \(result.errors)")
+                    #expect(result.status == 1 && told.count == 1, "\(command): \(result.errors)")
+                    #expect(result.errors.contains(sentence), "\(command): \(result.errors)")
                 }
             }
             let after = try await spool.shell("cat cache/catalog.sqlite cache/media/*/* cache/lock | sha256sum").text
@@ -131,21 +131,21 @@ struct EncryptionTests {
             #expect(try await fetched(url, spool) == Self.bytes)
             for number in 0..<8 { _ = try await spool.run("get", origin.url("/b").absoluteString + "?\(number)") }
             let sent = origin.log.bytesSent("/b")
-            var former: [String] = []
+            var previous: [String] = []
             for (round, name) in ["k1", "k2", "k3", "k1", "k2", "k3"].enumerated() {
-                let options = ["rekey", "--new-key-file", name] + former
+                let options = ["rekey", "--new-key-file", name] + previous
                 let executable = SpoolProcess.executable.path
                 _ = try await spool.shell(
                     "'\(executable)' \(options.joined(separator: " ")) & p=$!; sleep 0.0\(round + 3); kill -9 $p; wait")
                 // The rekeying was complete, or the cache has its previous key.
                 let now = ["--key-file", name]
-                if try await spool.run(["ls"] + now).status == 0 { former = now }
-                #expect(try await fetched(url, spool, former) == Self.bytes)
-                #expect(try await spool.run(["verify"] + former).text.hasSuffix(" 0 damaged, 0 discarded\n"))
+                if try await spool.run(["ls"] + now).status == 0 { previous = now }
+                #expect(try await fetched(url, spool, previous) == Self.bytes)
+                #expect(try await spool.run(["verify"] + previous).text.hasSuffix(" 0 damaged, 0 discarded\n"))
             }
-            let last = try await spool.run(["rekey", "--new-key-file", "words"] + former)
+            let last = try await spool.run(["rekey", "--new-key-file", "words"] + previous)
             #expect(last.status == 1 && last.errors.contains("must have 32 bytes"))
-            #expect(try await spool.run(["rekey", "--new-passphrase-file", "words"] + former).status == 0)
+            #expect(try await spool.run(["rekey", "--new-passphrase-file", "words"] + previous).status == 0)
             expectSilence(spool)
             #expect(origin.log.bytesSent("/hush.mp4") == 3_000_000 && origin.log.bytesSent("/b") == sent)
         }

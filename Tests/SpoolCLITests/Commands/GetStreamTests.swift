@@ -9,9 +9,9 @@ struct GetStreamTests {
         OriginResource(.data(Data(text.utf8)), contentType: "application/vnd.apple.mpegurl")
     }
 
-    private func stream(_ behaviours: OriginBehaviour...) -> [String: OriginResource] {
+    private func stream(_ behaviors: OriginBehavior...) -> [String: OriginResource] {
         let segments = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n1.ts\n#EXTINF:2,\n2.ts\n#EXT-X-ENDLIST\n"
-        let rules = behaviours.map { OriginRule.always($0) }
+        let rules = behaviors.map { OriginRule.always($0) }
         var resources = [
             "/m.m3u8": list(
                 """

@@ -7,8 +7,8 @@ import Testing
 struct GetTests {
     private static let media = PatternBytes(length: 3_000_001)
 
-    private func origin(_ behaviours: OriginBehaviour...) -> [String: OriginResource] {
-        ["/song.mp3": OriginResource(.pattern(Self.media), rules: behaviours.map { .always($0) })]
+    private func origin(_ behaviors: OriginBehavior...) -> [String: OriginResource] {
+        ["/song.mp3": OriginResource(.pattern(Self.media), rules: behaviors.map { .always($0) })]
     }
 
     @Test("A resource is fetched once, and the second time it is read from the cache without the origin")
@@ -87,7 +87,7 @@ struct GetTests {
                 let result = try await spool.run("get", url, "--range", text, "--output", "-")
                 #expect(result.output == Data(Self.media.bytes(range)))
             }
-            try await origin.log.untilQuiet()
+            try await origin.log.waitUntilIdle()
             #expect(origin.log.bytesSent() == origin.log.distinctBytesSent("/song.mp3"))
             #expect(origin.log.distinctBytesSent("/song.mp3") == Self.media.length)
         }

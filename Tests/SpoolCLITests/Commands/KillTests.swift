@@ -58,7 +58,7 @@ struct KilledLives {
                 if early {
                     try await spool.untilLocked()
                 } else {
-                    try await origin.log.until { exchanges in
+                    try await origin.log.wait { exchanges in
                         exchanges.count > requests && exchanges.reduce(0) { $0 + $1.bytesSent } - sent >= bytes
                     }
                 }

@@ -7,7 +7,7 @@ struct OfflineTests {
     struct Item: Decodable, Equatable {
         var set: String
         var url: String
-        var landed: Int64
+        var storedBytes: Int64
         var length: Int64?
         var complete: Bool
         var missing: Int64?
@@ -26,7 +26,7 @@ struct OfflineTests {
             let (a, b) = (origin.url("/a").absoluteString, origin.url("/b").absoluteString)
             let added = try await spool.run("offline", "add", "Flight", a + "?sig=s3cret", "--json")
             #expect(added.status == 0, "\(added.errors)")
-            let item = Item(set: "Flight", url: a, landed: 400_000, length: 400_000, complete: true, missing: 0)
+            let item = Item(set: "Flight", url: a, storedBytes: 400_000, length: 400_000, complete: true, missing: 0)
             #expect(try added.json([Item].self) == [item])
             let missing = try await spool.run("offline", "add", "Flight", b, origin.url("/gone").absoluteString)
             #expect(missing.status == 1 && missing.complaints.count == 1 && missing.errors.contains("/gone"))
@@ -37,7 +37,7 @@ struct OfflineTests {
             #expect(text.text.split(separator: "\n").count == 3 && text.text.hasPrefix("Flight  400.0 kB of 400.0 kB"))
 
             #expect(try await spool.run("gc", "--to", "0").status == 0)
-            #expect(try await list(spool).items.map(\.landed) == [400_000, 400_000, 0])
+            #expect(try await list(spool).items.map(\.storedBytes) == [400_000, 400_000, 0])
             #expect(try await spool.run("offline", "rm", "Flight", origin.url("/gone").absoluteString).status == 0)
             #expect(try await spool.run("offline", "rm", "Flight", origin.url("/gone").absoluteString).status == 1)
             #expect(try await list(spool, "Flight").status == 0)
@@ -64,7 +64,7 @@ struct OfflineTests {
                 .request(0, .stall(after: 500_000))
             ])
         try await withOrigin(["/a": resource, "/b": resource, "/c": resource]) { origin, spool in
-            for (path, query, flags) in [("/a", "", []), ("/b", "?sig=s3cret", []), ("/c", "?n=1", ["--keep-query"])] {
+            for (path, query, flags) in [("/a", "", []), ("/b", "?sig=s3cret", []), ("/c", "?n=1", ["--save-query"])] {
                 let url = origin.url(path).absoluteString
                 let running = try spool.start(["offline", "add", path, url + query] + flags)
                 _ = try await spool.untilStored(400_000, of: url + query)
@@ -73,7 +73,7 @@ struct OfflineTests {
                 let found = try await list(spool, path)
                 #expect(found.status == 1 && found.items.count == 1)
                 let item = try #require(found.items.first)
-                #expect(item.landed >= 400_000 && !item.complete && item.missing == 3_000_000 - item.landed)
+                #expect(item.storedBytes >= 400_000 && !item.complete && item.missing == 3_000_000 - item.storedBytes)
             }
             origin.release()
             #expect(try await spool.run("offline", "add", "/a").status == 0)
@@ -111,20 +111,20 @@ struct OfflineTests {
             let url = origin.url("/a").absoluteString
             let file = spool.file("film")
             try Data(film.bytes(0..<400_000)).write(to: file)
-            struct Report: Decodable, Equatable { var url: String, bytes: Int64, checked: String }
+            struct Report: Decodable, Equatable { var url: String, bytes: Int64, verifiedBy: String }
             let result = try await spool.run("import", file.path, url, "--json")
             #expect(result.status == 0, "\(result.errors)")
-            #expect(try result.json(Report.self) == Report(url: url, bytes: 400_000, checked: "length"))
+            #expect(try result.json(Report.self) == Report(url: url, bytes: 400_000, verifiedBy: "length"))
             #expect(origin.log.bytesSent() == 0)
             try Data(PatternBytes(seed: 2, length: 400_000).bytes(0..<400_000)).write(to: file)
             let other = try await spool.run("import", file.path, url)
             #expect(other.status == 1 && other.complaints.count == 1 && other.errors.contains("differ"))
             await origin.stop()
             #expect(try await spool.run("import", file.path, url, "--replace").status == 1)
-            let replaced = try await spool.run("import", file.path, url, "--replace", "--unchecked")
+            let replaced = try await spool.run("import", file.path, url, "--replace", "--no-verify")
             #expect(replaced.status == 0 && replaced.text.hasPrefix("400.0 kB imported"), "\(replaced.errors)")
             #expect(try await spool.run("import", file.path).status == 64)
-            #expect(try await spool.run("import", file.path + "x", url, "--unchecked").status == 1)
+            #expect(try await spool.run("import", file.path + "x", url, "--no-verify").status == 1)
         }
     }
 }

@@ -19,8 +19,8 @@ struct PlayTests {
             let response: PlayOutput = try first.json()
             #expect(response.ended && abs((response.duration ?? 0) - 12) < 0.5)
             #expect(response.url == origin.url(path).absoluteString)
-            let landed = response.cachedRanges.reduce(0) { $0 + $1[1] - $1[0] }
-            #expect(response.bytesFromOrigin == landed && landed > 0 && response.originRequests > 0)
+            let distinct = response.cachedRanges.reduce(0) { $0 + $1[1] - $1[0] }
+            #expect(response.bytesFromOrigin == distinct && distinct > 0 && response.originRequests > 0)
             #if os(Linux)
             let information = try #require(response.loadingRequests.first)
             #expect(information.kind == "contentInformation" && information.offset == 0)

@@ -143,7 +143,7 @@ struct PreloadTests {
                 let sent = origin.log.bytesSent()
                 let process = try spool.start("preload", "--file", "list", "--all", "--jobs", "16")
                 let bytes = Int64(500_000 + random.below(3_000_000))
-                try await origin.log.until { $0.reduce(0) { $0 + $1.bytesSent } - sent >= bytes }
+                try await origin.log.wait { $0.reduce(0) { $0 + $1.bytesSent } - sent >= bytes }
                 process.send(SIGKILL)
                 _ = await process.end()
             }

@@ -10,8 +10,8 @@ struct ProcessTests {
     private static let media = PatternBytes(seed: 3, length: 6_000_000)
     private let path = "/film.mp4"
 
-    private func resource(_ behaviours: OriginBehaviour...) -> [String: OriginResource] {
-        [path: OriginResource(.pattern(Self.media), rules: behaviours.map { .always($0) })]
+    private func resource(_ behaviors: OriginBehavior...) -> [String: OriginResource] {
+        [path: OriginResource(.pattern(Self.media), rules: behaviors.map { .always($0) })]
     }
 
     @Test("C36: ls and info work while another process fetches")
@@ -20,8 +20,8 @@ struct ProcessTests {
             let url = origin.url(path).absoluteString
             let busy = try spool.start("get", url)
             _ = try await origin.log.first { $0.isStalled }
-            for verb in [["ls"], ["info", url]] {
-                let result = try await spool.run(verb)
+            for command in [["ls"], ["info", url]] {
+                let result = try await spool.run(command)
                 // Nothing may be recorded yet. The test proves that the commands do not wait.
                 #expect(result.status == 0 || result.errors.contains("is not in the cache"), "\(result.errors)")
             }
@@ -49,7 +49,7 @@ struct ProcessTests {
             #expect(result.complaints.count <= 1, "\(result.errors)")
             #expect(result.complaints.allSatisfy { $0.hasPrefix("waiting for up to ten seconds: ") })
             for name in ["first", "second"] { #expect(try Data(contentsOf: spool.file(name)) == media.data) }
-            try await origin.log.untilQuiet()
+            try await origin.log.waitUntilIdle()
             #expect(origin.log.bytesSent() == media.length)
         }
     }
@@ -115,7 +115,7 @@ struct ProcessTests {
 
             origin.update(path) { $0.rules = [] }
             #expect(try await spool.run("get", url, "--output", "-").output == Self.media.data)
-            try await origin.log.untilQuiet()
+            try await origin.log.waitUntilIdle()
             let again = origin.log.bytesSent() - origin.log.distinctBytesSent(path)
             let interrupted = origin.log.exchanges.count { $0.ending != .finished }
             #expect(again <= block * Int64(interrupted), "\(again) bytes again")
@@ -138,7 +138,7 @@ struct ProcessTests {
             let response: GetOutput = try second.json()
             #expect(response.bytesFromCache >= stored && response.complete)
             #expect(try Data(contentsOf: spool.file("film.mp4")) == Self.media.data)
-            try await origin.log.untilQuiet()
+            try await origin.log.waitUntilIdle()
             let again = origin.log.bytesSent() - origin.log.distinctBytesSent(path)
             let interrupted = origin.log.exchanges.count { $0.ending != .finished }
             // The bytes that were sent before the kill, but were not yet recorded when their number was read.

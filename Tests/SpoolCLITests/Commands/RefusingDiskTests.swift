@@ -98,12 +98,12 @@ struct RefusingDiskTests {
     @Test(
         "E59: a directory that other users can write to is rejected by each command",
         arguments: ["get", "export"])
-    func writableByOthers(verb: String) async throws {
+    func writableByOthers(command: String) async throws {
         try await withOrigin(["/a": OriginResource(.pattern(Self.song))]) { origin, spool in
             let url = origin.url("/a").absoluteString
             #expect(try await spool.run("get", url).status == 0)
             try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: spool.file("cache").path)
-            let result = try await spool.run([verb, url] + (verb == "export" ? ["copy"] : []))
+            let result = try await spool.run([command, url] + (command == "export" ? ["copy"] : []))
             #expect(result.status == 1 && result.complaints.count == 1)
             #expect(result.errors.contains("other users may write to it"), "\(result.errors)")
             #expect(!FileManager.default.fileExists(atPath: spool.file("copy").path))

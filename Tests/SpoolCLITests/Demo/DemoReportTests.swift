@@ -12,19 +12,19 @@ struct DemoReportTests {
     ) throws -> DemoReport {
         let url = try #require(URL(string: "http://h/film.mp4"))
         var (first, last) = (
-            PlayReport(.init(duration: 60, ended: ended), of: url),
-            PlayReport(.init(duration: 60, ended: true), of: url)
+            PlaybackReport(.init(duration: 60, ended: ended), of: url),
+            PlaybackReport(.init(duration: 60, ended: true), of: url)
         )
         first.bytesFromOrigin = fromOrigin
         first.cachedRanges = [[0, 600], [600, 1000]]
         last.bytesFromOrigin = second
-        var arrivals = ArrivalMap()
-        arrivals.landed(0..<300)
+        var arrivals = DownloadMap()
+        arrivals.stored(0..<300)
         arrivals.beginStage()
-        arrivals.landed(600..<1000)
+        arrivals.stored(600..<1000)
         return DemoReport(
             name: "film.mp4", length: 1000, first: first, second: last, arrivals: arrivals,
-            jumps: [SeekArgument(at: 6, to: 39)], sent: (fromOrigin, sentTwice, cut), isIdentical: isIdentical)
+            seeks: [SeekArgument(at: 6, to: 39)], sent: (fromOrigin, sentTwice, cut), isIdentical: isIdentical)
     }
 
     @Test("The report has at most twenty lines, each of at most the width of a terminal")
@@ -48,13 +48,13 @@ struct DemoReportTests {
 
     @Test("The map shows in which stage of playback most bytes of each part were received")
     func map() {
-        var map = ArrivalMap()
-        map.landed(0..<25)
+        var map = DownloadMap()
+        map.stored(0..<25)
         map.beginStage()
-        map.landed(20..<25)
-        map.landed(60..<100)
+        map.stored(20..<25)
+        map.stored(60..<100)
         map.beginStage()
-        map.landed(50..<75)
+        map.stored(50..<75)
         #expect(map.text(length: 100, cells: 4) == "1·32")
         #expect(map.all == [0..<25, 50..<100])
         #expect(map.text(length: 0, cells: 4) == "")

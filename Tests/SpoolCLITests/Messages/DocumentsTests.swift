@@ -41,7 +41,7 @@ struct DocumentsTests {
     @Test("Each make target is in the Makefile, and each spool command exists", arguments: documents)
     func commands(_ document: String) throws {
         let makefile = try text("Makefile")
-        let verbs = Set(Verbs.all)
+        let commands = Set(CommandNames.all)
         let lines = try text(document).split(separator: "\n")
         for line in lines {
             let words = line.split { $0.isWhitespace || "`,.;".contains($0) }.map(String.init)
@@ -49,7 +49,7 @@ struct DocumentsTests {
                 // Checks commands only: at the start of a line or of inline code.
                 guard line.hasPrefix("\(word) \(next)") || line.contains("`\(word) \(next)") else { continue }
                 if word == "make" { #expect(makefile.contains("\n\(next):"), "\(document): make \(next)") }
-                if word == "spool", next != "VERB" { #expect(verbs.contains(next), "\(document): spool \(next)") }
+                if word == "spool", next != "VERB" { #expect(commands.contains(next), "\(document): spool \(next)") }
             }
         }
     }

@@ -7,8 +7,8 @@ import Testing
 struct DrawingTests {
     @Test("The bar shows the stored parts, and a cell is full only if all of its bytes are stored")
     func bar() {
-        let landed: ByteRangeSet = [0..<100, 130..<150, 199..<200, 300..<399]
-        #expect(RangeBar.text(landed, length: 400, cells: 4) == "█░·▓")
+        let storedRanges: ByteRangeSet = [0..<100, 130..<150, 199..<200, 300..<399]
+        #expect(RangeBar.text(storedRanges, length: 400, cells: 4) == "█░·▓")
         #expect(RangeBar.text([], length: 400, cells: 4) == "····")
         #expect(RangeBar.text([0..<400], length: 400, cells: 4) == "████")
         #expect(RangeBar.text([0..<400], length: nil, cells: 4) == "····")
@@ -40,7 +40,7 @@ struct DrawingTests {
     @Test("The progress line shows bytes, rate and remaining time, and is shortened to the width of the terminal")
     func progress() {
         let line = ProgressLine(
-            name: "film.mp4", done: 10_000_000, goal: 30_000_000, rate: 4_000_000, landed: [0..<10_000_000],
+            name: "film.mp4", done: 10_000_000, goal: 30_000_000, rate: 4_000_000, storedRanges: [0..<10_000_000],
             length: 30_000_000)
         let text = line.text(columns: 200)
         for part in ["film.mp4 ▕█████████████", "·▏ ", "10.0 MB of 30.0 MB", "4.0 MB/s", "0:05 left"] {

@@ -95,7 +95,7 @@ import Testing
         configuration.token = "secret"
         try configuration.validate()
         // Connections to the addresses of this network are then not opened.
-        let allows = try #require(configuration.guarding(.init()).allowsAddress)
+        let allows = try #require(configuration.restricting(.init()).allowsAddress)
         #expect(allows(try #require(IPAddress("192.168.0.1")), 80) == false)
         #expect(allows(try #require(IPAddress("1.1.1.1")), 80))
     }
@@ -110,7 +110,7 @@ import Testing
         configuration.usesProxyProtocol = true
         #expect(throws: ProxyError.self) { try configuration.validate() }
         configuration.usesProxyProtocol = false
-        configuration.limits.connectionsPerClient = 0
+        configuration.limits.maximumConnectionsPerClient = 0
         #expect(throws: ProxyError.self) { try configuration.validate() }
     }
 }

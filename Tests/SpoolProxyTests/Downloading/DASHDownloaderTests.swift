@@ -37,13 +37,13 @@ import Testing
             try await ProxyServer.run(freshness: .immutable) { server, cache in
                 let source = MediaSource(url: origin.url("/s.mpd"))
                 let start = try await DASHDownloader(source, in: cache, firstSeconds: 1).run()
-                #expect(start.segmentCount == 2 && start.storedSegments == 2)
+                #expect(start.segmentCount == 2 && start.storedSegmentCount == 2)
                 let asked = Set(origin.log.exchanges.map(\.path))
                 #expect(asked == ["/s.mpd", "/low.mp4", "/low-1.m4s", "/a.mp4"])
                 let whole = try await DASHDownloader(source, in: cache).run()
                 #expect(whole.segmentCount == 4 && whole.fractionCompleted == 1)
                 #expect(whole.bytes == Int64(Self.manifest.utf8.count) + 900 + 600_000 + 900_000)
-                try await origin.log.untilQuiet()
+                try await origin.log.waitUntilIdle()
                 for path in Set(origin.log.exchanges.map(\.path)) {
                     #expect(origin.log.bytesSent(path) == origin.log.distinctBytesSent(path))
                 }

@@ -30,7 +30,7 @@ import Testing
 
     private static func withCache(_ body: (MediaCache) async throws -> Void) async throws {
         var settings = MediaCache.Configuration()
-        settings.retry.retries = 0
+        settings.retry.maximumRetryCount = 0
         let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard(), configuration: settings)
         do {
             try await body(cache)
@@ -54,10 +54,10 @@ import Testing
                     reports.withLock { $0.append(progress) }
                 }
                 #expect(summary.variant == url)
-                #expect(summary.progress.segmentCount == 6 && summary.progress.storedSegments == 6)
+                #expect(summary.progress.segmentCount == 6 && summary.progress.storedSegmentCount == 6)
                 #expect(reports.withLock { $0.last } == summary.progress)
                 #expect(reports.withLock { $0.allSatisfy { $0.bytes <= summary.progress.bytes } })
-                try await origin.log.untilQuiet()
+                try await origin.log.waitUntilIdle()
                 let paths = Set(origin.log.exchanges.map(\.path))
                 for path in paths { #expect(origin.log.bytesSent(path) == origin.log.distinctBytesSent(path)) }
                 #expect(origin.log.bytesSent() == summary.progress.bytes)
@@ -113,7 +113,7 @@ import Testing
                     #expect(stored.map(\.url) == [summary.variant])
                     #expect(stored.map(\.bitRate) == [isHigh ? 900_000 : 500_000])
                     #expect(stored.map(\.resolution?.height) == [isHigh ? 720 : 360])
-                    #expect(stored.allSatisfy { $0.isComplete && $0.segmentCount == 2 && $0.storedSegments == 2 })
+                    #expect(stored.allSatisfy { $0.isComplete && $0.segmentCount == 2 && $0.storedSegmentCount == 2 })
                     #expect(origin.log.exchanges.count == asked)
                 }
             }
@@ -129,7 +129,7 @@ import Testing
                 try await HLSDownloader(source, in: cache, firstSeconds: 3).run()
                 let stored = try await HLSDownloader.storedVariants(of: source, in: cache)
                 #expect(stored.map(\.url) == [source.url] && stored.map(\.bitRate) == [nil])
-                #expect(stored.map(\.segmentCount) == [6] && stored.map(\.storedSegments) == [2])
+                #expect(stored.map(\.segmentCount) == [6] && stored.map(\.storedSegmentCount) == [2])
                 #expect(stored.map(\.isComplete) == [false])
             }
         }
@@ -144,7 +144,7 @@ import Testing
             try await ProxyServer.run(freshness: .immutable) { server, cache in
                 let source = MediaSource(url: origin.url("/media.m3u8"))
                 let start = try await HLSDownloader(source, in: cache, variant: .first, firstSeconds: 0).run()
-                #expect(start.progress.segmentCount == 1 && start.progress.storedSegments == 1)
+                #expect(start.progress.segmentCount == 1 && start.progress.storedSegmentCount == 1)
                 let more = try await HLSDownloader(source, in: cache, variant: .first, firstSeconds: 3.9).run()
                 #expect(more.progress.segmentCount == 2)
                 // If all segments are in one file, whole blocks are fetched.
@@ -195,13 +195,13 @@ import Testing
         ]) { origin in
             try await Self.withCache { cache in
                 let download = HLSDownloader(
-                    MediaSource(url: origin.url("/l.m3u8?token=secret")), in: cache, concurrency: 1)
+                    MediaSource(url: origin.url("/l.m3u8?token=secret")), in: cache, maximumConcurrentDownloads: 1)
                 let error = try await #require(throws: CacheError.self) { try await download.run() }
-                #expect(error.code == .originRefused && error.httpStatus == 403)
+                #expect(error.code == .originErrorStatus && error.httpStatus == 403)
                 #expect(error.message.contains("/two.ts") && !error.message.contains("secret"))
                 origin.update("/two.ts") { $0.rules = [] }
                 let summary = try await download.run()
-                #expect(summary.progress.storedSegments == 2)
+                #expect(summary.progress.storedSegmentCount == 2)
                 #expect(summary.progress.bytes == Int64(Self.two.count) + 350_000)
                 #expect(origin.log.bytesSent("/one.ts") == 300_000)
             }
@@ -294,7 +294,7 @@ import Testing
             let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard(), configuration: settings)
             let source = MediaSource(url: origin.url("/l.m3u8"))
             let error = await #expect(throws: CacheError.self) {
-                try await HLSDownloader(source, in: cache, concurrency: 1).run()
+                try await HLSDownloader(source, in: cache, maximumConcurrentDownloads: 1).run()
             }
             #expect(error?.code == .capacityExceeded)
             await cache.close()
@@ -311,7 +311,7 @@ import Testing
                 let (stored, continuation) = AsyncStream<Void>.makeStream()
                 let task = Task {
                     try await HLSDownloader(source, in: cache).run { progress in
-                        if progress.storedSegments == 1 { continuation.finish() }
+                        if progress.storedSegmentCount == 1 { continuation.finish() }
                     }
                 }
                 for await _ in stored {}

@@ -80,7 +80,7 @@ final class CaseStage: Sendable {
     func expectSent(
         _ count: Int64, spare: Int64 = 0, _ path: String = "/a", at location: SourceLocation = #_sourceLocation
     ) async throws {
-        try await origin.log.untilQuiet()
+        try await origin.log.waitUntilIdle()
         #expect(origin.log.bytesSent(path) >= count, sourceLocation: location)
         #expect(origin.log.bytesSent(path) <= count + spare, sourceLocation: location)
         #expect(origin.log.distinctBytesSent(path) == count, sourceLocation: location)

@@ -82,9 +82,9 @@ final class MemoryStage: Sendable {
         try await session { cache in
             try await body(cache)
             await cache.waitUntilIdle()
-            let former = directory
+            let previous = directory
             lives.withLock { $0 += 1 }
-            try FileManager.default.copyItem(atPath: former, toPath: directory)
+            try FileManager.default.copyItem(atPath: previous, toPath: directory)
         }
     }
 

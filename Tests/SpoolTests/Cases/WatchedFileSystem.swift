@@ -105,11 +105,11 @@ private final class WatchedFile: StoredFile {
         try base.read(into: buffer, at: offset)
     }
 
-    func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
-        base.readNow(into: buffer, at: offset)
+    func readWithoutBlocking(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
+        base.readWithoutBlocking(into: buffer, at: offset)
     }
 
-    func setMark(_ mark: FileMark) throws(CacheError) -> Bool { try base.setMark(mark) }
+    func lock(_ mark: FileLock) throws(CacheError) -> Bool { try base.lock(mark) }
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
         try base.write(bytes, at: offset)

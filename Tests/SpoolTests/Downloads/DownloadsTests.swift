@@ -25,7 +25,7 @@ struct DownloadsTests {
             #expect(download.state.phase == .waiting && cache.downloads.isPaused)
             cache.downloads.isPaused = false
             let state = await download.finished()
-            #expect(state.isComplete && state.landedByteCount == 1_000_000)
+            #expect(state.isComplete && state.storedByteCount == 1_000_000)
             for number in 1..<6 { try await cache.media(for: stage.url("/\(number)")).check(.all, Self.film) }
             let set = try #require(try await cache.downloads.set("Flight"))
             #expect(set.isComplete && set.byteCount == 1_000_000 && set.fractionCompleted == 1)
@@ -43,7 +43,7 @@ struct DownloadsTests {
         try await stage.sessionThatIsKilled { cache in
             let downloads = try await cache.downloads.add(
                 ["/0", "/1"].map { MediaSource(url: stage.url($0)) }, to: "Flight")
-            for await state in downloads[0].states where state.landedByteCount >= 262_144 { break }
+            for await state in downloads[0].states where state.storedByteCount >= 262_144 { break }
             // A killed process sends no more requests.
             cache.downloads.isPaused = true
         }
@@ -51,7 +51,7 @@ struct DownloadsTests {
             let set = try #require(try await cache.downloads.set("Flight"))
             #expect(set.missing.count == 2 && set.items.allSatisfy { !$0.isRunning })
             #expect(set.storedByteCount > 0)
-            #expect(set.items.map(\.address) == ["/0", "/1"].map { stage.url($0).absoluteString })
+            #expect(set.items.map(\.redactedURL) == ["/0", "/1"].map { stage.url($0).absoluteString })
             #expect(set.fractionCompleted > 0 && set.fractionCompleted < 1)
             let downloads = try await cache.downloads.resume()
             #expect(downloads.count == 2)
@@ -158,7 +158,7 @@ struct DownloadsTests {
             let state = await downloads[2].finished()
             #expect(state.phase == .failed && (state.error as? CacheError)?.code == .capacityExceeded)
             let told = await events.first { kind -> CacheError? in
-                if case .notKept(let cause) = kind { cause } else { nil }
+                if case .notCached(let cause) = kind { cause } else { nil }
             }
             #expect(told?.code == .capacityExceeded)
             let set = try #require(try await cache.downloads.set(Downloads.standardSet))
@@ -261,7 +261,7 @@ struct DownloadsTests {
         var record = DownloadRecord(set: "Flight", key: "0", url: "http://origin.test/0", source: nil)
         record.length = 1_000_000
         var state = PreloadState()
-        (state.landedByteCount, state.wantedByteCount) = (1_000_000, 1_000_000)
+        (state.storedByteCount, state.targetByteCount) = (1_000_000, 1_000_000)
         state.phase = .running
         let running = DownloadSet.Item(record, nil, state)
         #expect(running.isRunning && running.storedByteCount == 1_000_000)

@@ -22,9 +22,9 @@ struct CapacityTests {
         var configuration = MediaCache.Configuration()
         configuration.capacity = capacity.map { .bytes($0) } ?? .remembered
         configuration.eviction = eviction
-        configuration.readAhead.window = 2 << 20
+        configuration.readAhead.maximumReadAhead = 2 << 20
         // Evictions may be slow on a busy machine, and the tests expect that all bytes are stored.
-        configuration.spacePatience = .seconds(600)
+        configuration.spaceTimeout = .seconds(600)
         configuration.logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         return try await MediaCache.opened(
             directory: URL(fileURLWithPath: directory.path), upstream: upstream, configuration: configuration,
@@ -79,7 +79,7 @@ struct CapacityTests {
         #expect(used.looks > 300, "it was measured throughout")
         #expect(used.most > limit / 2, "there is something to measure")
         // Each transfer may write one more block at this moment. The blocks of the file system are smaller.
-        let transfers = Int64(MediaCache.Configuration().connectionsPerOrigin)
+        let transfers = Int64(MediaCache.Configuration().maximumConnectionsPerOrigin)
         #expect(used.most <= limit + rows + transfers * Block.size)
     }
 

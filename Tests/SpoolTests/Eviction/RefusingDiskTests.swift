@@ -44,13 +44,13 @@ struct RefusingDiskTests {
         await cache.close()
         var causes: [String] = []
         for await event in events {
-            if case .notKept(let cause) = event.kind { causes.append(cause.message) }
+            if case .notCached(let cause) = event.kind { causes.append(cause.message) }
         }
         #expect(causes.count == 1)
         #expect(causes.first?.contains(directory.path) == true, "the message names the path")
-        disk.heal()
+        disk.clearFaults()
         let again = try await self.cache(disk)
-        #expect(try await again.verify(repairing: false).bad == 0)
+        #expect(try await again.verify(repairing: false).damagedBlockCount == 0)
         try await play(in: again)
         await again.close()
         // Each byte was received once in the first playback, and bytes that were not stored were received once more.
@@ -91,7 +91,7 @@ struct RefusingDiskTests {
             try await media.check(.bytes(0..<100), film)
             disk.fail([.write], with: .error(.ENOSPC))
             try await media.check(.all, film, covers: 0..<film.length)
-            disk.heal()
+            disk.clearFaults()
             stage.clock.advance(by: .seconds(2))
             try await media.check(.all, film, covers: 0..<film.length)
             let count = stage.origin.log.exchanges.count
@@ -108,14 +108,14 @@ struct RefusingDiskTests {
         try await stage.session(isFlowing: false) { cache in
             let media = cache.media(for: stage.url())
             let resource = try await media.opened()
-            func window() -> Int64 { resource.scheduler.look { $0.machine.plan.readAhead.largestWindow } }
+            func window() -> Int64 { resource.scheduler.inspect { $0.machine.plan.readAhead.largestWindow } }
             let full = window()
             try await media.check(.bytes(0..<100), film)
             #expect(window() == full)
             disk.fail([.write], with: .error(.ENOSPC))
             try await media.check(.bytes(1_500_000..<1_600_000), film)
             #expect(window() < full)
-            disk.heal()
+            disk.clearFaults()
             stage.clock.advance(by: .seconds(2))
             try await media.check(.bytes(2_900_000..<3_000_000), film)
             #expect(window() == full)

@@ -119,9 +119,9 @@ struct FreshnessDemandTests {
             let media = cache.media(for: stage.url())
             let first = try await media.reader(demand: .init()).response()
             #expect(first.source == .stale)
-            try await stage.origin.log.until { $0.count > before }
+            try await stage.origin.log.wait { $0.count > before }
             await cache.waitUntilIdle()
-            try await stage.origin.log.until { $0.count == before + 1 && $0.allSatisfy(\.isOver) }
+            try await stage.origin.log.wait { $0.count == before + 1 && $0.allSatisfy(\.isOver) }
             #expect(stage.origin.log.exchanges.last?.headerFields[.ifNoneMatch] == "\"v1\"")
             stage.date.withLock { $0 += 70 }
             let late = try await source(cache, stage)
@@ -227,7 +227,7 @@ struct FreshnessDemandTests {
             let events = EventLog(cache)
             try await cache.media(for: stage.url()).check(.all, Self.film, covers: 0..<100_000)
             let cause = await events.first { kind -> CacheError? in
-                if case .notKept(let cause) = kind { cause } else { nil }
+                if case .notCached(let cause) = kind { cause } else { nil }
             }
             #expect(cause?.message.contains("header fields") == true)
             await cache.waitUntilIdle()

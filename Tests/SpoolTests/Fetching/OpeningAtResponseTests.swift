@@ -28,7 +28,7 @@ import Testing
                     // No pause: the reader opens within the few microseconds in which the version is set.
                     while resource.generation == nil {}
                     let reader = media.openReader(at: 0, end: nil, priority: .playback, in: resource)
-                    let mustWait = resource.scheduler.look { $0.machine.needsValidation }
+                    let mustWait = resource.scheduler.inspect { $0.machine.needsValidation }
                     resource.readers.close(reader.id)
                     return mustWait
                 }

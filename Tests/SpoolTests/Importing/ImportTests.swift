@@ -43,7 +43,7 @@ struct ImportTests {
             let source = MediaSource(url: stage.url())
             #expect(try await cache.importFile(at: file, as: source) == .length)
             let stored = try await cache.media(for: source).storedResource()
-            #expect(stored?.isComplete == true && stored?.validator == "\"v1\"" && stored?.mimeType == "audio/mpeg")
+            #expect(stored?.isComplete == true && stored?.validator == "\"v1\"" && stored?.contentType == "audio/mpeg")
             // A second import changes nothing.
             #expect(try await cache.importFile(at: file, as: source) == .length)
         }
@@ -75,7 +75,7 @@ struct ImportTests {
             }
         }
         let hexadecimal = md5.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-        for (etag, proof) in [(hexadecimal, ImportProof.hash), (String(hexadecimal.reversed()), .length)] {
+        for (etag, proof) in [(hexadecimal, ImportVerification.hash), (String(hexadecimal.reversed()), .length)] {
             let stage = try stage(etag: "\"\(etag)\"")
             let file = try file(stage)
             try await stage.session { cache in
@@ -97,7 +97,7 @@ struct ImportTests {
             stage.origin.setReachable(false)
             let gone = await #expect(throws: CacheError.self) { try await cache.importFile(at: file, as: source) }
             #expect(gone?.code == .originUnavailable)
-            #expect(try await cache.importFile(at: file, as: source, isChecked: false) == .none)
+            #expect(try await cache.importFile(at: file, as: source, verify: false) == .none)
         }
         try await stage.checkComplete(Self.film)
     }
@@ -127,14 +127,14 @@ struct ImportTests {
 
             let other = PatternBytes(seed: 2, length: 1_000_000)
             try Data(other.bytes(0..<1_000_000)).write(to: file)
-            for isChecked in [true, false] {
+            for verify in [true, false] {
                 let error = await #expect(throws: CacheError.self) {
-                    try await cache.importFile(at: file, as: source, isChecked: isChecked)
+                    try await cache.importFile(at: file, as: source, verify: verify)
                 }
                 #expect(error?.code == .invalidArgument && error?.message.contains("differ") == true)
             }
             try await cache.media(for: source).check(.all, Self.film)
-            try await cache.importFile(at: file, as: source, isChecked: false, replacesOthers: true)
+            try await cache.importFile(at: file, as: source, verify: false, replaceExisting: true)
             await cache.waitUntilIdle()
             try await cache.media(for: source).check(.all, other)
             #expect(try await cache.media(for: source).storedResource()?.isPinned == true)
@@ -161,7 +161,7 @@ struct ImportTests {
             }
             let error = await #expect(throws: CacheError.self) {
                 try await cache.importFile(
-                    at: URL(fileURLWithPath: path), as: source, isChecked: false, replacesOthers: true)
+                    at: URL(fileURLWithPath: path), as: source, verify: false, replaceExisting: true)
             }
             try await shortened.value
             #expect(error?.code == .storage && error?.message.contains("shorter") == true)

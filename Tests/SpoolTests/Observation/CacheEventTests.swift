@@ -42,23 +42,23 @@ struct CacheEventTests {
 
     private static func words(_ events: [CacheEvent], of key: CacheKey, cuts: Bool) -> [String] {
         var words: [String] = []
-        var landed: Range<Int64>?
+        var stored: Range<Int64>?
         for event in events {
-            #expect(event.key == key && event.address == "http://origin.test/a")
-            if case .cancelled = event.kind, !cuts { continue }
-            guard case .landed(let range) = event.kind else {
-                landed = nil
+            #expect(event.key == key && event.redactedURL == "http://origin.test/a")
+            if case .requestCancelled = event.kind, !cuts { continue }
+            guard case .stored(let range) = event.kind else {
+                stored = nil
                 words.append(word(event.kind))
                 continue
             }
             // Adjacent ranges are combined into one line.
             var all = range
-            if let before = landed, before.upperBound == range.lowerBound {
+            if let before = stored, before.upperBound == range.lowerBound {
                 words.removeLast()
                 all = before.lowerBound..<range.upperBound
             }
-            landed = all
-            words.append("landed \(all)")
+            stored = all
+            words.append("stored \(all)")
         }
         #expect(!words.joined().contains("secret"))
         return words
@@ -67,24 +67,24 @@ struct CacheEventTests {
     private static func word(_ kind: CacheEvent.Kind) -> String {
         switch kind {
         case .requested(let lower, let upper): "requested \(lower)-\(upper.map { "\($0)" } ?? "")"
-        case .landed(let range): "landed \(range)"
-        case .cancelled(let offset): "cancelled at \(offset)"
+        case .stored(let range): "stored \(range)"
+        case .requestCancelled(let offset): "cancelled at \(offset)"
         case .retrying(let delay, let cause): "retrying \(delay > .zero) \(cause.code) \(cause.httpStatus ?? 0)"
-        case .changed: "changed"
-        case .discrepancy: "discrepancy"
-        case .blocksDropped(let range): "blocksDropped \(range)"
-        case .notKept(let cause): "notKept \(cause.code)"
+        case .originChanged: "changed"
+        case .inconsistentResponse: "discrepancy"
+        case .damagedBlocksDiscarded(let range): "damagedBlocksDiscarded \(range)"
+        case .notCached(let cause): "notKept \(cause.code)"
         case .evicted(let bytes): "evicted \(bytes)"
         case .completed: "completed"
         case .failed(let error): "failed \(error.code) \(error.httpStatus ?? 0)"
-        case .unusable(let cause): "unusable \(cause.code)"
-        case .notice: "notice"
+        case .cacheUnavailable(let cause): "unusable \(cause.code)"
+        case .warning: "notice"
         case .bypassed: "bypassed"
         }
     }
 
-    private func stage(_ behaviours: OriginRule..., disk: any FileSystem = SystemFileSystem()) throws -> MemoryStage {
-        try MemoryStage(["/a": OriginResource(.pattern(Self.song), rules: behaviours)], disk: disk)
+    private func stage(_ behaviors: OriginRule..., disk: any FileSystem = SystemFileSystem()) throws -> MemoryStage {
+        try MemoryStage(["/a": OriginResource(.pattern(Self.song), rules: behaviors)], disk: disk)
     }
 
     private func play(_ stage: MemoryStage, _ cache: MediaCache) async throws {
@@ -95,7 +95,7 @@ struct CacheEventTests {
     func loaded() async throws {
         let stage = try stage()
         let first = try await story(stage, upTo: "completed") { try await play(stage, $0) }
-        #expect(first == ["requested 0-1048576", "landed 0..<200000", "completed"])
+        #expect(first == ["requested 0-1048576", "stored 0..<200000", "completed"])
         let second = try await story(stage) { try await play(stage, $0) }
         #expect(second == [])
     }
@@ -106,9 +106,9 @@ struct CacheEventTests {
         let part = try await story(stage) { cache in
             try await cache.media(for: stage.url("/a?sig=secret")).check(.bytes(0..<65536), Self.song)
         }
-        #expect(part == ["requested 0-65536", "landed 0..<65536"])
+        #expect(part == ["requested 0-65536", "stored 0..<65536"])
         let rest = try await story(stage, upTo: "completed") { try await play(stage, $0) }
-        #expect(rest == ["requested 65536-200000", "landed 65536..<200000", "completed"])
+        #expect(rest == ["requested 65536-200000", "stored 65536..<200000", "completed"])
     }
 
     @Test("If the origin rejects a request, the request and the failure with its status are reported, and nothing else")
@@ -116,20 +116,20 @@ struct CacheEventTests {
         let stage = try stage(.always(.status(404)))
         let heard = try await story(stage) { cache in
             let error = try await cache.media(for: stage.url("/a?sig=secret")).failure()
-            #expect(error?.code == .originRefused)
+            #expect(error?.code == .originErrorStatus)
         }
-        #expect(heard == ["requested 0-1048576", "failed originRefused 404"])
+        #expect(heard == ["requested 0-1048576", "failed originErrorStatus 404"])
     }
 
     @Test("If requests fail at first, each request and each delay is reported, then the bytes and the completion")
     func retried() async throws {
-        let stage = try stage(.request(0, .status(503)), .request(1, .cut(after: 65536)))
+        let stage = try stage(.request(0, .status(503)), .request(1, .truncate(after: 65536)))
         let heard = try await story(stage, upTo: "completed") { try await play(stage, $0) }
         #expect(
             heard == [
                 "requested 0-1048576", "retrying true originUnavailable 503",
-                "requested 0-1048576", "landed 0..<65536", "retrying true originUnavailable 0",
-                "requested 65536-200000", "landed 65536..<200000", "completed",
+                "requested 0-1048576", "stored 0..<65536", "retrying true originUnavailable 0",
+                "requested 65536-200000", "stored 65536..<200000", "completed",
             ])
     }
 
@@ -141,7 +141,8 @@ struct CacheEventTests {
             #expect(error?.httpStatus == 500)
         }
         let tries = Array(
-            repeating: ["requested 0-1048576", "retrying true originUnavailable 500"], count: RetryPolicy().retries)
+            repeating: ["requested 0-1048576", "retrying true originUnavailable 500"],
+            count: RetryPolicy().maximumRetryCount)
         #expect(heard == tries.flatMap { $0 } + ["requested 0-1048576", "failed originUnavailable 500"])
     }
 
@@ -165,15 +166,15 @@ struct CacheEventTests {
 
     @Test("A response that contradicts itself is reported before its bytes")
     func discrepancy() async throws {
-        let stage = try stage(.request(0, .bodyLonger(by: 1000)))
+        let stage = try stage(.request(0, .extraBytes(1000)))
         let heard = try await story(stage, upTo: "completed") { try await play(stage, $0) }
         // If the end is uncertain, the bytes after it may be requested, and the origin sends none.
         let heardOfBytes = heard.filter { !$0.hasPrefix("requested 200000") }
-        #expect(heardOfBytes == ["requested 0-1048576", "discrepancy", "landed 0..<200000", "completed"])
+        #expect(heardOfBytes == ["requested 0-1048576", "discrepancy", "stored 0..<200000", "completed"])
     }
 
     @Test("A damaged block is reported as discarded, fetched again and complete")
-    func blocksDropped() async throws {
+    func damagedBlocksDiscarded() async throws {
         let stage = try stage()
         _ = try await story(stage, upTo: "completed") { try await play(stage, $0) }
         let path = try #require(
@@ -187,22 +188,22 @@ struct CacheEventTests {
         let heard = try await story(stage, upTo: "completed") { try await play(stage, $0) }
         #expect(
             heard == [
-                "blocksDropped 65536..<131072", "requested 65536-131072", "landed 65536..<131072", "completed",
+                "damagedBlocksDiscarded 65536..<131072", "requested 65536-131072", "stored 65536..<131072", "completed",
             ])
     }
 
     @Test("If the disk rejects all writes, one event reports it, and playback continues")
-    func notKept() async throws {
+    func notCached() async throws {
         let disk = FaultyFileSystem()
         let stage = try stage(disk: disk)
         let heard = try await story(stage) { cache in
             disk.fail([.write], with: .error(.ENOSPC))
             try await play(stage, cache)
-            disk.heal()
+            disk.clearFaults()
         }
         #expect(heard.first == "requested 0-1048576")
         #expect(heard.count { $0 == "notKept storage" } == 1)
-        #expect(heard.contains("landed 0..<200000") && heard.count { $0.hasPrefix("landed") } == 1)
+        #expect(heard.contains("stored 0..<200000") && heard.count { $0.hasPrefix("landed") } == 1)
     }
 
     @Test("An eviction reports the number of evicted bytes")
@@ -219,15 +220,15 @@ struct CacheEventTests {
         let heard = try await story(stage, cuts: true) { cache in
             var reader: MediaReader? = cache.media(for: stage.url("/a?sig=secret")).reader()
             try await reader?.check(Self.song, upTo: 65536)
-            try await stage.origin.log.until { $0.contains(where: \.isStalled) }
+            try await stage.origin.log.wait { $0.contains(where: \.isStalled) }
             reader = nil
             await cache.waitUntilIdle()
         }
         #expect(heard.first == "requested 0-1048576" && heard.count { $0.hasPrefix("requested") } == 1)
         #expect(heard.filter { $0.hasPrefix("cancelled") } == ["cancelled at 65536"])
         // The last piece may be reported after its transfer has ended, but no byte after it.
-        let landed = heard.filter { $0.hasPrefix("landed") }
-        #expect(landed.first?.hasPrefix("landed 0..<") == true && landed.last?.hasSuffix("..<65536") == true)
+        let stored = heard.filter { $0.hasPrefix("landed") }
+        #expect(stored.first?.hasPrefix("stored 0..<") == true && stored.last?.hasSuffix("..<65536") == true)
     }
 
     @Test("Each listener receives all events, and its stream ends with the cache")
@@ -247,7 +248,7 @@ struct CacheEventTests {
         try await stage.flowing { await cache.close() }
         for stream in streams {
             for await event in stream {
-                guard case .cancelled = event.kind else {
+                guard case .requestCancelled = event.kind else {
                     Issue.record("\(event.kind) after the end")
                     continue
                 }

@@ -11,7 +11,7 @@ struct ErrorTextTests {
     func texts() {
         let errors: [any LocalizedError] =
             CacheError.Code.allCases.map { CacheError($0, "http://host/a, bytes 0 to 5: refused") }
-            + [401, 404, 500].map { CacheError(.originRefused, "http://host/a", status: $0) }
+            + [401, 404, 500].map { CacheError(.originErrorStatus, "http://host/a", status: $0) }
             + UpstreamError.Code.allCases.map { UpstreamError($0, "http://host/a refused") }
         for error in errors {
             let text = error.localizedDescription
@@ -25,9 +25,9 @@ struct ErrorTextTests {
     @Test("Codes have stable numbers, which are also the codes of their NSErrors")
     func numbers() {
         let cache = [
-            "resourceChanged", "unsatisfiableRange", "originUnavailable", "originRefused", "malformedResponse",
+            "resourceChanged", "unsatisfiableRange", "originUnavailable", "originErrorStatus", "malformedResponse",
             "storage", "directoryInUse", "catalogTooNew", "catalogDamaged", "notStored", "incomplete",
-            "invalidArgument", "closed", "capacityExceeded", "keyRequired", "keyRefused",
+            "invalidArgument", "closed", "capacityExceeded", "keyRequired", "wrongEncryptionKey",
         ]
         #expect(CacheError.Code.allCases.map(\.description) == cache)
         #expect(CacheError.Code.allCases.map(\.number) == Array(1...16))
@@ -56,7 +56,8 @@ struct ErrorTextTests {
             try await media.check(.bytes(0..<65536), PatternBytes(seed: 1, length: 200_000))
             stage.origin.update("/a") { $0.rules = [.always(.status(404))] }
             let refused = try #require(try await media.failure(.bytes(70_000..<80_000)))
-            #expect(refused.code == .originRefused && refused.httpStatus == 404 && refused.key == cache.key(for: url))
+            #expect(
+                refused.code == .originErrorStatus && refused.httpStatus == 404 && refused.key == cache.key(for: url))
             #expect(refused.range?.contains(70_000) == true)
             let past = try #require(try await media.failure(.from(200_000)))
             #expect(past.code == .unsatisfiableRange && past.httpStatus == 416 && past.key == cache.key(for: url))

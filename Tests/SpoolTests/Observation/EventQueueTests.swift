@@ -8,7 +8,7 @@ struct EventQueueTests {
     private let queue = EventQueue {}
     private let key = CacheKey("a")
 
-    private func send(_ kind: CacheEvent.Kind) { queue.append(CacheEvent(key: key, address: "a", kind: kind)) }
+    private func send(_ kind: CacheEvent.Kind) { queue.append(CacheEvent(key: key, redactedURL: "a", kind: kind)) }
 
     private func taken() async -> [CacheEvent.Kind] {
         queue.finish()
@@ -19,7 +19,7 @@ struct EventQueueTests {
 
     @Test("10,000 request events displace no failure; the newest of them stay in order")
     func kinds() async {
-        send(.failed(CacheError(.originRefused, "no")))
+        send(.failed(CacheError(.originErrorStatus, "no")))
         for lower in 0..<10_000 as Range<Int64> { send(.requested(lower: lower, upper: nil)) }
         send(.completed)
         let kinds = await taken()
@@ -34,13 +34,13 @@ struct EventQueueTests {
 
     @Test("Events of adjacent stored ranges are joined, unless another resource or event is between them")
     func joined() async {
-        for lower in 0..<10_000 as Range<Int64> { send(.landed(lower..<lower + 1)) }
-        send(.landed(20_000..<20_001))
-        send(.cancelled(at: 20_001))
-        send(.landed(20_001..<20_002))
-        queue.append(CacheEvent(key: CacheKey("b"), address: "b", kind: .landed(20_002..<20_003)))
+        for lower in 0..<10_000 as Range<Int64> { send(.stored(lower..<lower + 1)) }
+        send(.stored(20_000..<20_001))
+        send(.requestCancelled(at: 20_001))
+        send(.stored(20_001..<20_002))
+        queue.append(CacheEvent(key: CacheKey("b"), redactedURL: "b", kind: .stored(20_002..<20_003)))
         let ranges = await taken().map { kind -> Range<Int64> in
-            if case .landed(let range) = kind { range } else { 0..<0 }
+            if case .stored(let range) = kind { range } else { 0..<0 }
         }
         #expect(
             ranges == [

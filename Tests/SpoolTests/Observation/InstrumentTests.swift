@@ -18,7 +18,7 @@ struct InstrumentTests {
                 try await cache.media(for: stage.url()).check(.all, Self.song)
                 await cache.waitUntilIdle()
             }
-            _ = await cache.preload([MediaSource(url: stage.url())], .whole).first?.finished()
+            _ = await cache.preload([MediaSource(url: stage.url())], .entire).first?.finished()
         }
         let sums = log.sums
         #expect(sums.firstBytes == [false, true])
@@ -80,7 +80,7 @@ final class MomentLog: Sendable {
         var asked = 0
         var begun = 0
         var readers = 0
-        var running: Set<CacheMoment.TransferName> = []
+        var running: Set<InstrumentEvent.TransferName> = []
         var events: [String: Int] = [:]
     }
 
@@ -90,7 +90,7 @@ final class MomentLog: Sendable {
 
     var instrument: CacheInstrument { CacheInstrument { [self] in note($0) } }
 
-    private func note(_ moment: CacheMoment) {
+    private func note(_ moment: InstrumentEvent) {
         state.withLock { sums in
             switch moment {
             case .readerOpened: sums.readers += 1

@@ -65,7 +65,7 @@ struct ResourceStatesTests {
             #expect(await states.next()?.failure == nil)
             _ = try await media.failure()
             let refused = await states.next()?.failure
-            #expect(refused?.code == .originRefused && refused?.httpStatus == 404 && refused?.key == media.key)
+            #expect(refused?.code == .originErrorStatus && refused?.httpStatus == 404 && refused?.key == media.key)
             stage.origin.update("/a") { $0.rules = [] }
             try await media.check(.all, Self.song)
             await cache.waitUntilIdle()
@@ -104,7 +104,7 @@ struct ResourceStatesTests {
             try await open.check(.all, Self.song)
             await cache.waitUntilIdle()
             let counts = cache.statistics
-            #expect(counts.bytesFromOrigin == 2 * Self.length && counts.bytesLanded == 2 * Self.length)
+            #expect(counts.bytesFromOrigin == 2 * Self.length && counts.bytesStored == 2 * Self.length)
             #expect(counts.bytesFromCache == Self.length && counts.bytesServed == 3 * Self.length)
             #expect(cache.storedByteCount == 2 * Self.length)
             var progress = VerificationProgress(checked: 1, total: 4)

@@ -31,7 +31,7 @@ struct InMemoryTests {
             #expect(cache.readOnlyReason == nil && cache.capacity == 256 << 20)
             await cache.close()
         }
-        #expect(clock.now.offset >= RetryPolicy().firstDelay)
+        #expect(clock.now.offset >= RetryPolicy().initialDelay)
     }
 
     @Test("A cache in memory respects its capacity, and memory does not grow with the played media")
@@ -130,5 +130,5 @@ private struct RefusingByteStore: ByteStore {
     func create(_ name: String) throws(CacheError) -> any StoredFile { throw error }
     func remove(_ name: String) throws(CacheError) -> Bool { throw error }
     func forEachName(_ body: (String) throws -> Bool) throws { throw error }
-    func space() throws(CacheError) -> VolumeSpace? { nil }
+    func volumeSpace() throws(CacheError) -> VolumeSpace? { nil }
 }

@@ -96,8 +96,8 @@ struct LazyOpeningTests {
         await #expect(throws: CacheError.self) { try await cache.storedResources() }
         await #expect(throws: CacheError.self) { try await cache.removeAll() }
         while let event = await events.next() {
-            guard case .unusable(let cause) = event.kind else { continue }
-            #expect(event.key == nil && event.address == path && cause.message == error?.message)
+            guard case .cacheUnavailable(let cause) = event.kind else { continue }
+            #expect(event.key == nil && event.redactedURL == path && cause.message == error?.message)
             break
         }
         await cache.close()

@@ -26,15 +26,15 @@ struct ContainerSearch {
                 #expect(plan.ranges.bounds.map { $0.lowerBound >= 0 && $0.upperBound <= end } ?? true)
                 #expect(plan.ranges.byteCount <= StartPlan.mostBytes)
                 return
-            case .read(let look, let within):
-                looks.append(look)
-                held += Int64(look.count)
+            case .read(let part, let within):
+                looks.append(part)
+                held += Int64(part.count)
                 try #require(looks.count <= 160 && held <= 2 << 20, "\(looks.count) looks, \(held) bytes")
-                try #require(look.lowerBound >= 0 && !look.isEmpty && look.count <= 1 << 17, "\(look)")
-                #expect(within.lowerBound == look.lowerBound && within.upperBound >= look.upperBound)
-                #expect(look.upperBound <= length ?? .max)
+                try #require(part.lowerBound >= 0 && !part.isEmpty && part.count <= 1 << 17, "\(part)")
+                #expect(within.lowerBound == part.lowerBound && within.upperBound >= part.upperBound)
+                #expect(part.upperBound <= length ?? .max)
                 brought.insert(within)
-                let (lower, upper) = (min(look.lowerBound, Int64(data.count)), min(look.upperBound, Int64(data.count)))
+                let (lower, upper) = (min(part.lowerBound, Int64(data.count)), min(part.upperBound, Int64(data.count)))
                 search.take(data[data.startIndex + Int(lower)..<data.startIndex + Int(upper)])
             }
         }

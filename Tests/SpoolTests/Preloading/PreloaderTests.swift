@@ -10,8 +10,8 @@ import Testing
 struct PreloaderTests {
     private static let film = PatternBytes(seed: 1, length: 3_000_000)
 
-    private func resources(_ count: Int, _ behaviours: OriginBehaviour...) -> [String: OriginResource] {
-        let resource = OriginResource(.pattern(Self.film), rules: behaviours.map { .always($0) })
+    private func resources(_ count: Int, _ behaviors: OriginBehavior...) -> [String: OriginResource] {
+        let resource = OriginResource(.pattern(Self.film), rules: behaviors.map { .always($0) })
         return Dictionary(uniqueKeysWithValues: (0..<count).map { ("/\($0)", resource) })
     }
 
@@ -22,16 +22,16 @@ struct PreloaderTests {
             let preloader = Preloader(cache)
             let source = MediaSource(url: stage.url())
             let first = await preloader.add(source, .bytes(500_000)).finished()
-            #expect(first.phase == .finished && first.landedByteCount == 500_000 && first.wantedByteCount == 500_000)
+            #expect(first.phase == .finished && first.storedByteCount == 500_000 && first.targetByteCount == 500_000)
             let stored = try await cache.media(for: source).storedRanges
             #expect(stored.contains(0..<500_000) && !stored.contains(524_288))
             for _ in 0..<2 {
-                let whole = await preloader.add(source, .whole).finished()
-                #expect(whole.isComplete && whole.landedByteCount == 3_000_000 && whole.fractionCompleted == 1)
+                let whole = await preloader.add(source, .entire).finished()
+                #expect(whole.isComplete && whole.storedByteCount == 3_000_000 && whole.fractionCompleted == 1)
                 #expect(stage.origin.log.bytesSent() == 3_000_000)
             }
             let more = await preloader.add(source, .bytes(.max)).finished()
-            #expect(more.isComplete && more.wantedByteCount == 3_000_000)
+            #expect(more.isComplete && more.targetByteCount == 3_000_000)
         }
         try await stage.checkComplete(Self.film)
     }
@@ -41,12 +41,12 @@ struct PreloaderTests {
         let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.film)), "/empty": .pattern(0)])
         try await stage.session { cache in
             let state = await Preloader(cache).add(MediaSource(url: stage.url())).finished()
-            #expect(state.isComplete && state.wantedByteCount == 262_144 + 65_536)
+            #expect(state.isComplete && state.targetByteCount == 262_144 + 65_536)
             let stored = try await cache.media(for: stage.url()).storedRanges
             #expect(stored.contains(0..<262_144) && stored.contains(2_934_464..<3_000_000))
-            for amount in [PreloadAmount.start, .whole, .bytes(5), .bytes(-5), .seconds(3)] {
+            for amount in [PreloadAmount.startup, .entire, .bytes(5), .bytes(-5), .seconds(3)] {
                 let empty = await Preloader(cache).add(MediaSource(url: stage.url("/empty")), amount).finished()
-                #expect(empty.isComplete && empty.landedByteCount == 0 && empty.wantedByteCount == 0)
+                #expect(empty.isComplete && empty.storedByteCount == 0 && empty.targetByteCount == 0)
             }
         }
     }
@@ -57,7 +57,8 @@ struct PreloaderTests {
         let data = try Data(contentsOf: file)
         let stage = try MemoryStage(["/a": OriginResource(.data(data), contentType: "video/mp4")])
         try await stage.session { cache in
-            let preload = try #require(cache.preload([MediaSource(url: stage.url())], jobs: jobs).first)
+            let preload = try #require(
+                cache.preload([MediaSource(url: stage.url())], maximumConcurrentDownloads: jobs).first)
             let state = await preload.finished()
             #expect(state.isComplete)
             // The rest of a requested block is still received.
@@ -73,17 +74,17 @@ struct PreloaderTests {
         let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.film), rules: [.always(.ignoresRanges())])])
         try await stage.session { cache in
             let state = await Preloader(cache).add(MediaSource(url: stage.url())).finished()
-            #expect(state.isComplete && state.wantedByteCount == 262_144)
+            #expect(state.isComplete && state.targetByteCount == 262_144)
         }
     }
 
     @Test("A preload of an HTML page, or from an origin that rejects every range, fails")
-    func notKept() async throws {
+    func notCached() async throws {
         let page = OriginResource(.pattern(Self.film), contentType: "text/html")
         let refused = OriginResource(.pattern(Self.film), rules: [.always(.status(416))])
         let stage = try MemoryStage(["/page": page, "/refused": refused])
         try await stage.session { cache in
-            for amount in [PreloadAmount.start, .whole, .bytes(100_000)] {
+            for amount in [PreloadAmount.startup, .entire, .bytes(100_000)] {
                 let page = await Preloader(cache).add(MediaSource(url: stage.url("/page")), amount).finished()
                 #expect(page.phase == .failed && (page.error as? CacheError)?.code == .incomplete, "\(amount)")
                 let refused = await Preloader(cache).add(MediaSource(url: stage.url("/refused")), amount).finished()
@@ -98,7 +99,7 @@ struct PreloaderTests {
             .pattern(Self.film), rules: [.from(1, .refusesRanges()), .request(0, .rangeLimit(1_048_576))])
         let stage = try MemoryStage(["/a": resource])
         try await stage.session { cache in
-            let state = await Preloader(cache).add(MediaSource(url: stage.url()), .whole).finished()
+            let state = await Preloader(cache).add(MediaSource(url: stage.url()), .entire).finished()
             #expect(state.phase == .failed)
         }
     }
@@ -122,14 +123,14 @@ struct PreloaderTests {
     func hurry() async throws {
         let hung = OriginResource(.pattern(Self.film), rules: [.always(.stall(after: 0))])
         let stage = try MemoryStage(["/hung": hung, "/a": OriginResource(.pattern(Self.film))]) {
-            $0.connectionsPerOrigin = 2
+            $0.maximumConnectionsPerOrigin = 2
         }
         try await stage.session(isFlowing: false) { cache in
             let preloader = Preloader(cache)
             let first = preloader.add(MediaSource(url: stage.url("/hung")))
-            try await stage.origin.log.until { $0.count >= 1 }
-            let second = preloader.add(MediaSource(url: stage.url()), .whole)
-            let origin = cache.context.conductor.origin(of: stage.url())
+            try await stage.origin.log.wait { $0.count >= 1 }
+            let second = preloader.add(MediaSource(url: stage.url()), .entire)
+            let origin = cache.context.coordinator.origin(of: stage.url())
             while origin.waitingCount == 0 { await Task.yield() }
             try await cache.media(for: stage.url()).check(.bytes(0..<100_000), Self.film)
             first.cancel()
@@ -141,12 +142,12 @@ struct PreloaderTests {
     func line() async throws {
         let stage = try MemoryStage(resources(8, .stall(after: 1000)))
         try await stage.session(isFlowing: false) { cache in
-            let preloader = Preloader(cache, jobs: 2)
+            let preloader = Preloader(cache, maximumConcurrentDownloads: 2)
             let preloads = (0..<8).map { number in
                 let priority: PreloadPriority = [5: .high, 6: .low][number] ?? .normal
-                return preloader.add(MediaSource(url: stage.url("/\(number)")), .whole, priority: priority)
+                return preloader.add(MediaSource(url: stage.url("/\(number)")), .entire, priority: priority)
             }
-            try await stage.origin.log.until { $0.count >= 2 }
+            try await stage.origin.log.wait { $0.count >= 2 }
             preloads[2].cancel()
             preloads[0].cancel()
             let begun = try await stage.origin.log.first { !["/0", "/1"].contains($0.path) }
@@ -166,8 +167,8 @@ struct PreloaderTests {
         ])
         try await stage.session(isFlowing: false) { cache in
             let preloader = Preloader(cache)
-            let preload = preloader.add(MediaSource(url: stage.url()), .whole)
-            for await state in preload.states where state.landedByteCount > 0 { break }
+            let preload = preloader.add(MediaSource(url: stage.url()), .entire)
+            for await state in preload.states where state.storedByteCount > 0 { break }
             preloader.isPaused = true
             for await state in preload.states where state.phase == .waiting { break }
             #expect(preloader.isPaused)
@@ -188,9 +189,9 @@ struct PreloaderTests {
         ])
         try await stage.session { cache in
             let sources = ["/gone", "/a"].map { MediaSource(url: stage.url($0)) }
-            let preloads = cache.preload(sources, .bytes(1000), jobs: 1)
+            let preloads = cache.preload(sources, .bytes(1000), maximumConcurrentDownloads: 1)
             let gone = await preloads[0].finished()
-            #expect(gone.phase == .failed && (gone.error as? CacheError)?.code == .originRefused)
+            #expect(gone.phase == .failed && (gone.error as? CacheError)?.code == .originErrorStatus)
             #expect(await preloads[1].finished().isComplete)
         }
     }
@@ -199,7 +200,7 @@ struct PreloaderTests {
     func capacity() async throws {
         let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.film))]) { $0.capacity = .bytes(1 << 20) }
         try await stage.session { cache in
-            let state = await Preloader(cache).add(MediaSource(url: stage.url()), .whole).finished()
+            let state = await Preloader(cache).add(MediaSource(url: stage.url()), .entire).finished()
             #expect((state.error as? CacheError)?.code == .capacityExceeded)
             #expect(await Preloader(cache).add(MediaSource(url: stage.url()), .bytes(900_000)).finished().isComplete)
         }
@@ -213,7 +214,7 @@ struct PreloaderTests {
         let stage = try MemoryStage(["/a": resource]) { $0.capacity = .bytes(2 << 20) }
         try await stage.session { cache in
             let error =
-                await Preloader(cache).add(MediaSource(url: stage.url()), .whole).finished().error as? CacheError
+                await Preloader(cache).add(MediaSource(url: stage.url()), .entire).finished().error as? CacheError
             #expect(error?.code == .capacityExceeded)
             #expect(error?.message.contains("of a body of unknown length") == true)
         }
@@ -224,14 +225,14 @@ struct PreloaderTests {
     func states() async throws {
         let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.film))])
         try await stage.session { cache in
-            let preload = Preloader(cache).add(MediaSource(url: stage.url()), .whole)
-            var landed: [Int64] = []
+            let preload = Preloader(cache).add(MediaSource(url: stage.url()), .entire)
+            var storedRanges: [Int64] = []
             var last: PreloadState?
             for await state in preload.states {
-                landed.append(state.landedByteCount)
+                storedRanges.append(state.storedByteCount)
                 last = state
             }
-            #expect(last?.isComplete == true && landed == landed.sorted() && landed.last == 3_000_000)
+            #expect(last?.isComplete == true && storedRanges == storedRanges.sorted() && storedRanges.last == 3_000_000)
             for await state in preload.states { #expect(state.isComplete) }
         }
     }
@@ -240,10 +241,11 @@ struct PreloaderTests {
     func close() async throws {
         let stage = try MemoryStage(resources(3, .stall(after: 1000)))
         let cache = try await stage.open()
-        let preloads = cache.preload((0..<3).map { MediaSource(url: stage.url("/\($0)")) }, jobs: 1)
-        try await stage.origin.log.until { !$0.isEmpty }
+        let preloads = cache.preload(
+            (0..<3).map { MediaSource(url: stage.url("/\($0)")) }, maximumConcurrentDownloads: 1)
+        try await stage.origin.log.wait { !$0.isEmpty }
         stage.origin.release()
         try await stage.flowing { await cache.close() }
-        for preload in preloads { #expect(await preload.finished().phase.isEnd) }
+        for preload in preloads { #expect(await preload.finished().phase.isFinal) }
     }
 }

@@ -21,9 +21,9 @@ struct FirstBytesTests {
             let jobs = CountingExecutor()
             try await withTaskExecutorPreference(jobs) {
                 // The first call of a sequential reader shows whether this disk can be read without waiting.
-                let former = media.reader(.all, chunkSize: 1000)
-                _ = try await former.next()
-                guard try await jobs.count({ _ = try await former.next() }) == 0 else { return }
+                let previous = media.reader(.all, chunkSize: 1000)
+                _ = try await previous.next()
+                guard try await jobs.count({ _ = try await previous.next() }) == 0 else { return }
                 for (start, end) in [(0, 1000), (400_000, 402_000), (999_000, 1_000_000)] as [(Int64, Int64)] {
                     let reader = media.reader(.bytes(start..<end), chunkSize: 1000)
                     let count = try await jobs.count {
@@ -47,10 +47,10 @@ struct FirstBytesTests {
             await cache.waitUntilIdle()
             let before = media.statistics
             // The first call of a sequential reader shows whether this disk can be read without waiting.
-            let former = media.reader(.all, chunkSize: 1000)
-            _ = try await former.next()
-            guard former.storedChunk(1000) != nil else { return }
-            let plans = try #require(media.resource).scheduler.look { $0.machine.plan.readers.served }
+            let previous = media.reader(.all, chunkSize: 1000)
+            _ = try await previous.next()
+            guard previous.storedChunk(1000) != nil else { return }
+            let plans = try #require(media.resource).scheduler.inspect { $0.machine.plan.readers.served }
             let readers = (0..<10 as Range<Int64>).map {
                 media.reader(.bytes($0 * 1000..<$0 * 1000 + 1000), chunkSize: 1000)
             }
@@ -59,7 +59,7 @@ struct FirstBytesTests {
                 #expect(try await reader.next()?.data == Data(film.bytes(start..<start + 1000)))
                 #expect(try await reader.next() == nil)
             }
-            #expect(media.resource?.scheduler.look { $0.machine.plan.readers.served } == plans)
+            #expect(media.resource?.scheduler.inspect { $0.machine.plan.readers.served } == plans)
             #expect(media.statistics.bytesServed - before.bytesServed == 12_000)
             readers[3].seek(to: 3500)
             #expect(try await readers[3].next()?.data == Data(film.bytes(3500..<4000)))
@@ -76,7 +76,7 @@ struct FirstBytesTests {
             let information = try await media.contentInformation()
             #expect(information.length == 1_000_000)
             #expect(information.supportsByteRanges)
-            #expect(media.landed.isEmpty)
+            #expect(media.storedRanges.isEmpty)
             stage.origin.set("/a", .pattern(1_000_000))
             stage.origin.release()
             try await media.check(.all, PatternBytes(seed: 1, length: 1_000_000))
@@ -91,15 +91,15 @@ struct FirstBytesTests {
             _ = try await media.contentInformation()
             let scheduler = try #require(media.resource).scheduler
             // They are reported before the requesting task releases its place. After that, no reader has it.
-            while scheduler.look({ !$0.readers.isEmpty }) || cache.context.conductor.isPlayerWaiting {
+            while scheduler.inspect({ !$0.readers.isEmpty }) || cache.context.coordinator.isPlayerWaiting {
                 try Task.checkCancellation()
                 await Task.yield()
             }
-            #expect(!scheduler.look { $0.machine.isPlaybackWaiting })
+            #expect(!scheduler.inspect { $0.machine.isPlaybackWaiting })
             stage.origin.fail("/a", UpstreamError(.connectionLost, "the line was cut"))
             await scheduler.waitUntilIdle()
             #expect(stage.origin.log.exchanges.count == 1)
-            #expect(scheduler.look { $0.machine.plan.transfers.ids.isEmpty })
+            #expect(scheduler.inspect { $0.machine.plan.transfers.ids.isEmpty })
         }
     }
 

@@ -263,7 +263,7 @@ struct ReadingTests {
                     try withUnsafeTemporaryAllocation(byteCount: 10, alignment: 1) { try reader.read(into: $0, at: 0) }
                 }
             }
-            #expect(error?.code == .originRefused)
+            #expect(error?.code == .originErrorStatus)
         }
     }
 }

@@ -11,8 +11,8 @@ import Testing
 struct ResponseTests {
     private static let film = PatternBytes(seed: 1, length: 1_000_000)
 
-    private func resource(_ lines: [(String, String)], _ behaviours: OriginBehaviour...) throws -> OriginResource {
-        var resource = OriginResource(.pattern(Self.film), etag: "\"v1\"", rules: behaviours.map { .always($0) })
+    private func resource(_ lines: [(String, String)], _ behaviors: OriginBehavior...) throws -> OriginResource {
+        var resource = OriginResource(.pattern(Self.film), etag: "\"v1\"", rules: behaviors.map { .always($0) })
         for (name, value) in lines {
             resource.headerFields.append(HTTPField(name: try #require(HTTPField.Name(name)), value: value))
         }
@@ -46,7 +46,7 @@ struct ResponseTests {
             let media = cache.media(for: stage.url())
             let reader = media.reader(.bytes(500_000..<600_000))
             check(try await reader.response(), .miss)
-            #expect(media.landed.isEmpty)
+            #expect(media.storedRanges.isEmpty)
             stage.origin.set("/a", try resource(lines))
             stage.origin.release()
             #expect(try await reader.check(Self.film) == 600_000)
@@ -64,15 +64,15 @@ struct ResponseTests {
         "E81: a suffix is read from the new version, regardless of the stored version's length",
         arguments: [(1000, 300_000), (65_536, 300_000), (131_072, 300_000), (100_000, 300_000), (300_000, 65_536)],
         [true, false])
-    func lastBytes(_ lengths: (former: Int64, new: Int64), asksForHead: Bool) async throws {
+    func lastBytes(_ lengths: (previous: Int64, new: Int64), asksForHead: Bool) async throws {
         for freshness in [FreshnessPolicy.revalidate, .http] {
-            let (former, new) = (
-                PatternBytes(seed: 1, length: lengths.former), PatternBytes(seed: 2, length: lengths.new)
+            let (previous, new) = (
+                PatternBytes(seed: 1, length: lengths.previous), PatternBytes(seed: 2, length: lengths.new)
             )
             let stage = try MemoryStage(
-                ["/a": OriginResource(.pattern(former), etag: "\"1\"")], freshness: freshness)
+                ["/a": OriginResource(.pattern(previous), etag: "\"1\"")], freshness: freshness)
             try await stage.session { cache in
-                try await cache.media(for: stage.url()).check(.all, former, covers: 0..<former.length)
+                try await cache.media(for: stage.url()).check(.all, previous, covers: 0..<previous.length)
             }
             stage.origin.set("/a", OriginResource(.pattern(new), etag: "\"2\""))
             try await stage.session { cache in
@@ -124,7 +124,7 @@ struct ResponseTests {
             let media = cache.media(for: stage.url())
             for _ in 0..<2 {
                 let error = await #expect(throws: CacheError.self) { try await media.reader().response() }
-                #expect(error?.code == .originRefused)
+                #expect(error?.code == .originErrorStatus)
                 #expect(error?.httpStatus == 404)
             }
             await #expect(throws: CacheError.self) { try await media.response() }
@@ -165,8 +165,8 @@ struct ResponseTests {
             let media = cache.media(for: stage.url())
             try await media.check(.bytes(0..<8_000_000), film)
             // All bytes of its window are stored, so it sends no request.
-            let former = media.reader()
-            let before = try await former.response()
+            let previous = media.reader()
+            let before = try await previous.response()
             stage.origin.set("/a", OriginResource(.pattern(other), etag: "\"v2\""))
             let hole = MediaRange.bytes(20_000_000..<20_100_000)
             // A reader without header fields gets the bytes of any version.
@@ -174,11 +174,11 @@ struct ResponseTests {
             let later = media.reader(hole)
             let after = try await later.response()
             #expect(try await later.check(other) == 20_100_000)
-            let again = try await former.response()
+            let again = try await previous.response()
             #expect(
                 [before, after, again].map(\.response.validator.entityTag?.text) == ["\"v1\"", "\"v2\"", "\"v1\""])
-            try await former.check(film, upTo: 8_000_000)
-            let error = await #expect(throws: CacheError.self) { while try await former.next() != nil {} }
+            try await previous.check(film, upTo: 8_000_000)
+            let error = await #expect(throws: CacheError.self) { while try await previous.next() != nil {} }
             #expect(error?.code == .resourceChanged)
         }
     }

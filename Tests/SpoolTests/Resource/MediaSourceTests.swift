@@ -12,13 +12,13 @@ import Testing
         let source = MediaSource(url: secret)
         #expect(source.url == plain)
         #expect(source.headerFields[.authorization] == "Basic \(Data("us:er:pass".utf8).base64EncodedString())")
-        #expect(source.displayAddress == "http://host:8080/a%20b")
+        #expect(source.redactedURL == "http://host:8080/a%20b")
         #expect(CacheKeyPolicy.url.key(for: secret) == CacheKeyPolicy.url.key(for: plain))
         let named = CacheKeyPolicy { $0.absoluteString }
         #expect(named.key(for: secret) == named.key(for: plain))
         let resolved = MediaSource(url: secret) { _ in .init(url: secret, headerFields: [.authorization: "Bearer x"]) }
         #expect(resolved.url == plain)
-        let address = try await resolved.resolve(.first)
+        let address = try await resolved.resolve(.initial)
         #expect(address.url == plain)
         #expect(address.headerFields[.authorization] == "Bearer x")
     }

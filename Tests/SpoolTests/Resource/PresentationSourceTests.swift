@@ -25,7 +25,7 @@ import Testing
         for presentation in [fixed, resolved] {
             let part = presentation.part(
                 at: try Self.url(text), sending: [.accept: "*/*", .authorization: "Bearer player"])
-            let request = try await part.resolve(.first)
+            let request = try await part.resolve(.initial)
             #expect(request.url == part.url)
             #expect(request.headerFields[.authorization] == (isOwn ? "Bearer 1" : "Bearer player"))
             #expect(request.headerFields[.accept] == "*/*")
@@ -38,7 +38,7 @@ import Testing
         let date = Mutex(Date(timeIntervalSince1970: 0))
         let cache = MediaCache.inMemory(upstream: ScriptedUpstream([:]), now: { date.withLock { $0 } })
         let playlist = try Self.url("https://host/a.m3u8")
-        let asked = Mutex<[MediaSource.Reason]>([])
+        let asked = Mutex<[MediaSource.ResolutionReason]>([])
         let source = MediaSource(url: playlist) { reason in
             let count = asked.withLock { asked in
                 asked.append(reason)
@@ -50,14 +50,14 @@ import Testing
         }
         let presentation = PresentationSource(source, now: cache.now)
         let parts = try ["a.m3u8", "b.ts", "c.ts"].map { presentation.part(at: try Self.url("https://host/\($0)")) }
-        for part in parts { #expect(try await part.resolve(.first).headerFields[.authorization] == "1") }
+        for part in parts { #expect(try await part.resolve(.initial).headerFields[.authorization] == "1") }
         for part in parts {
             #expect(try await part.resolve(.refused(status: 401)).headerFields[.authorization] == "2")
         }
-        #expect(asked.withLock { $0 } == [.first, .refused(status: 401)])
+        #expect(asked.withLock { $0 } == [.initial, .refused(status: 401)])
         date.withLock { $0 = Date(timeIntervalSince1970: 201) }
         for part in parts { #expect(try await part.resolve(.expired).headerFields[.authorization] == "3") }
-        #expect(asked.withLock { $0 } == [.first, .refused(status: 401), .expired])
+        #expect(asked.withLock { $0 } == [.initial, .refused(status: 401), .expired])
         await cache.close()
     }
 
@@ -71,12 +71,13 @@ import Testing
         let presentation = PresentationSource(source, now: cache.now)
         let manifest = presentation.part(at: playlist)
         #expect(manifest.key == CacheKey("film"))
-        #expect(try await manifest.resolve(.first).url == signed)
-        #expect(try await manifest.resolve(.first).headerFields[.cookie] == "a")
+        #expect(try await manifest.resolve(.initial).url == signed)
+        #expect(try await manifest.resolve(.initial).headerFields[.cookie] == "a")
         let segment = presentation.part(at: try Self.url("https://cdn/1.ts"))
         #expect(segment.key == nil)
-        #expect(try await segment.resolve(.first).headerFields[.cookie] == "a")
-        #expect(try await presentation.part(at: try Self.url("https://host/1.ts")).resolve(.first).headerFields.isEmpty)
+        #expect(try await segment.resolve(.initial).headerFields[.cookie] == "a")
+        #expect(
+            try await presentation.part(at: try Self.url("https://host/1.ts")).resolve(.initial).headerFields.isEmpty)
         await cache.close()
     }
 }

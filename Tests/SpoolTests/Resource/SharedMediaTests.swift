@@ -44,7 +44,7 @@ struct SharedMediaTests {
         }
     }
 
-    private func stage(_ fields: OriginBehaviour...) throws -> MemoryStage {
+    private func stage(_ fields: OriginBehavior...) throws -> MemoryStage {
         let stage = try MemoryStage(["/a": .pattern(Self.length, .stall(after: nil))], freshness: .http)
         stage.origin.update("/a") { $0.rules += fields.map { .always($0) } }
         return stage
@@ -225,9 +225,9 @@ struct SharedMediaTests {
         try await stage.session { cache in
             let demand = FreshnessDemand(fields: [.cacheControl: "no-store"])
             let unstored = try await cache.sharedMedia(for: source(stage, agent: "one"), demand: demand)
-            #expect(unstored.resource?.apart != nil)
+            #expect(unstored.resource?.separate != nil)
             let second = try await cache.sharedMedia(for: source(stage, agent: "one"))
-            #expect(second.resource?.apart == nil)
+            #expect(second.resource?.separate == nil)
         }
     }
 }

@@ -56,7 +56,7 @@ struct SourceIdentityTests {
         for _ in 0..<2 {
             try await stage.session { cache in
                 try await cache.media(for: source).check(.all, Self.song, covers: 0..<3_000_000)
-                #expect(try await cache.storedResources().map(\.address) == ["myapp://42"])
+                #expect(try await cache.storedResources().map(\.redactedURL) == ["myapp://42"])
             }
             stage.origin.setReachable(false)
         }
@@ -82,11 +82,11 @@ struct SourceIdentityTests {
     @Test("A resolved request that expires between two reads is resolved again before it is sent")
     func expiring() async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000)]) { configuration in
-            configuration.readAhead.firstRequest = 64 << 10
-            configuration.readAhead.largestRequest = 64 << 10
-            configuration.readAhead.window = 64 << 10
+            configuration.readAhead.initialRequestSize = 64 << 10
+            configuration.readAhead.maximumRequestSize = 64 << 10
+            configuration.readAhead.maximumReadAhead = 64 << 10
         }
-        let reasons = Mutex<[MediaSource.Reason]>([])
+        let reasons = Mutex<[MediaSource.ResolutionReason]>([])
         let url = stage.url()
         let source = MediaSource(url: url) { reason in
             let number = reasons.withLock {
@@ -113,6 +113,6 @@ struct SourceIdentityTests {
             try await media.check(.bytes(2_900_000..<3_000_000), Self.song)
             #expect(Set(tokens.withLock { $0 }) == ["Bearer 2"])
         }
-        #expect(reasons.withLock { $0 } == [.first, .expired])
+        #expect(reasons.withLock { $0 } == [.initial, .expired])
     }
 }

@@ -61,7 +61,8 @@ import Testing
     @Test("E99: a sum of lengths of a download set never overflows")
     func downloads() {
         let item = DownloadSet.Item(
-            key: CacheKey("a"), address: "", storedByteCount: NumberLimits.byteOffset, length: NumberLimits.byteOffset,
+            key: CacheKey("a"), redactedURL: "", storedByteCount: NumberLimits.byteOffset,
+            length: NumberLimits.byteOffset,
             isRunning: false)
         let set = DownloadSet(name: "a", items: Array(repeating: item, count: 2000))
         #expect(set.byteCount == .max && set.storedByteCount == .max && set.fractionCompleted == 1)

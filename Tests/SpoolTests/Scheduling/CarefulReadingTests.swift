@@ -72,11 +72,11 @@ private struct CarefulPlay {
         reader = id
         bench.perform(actions)
         bench.read(reader)
-        land()
+        store()
     }
 
     /// The end of all requested bytes.
-    var requested: Int64 { bench.landed.bounds?.upperBound ?? 0 }
+    var requested: Int64 { bench.storedRanges.bounds?.upperBound ?? 0 }
 
     mutating func take(_ count: Int64) {
         var left = count
@@ -86,9 +86,9 @@ private struct CarefulPlay {
             bench.now += .milliseconds(1)
             bench.advance(reader, to: start + taken)
             bench.read(reader)
-            land()
+            store()
         }
     }
 
-    private func land() { while let id = bench.liveIDs.first { bench.finish(id) } }
+    private func store() { while let id = bench.liveIDs.first { bench.finish(id) } }
 }

@@ -31,13 +31,13 @@ final class SchedulerBench {
     private(set) var actions: [Action] = []
 
     init(
-        length: Int64? = 100 * mib, landed: ByteRangeSet = ByteRangeSet(), window: Int64 = 32 * mib,
+        length: Int64? = 100 * mib, storedRanges: ByteRangeSet = ByteRangeSet(), window: Int64 = 32 * mib,
         retries: Int = 5, policy: ReadAheadPolicy = ReadAheadPolicy(), needsValidation: Bool = false
     ) {
         var retryPolicy = RetryPolicy()
-        retryPolicy.retries = retries
+        retryPolicy.maximumRetryCount = retries
         machine = Planner(policy: policy, retryPolicy: retryPolicy, window: window)
-        perform(machine.opened(landed: landed, length: length, needsValidation: needsValidation))
+        perform(machine.opened(storedRanges: storedRanges, length: length, needsValidation: needsValidation))
     }
 
     @discardableResult
@@ -73,7 +73,7 @@ final class SchedulerBench {
     var transfers: [(id: TransferID, state: TransferState)] {
         machine.plan.transfers.ids.compactMap { id in machine.plan.transfers[id].map { (id, $0) } }
     }
-    var landed: ByteRangeSet { machine.landed }
+    var storedRanges: ByteRangeSet { machine.storedRanges }
     var length: Int64? { machine.length }
     var isPlaybackWaiting: Bool { machine.isPlaybackWaiting }
     func isCancelled(_ id: TransferID) -> Bool { machine.isCancelled(id) }
@@ -109,14 +109,14 @@ final class SchedulerBench {
 
     /// Returns the stored bytes at the reader's position, without the offset up to which it needs no planning.
     func found(_ id: ReaderID, limit: Int64 = 256 << 10) -> Range<Int64>? {
-        if case .landed(let range, _) = read(id, limit: limit) { range } else { nil }
+        if case .stored(let range, _) = read(id, limit: limit) { range } else { nil }
     }
 
     func advance(_ id: ReaderID, to position: Int64) { perform(machine.advance(id, to: position, now: now)) }
 
     /// Reads all stored bytes from the reader's position on.
     func take(_ id: ReaderID) {
-        while case .landed(let range, _) = read(id) { advance(id, to: range.upperBound) }
+        while case .stored(let range, _) = read(id) { advance(id, to: range.upperBound) }
     }
 
     func close(_ id: ReaderID) { perform(machine.closeReader(id)) }
@@ -149,7 +149,7 @@ final class SchedulerBench {
         let end = end ?? upper ?? machine.length
         // Bytes are stored from the start of a block, or after its stored bytes.
         let block = Block.roundDown(asked)
-        let lower = block == asked || machine.landed.contains(block..<asked) ? asked : Block.roundUp(asked)
+        let lower = block == asked || machine.storedRanges.contains(block..<asked) ? asked : Block.roundUp(asked)
         perform(machine.responseStarted(id, at: lower, end: end, isWhole: false, isSequential: false))
     }
 
@@ -161,14 +161,14 @@ final class SchedulerBench {
 
     /// Receives up to `count` bytes, if they are permitted, and returns the permission.
     @discardableResult
-    func land(_ id: TransferID, _ count: Int64) -> Permission {
+    func store(_ id: TransferID, _ count: Int64) -> Permission {
         resumed.remove(id)
         let permission = machine.permission(id)
         switch permission {
         case .proceed(let limit):
             guard let position = machine.position(of: id) else { return .stop }
             let upper = min(position + count, limit)
-            perform(machine.landed(position..<upper, by: id, now: now))
+            perform(machine.stored(position..<upper, by: id, now: now))
         case .hold: break
         case .stop: end(id)
         }
@@ -179,7 +179,7 @@ final class SchedulerBench {
     func finish(_ id: TransferID, piece: Int64 = 64 << 10) {
         stream(id)
         for _ in 0..<10_000 {
-            guard case .proceed = land(id, piece) else { return }
+            guard case .proceed = store(id, piece) else { return }
         }
     }
 

@@ -27,7 +27,7 @@ struct SchedulerCostTests {
         for index in 1...readers { bench.open(at: index * 3 * mib) }
         let before = (bench.machine.plan.readers.served, bench.examined)
         for _ in 0..<16 {
-            bench.land(id, 16 * kib)
+            bench.store(id, 16 * kib)
             if let found = bench.found(player) { bench.advance(player, to: found.upperBound) }
             bench.read(player)
         }
@@ -37,10 +37,10 @@ struct SchedulerCostTests {
 
     @Test("1,600 readers of stored bytes cause no request and need no further planning")
     func inLandedBytes() {
-        let bench = SchedulerBench(length: 5000 * mib, landed: ByteRangeSet(0..<5000 * mib))
+        let bench = SchedulerBench(length: 5000 * mib, storedRanges: ByteRangeSet(0..<5000 * mib))
         let readers = (0..<1600 as Range<Int64>).map { bench.open(at: $0 * 3 * mib) }
         for reader in readers {
-            guard case .landed(_, let free) = bench.read(reader) else {
+            guard case .stored(_, let free) = bench.read(reader) else {
                 Issue.record("no bytes are found")
                 return
             }
@@ -58,7 +58,7 @@ struct SchedulerCostTests {
             guard let id = bench.liveIDs.first else { break }
             bench.finish(id)
         }
-        #expect(bench.landed.byteCount == 100 * 64 * kib)
+        #expect(bench.storedRanges.byteCount == 100 * 64 * kib)
         #expect(bench.machine.plan.readers.served - before <= 100 * 8)
     }
 }

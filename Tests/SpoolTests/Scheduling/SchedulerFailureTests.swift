@@ -29,7 +29,7 @@ struct SchedulerFailureTests {
         bench.open(at: 70 * mib)
         #expect(bench.transfer(at: 70 * mib) != nil)
         // Bytes received elsewhere later neither hide the failure nor start the retry early.
-        bench.land(one, 64 * kib)
+        bench.store(one, 64 * kib)
         #expect(bench.read(refused) == .failed(bench.remembered.first!))
         #expect(bench.transfer(at: 80 * mib) == nil)
     }
@@ -70,14 +70,14 @@ struct SchedulerFailureTests {
         bench.stream(one)
         bench.open(at: 50 * mib, .preload)
         // The preload pauses until the player has bytes.
-        bench.land(one, 64 * kib)
+        bench.store(one, 64 * kib)
         bench.read(player)
         guard let two = bench.transfer(at: 50 * mib) else {
             Issue.record("the preload does not start")
             return
         }
         bench.interrupt(two, retryAfter: .seconds(8))
-        while case .proceed = bench.land(one, 64 * kib) {}
+        while case .proceed = bench.store(one, 64 * kib) {}
         bench.take(player)
         #expect(bench.live.map(\.lowerBound) == [mib])
     }
@@ -89,13 +89,13 @@ struct SchedulerFailureTests {
         bench.perform(bench.machine.rangesUnsupported())
         let one = bench.liveIDs[0]
         bench.streamWhole(one, isSequential: true)
-        bench.land(one, 640 * kib)
+        bench.store(one, 640 * kib)
         bench.perform(bench.machine.invalidated(0..<64 * kib))
         bench.interrupt(one)
         bench.retryNow()
         let two = bench.liveIDs[0]
         bench.streamWhole(two, isSequential: true)
-        bench.land(two, 128 * kib)
+        bench.store(two, 128 * kib)
         bench.perform(bench.machine.invalidated(0..<64 * kib))
         // A second body for the removed bytes, in addition to the one that is retried.
         bench.open(at: 0)
@@ -131,7 +131,7 @@ struct SchedulerFailureTests {
 
     @Test("Long after a failure, a reader that reaches the range sends a new request")
     func longAfter() {
-        let bench = SchedulerBench(landed: ByteRangeSet(0..<mib))
+        let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<mib))
         let reader = bench.open(at: 0)
         bench.advance(reader, to: 900 * kib)
         bench.refuse(bench.liveIDs[0])

@@ -29,7 +29,7 @@ struct SchedulerFairnessTests {
         }
         #expect(positions.isEmpty)
         #expect(rounds <= 200)
-        #expect(bench.landed.byteCount == 200 * mib)
+        #expect(bench.storedRanges.byteCount == 200 * mib)
     }
 
     @Test("B28: readers get transfers in the order in which they were opened")
@@ -61,13 +61,13 @@ struct SchedulerFairnessTests {
         bench.open(at: 0, .preload)
         let preload = bench.liveIDs[0]
         bench.stream(preload)
-        #expect(bench.land(preload, 64 * kib) == .proceed(upTo: mib))
+        #expect(bench.store(preload, 64 * kib) == .proceed(upTo: mib))
         let reader = bench.open(at: 50 * mib, end: 50 * mib + 64 * kib)
-        #expect(bench.land(preload, 64 * kib) == .hold)
+        #expect(bench.store(preload, 64 * kib) == .hold)
         bench.finish(bench.transfer(at: 50 * mib) ?? preload)
         bench.take(reader)
         #expect(bench.resumed.contains(preload))
-        #expect(bench.land(preload, 64 * kib) == .proceed(upTo: mib))
+        #expect(bench.store(preload, 64 * kib) == .proceed(upTo: mib))
     }
 
     @Test("A preload resumes when a player has the bytes that it waited for, even if the player then pauses")
@@ -77,7 +77,7 @@ struct SchedulerFairnessTests {
         let preload = bench.liveIDs[0]
         bench.stream(preload)
         let reader = bench.open(at: 50 * mib, end: 50 * mib + 64 * kib)
-        #expect(bench.land(preload, 64 * kib) == .hold)
+        #expect(bench.store(preload, 64 * kib) == .hold)
         bench.finish(bench.transfer(at: 50 * mib) ?? preload)
         #expect(bench.found(reader) == 50 * mib..<50 * mib + 64 * kib)
         #expect(bench.resumed.contains(preload))
@@ -90,7 +90,7 @@ struct SchedulerFairnessTests {
         let preload = bench.liveIDs[0]
         bench.stream(preload)
         bench.perform(bench.machine.setPreloadStanding(.held))
-        #expect(bench.land(preload, 64 * kib) == .hold)
+        #expect(bench.store(preload, 64 * kib) == .hold)
         bench.open(at: 50 * mib, .preload)
         #expect(bench.liveIDs == [preload])
         // Requests of a player are sent.
@@ -112,14 +112,14 @@ struct SchedulerFairnessTests {
         bench.stream(preload)
         let reader = bench.open(at: 50 * mib)
         #expect(bench.read(reader) == .wait && bench.isPlaybackWaiting)
-        #expect(bench.land(preload, 64 * kib) == .hold)
+        #expect(bench.store(preload, 64 * kib) == .hold)
         bench.perform(bench.machine.setPreloadStanding(.allowed))
         #expect(bench.resumed.contains(preload))
-        #expect(bench.land(preload, 64 * kib) == .proceed(upTo: mib))
+        #expect(bench.store(preload, 64 * kib) == .proceed(upTo: mib))
         bench.open(at: 80 * mib, .preload)
         #expect(bench.transfer(at: 80 * mib) != nil)
         bench.perform(bench.machine.setPreloadStanding(.free))
-        #expect(bench.land(preload, 64 * kib) == .hold)
+        #expect(bench.store(preload, 64 * kib) == .hold)
     }
 
     @Test("A request belongs to the reader that needs it")
@@ -134,21 +134,21 @@ struct SchedulerFairnessTests {
         bench.close(first)
         let id = bench.liveIDs[0]
         bench.stream(id)
-        while bench.live.count == 2, case .proceed = bench.land(id, 64 * kib) { bench.take(follower) }
+        while bench.live.count == 2, case .proceed = bench.store(id, 64 * kib) { bench.take(follower) }
         #expect(bench.transfer(at: mib).map { bench.askedFor[$0] } == follower)
     }
 
     @Test("A22: a paused body gives way to a reader that waits for evicted bytes that the body has passed")
     func heldBodyGivesWay() {
         var policy = ReadAheadPolicy()
-        policy.transfersPerResource = 1
+        policy.maximumConcurrentRequests = 1
         let bench = SchedulerBench(window: 4 * mib, policy: policy)
         let paused = bench.open(at: 0)
         let id = bench.liveIDs[0]
         bench.perform(bench.machine.rangesUnsupported())
         bench.streamWhole(id, isSequential: true)
-        while case .proceed = bench.land(id, 256 * kib) { bench.take(paused) }
-        while case .proceed = bench.land(id, 256 * kib) {}
+        while case .proceed = bench.store(id, 256 * kib) { bench.take(paused) }
+        while case .proceed = bench.store(id, 256 * kib) {}
         bench.perform(bench.machine.invalidated(0..<mib))
         bench.open(at: 0)
         #expect(bench.isHeld(id) == false)
@@ -163,7 +163,7 @@ struct SchedulerFairnessTests {
         bench.stream(preload)
         bench.open(at: 100 * kib)
         #expect(bench.live.count == 1)
-        #expect(bench.land(preload, 64 * kib) == .proceed(upTo: mib))
+        #expect(bench.store(preload, 64 * kib) == .proceed(upTo: mib))
     }
 
     @Test("B28: paused transfers give way to a reader that waits")
@@ -172,7 +172,7 @@ struct SchedulerFairnessTests {
         for index in 0..<6 as Range<Int64> { bench.open(at: index * 40 * mib) }
         for id in bench.liveIDs {
             bench.stream(id)
-            bench.land(id, 64 * kib)
+            bench.store(id, 64 * kib)
         }
         for id in bench.machine.plan.readers.ids { bench.read(id) }
         for id in bench.liveIDs { bench.lackSpace(id) }
@@ -189,7 +189,7 @@ struct SchedulerFairnessTests {
         bench.open(at: 0)
         let id = bench.liveIDs[0]
         bench.stream(id)
-        bench.land(id, 64 * kib)
+        bench.store(id, 64 * kib)
         bench.open(at: 200 * kib)
         #expect(bench.live.count == 1)
         #expect(bench.isAwaited(id))
@@ -219,12 +219,12 @@ struct SchedulerFairnessTests {
         let bench = SchedulerBench()
         let reader = bench.open(at: 70 * kib, end: 128 * kib)
         bench.read(reader)
-        let former = bench.liveIDs[0]
+        let previous = bench.liveIDs[0]
         // Another request shows that the origin has another version, so the bytes are requested again.
         bench.perform(bench.machine.generationChanged(length: 1 << 20, keeping: nil).actions)
         let next = bench.liveIDs[0]
-        #expect(next != former && bench.machine.position(of: next) == 64 * kib)
-        bench.interrupt(former, retryAfter: .seconds(2))
+        #expect(next != previous && bench.machine.position(of: next) == 64 * kib)
+        bench.interrupt(previous, retryAfter: .seconds(2))
         #expect(!bench.mayAsk(next))
         bench.end(next)
         #expect(bench.live.isEmpty)

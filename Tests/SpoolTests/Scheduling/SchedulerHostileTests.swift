@@ -16,7 +16,7 @@ struct SchedulerHostileTests {
         bench.perform(bench.machine.rangesUnsupported())
         bench.streamWhole(one, isSequential: true)
         while (bench.position(of: one) ?? .max) < 3 * mib {
-            bench.land(one, 64 * kib)
+            bench.store(one, 64 * kib)
             bench.take(first)
         }
         let gone = bench.offerEvictable(256 * kib)
@@ -27,7 +27,7 @@ struct SchedulerHostileTests {
             return
         }
         bench.streamWhole(two, isSequential: true)
-        bench.perform(bench.machine.landed(0..<100 * kib, by: two, now: bench.now))
+        bench.perform(bench.machine.stored(0..<100 * kib, by: two, now: bench.now))
         // The body ends here, without a length.
         let (isPlausible, actions) = bench.machine.lengthLearnt(100 * kib)
         #expect(!isPlausible)
@@ -40,7 +40,7 @@ struct SchedulerHostileTests {
         bench.perform(changes)
         #expect(left == [first, second])
         #expect(bench.permission(one) == .stop)
-        #expect(bench.landed.isEmpty)
+        #expect(bench.storedRanges.isEmpty)
     }
 
     @Test("A body that continues beyond a length that was learned meanwhile stops there", arguments: [nil, mib])
@@ -50,10 +50,10 @@ struct SchedulerHostileTests {
         let id = bench.liveIDs[0]
         bench.perform(bench.machine.rangesUnsupported())
         bench.perform(bench.machine.responseStarted(id, at: 0, end: nil, isWhole: true, isSequential: true))
-        bench.perform(bench.machine.landed(0..<100, by: id, now: .zero))
+        bench.perform(bench.machine.stored(0..<100, by: id, now: .zero))
         bench.perform(bench.machine.lengthLearnt(200).actions)
-        bench.perform(bench.machine.landed(100..<500, by: id, now: .zero))
-        #expect(bench.landed == ByteRangeSet(0..<200))
+        bench.perform(bench.machine.stored(100..<500, by: id, now: .zero))
+        #expect(bench.storedRanges == ByteRangeSet(0..<200))
         #expect(bench.permission(id) == .stop)
     }
 
@@ -65,7 +65,7 @@ struct SchedulerHostileTests {
             let id = bench.liveIDs[0]
             bench.perform(
                 bench.machine.responseStarted(id, at: 0, end: mib + 128 * kib, isWhole: true, isSequential: false))
-            while case .proceed = bench.land(id, 64 * kib) {}
+            while case .proceed = bench.store(id, 64 * kib) {}
             #expect(bench.isHeld(id))
             if isHeld { bench.lackSpace(id) }
             bench.perform(bench.machine.close())
@@ -80,17 +80,17 @@ struct SchedulerHostileTests {
     @Test("Any policy values are accepted without a crash", arguments: [Int64.min, -1, 0, 1, 100_000, .max - 1, .max])
     func oddPolicies(number: Int64) {
         var policy = ReadAheadPolicy()
-        policy.firstRequest = number
-        policy.largestRequest = number
-        policy.window = number
-        policy.transfersPerResource = Int(number)
+        policy.initialRequestSize = number
+        policy.maximumRequestSize = number
+        policy.maximumReadAhead = number
+        policy.maximumConcurrentRequests = Int(number)
         policy.cancellationDelay = .seconds(number)
-        policy.drainTime = .seconds(number)
+        policy.drainTimeout = .seconds(number)
         var retry = RetryPolicy()
-        retry.retries = Int(number)
-        retry.firstDelay = .seconds(number)
-        retry.longestDelay = .seconds(number)
-        retry.longestWait = .seconds(number)
+        retry.maximumRetryCount = Int(number)
+        retry.initialDelay = .seconds(number)
+        retry.maximumDelay = .seconds(number)
+        retry.maximumWait = .seconds(number)
         for isSequential in [false, true] {
             var machine = Planner(policy: policy, retryPolicy: retry, window: number)
             machine.link.note(bytes: number, seconds: 1)
@@ -101,7 +101,7 @@ struct SchedulerHostileTests {
             }
             if isSequential { _ = machine.rangesUnsupported() }
             _ = machine.responseStarted(id, at: 0, end: nil, isWhole: true, isSequential: isSequential)
-            _ = machine.landed(0..<70_000, by: id, now: .seconds(1))
+            _ = machine.stored(0..<70_000, by: id, now: .seconds(1))
             _ = machine.read(reader, limit: number, now: .seconds(1))
             _ = machine.advance(reader, to: 70_000, now: .seconds(2))
             let (_, _) = machine.transferInterrupted(id, retryAfter: .seconds(number), jitter: .nan, now: .seconds(3))
@@ -120,7 +120,7 @@ struct SchedulerHostileTests {
 
     @Test("A read at any offset and limit causes no crash, and no reader waits for bytes that can't exist")
     func extremes() {
-        let bench = SchedulerBench(length: nil, landed: ByteRangeSet(0..<mib))
+        let bench = SchedulerBench(length: nil, storedRanges: ByteRangeSet(0..<mib))
         #expect(bench.found(bench.open(at: 0), limit: .max) == 0..<mib)
         #expect(bench.found(bench.open(at: 5), limit: .max) == 5..<mib)
         #expect(bench.found(bench.open(at: 5), limit: -7) == 5..<6)
@@ -147,7 +147,7 @@ private final class HostileInputs {
         let (reader, transfer, timer) = (ReaderID(number: id()), TransferID(number: id()), TimerID(number: id()))
         let now = Duration.seconds(Int64.random(in: -9...99, using: &random)) + .seconds(offset() / 4)
         switch Int.random(in: 0..<27, using: &random) {
-        case 0: _ = machine.opened(landed: set(), length: maybe(), needsValidation: flag())
+        case 0: _ = machine.opened(storedRanges: set(), length: maybe(), needsValidation: flag())
         case 1: _ = machine.requireValidation()
         case 2: _ = machine.validated()
         case 3: _ = machine.lengthLearnt(offset()).actions
@@ -169,7 +169,7 @@ private final class HostileInputs {
         case 18:
             _ = machine.responseStarted(transfer, at: offset(), end: maybe(), isWhole: flag(), isSequential: flag())
         case 19: _ = machine.permission(transfer)
-        case 20: _ = machine.landed(range(), by: transfer, now: now)
+        case 20: _ = machine.stored(range(), by: transfer, now: now)
         case 21: _ = machine.transferLacksSpace(transfer).1
         case 22: _ = machine.transferEnded(transfer, now: now).1
         case 23: _ = machine.transferRefused(transfer, isPersonal: flag(), now: now).1

@@ -12,12 +12,12 @@ struct SchedulerModel {
     typealias Reader = ReaderState
     typealias Transfer = TransferState
 
-    let landed: ByteRangeSet
+    let storedRanges: ByteRangeSet
     let evicting: ByteRangeSet
     let length: Int64?
     let readers: [(id: ReaderID, state: Reader)]
     let transfers: [(id: TransferID, state: Transfer)]
-    let places: [FailedPlaces.Place]
+    let places: [FailedRanges.Place]
     let isUnsupported: Bool
     let isClosing: Bool
     let needsValidation: Bool
@@ -27,7 +27,7 @@ struct SchedulerModel {
     let slots: Int
 
     init(_ bench: SchedulerBench) {
-        landed = bench.machine.landed
+        storedRanges = bench.machine.storedRanges
         evicting = bench.machine.plan.stored.evicting
         length = bench.machine.length
         readers = bench.readers
@@ -40,9 +40,10 @@ struct SchedulerModel {
         movements = bench.machine.plan.movements
         let link = bench.machine.link
         let policy = bench.machine.plan.policy
-        slots = policy.transfersPerResource
+        slots = policy.maximumConcurrentRequests
         joinDistance = max(
-            256 * kib, link.bytes(inRoundTrips: 2) ?? 0, link.bytes(in: policy.drainTime) ?? policy.firstRequest)
+            256 * kib, link.bytes(inRoundTrips: 2) ?? 0,
+            link.bytes(in: policy.drainTimeout) ?? policy.initialRequestSize)
     }
 
     // MARK: - Invariants
@@ -59,7 +60,7 @@ struct SchedulerModel {
             let reach = state.position..<limit(id, state)
             // A body that is received in one sequence passes stored bytes, but two such bodies still never overlap.
             if !state.isSequential, !reach.isEmpty {
-                guard landed.intersection(reach).isEmpty else { return "\(id.number) includes stored bytes" }
+                guard storedRanges.intersection(reach).isEmpty else { return "\(id.number) includes stored bytes" }
                 guard evicting.intersection(reach).isEmpty else { return "\(id.number) includes bytes under eviction" }
             }
             for (other, range) in reaches where range.overlaps(reach) && !reach.isEmpty && !range.isEmpty {
@@ -75,7 +76,7 @@ struct SchedulerModel {
     /// The counts of the machine equal the counted objects.
     private func counts(_ bench: SchedulerBench) -> String? {
         let expectant = readers.count { _, reader in
-            if case .waiting = reader.standing { reader.priority == .playback } else { false }
+            if case .waiting = reader.status { reader.priority == .playback } else { false }
         }
         if bench.machine.plan.readers.expectantPlayers != expectant {
             return "\(expectant) players wait, which differs from the count"
@@ -84,7 +85,7 @@ struct SchedulerModel {
             let demand = reader.mayUseStored ? bench.machine.plan.readAhead.demand(of: reader) : nil
             if demand?.lower != reader.demand?.lower { return "the demand of \(id.number) is out of date" }
             guard reader.isWaiting, reader.mayUseStored else { continue }
-            if landed.contains(reader.position) { return "\(id.number) waits for stored bytes" }
+            if storedRanges.contains(reader.position) { return "\(id.number) waits for stored bytes" }
         }
         return nil
     }
@@ -134,14 +135,15 @@ struct SchedulerModel {
                 if reader.isWaiting, !isSeenTo { return "no request is sent for \(id.number)" }
                 continue
             }
-            guard let demand = reader.demand, let hole = landed.firstHole(in: demand.lower..<demand.takes),
+            guard let demand = reader.demand,
+                let hole = storedRanges.firstMissingRange(in: demand.lower..<demand.takes),
                 !evicting.contains(hole.lowerBound)
             else { continue }
             if isBlocked(hole.lowerBound, id, reader) {
-                if case .waiting = reader.standing { return "\(id.number) counts as served" }
+                if case .waiting = reader.status { return "\(id.number) counts as served" }
                 continue
             }
-            if case .stalled = reader.standing, reader.queued == nil { return "\(id.number) counts as stopped" }
+            if case .stalled = reader.status, reader.queued == nil { return "\(id.number) counts as stopped" }
             let carriers = transfers.filter { transfer in
                 !transfer.state.isStale && transfer.state.position <= hole.lowerBound
                     && hole.lowerBound < limit(transfer.id, transfer.state)
@@ -205,7 +207,7 @@ struct SchedulerModel {
         if transfer.isValidation || transfer.interest == .drains { return true }
         guard isWanted else { return false }
         let isPlayerWaiting = readers.contains { _, reader in
-            if case .waiting = reader.standing { reader.priority == .playback } else { false }
+            if case .waiting = reader.status { reader.priority == .playback } else { false }
         }
         return readers.contains { _, reader in
             guard let demand = reader.demand, demand.lower < transfer.end ?? .max else { return false }
@@ -218,7 +220,7 @@ struct SchedulerModel {
         let position = transfer.position
         var limit = min(transfer.end ?? .max, length ?? .max, Block.offsetLimit)
         if !transfer.isSequential {
-            for range in landed where range.upperBound > position {
+            for range in storedRanges where range.upperBound > position {
                 limit = min(limit, max(range.lowerBound, position))
             }
             for range in evicting where range.upperBound > position {
@@ -229,7 +231,7 @@ struct SchedulerModel {
         where other != id && !state.isStale && state.isSequential == transfer.isSequential {
             if state.position > position { limit = min(limit, Block.roundDown(state.position)) }
             if state.position == position {
-                let isFirst = transfer.hasLanded == state.hasLanded ? id < other : state.hasLanded
+                let isFirst = transfer.hasStored == state.hasStored ? id < other : state.hasStored
                 if !isFirst { limit = position }
             }
         }

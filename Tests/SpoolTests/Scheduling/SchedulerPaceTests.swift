@@ -15,7 +15,7 @@ struct SchedulerPaceTests {
         play.run(until: .seconds(5)) { seconds in min(8_600_000, 8_000_000 * seconds) + 333_333 * min(seconds, 3.9) }
         #expect(play.taken > 9_500_000)
         #expect(play.requested - play.taken <= mib)
-        #expect(play.landed - play.taken <= mib)
+        #expect(play.storedRanges - play.taken <= mib)
         // The same holds for any other time of leaving.
         #expect(play.worst <= mib + 128 * kib)
     }
@@ -37,7 +37,7 @@ struct SchedulerPaceTests {
         play.bench.machine.link.note(roundTrip: 0.001)
         play.run(until: .seconds(2)) { _ in 1e12 }
         #expect(play.taken > 1_900_000_000)
-        #expect(play.largestRequest == 16 * mib)
+        #expect(play.maximumRequestSize == 16 * mib)
         #expect(play.idleSteps <= 2)
     }
 
@@ -58,18 +58,18 @@ struct SchedulerPaceTests {
 
     @Test("In stored bytes, a reader continues without planning up to the offset at which read-ahead must continue")
     func freeUntil() {
-        let bench = SchedulerBench(landed: ByteRangeSet(0..<100 * mib))
-        #expect(bench.read(bench.open(at: 0)) == .landed(0..<256 * kib, freeUntil: 100 * mib))
-        #expect(bench.read(bench.open(at: 0, end: 700)) == .landed(0..<700, freeUntil: 700))
+        let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<100 * mib))
+        #expect(bench.read(bench.open(at: 0)) == .stored(0..<256 * kib, freeUntil: 100 * mib))
+        #expect(bench.read(bench.open(at: 0, end: 700)) == .stored(0..<700, freeUntil: 700))
         bench.perform(bench.machine.invalidated(50 * mib..<51 * mib))
         let reader = bench.open(at: 10 * mib)
         let free = 50 * mib - 512 * kib
-        #expect(bench.read(reader) == .landed(10 * mib..<10 * mib + 256 * kib, freeUntil: free))
+        #expect(bench.read(reader) == .stored(10 * mib..<10 * mib + 256 * kib, freeUntil: free))
         // It has read so slowly that its window is the smallest one when it reaches this offset.
         bench.now = .seconds(1000)
         bench.advance(reader, to: free)
         #expect(bench.live.isEmpty)
-        #expect(bench.read(reader) == .landed(free..<free + 256 * kib, freeUntil: free + 256 * kib))
+        #expect(bench.read(reader) == .stored(free..<free + 256 * kib, freeUntil: free + 256 * kib))
         bench.now = .seconds(1010)
         bench.advance(reader, to: free + 256 * kib)
         #expect(bench.live == [50 * mib..<50 * mib + 256 * kib])
@@ -85,7 +85,7 @@ private struct PacedPlay {
     private let reader: ReaderID
     private(set) var taken: Int64 = 0
     private(set) var requests = 0
-    private(set) var largestRequest: Int64 = 0
+    private(set) var maximumRequestSize: Int64 = 0
     /// The maximum number of bytes that were requested beyond the player's position, at any time.
     private(set) var worst: Int64 = 0
     /// The steps without a request in progress, and the steps in which the player had too few bytes.
@@ -103,7 +103,7 @@ private struct PacedPlay {
         reader = bench.open(at: 0)
     }
 
-    var landed: Int64 { bench.landed.bounds?.upperBound ?? 0 }
+    var storedRanges: Int64 { bench.storedRanges.bounds?.upperBound ?? 0 }
 
     /// The end of all bytes that were ever requested.
     var requested: Int64 {
@@ -122,7 +122,7 @@ private struct PacedPlay {
             for id in bench.liveIDs {
                 if heads.insert(id).inserted { bench.stream(id) }
                 while budget > 0, let position = bench.position(of: id) {
-                    guard case .proceed = bench.land(id, min(budget, 64 * kib)) else { break }
+                    guard case .proceed = bench.store(id, min(budget, 64 * kib)) else { break }
                     budget -= (bench.position(of: id) ?? position) - position
                 }
             }
@@ -130,7 +130,7 @@ private struct PacedPlay {
             for action in bench.actions[asked...] {
                 guard case .start(_, let lower, let upper?, _) = action else { continue }
                 requests += 1
-                largestRequest = max(largestRequest, upper - lower)
+                maximumRequestSize = max(maximumRequestSize, upper - lower)
                 furthest = max(furthest, upper)
             }
             asked = bench.actions.count
@@ -141,7 +141,7 @@ private struct PacedPlay {
     /// Reads stored bytes, and reports the position only as often as necessary.
     private mutating func take(upTo wish: Int64) {
         while taken + read <= wish {
-            guard let run = bench.landed.prefix(at: taken), run.upperBound > taken else {
+            guard let run = bench.storedRanges.prefix(at: taken), run.upperBound > taken else {
                 stalledSteps += 1
                 bench.advance(reader, to: taken)
                 bench.read(reader)
@@ -149,7 +149,7 @@ private struct PacedPlay {
             }
             if taken >= freeUntil {
                 bench.advance(reader, to: taken)
-                guard case .landed(_, let free) = bench.read(reader) else { return }
+                guard case .stored(_, let free) = bench.read(reader) else { return }
                 freeUntil = free
             }
             taken = min(taken + read, run.upperBound)

@@ -45,7 +45,7 @@ private struct RandomPlay {
     init(seed: UInt64) {
         var random = SplitMix(seed)
         var policy = ReadAheadPolicy()
-        policy.transfersPerResource = random.int(1...6)
+        policy.maximumConcurrentRequests = random.int(1...6)
         bench = SchedulerBench(
             length: random.chance(2) ? size : nil, window: Int64(random.int(1...16)) * mib, retries: 2,
             policy: policy, needsValidation: random.chance(6))
@@ -99,8 +99,8 @@ private struct RandomPlay {
         history.append("read \(id.number): \(decision)")
         waiting.remove(id)
         switch decision {
-        case .landed(let range, let free):
-            if !bench.landed.contains(range) || !bench.landed.contains(range.lowerBound..<free) {
+        case .stored(let range, let free):
+            if !bench.storedRanges.contains(range) || !bench.storedRanges.contains(range.lowerBound..<free) {
                 complaint = "\(id.number) gets bytes that are not stored"
             }
             bench.advance(id, to: random.chance(3) ? free : range.upperBound)
@@ -165,9 +165,9 @@ private struct RandomPlay {
         var next: TransferID? = id
         for _ in 0..<20 {
             guard let id = next, !bench.mayAsk(id) else { return next }
-            let former = Set(bench.asked.keys)
+            let previous = Set(bench.asked.keys)
             forget(id) { $0.end(id) }
-            next = bench.asked.keys.filter { !former.contains($0) }.min()
+            next = bench.asked.keys.filter { !previous.contains($0) }.min()
         }
         complaint = "requests are cancelled and sent again forever"
         return nil
@@ -178,18 +178,18 @@ private struct RandomPlay {
         case 0: forget(id) { $0.interrupt(id) }
         case 1: forget(id) { $0.end(id) }
         case 2: if case .hold = bench.lackSpace(id) { held.insert(id) }
-        default: land(id, chunks: random.int(1...6))
+        default: store(id, chunks: random.int(1...6))
         }
     }
 
-    private mutating func land(_ id: TransferID, chunks: Int) {
+    private mutating func store(_ id: TransferID, chunks: Int) {
         for _ in 0..<chunks {
             if let position = bench.machine.position(of: id), position >= size {
                 bench.perform(bench.machine.lengthLearnt(size).actions)
                 forget(id) { $0.end(id) }
                 return
             }
-            switch bench.land(id, Int64(random.int(1...300_000))) {
+            switch bench.store(id, Int64(random.int(1...300_000))) {
             case .proceed: continue
             case .hold: held.insert(id)
             case .stop: forget(id) { _ in }
@@ -222,7 +222,7 @@ private struct RandomPlay {
     }
 
     private mutating func invalidate() {
-        guard let bounds = bench.machine.landed.bounds else { return }
+        guard let bounds = bench.machine.storedRanges.bounds else { return }
         let block = Block.roundDown(Int64(random.int(0...Int(bounds.upperBound - 1))))
         history.append("invalidate block at \(block)")
         bench.perform(bench.machine.invalidated(block..<block + Block.size))
@@ -240,14 +240,14 @@ private struct RandomPlay {
 
     private mutating func learnLength() {
         let (isPlausible, actions) = bench.machine.lengthLearnt(size)
-        if isPlausible != (bench.landed.bounds?.upperBound ?? 0 <= size) { complaint = "length" }
+        if isPlausible != (bench.storedRanges.bounds?.upperBound ?? 0 <= size) { complaint = "length" }
         bench.perform(actions)
     }
 
     private mutating func yield() {
-        let standing = random.pick([PreloadStanding.free, .held, .allowed]) ?? .free
-        history.append("preloads are \(standing)")
-        bench.perform(bench.machine.setPreloadStanding(standing))
+        let status = random.pick([PreloadStanding.free, .held, .allowed]) ?? .free
+        history.append("preloads are \(status)")
+        bench.perform(bench.machine.setPreloadStanding(status))
     }
 
     private mutating func validate() {
@@ -303,7 +303,7 @@ private struct RandomPlay {
                     bench.perform(bench.machine.validated())
                     forget(id) { $0.restart(id) }
                 } else if streaming.contains(id) {
-                    land(id, chunks: 8)
+                    store(id, chunks: 8)
                 } else if let asked = bench.asked[id] {
                     streaming.insert(id)
                     let isWhole = asked.upper == nil
@@ -313,7 +313,7 @@ private struct RandomPlay {
             for id in bench.machine.plan.readers.ids {
                 bench.take(id)
                 switch bench.read(id) {
-                case .wait, .landed: continue
+                case .wait, .stored: continue
                 case .end, .unsatisfiable, .failed, .closed: bench.close(id)
                 }
             }
@@ -325,7 +325,7 @@ private struct RandomPlay {
     /// The readers and the live transfers, for the investigation of a failure.
     private var state: String {
         let readers = bench.readers.map { id, reader in
-            "\(id.number) \(reader.priority) at \(reader.position) \(reader.standing)"
+            "\(id.number) \(reader.priority) at \(reader.position) \(reader.status)"
                 + (reader.demand.map { " \($0)" } ?? "") + (reader.queued == nil ? "" : " queued")
         }
         let transfers = bench.transfers.map { id, state in
@@ -333,7 +333,7 @@ private struct RandomPlay {
         }
         return "last \(bench.actions.suffix(8)), ranges \(bench.machine.rangeSupport), "
             + "readers \(readers), transfers \(transfers), window \(bench.machine.plan.window), places "
-            + "\(bench.machine.plan.failures.all), landed \(bench.machine.landed), evicting \(bench.machine.plan.stored.evicting)"
+            + "\(bench.machine.plan.failures.all), landed \(bench.machine.storedRanges), evicting \(bench.machine.plan.stored.evicting)"
     }
 }
 

@@ -13,7 +13,7 @@ struct SchedulerRetryTests {
         let reader = bench.open(at: 0)
         let first = bench.liveIDs[0]
         bench.stream(first)
-        bench.land(first, 100 * kib)
+        bench.store(first, 100 * kib)
         bench.interrupt(first)
         #expect(bench.live.isEmpty)
         var delays: [Duration] = []
@@ -44,7 +44,7 @@ struct SchedulerRetryTests {
         for _ in 0..<5 {
             let id = bench.liveIDs[0]
             bench.stream(id)
-            bench.land(id, 64 * kib)
+            bench.store(id, 64 * kib)
             bench.interrupt(id)
             bench.retryNow()
         }
@@ -119,7 +119,7 @@ struct SchedulerRetryTests {
     }
 
     @Test("E66: attempts at an offset end after a limited time, even if retries remain")
-    func longestWait() {
+    func maximumWait() {
         let bench = SchedulerBench(retries: 1000)
         let reader = bench.open(at: 0)
         var tries = 0
@@ -145,7 +145,7 @@ struct SchedulerRetryTests {
             tries += 1
             bench.streamWhole(id, isSequential: true)
             // The body passes the bytes that are already stored.
-            bench.perform(bench.machine.landed(0..<200 * kib, by: id, now: bench.now))
+            bench.perform(bench.machine.stored(0..<200 * kib, by: id, now: bench.now))
             bench.interrupt(id)
             bench.take(reader)
             bench.retryNow()
@@ -167,7 +167,7 @@ struct SchedulerRetryTests {
         while let id = bench.liveIDs.first, let lower = bench.asked[id]?.lower, tries < 1000 {
             tries += 1
             bench.stream(id, end: lower + 1)
-            while case .proceed = bench.land(id, 64 * kib) {}
+            while case .proceed = bench.store(id, 64 * kib) {}
             bench.take(reader)
         }
         #expect((3...20).contains(tries))
@@ -185,7 +185,7 @@ struct SchedulerRetryTests {
         while let id = bench.liveIDs.first, let asked = bench.asked[id], tries < 1000 {
             tries += 1
             bench.stream(id, end: min(asked.lower + 96 * kib, asked.upper ?? .max))
-            while case .proceed = bench.land(id, 64 * kib) {}
+            while case .proceed = bench.store(id, 64 * kib) {}
             bench.take(reader)
         }
         #expect(bench.read(reader) == .end)
@@ -193,7 +193,7 @@ struct SchedulerRetryTests {
 
     @Test("E66: when the Retry-After of a preload is over, players continue at its offset")
     func preloadsRetryAfterIsOver() {
-        let bench = SchedulerBench(landed: ByteRangeSet(0..<mib), retries: 0)
+        let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<mib), retries: 0)
         let preload = bench.open(at: mib, .preload)
         guard case .failed(let failure) = bench.interrupt(bench.liveIDs[0], retryAfter: .seconds(20)) else {
             Issue.record("the request is retried")
@@ -223,7 +223,7 @@ struct SchedulerRetryTests {
             bench.perform(
                 bench.machine.responseStarted(
                     id, at: place, end: place + 256 * kib, isWhole: false, isSequential: false))
-            while case .proceed = bench.land(id, 64 * kib) {}
+            while case .proceed = bench.store(id, 64 * kib) {}
             if bench.asked[id] != nil { bench.end(id) }
             if evicts { bench.perform(bench.machine.invalidated(0..<8 * mib)) }
         }
@@ -236,7 +236,7 @@ struct SchedulerRetryTests {
 
     @Test("E65: an origin that sends stored bytes instead of the requested ones gets few requests")
     func knownBytes() {
-        let bench = SchedulerBench(length: 8 * mib, landed: ByteRangeSet(0..<mib))
+        let bench = SchedulerBench(length: 8 * mib, storedRanges: ByteRangeSet(0..<mib))
         let reader = bench.open(at: 0)
         bench.advance(reader, to: mib)
         #expect(bench.read(reader) == .wait)
@@ -267,7 +267,7 @@ struct SchedulerRetryTests {
         #expect(bench.interrupt(first, retryAfter: .seconds(2)) == .retries(after: .seconds(2)))
         bench.perform(bench.machine.rangesUnsupported())
         bench.streamWhole(second, isSequential: true)
-        bench.land(second, 100 * kib)
+        bench.store(second, 100 * kib)
         bench.take(reader)
         #expect(bench.read(reader) == .wait && bench.read(ahead) == .wait)
         bench.now = .milliseconds(100)

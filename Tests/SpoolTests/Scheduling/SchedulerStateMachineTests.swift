@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerStateMachineTests {
     @Test("The first request at a new offset is small and starts at the reader's block")
-    func firstRequest() {
+    func initialRequestSize() {
         let bench = SchedulerBench()
         bench.open(at: 10 * mib + 70_000)
         #expect(bench.live == [10 * mib + 64 * kib..<11 * mib + 64 * kib])
@@ -41,7 +41,7 @@ struct SchedulerStateMachineTests {
         let first = bench.liveIDs[0]
         bench.stream(first)
         while bench.live.count == 1, bench.position(of: first) ?? mib < mib {
-            bench.land(first, 16 * kib)
+            bench.store(first, 16 * kib)
             bench.take(reader)
         }
         #expect(bench.position(of: first) == 768 * kib)
@@ -63,9 +63,9 @@ struct SchedulerStateMachineTests {
         bench.open(at: 0, .preload)
         let first = bench.liveIDs[0]
         bench.stream(first)
-        bench.land(first, mib - 257 * kib)
+        bench.store(first, mib - 257 * kib)
         #expect(bench.live.count == 1)
-        bench.land(first, 2 * kib)
+        bench.store(first, 2 * kib)
         #expect(bench.live == [0..<mib, mib..<3 * mib])
     }
 
@@ -76,7 +76,7 @@ struct SchedulerStateMachineTests {
         let first = bench.liveIDs[0]
         bench.stream(first, end: 100)
         #expect(bench.live.count == 1)
-        bench.land(first, 100)
+        bench.store(first, 100)
         bench.end(first)
         #expect(bench.live.first?.lowerBound == 100)
     }
@@ -117,8 +117,8 @@ struct SchedulerStateMachineTests {
         bench.stream(leader)
         bench.open(at: 600 * kib)
         #expect(bench.live == [0..<mib, 576 * kib..<1600 * kib])
-        while case .proceed = bench.land(leader, 64 * kib) {}
-        #expect(bench.landed == ByteRangeSet(0..<576 * kib))
+        while case .proceed = bench.store(leader, 64 * kib) {}
+        #expect(bench.storedRanges == ByteRangeSet(0..<576 * kib))
     }
 
     @Test("After a seek far ahead, the previous transfer is cancelled, and a new request starts where it ended")
@@ -126,17 +126,17 @@ struct SchedulerStateMachineTests {
         let bench = SchedulerBench()
         bench.machine.link.note(bytes: 256 * kib, seconds: 1)
         let reader = bench.open(at: 0)
-        let former = bench.liveIDs[0]
-        bench.stream(former)
-        bench.land(former, 64 * kib)
+        let previous = bench.liveIDs[0]
+        bench.stream(previous)
+        bench.store(previous, 64 * kib)
         bench.close(reader)
         bench.open(at: 600 * kib)
-        #expect(bench.isCancelled(former))
+        #expect(bench.isCancelled(previous))
         #expect(bench.live.isEmpty)
         // Bytes that were sent before the cancel are stored, even beyond the position of the reader.
-        bench.land(former, 600 * kib)
-        bench.end(former)
-        #expect(bench.landed == ByteRangeSet(0..<664 * kib))
+        bench.store(previous, 600 * kib)
+        bench.end(previous)
+        #expect(bench.storedRanges == ByteRangeSet(0..<664 * kib))
         #expect(bench.live.map(\.lowerBound) == [664 * kib])
     }
 
@@ -150,7 +150,7 @@ struct SchedulerStateMachineTests {
 
     @Test("No request includes stored bytes")
     func landedLimit() {
-        let bench = SchedulerBench(landed: ByteRangeSet(512 * kib..<700 * kib, 2 * mib..<3 * mib))
+        let bench = SchedulerBench(storedRanges: ByteRangeSet(512 * kib..<700 * kib, 2 * mib..<3 * mib))
         let reader = bench.open(at: 0)
         #expect(bench.live == [0..<512 * kib])
         bench.finish(bench.liveIDs[0])
@@ -167,10 +167,10 @@ struct SchedulerStateMachineTests {
         let id = bench.liveIDs[0]
         bench.perform(bench.machine.rangesUnsupported())
         bench.streamWhole(id, isSequential: true)
-        bench.land(id, 128 * kib)
+        bench.store(id, 128 * kib)
         bench.close(reader)
         #expect(bench.actions.last == .setTimer(bench.delays[0], after: .seconds(2)))
-        #expect(bench.land(id, 64 * kib) == .hold)
+        #expect(bench.store(id, 64 * kib) == .hold)
         bench.open(at: 64 * kib)
         #expect(bench.resumed.contains(id))
         bench.endDelays()
@@ -183,17 +183,17 @@ struct SchedulerStateMachineTests {
         let reader = bench.open(at: 0)
         let id = bench.liveIDs[0]
         bench.stream(id)
-        bench.land(id, 100 * kib)
+        bench.store(id, 100 * kib)
         bench.close(reader)
         #expect(bench.live.count == 1)
         #expect(bench.delays.count == 1)
         #expect(bench.actions.last == .setTimer(bench.delays[0], after: .milliseconds(50)))
-        #expect(bench.land(id, 28 * kib) == .hold)
+        #expect(bench.store(id, 28 * kib) == .hold)
         bench.endDelays()
         #expect(bench.actions.last == .cancel(id))
         // Bytes that were already sent are stored.
         #expect(bench.permission(id) == .proceed(upTo: mib))
-        bench.land(id, 28 * kib)
+        bench.store(id, 28 * kib)
         // They are not requested a second time, and the rest is requested when the transfer has ended.
         bench.open(at: 0)
         bench.open(at: 500 * kib)
@@ -209,12 +209,12 @@ struct SchedulerStateMachineTests {
         let id = bench.liveIDs[0]
         bench.stream(id)
         bench.close(reader)
-        #expect(bench.land(id, 64 * kib) == .hold)
+        #expect(bench.store(id, 64 * kib) == .hold)
         bench.open(at: 100 * kib)
         #expect(bench.resumed.contains(id))
         bench.endDelays()
         #expect(bench.liveIDs == [id])
-        #expect(bench.land(id, 64 * kib) == .proceed(upTo: mib))
+        #expect(bench.store(id, 64 * kib) == .proceed(upTo: mib))
     }
 
     @Test("B24: a transfer continues for other readers after its first reader has left")
@@ -232,11 +232,11 @@ struct SchedulerStateMachineTests {
         let reader = bench.open(at: 0, end: mib)
         let id = bench.liveIDs[0]
         bench.stream(id)
-        bench.land(id, mib - 64 * kib)
+        bench.store(id, mib - 64 * kib)
         bench.close(reader)
         #expect(bench.delays.isEmpty)
         #expect(bench.liveIDs == [id])
-        #expect(bench.land(id, mib) == .proceed(upTo: mib))
+        #expect(bench.store(id, mib) == .proceed(upTo: mib))
     }
 
     @Test("On a link of any speed, a transfer with more bytes left than the sockets hold is cancelled")
@@ -246,9 +246,9 @@ struct SchedulerStateMachineTests {
         let reader = bench.open(at: 0, end: mib)
         let id = bench.liveIDs[0]
         bench.stream(id)
-        bench.land(id, 512 * kib)
+        bench.store(id, 512 * kib)
         bench.close(reader)
-        #expect(bench.land(id, 64 * kib) == .hold)
+        #expect(bench.store(id, 64 * kib) == .hold)
         bench.endDelays()
         #expect(bench.isCancelled(id))
     }
@@ -259,11 +259,11 @@ struct SchedulerStateMachineTests {
         bench.open(at: 0, .preload)
         bench.open(at: 50 * mib)
         for _ in 0..<20 { for id in bench.liveIDs { bench.finish(id) } }
-        let landed = bench.landed
-        #expect(landed.intersection(0..<50 * mib).byteCount <= 4 * mib)
-        #expect(landed.intersection(0..<50 * mib).byteCount >= 2 * mib)
+        let storedRanges = bench.storedRanges
+        #expect(storedRanges.intersection(0..<50 * mib).byteCount <= 4 * mib)
+        #expect(storedRanges.intersection(0..<50 * mib).byteCount >= 2 * mib)
         // A player that has read nothing has a small window.
-        #expect(landed.intersection(50 * mib..<100 * mib).byteCount == mib)
+        #expect(storedRanges.intersection(50 * mib..<100 * mib).byteCount == mib)
     }
 
     @Test("Read-ahead resumes when half of the window is free, with a large request")
@@ -271,7 +271,7 @@ struct SchedulerStateMachineTests {
         let bench = SchedulerBench(window: 4 * mib)
         let reader = bench.open(at: 0, .preload)
         for _ in 0..<20 { for id in bench.liveIDs { bench.finish(id) } }
-        let end = bench.machine.landed.bounds?.upperBound ?? 0
+        let end = bench.machine.storedRanges.bounds?.upperBound ?? 0
         let before = bench.actions.count
         bench.advance(reader, to: end - 2 * mib - 64 * kib)
         #expect(bench.actions.count == before)
@@ -287,7 +287,7 @@ struct SchedulerStateMachineTests {
         let id = bench.liveIDs[0]
         bench.perform(bench.machine.rangesUnsupported())
         bench.streamWhole(id, isSequential: true)
-        while case .proceed = bench.land(id, 256 * kib) {}
+        while case .proceed = bench.store(id, 256 * kib) {}
         #expect(bench.isHeld(id))
         #expect(bench.position(of: id) == 4 * mib)
         // The duration does not matter, because an origin without ranges would have to start again.
@@ -319,7 +319,7 @@ struct SchedulerStateMachineTests {
 
     @Test("A range beyond the length is clipped to the length; one that starts there is unsatisfiable")
     func ends() {
-        let bench = SchedulerBench(length: 1000, landed: ByteRangeSet(0..<1000))
+        let bench = SchedulerBench(length: 1000, storedRanges: ByteRangeSet(0..<1000))
         let clipped = bench.open(at: 900, end: 5000)
         #expect(bench.found(clipped) == 900..<1000)
         bench.advance(clipped, to: 1000)
@@ -345,7 +345,7 @@ struct SchedulerStateMachineTests {
         let reader = bench.open(at: 0)
         let first = bench.liveIDs[0]
         bench.streamWhole(first, isSequential: true)
-        bench.land(first, 100 * kib)
+        bench.store(first, 100 * kib)
         // The stored bytes were removed, and a reader of them needs the body again.
         bench.perform(bench.machine.invalidated(0..<64 * kib))
         bench.advance(reader, to: 100 * kib)
@@ -355,7 +355,7 @@ struct SchedulerStateMachineTests {
             return
         }
         bench.streamWhole(second, isSequential: true)
-        bench.land(second, 64 * kib)
+        bench.store(second, 64 * kib)
         #expect(bench.lackSpace(second) == .stop)
     }
 }

@@ -9,7 +9,7 @@ import Testing
 struct SchedulerStoredTests {
     @Test("A2: readers of the previous version keep their positions, and the others wait for the new version")
     func generationChanged() {
-        let bench = SchedulerBench(landed: ByteRangeSet(0..<mib))
+        let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<mib))
         let inside = bench.open(at: 0)
         bench.advance(inside, to: 64 * kib)
         let looked = bench.open(at: 0)  // It has found bytes, which it may deliver before it reports that.
@@ -19,7 +19,7 @@ struct SchedulerStoredTests {
         let (left, actions) = bench.machine.generationChanged(length: 80 * mib, keeping: brings)
         bench.perform(actions)
         #expect(left == [inside, looked])
-        #expect(bench.landed.isEmpty)
+        #expect(bench.storedRanges.isEmpty)
         #expect(bench.length == 80 * mib)
         for other in others { #expect(bench.isCancelled(other)) }
         #expect(bench.read(outside) == .wait)
@@ -37,7 +37,7 @@ struct SchedulerStoredTests {
         bench.perform(
             bench.machine.rangesUnsupported()
                 + bench.machine.responseStarted(whole, at: 0, end: 100 * mib, isWhole: true, isSequential: true))
-        bench.land(whole, 64 * kib)
+        bench.store(whole, 64 * kib)
         #expect(bench.isCancelled(cancelled))
         let unproven = bench.machine.responseUnproven(cancelled)
         #expect(unproven?.left == [])
@@ -49,7 +49,7 @@ struct SchedulerStoredTests {
 
     @Test("E142: no byte of a whole response that starts a version is requested again")
     func wholeResponseOfAnotherVersion() {
-        let bench = SchedulerBench(landed: ByteRangeSet(0..<64 * kib), needsValidation: true)
+        let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<64 * kib), needsValidation: true)
         let reader = bench.open(at: 0)
         let whole = bench.liveIDs[0]
         let body = ResponseBody(offset: 0, end: nil, isWhole: true, support: .unsupported)
@@ -59,14 +59,14 @@ struct SchedulerStoredTests {
         #expect(bench.liveIDs == [whole])
         bench.perform(bench.machine.responseStarted(whole, body))
         #expect(bench.liveIDs == [whole])
-        bench.land(whole, 64 * kib)
+        bench.store(whole, 64 * kib)
         #expect(bench.found(reader) == 0..<64 * kib)
     }
 
     @Test(
         "A stored range is read without a request, with or without ranges, even if its last block is incomplete")
     func landedRange() {
-        let bench = SchedulerBench(landed: ByteRangeSet(0..<100 * kib))
+        let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<100 * kib))
         let reader = bench.open(at: 0, end: 100 * kib)
         #expect(bench.found(reader) == 0..<100 * kib)
         #expect(bench.live == [])
@@ -74,14 +74,14 @@ struct SchedulerStoredTests {
         #expect(bench.found(bench.open(at: 70 * kib, end: 80 * kib)) == 70 * kib..<80 * kib)
         #expect(bench.live == [])
         // A request that is necessary also fetches the rest of the block.
-        let other = SchedulerBench(landed: ByteRangeSet(0..<100 * kib))
+        let other = SchedulerBench(storedRanges: ByteRangeSet(0..<100 * kib))
         other.open(at: 0, end: 100 * kib + 1)
         #expect(other.live == [100 * kib..<128 * kib])
     }
 
     @Test("During a validation, readers wait for one small request, and then all continue")
     func validation() {
-        let bench = SchedulerBench(landed: ByteRangeSet(0..<100 * mib), needsValidation: true)
+        let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<100 * mib), needsValidation: true)
         let readers = [bench.open(at: 0), bench.open(at: mib)]
         #expect(bench.live == [0..<64 * kib])
         for reader in readers { #expect(bench.read(reader) == .wait) }
@@ -92,7 +92,7 @@ struct SchedulerStoredTests {
 
     @Test("If a validation is required later, open readers continue, and new ones wait for it")
     func laterValidation() {
-        let bench = SchedulerBench(landed: ByteRangeSet(0..<10 * mib))
+        let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<10 * mib))
         let reading = bench.open(at: 0)
         bench.perform(bench.machine.requireValidation())
         let waiting = bench.open(at: mib)
@@ -122,7 +122,7 @@ struct SchedulerStoredTests {
 
     @Test("E66: after a Retry-After for a validation, missing ranges are not requested before its time")
     func validationPutOff() {
-        let bench = SchedulerBench(landed: ByteRangeSet(0..<mib), needsValidation: true)
+        let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<mib), needsValidation: true)
         let reader = bench.open(at: 0)
         guard case .failed(let failure) = bench.interrupt(bench.liveIDs[0], retryAfter: .seconds(120)) else {
             Issue.record("the player waits for two minutes")
@@ -141,7 +141,7 @@ struct SchedulerStoredTests {
 
     @Test("E66: a Retry-After for a validation applies even if no reader waits for its response any more")
     func answeredValidationPutOff() {
-        let bench = SchedulerBench(landed: ByteRangeSet(0..<mib), needsValidation: true)
+        let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<mib), needsValidation: true)
         bench.open(at: 0)
         let question = bench.liveIDs[0]
         // As after the failure of another request: the stored bytes may be used.
@@ -164,7 +164,7 @@ struct SchedulerStoredTests {
         let gone = bench.open(at: 0, end: 64 * kib)
         let transfer = bench.liveIDs[0]
         bench.stream(transfer)
-        bench.land(transfer, 5000)
+        bench.store(transfer, 5000)
         bench.perform(bench.machine.requireValidation())
         bench.open(at: 0, end: 128 * kib)
         bench.close(gone)
@@ -177,13 +177,13 @@ struct SchedulerStoredTests {
 
     @Test("A validation that receives bytes fails and is retried like other requests for bytes")
     func answeredByBytes() {
-        let bench = SchedulerBench(landed: ByteRangeSet(0..<1000), needsValidation: true)
+        let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<1000), needsValidation: true)
         let reader = bench.open(at: 0)
         let question = bench.liveIDs[0]
         bench.perform(bench.machine.generationChanged(length: 100 * mib, keeping: question).actions)
         bench.perform(
             bench.machine.responseStarted(question, at: 0, end: 64 * kib, isWhole: false, isSequential: false))
-        bench.land(question, 5000)
+        bench.store(question, 5000)
         bench.take(reader)
         #expect(bench.interrupt(question) == .retries(after: .milliseconds(200)))
         #expect(!bench.live.contains { $0.lowerBound < 64 * kib })
@@ -193,7 +193,7 @@ struct SchedulerStoredTests {
 
     @Test("A reader behind a missing range of a block waits for the transfer that fills it, even if space is scarce")
     func awaitedBeginning() {
-        let bench = SchedulerBench(landed: ByteRangeSet(0..<60_000))
+        let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<60_000))
         let reader = bench.open(at: 0)
         bench.advance(reader, to: 60_000)
         bench.perform(bench.machine.invalidated(0..<2_000))
@@ -210,12 +210,12 @@ struct SchedulerStoredTests {
     @Test("A transfer that lacked space resumes for a reader that waited for a validation")
     func validationEndsLackOfSpace() {
         let bench = SchedulerBench()
-        let former = bench.open(at: 0)
-        #expect(bench.read(former) == .wait)
+        let previous = bench.open(at: 0)
+        #expect(bench.read(previous) == .wait)
         let transfer = bench.liveIDs[0]
         bench.stream(transfer)
-        bench.land(transfer, 256 * kib)
-        bench.close(former)
+        bench.store(transfer, 256 * kib)
+        bench.close(previous)
         bench.perform(bench.machine.requireValidation())
         let reader = bench.open(at: 300 * kib)
         #expect(bench.read(reader) == .wait)
@@ -227,7 +227,7 @@ struct SchedulerStoredTests {
 
     @Test("A failed validation fails the readers that wait for it, unless the stored bytes may be used")
     func validationFails() {
-        let bench = SchedulerBench(landed: ByteRangeSet(0..<mib), needsValidation: true)
+        let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<mib), needsValidation: true)
         let reader = bench.open(at: 0)
         let ahead = bench.open(at: 2 * mib)
         let outcome = bench.interrupt(bench.liveIDs[0], retryAfter: .seconds(2))
@@ -243,7 +243,7 @@ struct SchedulerStoredTests {
         bench.retryNow()
         #expect(bench.live.map(\.lowerBound) == [2 * mib])
 
-        let refused = SchedulerBench(landed: ByteRangeSet(0..<mib), needsValidation: true)
+        let refused = SchedulerBench(storedRanges: ByteRangeSet(0..<mib), needsValidation: true)
         let told = refused.open(at: 0)
         refused.refuse(refused.liveIDs[0])
         #expect(refused.read(told) == .failed(refused.remembered.first!))
@@ -251,7 +251,7 @@ struct SchedulerStoredTests {
 
     @Test("Without ranges, a validation requests the whole resource")
     func validationOfWhole() {
-        let bench = SchedulerBench(landed: ByteRangeSet(0..<mib), needsValidation: true)
+        let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<mib), needsValidation: true)
         bench.perform(bench.machine.rangesUnsupported())
         bench.open(at: 0)
         #expect(bench.live == [0..<Int64.max])
@@ -259,7 +259,7 @@ struct SchedulerStoredTests {
 
     @Test("C37: the bytes furthest behind are evicted first, only as whole blocks, and none in a reader's window")
     func release() {
-        let bench = SchedulerBench(landed: ByteRangeSet(0..<100 * mib), window: 8 * mib)
+        let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<100 * mib), window: 8 * mib)
         bench.open(at: 40 * mib + 1000)
         bench.open(at: 10 * mib)
         var released = bench.machine.offerEvictable(100_000)
@@ -272,20 +272,20 @@ struct SchedulerStoredTests {
             #expect(!range.overlaps(10 * mib..<18 * mib))
         }
         let gone = released.reduce(0) { $0 + $1.upperBound - $1.lowerBound }
-        #expect(bench.landed.byteCount + gone == 100 * mib)
+        #expect(bench.storedRanges.byteCount + gone == 100 * mib)
         #expect(gone >= 100 * mib - 16 * mib - 4 * Block.size)
     }
 
     @Test("Ahead of all readers, the end is evicted first, because the next playback needs the start")
     func releaseAhead() {
-        let bench = SchedulerBench(landed: ByteRangeSet(0..<100 * mib), window: 8 * mib)
+        let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<100 * mib), window: 8 * mib)
         bench.open(at: 0)
         #expect(bench.offerEvictable(mib) == [99 * mib..<100 * mib])
     }
 
     @Test("Bytes under eviction are not requested until they are gone, and bytes that stay are available again")
     func dropped() {
-        let bench = SchedulerBench(landed: ByteRangeSet(0..<10 * mib), window: mib)
+        let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<10 * mib), window: mib)
         let away = bench.open(at: 9 * mib)
         let released = bench.machine.offerEvictable(2 * mib)
         #expect(released == [0..<2 * mib])
@@ -295,25 +295,25 @@ struct SchedulerStoredTests {
         #expect(bench.live.isEmpty)
         bench.perform(bench.machine.evicted(released, kept: ByteRangeSet(64 * kib..<128 * kib)))
         #expect(bench.live.first == 0..<64 * kib)
-        #expect(bench.landed == ByteRangeSet(64 * kib..<128 * kib, 2 * mib..<10 * mib))
+        #expect(bench.storedRanges == ByteRangeSet(64 * kib..<128 * kib, 2 * mib..<10 * mib))
     }
 
     @Test("A transfer stops before bytes under eviction")
     func transferMeetsEviction() {
-        let bench = SchedulerBench(landed: ByteRangeSet(512 * kib..<mib), window: 256 * kib)
+        let bench = SchedulerBench(storedRanges: ByteRangeSet(512 * kib..<mib), window: 256 * kib)
         let reader = bench.open(at: 0, .preload)
         let id = bench.liveIDs[0]
         bench.stream(id)
         bench.perform(bench.machine.responseStarted(id, at: 0, end: 2 * mib, isWhole: true, isSequential: false))
         #expect(bench.offerEvictable(mib) == [512 * kib..<mib])
         #expect(bench.permission(id) == .proceed(upTo: 512 * kib))
-        while case .proceed = bench.land(id, 64 * kib) { bench.take(reader) }
-        #expect(bench.landed == ByteRangeSet(0..<512 * kib))
+        while case .proceed = bench.store(id, 64 * kib) { bench.take(reader) }
+        #expect(bench.storedRanges == ByteRangeSet(0..<512 * kib))
     }
 
     @Test("The block that a transfer is filling is not evicted")
     func releaseKeepsTail() {
-        let bench = SchedulerBench(landed: ByteRangeSet(0..<100), window: 64 * kib)
+        let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<100), window: 64 * kib)
         let reader = bench.open(at: 0)
         bench.take(reader)
         bench.open(at: 50 * mib)
@@ -323,7 +323,7 @@ struct SchedulerStoredTests {
 
     @Test("Lost bytes are requested again")
     func lost() {
-        let bench = SchedulerBench(length: mib, landed: ByteRangeSet(0..<mib))
+        let bench = SchedulerBench(length: mib, storedRanges: ByteRangeSet(0..<mib))
         let reader = bench.open(at: 0)
         bench.perform(bench.machine.invalidated(0..<64 * kib))
         #expect(bench.read(reader) == .wait)

@@ -44,7 +44,7 @@ struct ResolverRetryTests {
             #expect(media.statistics.originRequests >= 1)
         }
         #expect(calls.count.withLock { $0 } == errors.count + 1)
-        #expect(stage.clock.now.offset >= RetryPolicy().firstDelay)
+        #expect(stage.clock.now.offset >= RetryPolicy().initialDelay)
     }
 
     @Test("After the origin has rejected a request, a resolver without a network is called again")
@@ -74,12 +74,13 @@ struct ResolverRetryTests {
             let last = await #expect(throws: CacheError.self) { _ = try await media.reader(.suffix(10)).next() }
             #expect((last?.underlying as? UpstreamError)?.code == .unreachable)
         }
-        #expect(calls.count.withLock { $0 } > RetryPolicy().retries)
+        #expect(calls.count.withLock { $0 } > RetryPolicy().maximumRetryCount)
     }
 
     @Test("A resolver that fails for another reason ends playback immediately")
     func otherErrors() async throws {
-        for error in [Refused(), URLError(.userAuthenticationRequired), UpstreamError(.untrusted, "no")] as [any Error]
+        for error in [Refused(), URLError(.userAuthenticationRequired), UpstreamError(.untrustedServer, "no")]
+            as [any Error]
         {
             let stage = try MemoryStage(["/a": .pattern(300_000)])
             let calls = Calls()

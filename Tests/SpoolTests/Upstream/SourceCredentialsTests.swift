@@ -14,7 +14,7 @@ final class SourceCredentialsTests: Sendable {
     private let date = Mutex(Date(timeIntervalSince1970: 1_000_000))
 
     private func credentials(
-        _ resolve: @escaping @Sendable (MediaSource.Reason) async throws -> ResolvedRequest
+        _ resolve: @escaping @Sendable (MediaSource.ResolutionReason) async throws -> ResolvedRequest
     )
         -> SourceCredentials
     {
@@ -42,7 +42,7 @@ final class SourceCredentialsTests: Sendable {
 
     @Test("After a rejection, the source is resolved once, and again after the origin accepted a request")
     func refreshed() async throws {
-        let reasons = Mutex<[MediaSource.Reason]>([])
+        let reasons = Mutex<[MediaSource.ResolutionReason]>([])
         let url = url
         let credentials = credentials { reason in
             reasons.withLock { $0.append(reason) }
@@ -56,7 +56,7 @@ final class SourceCredentialsTests: Sendable {
         #expect(try await credentials.refresh(second.number, status: 403) == false)
         credentials.accepted()
         #expect(try await credentials.refresh(second.number, status: 403))
-        #expect(reasons.withLock { $0 } == [.first, .refused(status: 401), .refused(status: 403)])
+        #expect(reasons.withLock { $0 } == [.initial, .refused(status: 401), .refused(status: 403)])
     }
 
     @Test("After a rejected read, the next read resolves the source again")
@@ -98,7 +98,7 @@ final class SourceCredentialsTests: Sendable {
 
     @Test("After its expiration, and not before, a resolved request is resolved again, once for all callers")
     func expiring() async throws {
-        let reasons = Mutex<[MediaSource.Reason]>([])
+        let reasons = Mutex<[MediaSource.ResolutionReason]>([])
         let url = url
         let credentials = credentials { [self] reason in
             reasons.withLock { $0.append(reason) }
@@ -112,7 +112,7 @@ final class SourceCredentialsTests: Sendable {
             for _ in 0..<20 { group.addTask { try await credentials.resolved().number } }
             for try await number in group { #expect(number == 1) }
         }
-        #expect(reasons.withLock { $0 } == [.first, .expired])
+        #expect(reasons.withLock { $0 } == [.initial, .expired])
         // The rejection of an expired request does not resolve the source again.
         #expect(try await credentials.refresh(0, status: 403))
         #expect(reasons.withLock { $0.count } == 2)

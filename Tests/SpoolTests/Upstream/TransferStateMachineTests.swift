@@ -12,7 +12,7 @@ struct TransferStateMachineTests {
     func inOrder() {
         var machine = Machine(offset: 100, end: 1000, asked: 100)
         let actions = [machine.chunk(count: 400, limit: .max), machine.chunk(count: 500, limit: .max)]
-        #expect(actions == [.land(skip: 0, count: 400, at: 100), .land(skip: 0, count: 500, at: 500)])
+        #expect(actions == [.store(skip: 0, count: 400, at: 100), .store(skip: 0, count: 500, at: 500)])
         let end = machine.bodyEnded()
         #expect(end == .complete)
     }
@@ -20,27 +20,28 @@ struct TransferStateMachineTests {
     @Test("A6: a response that starts elsewhere inside a block is stored from the next block on")
     func elsewhere() {
         var machine = Machine(offset: 1000, end: 200_000, asked: 0)
-        let first = machine.firstLanding
+        let first = machine.firstStoredOffset
         #expect(first == 65_536)
         let actions = [
             machine.chunk(count: 60_000, limit: .max), machine.chunk(count: 10_000, limit: .max),
             machine.chunk(count: 10, limit: .max),
         ]
-        #expect(actions == [.skip, .land(skip: 4536, count: 5464, at: 65_536), .land(skip: 0, count: 10, at: 71_000)])
+        #expect(
+            actions == [.skip, .store(skip: 4536, count: 5464, at: 65_536), .store(skip: 0, count: 10, at: 71_000)])
     }
 
     @Test("A7: bytes beyond the stated end are not stored")
     func tooLong() {
         var machine = Machine(offset: 0, end: 100, asked: 0)
         let actions = [machine.chunk(count: 150, limit: .max), machine.chunk(count: 1, limit: .max)]
-        #expect(actions == [.land(skip: 0, count: 100, at: 0), .stop])
+        #expect(actions == [.store(skip: 0, count: 100, at: 0), .stop])
     }
 
     @Test("No byte is stored at or beyond the limit")
     func limit() {
         var machine = Machine(offset: 0, end: nil, asked: 0)
         let actions = [machine.chunk(count: 100, limit: 60), machine.chunk(count: 100, limit: 60)]
-        #expect(actions == [.land(skip: 0, count: 60, at: 0), .stop])
+        #expect(actions == [.store(skip: 0, count: 60, at: 0), .stop])
     }
 
     @Test("A body whose last piece was only partly stored does not determine the length")
@@ -55,7 +56,7 @@ struct TransferStateMachineTests {
     func cutPiece() {
         var machine = Machine(offset: 0, end: 1000, asked: 0)
         let actions = [machine.chunk(count: 100, limit: 60), machine.chunk(count: 100, limit: 1000)]
-        #expect(actions == [.land(skip: 0, count: 60, at: 0), .stop])
+        #expect(actions == [.store(skip: 0, count: 60, at: 0), .stop])
         #expect(machine.position == 60)
     }
 
@@ -76,13 +77,13 @@ struct TransferStateMachineTests {
         let last = Block.offsetLimit - 10
         var machine = Machine(offset: last, end: nil, asked: last)
         let actions = [machine.chunk(count: .max, limit: .max), machine.chunk(count: .max, limit: .max)]
-        #expect(actions == [.land(skip: 0, count: 10, at: last), .stop])
+        #expect(actions == [.store(skip: 0, count: 10, at: last), .stop])
     }
 }
 
 extension Transfer.StateMachine {
     fileprivate init(offset: Int64, end: Int64?, asked: Int64?) {
         self.init(
-            offset: offset, end: end, firstLanding: Self.firstLanding(offset: offset, end: end, asked: asked))
+            offset: offset, end: end, firstStoredOffset: Self.firstStoredOffset(offset: offset, end: end, asked: asked))
     }
 }

@@ -53,8 +53,8 @@ extension PlayTrace {
             resources[Int(resource)].blockCount = max(resources[Int(resource)].blockCount, whole)
             let reader = "\(entry.client) \(entry.path)"
             var flags: Flags = []
-            if sittings[reader].map({ time - $0.last > EvictionOrder.sittingGap }) ?? true {
-                if let former = sittings[reader] { Self.end(former, &events) }
+            if sittings[reader].map({ time - $0.last > EvictionOrder.sessionGap }) ?? true {
+                if let previous = sittings[reader] { Self.end(previous, &events) }
                 count += 1
                 flags = .start
             }

@@ -20,7 +20,7 @@ struct PolicySimulator {
     }
 
     private struct Resource {
-        var landed = ByteRangeSet()
+        var stored = ByteRangeSet()
         var parts = EvictableParts()
         var sittings = 0
         /// The position of its last player.
@@ -56,21 +56,21 @@ struct PolicySimulator {
                 if isCounted {
                     outcome.starts += 1
                     let isThere = trace.startBlocks(of: event).allSatisfy {
-                        resources[resource].landed.contains(Int64($0) * 65_536)
+                        resources[resource].stored.contains(Int64($0) * 65_536)
                     }
                     if isThere { outcome.startHits += 1 }
                 }
                 beginSitting(resource)
             }
             let range = Int64(event.first) * 65_536..<Int64(event.first + event.count) * 65_536
-            let hit = Int(resources[resource].landed.intersection(range).byteCount / 65_536)
+            let hit = Int(resources[resource].stored.intersection(range).byteCount / 65_536)
             outcome.allBlocks += Int(event.count)
             if isCounted {
                 outcome.readBlocks += Int(event.count)
                 outcome.hitBlocks += hit
             }
             if event.count > 0 { resources[resource].position = range.lowerBound }
-            if hit < event.count { land(range, resource) }
+            if hit < event.count { store(range, resource) }
             if event.flags.contains(.end) { endSitting(resource, event) }
         }
         outcome.policyNanoseconds = timer.nanoseconds
@@ -82,7 +82,7 @@ struct PolicySimulator {
         open.append(resource)
         let isFirst = resources[resource].sittings == 1
         timer.measure {
-            strategy.use(resource, isNewSitting: true)
+            strategy.use(resource, startsSession: true)
             if isFirst { strategy.setHeld(true, resource) }
         }
     }
@@ -93,43 +93,43 @@ struct PolicySimulator {
         if let place = open.firstIndex(of: resource) { open.remove(at: place) }
         let isCompleted = event.flags.contains(.completed)
         resources[resource].parts.stop = isCompleted ? nil : Int64(event.first + event.count) * 65_536
-        let isSpent = hasHint && isCompleted && trace.resources[resource].kind.playsOnce
+        let isConsumed = hasHint && isCompleted && trace.resources[resource].kind.playsOnce
         let isLast = resources[resource].sittings == 0
         timer.measure {
             if isLast { strategy.setHeld(false, resource) }
-            if isSpent { strategy.spend(resource) }
+            if isConsumed { strategy.markConsumed(resource) }
         }
         update(resource)
     }
 
     private mutating func update(_ resource: Int) {
-        let bytes = resources[resource].parts.count(resources[resource].landed)
+        let bytes = resources[resource].parts.count(resources[resource].stored)
         timer.measure { strategy.update(resource, fingerprint: UInt64(resource), bytes) }
     }
 
-    private mutating func land(_ range: Range<Int64>, _ resource: Int) {
+    private mutating func store(_ range: Range<Int64>, _ resource: Int) {
         // Pieces give the same result as single blocks, but faster. Their size is limited so that a small cache acts as
         // a window.
         var next = range.lowerBound
         while next < range.upperBound {
             let piece = next..<min(range.upperBound, next + max(65_536, min(capacity / 4, 64 * 65_536)))
-            let missing = piece.upperBound - piece.lowerBound - resources[resource].landed.intersection(piece).byteCount
-            if missing > 0, makeRoom(missing, for: piece, resource) {
-                let before = resources[resource].landed.byteCount
-                resources[resource].landed.insert(piece)
-                used += resources[resource].landed.byteCount - before
+            let missing = piece.upperBound - piece.lowerBound - resources[resource].stored.intersection(piece).byteCount
+            if missing > 0, reserveSpace(missing, for: piece, resource) {
+                let before = resources[resource].stored.byteCount
+                resources[resource].stored.insert(piece)
+                used += resources[resource].stored.byteCount - before
             }
             next = piece.upperBound
         }
         update(resource)
     }
 
-    private mutating func makeRoom(_ count: Int64, for piece: Range<Int64>, _ reader: Int) -> Bool {
+    private mutating func reserveSpace(_ count: Int64, for piece: Range<Int64>, _ reader: Int) -> Bool {
         evictUnused(count, isLastResort: false)
         // From media in use, evicts bytes behind the position, the first ones first.
         for resource in [reader] + open where used + count > capacity {
             let position = resource == reader ? piece.lowerBound : resources[resource].position
-            let behind = resources[resource].landed.intersection(
+            let behind = resources[resource].stored.intersection(
                 min(4 * 65_536, position)..<max(min(4 * 65_536, position), position - 16 * 65_536))
             var rest = used + count - capacity
             var ranges: [Range<Int64>] = []
@@ -148,7 +148,7 @@ struct PolicySimulator {
         while used + count > capacity, fruitless < 100 {
             guard let victim = timer.measure({ strategy.nextVictim(isLastResort: isLastResort) }) else { break }
             let ranges = resources[victim.resource].parts.ranges(
-                used + count - capacity, of: victim.part, in: resources[victim.resource].landed)
+                used + count - capacity, of: victim.part, in: resources[victim.resource].stored)
             if ranges.isEmpty {
                 fruitless += 1
                 timer.measure {
@@ -162,9 +162,9 @@ struct PolicySimulator {
 
     private mutating func evict(_ ranges: [Range<Int64>], _ resource: Int) {
         guard !ranges.isEmpty else { return }
-        let before = resources[resource].landed.byteCount
-        for range in ranges { resources[resource].landed.remove(range) }
-        used -= before - resources[resource].landed.byteCount
+        let before = resources[resource].stored.byteCount
+        for range in ranges { resources[resource].stored.remove(range) }
+        used -= before - resources[resource].stored.byteCount
         update(resource)
     }
 }

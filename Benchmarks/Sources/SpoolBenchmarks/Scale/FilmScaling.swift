@@ -24,7 +24,7 @@ extension Benchmark {
         for (name, pair, goal) in [("at the start", start, "≤ 5"), ("in the middle", middle, "")] {
             opening.add(name, decimal(median(pair.spool)), decimal(median(pair.peer)), decimal(pair.ratio), goal)
         }
-        opening.note = "The video was stored in \(figure(film.landingSeconds)) s."
+        opening.note = "The video was stored in \(figure(film.storingSeconds)) s."
 
         let smaller = try await Film(length: 1_000_000_000)
         let (small, large) = (try await smaller.drain(), try await film.drain())
@@ -54,16 +54,16 @@ extension Benchmark {
 private struct Film {
     let length: Int64
     /// The seconds for playing it as fast as it was received.
-    let landingSeconds: Double
+    let storingSeconds: Double
     private let folder: TemporaryFolder
     private let url: URL
 
     init(length: Int64) async throws {
         self.length = length
         folder = try TemporaryFolder("film")
-        url = try LandedMedia.url("film")
+        url = try StoredMedia.url("film")
         let (folder, url) = (folder, url)
-        landingSeconds = try await seconds {
+        storingSeconds = try await seconds {
             let cache = MediaCache(
                 directory: folder.url, upstream: MemoryOrigin(length: length), configuration: .unlimited)
             try await cache.open()

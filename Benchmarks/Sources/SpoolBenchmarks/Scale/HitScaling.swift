@@ -7,8 +7,8 @@ extension Benchmark {
         name: "scale-hits",
         summary: "hits of 64 KiB and 1 MiB vs. pread into a new Data, by 1 and 16 tasks, with up to 3,000 readers"
     ) {
-        let landed = try await LandedMedia("scale-hits", length: 128 << 20)
-        let plain = try PlainFile(landed.file)
+        let stored = try await StoredMedia("scale-hits", length: 128 << 20)
+        let plain = try PlainFile(stored.file)
         var report = Report()
         var table = Table("hits", "Spool, µs", "peer", "peer, µs", "ratio", "goal")
         func add(_ name: String, _ pair: Pair, _ size: Int, beside peer: String, goal: Double?) {
@@ -25,7 +25,7 @@ extension Benchmark {
         let rounds = 11
         for (size, name, goal) in [(64 << 10, "64 KiB", 0.5), (1 << 20, "1 MiB", 0.8)] {
             for order in Hits.Order.allCases {
-                let hits = Hits(landed: landed, size: size, order: order)
+                let hits = Hits(stored: stored, size: size, order: order)
                 let pair = try await Pair.alternating(
                     rounds: rounds, spool: { try await hits.speed() }, peer: { try await hits.plainSpeed(plain) })
                 add("\(name) \(order.rawValue)", pair, size, beside: "pread", goal: goal)
@@ -33,25 +33,25 @@ extension Benchmark {
         }
         let size = 64 << 10
         for order in Hits.Order.allCases {
-            let hits = Hits(landed: landed, size: size, order: order)
+            let hits = Hits(stored: stored, size: size, order: order)
             let pair = try await Pair.alternating(
                 rounds: rounds, spool: { try await hits.speed(tasks: 16) }, peer: { try await hits.speed() })
             add("64 KiB \(order.rawValue), 16 tasks", pair, size, beside: "1 task", goal: 1.3)
         }
-        let hits = Hits(landed: landed, size: size, order: .inSequence)
+        let hits = Hits(stored: stored, size: size, order: .inSequence)
         let pair = try await Pair.alternating(
             rounds: rounds, spool: { try await hits.plainSpeed(plain, tasks: 16) },
             peer: { try await hits.plainSpeed(plain) })
         add("(pread itself, 16 tasks)", pair, size, beside: "1 task", goal: nil)
 
         // The same resource in a second cache, which has other open readers.
-        let busy = try await LandedMedia("scale-busy", length: landed.length)
+        let busy = try await StoredMedia("scale-busy", length: stored.length)
         for (count, resources) in [(100, 1), (3000, 1), (3000, 300)] {
             let crowd = try await Crowd(count, on: resources, of: busy)
             let place = resources == 1 ? "on it" : "on \(resources) others"
             for order in Hits.Order.allCases {
-                let among = Hits(landed: busy, size: size, order: order)
-                let alone = Hits(landed: landed, size: size, order: order)
+                let among = Hits(stored: busy, size: size, order: order)
+                let alone = Hits(stored: stored, size: size, order: order)
                 let pair = try await Pair.alternating(
                     rounds: 5, spool: { try await among.speed() }, peer: { try await alone.speed() })
                 let name = "64 KiB \(order.rawValue), \(figure(Double(count))) readers open \(place)"
@@ -59,7 +59,7 @@ extension Benchmark {
             }
             crowd.leave()
         }
-        await landed.cache.close()
+        await stored.cache.close()
         await busy.cache.close()
         table.note = "128 MiB each round, in the page cache. A ratio above 1 means faster than the peer."
         report.tables = [table]
@@ -72,14 +72,14 @@ private struct Crowd {
     private let readers: [MediaReader]
 
     /// - Parameter resources: 1 for the same resource, otherwise the number of other resources.
-    init(_ count: Int, on resources: Int, of landed: LandedMedia) async throws {
+    init(_ count: Int, on resources: Int, of stored: StoredMedia) async throws {
         var readers: [MediaReader] = []
         for number in 0..<count {
             let isSame = resources == 1
-            let media = isSame ? landed.media : landed.cache.media(for: try LandedMedia.url("\(number % resources)"))
-            let start = isSame ? landed.length / Int64(count) * Int64(number) : 0
+            let media = isSame ? stored.media : stored.cache.media(for: try StoredMedia.url("\(number % resources)"))
+            let start = isSame ? stored.length / Int64(count) * Int64(number) : 0
             // From other resources, only one block is requested, without read-ahead.
-            let reader = media.reader(.bytes(start..<(isSame ? landed.length : 65_536)), chunkSize: 4096)
+            let reader = media.reader(.bytes(start..<(isSame ? stored.length : 65_536)), chunkSize: 4096)
             blackHole(try await reader.next())
             readers.append(reader)
         }

@@ -10,7 +10,7 @@ struct Hits {
         case apart = "with a reader for each"
     }
 
-    let landed: LandedMedia
+    let stored: StoredMedia
     let size: Int
     let order: Order
 
@@ -20,13 +20,13 @@ struct Hits {
             var count: Int64 = 0
             switch order {
             case .inSequence:
-                for try await chunk in landed.media.reader(.bytes(part), chunkSize: size) {
+                for try await chunk in stored.media.reader(.bytes(part), chunkSize: size) {
                     count += Int64(chunk.data.count)
                 }
             case .apart:
                 for start in starts(in: part) {
                     let end = start + Int64(size)
-                    let reader = landed.media.reader(.bytes(start..<end), chunkSize: size)
+                    let reader = stored.media.reader(.bytes(start..<end), chunkSize: size)
                     var position = start
                     while position < end, let chunk = try await reader.next() { position += Int64(chunk.data.count) }
                     count += position - start
@@ -52,7 +52,7 @@ struct Hits {
     private func measure(
         tasks: Int, _ read: @escaping @Sendable (Range<Int64>) async throws -> Int64
     ) async throws -> Double {
-        let share = landed.length / Int64(tasks)
+        let share = stored.length / Int64(tasks)
         var count: Int64 = 0
         let time = try await seconds {
             count = try await withThrowingTaskGroup(of: Int64.self) { group in
@@ -62,7 +62,7 @@ struct Hits {
                 return try await group.reduce(0, +)
             }
         }
-        guard count == landed.length else { throw BenchmarkError("\(count) bytes read instead of \(landed.length)") }
+        guard count == stored.length else { throw BenchmarkError("\(count) bytes read instead of \(stored.length)") }
         return Double(count) / 1e9 / time
     }
 

@@ -75,7 +75,7 @@ private final class Newcomers {
         var sum = 0.0
         for _ in 0..<count {
             number += 1
-            let reader = cache.media(for: try LandedMedia.url("\(folder)/\(number)")).reader()
+            let reader = cache.media(for: try StoredMedia.url("\(folder)/\(number)")).reader()
             let begin = ContinuousClock.now
             var first = 0.0
             while let chunk = try await reader.next() {

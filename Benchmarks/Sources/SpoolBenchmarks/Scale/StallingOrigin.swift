@@ -14,7 +14,7 @@ struct StallingOrigin: Upstream {
     let meter = Meter()
 
     func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
-        let range = try AskedRange(request, of: Self.length)
+        let range = try RequestedRange(request, of: Self.length)
         let body =
             range.bytes.lowerBound < Self.nearLength
             ? UpstreamBody(MeteredPieces(pieces: PatternPieces(range.bytes, size: 16_384), meter: meter))

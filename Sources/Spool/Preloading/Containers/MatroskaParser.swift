@@ -45,11 +45,11 @@ struct MatroskaParser {
                 break
             }
             guard element.size != nil else { throw .malformed }
-            try look(at: element, &found, &plan)
+            try readElement(at: element, &found, &plan)
             offset = element.end
         }
         guard let cluster = found.cluster else { throw .malformed }
-        try lookBehind(cluster, of: segment, &found, &plan)
+        try readBehind(cluster, of: segment, &found, &plan)
         if let length = bytes.length, let duration = found.duration {
             plan.learn(min(segment.end, length) - cluster.start, take: duration)
         }
@@ -61,7 +61,7 @@ struct MatroskaParser {
     }
 
     /// Examines the elements that a seek head lists, if they follow the first cluster.
-    private func lookBehind(
+    private func readBehind(
         _ cluster: Element, of segment: Element, _ found: inout Found, _ plan: inout StartPlan
     ) throws(ContainerBytes.Stop) {
         var next = 0
@@ -72,7 +72,7 @@ struct MatroskaParser {
             let element = try element(at: offset)
             guard element.id != ID.cluster, element.size != nil else { continue }
             plan.need(element.start..<element.body)
-            try look(at: element, &found, &plan)
+            try readElement(at: element, &found, &plan)
         }
     }
 
@@ -87,7 +87,7 @@ struct MatroskaParser {
         static let void: UInt64 = 0xEC
     }
 
-    private func look(
+    private func readElement(
         at element: Element, _ found: inout Found, _ plan: inout StartPlan
     ) throws(ContainerBytes.Stop) {
         guard element.id != ID.void, element.size ?? .max <= Self.largestNeeded else { return }

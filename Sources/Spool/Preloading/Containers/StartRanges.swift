@@ -8,9 +8,9 @@ import ByteRanges
 struct StartRanges: Sendable {
     /// The next step.
     enum Step: Sendable, Equatable {
-        /// Fetch `look` and pass it to ``take(_:)``. `within` is needed by a player anyway, and may be fetched at the
+        /// Fetch `part` and pass it to ``take(_:)``. `within` is needed by a player anyway, and may be fetched at the
         /// same time.
-        case read(look: Range<Int64>, within: Range<Int64>)
+        case read(part: Range<Int64>, within: Range<Int64>)
         /// These bytes are needed.
         case found(StartPlan)
     }
@@ -55,12 +55,12 @@ struct StartRanges: Sendable {
         do {
             try ContainerParser.parse(bytes, exactSeconds: seconds ?? Self.startTime, &plan)
         } catch {
-            if case .lacks(let look) = error, mayLook(at: look) {
+            if case .lacks(let part) = error, mayRead(at: part) {
                 looks += 1
-                lookedAt += Int64(look.count)
-                looking = look
-                let within = plan.range(around: look.lowerBound).map { $0.clamped(to: look.lowerBound..<(.max)) }
-                return .read(look: look, within: within.map { $0.upperBound < look.upperBound ? look : $0 } ?? look)
+                lookedAt += Int64(part.count)
+                looking = part
+                let within = plan.range(around: part.lowerBound).map { $0.clamped(to: part.lowerBound..<(.max)) }
+                return .read(part: part, within: within.map { $0.upperBound < part.upperBound ? part : $0 } ?? part)
             }
             plan.needHeadAndTail()
         }
@@ -68,7 +68,7 @@ struct StartRanges: Sendable {
         return .found(plan)
     }
 
-    private func mayLook(at range: Range<Int64>) -> Bool {
+    private func mayRead(at range: Range<Int64>) -> Bool {
         looks < Self.mostLooks && lookedAt + Int64(range.count) <= Self.mostLookedAt
             && (isSeekable || range.upperBound <= Self.mostInSequence)
     }

@@ -34,7 +34,7 @@ struct WebDAVLogin: Codable {
             message = "The URL must start with https://"
             return
         }
-        server = WebDAV(at: root, account: .basic(user: login.user, password: login.password), over: upstream)
+        server = WebDAV(rootURL: root, account: .basic(user: login.user, password: login.password), upstream: upstream)
         save(login)
     }
 

@@ -49,7 +49,7 @@ import SpoolProxy
         webDAV = WebDAVAccount(over: upstream)
         // Shows the title on the lock screen and in Control Center.
         player.publishNowPlaying { [weak self] entry in
-            [MPMediaItemPropertyTitle: self?.title(of: entry)?.name ?? entry.source.displayAddress]
+            [MPMediaItemPropertyTitle: self?.title(of: entry)?.name ?? entry.source.redactedURL]
         }
     }
 
@@ -77,7 +77,7 @@ import SpoolProxy
     }
 
     /// The title that plays or is selected to play.
-    var currentTitle: Title? { player.queue.current.flatMap { title(of: $0) } }
+    var currentTitle: Title? { player.queue.currentEntry.flatMap { title(of: $0) } }
 
     private func title(of entry: CachingQueue.Entry) -> Title? { playlist.first { $0.id == entry.source.url } }
 }

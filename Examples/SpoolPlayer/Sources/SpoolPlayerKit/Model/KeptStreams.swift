@@ -38,7 +38,7 @@ import SpoolProxy
         states[title.id] = State(name: title.name, fraction: states[title.id]?.fraction ?? 0)
         note()
         tasks[title.id] = Task {
-            await bring(title)
+            await preload(title)
             tasks[title.id] = nil
         }
     }
@@ -55,7 +55,7 @@ import SpoolProxy
             do {
                 let fractions = try await HLSDownloader.storedVariants(of: title.source, in: cache).map {
                     // A variant may need other files, such as its audio. The next download fetches them.
-                    $0.isComplete ? 1 : min(Double($0.storedSegments) / Double(max($0.segmentCount, 1)), 0.99)
+                    $0.isComplete ? 1 : min(Double($0.storedSegmentCount) / Double(max($0.segmentCount, 1)), 0.99)
                 }
                 if tasks[id] == nil { states[id]?.fraction = fractions.max() ?? 0 }
             } catch {
@@ -75,10 +75,10 @@ import SpoolProxy
         try await cache.remove(cache.key(for: title.source))
     }
 
-    private func bring(_ title: Title) async {
+    private func preload(_ title: Title) async {
         do {
             // The playlist is pinned first, because the stored files of a stream are pinned with their playlist.
-            let playlist = preloader.add(title.source, .whole, priority: .high)
+            let playlist = preloader.add(title.source, .entire, priority: .high)
             let state = await withTaskCancellationHandler {
                 await playlist.finished()
             } onCancel: {
@@ -106,7 +106,7 @@ import SpoolProxy
 
     /// Saves the list of streams. URLs with a query or a login are omitted, because they may contain a secret.
     private func note() {
-        let known = titles.values.filter { $0.source.displayAddress == $0.id.absoluteString }
+        let known = titles.values.filter { $0.source.redactedURL == $0.id.absoluteString }
         let names = Dictionary(known.map { ($0.id.absoluteString, $0.name) }) { first, _ in first }
         UserDefaults.standard.set(names, forKey: Self.key)
     }

@@ -13,9 +13,9 @@ import SpoolAVFoundation
         case .retrying(let delay, let cause):
             last = "Retrying in \(delay.formatted(.units())): \(cause.localizedDescription)"
         case .failed(let error): last = error.localizedDescription
-        case .notKept(let cause), .unusable(let cause): last = "Not cached: \(cause.localizedDescription)"
+        case .notCached(let cause), .cacheUnavailable(let cause): last = "Not cached: \(cause.localizedDescription)"
         case .bypassed(let reason): last = "Plays without the cache: \(reason)"
-        case .notice(let text): last = text
+        case .warning(let text): last = text
         default: break  // Other events, including future ones.
         }
     }

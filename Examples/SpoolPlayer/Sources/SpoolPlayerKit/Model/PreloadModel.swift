@@ -8,9 +8,9 @@ enum PreloadChoice {
     /// The amount for a file.
     var amount: PreloadAmount {
         switch self {
-        case .start: .start
+        case .start: .startup
         case .minute: .seconds(60)
-        case .whole: .whole
+        case .whole: .entire
         }
     }
 
@@ -40,7 +40,7 @@ enum PreloadChoice {
 
     init(cache: MediaCache, server: any MediaServer) {
         self.cache = cache
-        preloader = Preloader(cache, jobs: 2)
+        preloader = Preloader(cache, maximumConcurrentDownloads: 2)
         self.server = server
     }
 
@@ -48,7 +48,7 @@ enum PreloadChoice {
     func words(for title: Title) -> String? { states[title.id]?.words }
 
     /// Preloads a part of a title: a file by a preloader, a stream by the server of the players.
-    func bring(_ title: Title, _ choice: PreloadChoice) async {
+    func preload(_ title: Title, _ choice: PreloadChoice) async {
         guard title.isStream else { return await bringFile(title, choice.amount) }
         states[title.id] = State(words: "Preloading", key: nil)
         do {
@@ -70,7 +70,7 @@ enum PreloadChoice {
     private func bringFile(_ title: Title, _ amount: PreloadAmount) async {
         let key = cache.key(for: title.source)
         for await state in preloader.add(title.source, amount, priority: .high).states {
-            states[title.id] = State(words: words(for: state), isOver: state.phase.isEnd, key: key)
+            states[title.id] = State(words: words(for: state), isOver: state.phase.isFinal, key: key)
         }
     }
 

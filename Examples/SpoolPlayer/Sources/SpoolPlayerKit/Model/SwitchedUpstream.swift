@@ -19,7 +19,7 @@ final class SwitchedUpstream: Upstream {
 
     func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
         // Error messages may be logged, so the message contains the URL without its query.
-        let address = MediaSource(url: request.url).displayAddress
+        let address = MediaSource(url: request.url).redactedURL
         guard !isOffline else { throw UpstreamError(.unreachable, "\(address): the app's offline switch is on") }
         var response = try await base.open(request)
         // Also interrupts responses in progress. This needs a copy of the bytes.

@@ -51,7 +51,7 @@ struct ItemRow: View {
 
     var body: some View {
         VStack(alignment: .leading) {
-            Text(item.address).lineLimit(1).truncationMode(.head)
+            Text(item.redactedURL).lineLimit(1).truncationMode(.head)
             Text(state).font(.footnote).foregroundStyle(item.error == nil ? Color.secondary : Color.red)
         }
     }

@@ -26,7 +26,7 @@ struct PlayerTimes: View {
 
     var body: some View {
         HStack {
-            Text(clock(player.time))
+            Text(clock(player.currentTime))
             Spacer()
             // Streams have no such numbers. The storage screen shows their files.
             if stored > 0 { Text("\(stored.formatted(.percent.precision(.fractionLength(0)))) stored") }

@@ -53,7 +53,7 @@ struct StoredRow: View {
     var body: some View {
         HStack {
             VStack(alignment: .leading) {
-                Text(resource.address).lineLimit(1).truncationMode(.head)
+                Text(resource.redactedURL).lineLimit(1).truncationMode(.head)
                 Text(size).font(.footnote).foregroundStyle(.secondary)
             }
             Spacer()

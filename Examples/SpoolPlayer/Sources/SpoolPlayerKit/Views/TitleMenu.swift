@@ -8,16 +8,16 @@ struct TitleMenu: View {
 
     var body: some View {
         Menu("Preload", systemImage: "arrow.down.circle") {
-            Button("Preload the start") { bring(.start) }
-            Button("Preload a minute") { bring(.minute) }
-            Button("Preload everything") { bring(.whole) }
+            Button("Preload the start") { preload(.start) }
+            Button("Preload a minute") { preload(.minute) }
+            Button("Preload everything") { preload(.whole) }
             Button("Download") { Task { await app.offline.add(title) } }
         }
         .labelStyle(.iconOnly)
         .fixedSize()
     }
 
-    private func bring(_ choice: PreloadChoice) {
-        Task { await app.preloads.bring(title, choice) }
+    private func preload(_ choice: PreloadChoice) {
+        Task { await app.preloads.preload(title, choice) }
     }
 }

@@ -1,0 +1,227 @@
+package import HTTPTypes
+
+/// The evaluation of an origin's responses: whether the following bytes may be stored, and at which offset.
+///
+/// Players request parts of a file. The response may be another part, the whole, another version, or contradict itself.
+/// ``evaluate(_:askedFrom:askedEnd:stored:rule:)`` decides by the headers, before a byte of the body is read. It makes
+/// decisions only: the same headers result in the same decision, and no headers crash it.
+package enum PartialResponse {
+    /// The position of a response's body.
+    package struct BodyPlacement: Sendable, Hashable {
+        /// The offset of the first byte of the body, always as the response states it, never as it was requested.
+        package var offset: Int64
+        /// The end of the body. Later bytes must not be stored.
+        ///
+        /// `nil` if only the end of the body shows it. A complete body that ends at `offset + n` then shows the length
+        /// of a whole; a broken one shows nothing.
+        package var end: Int64?
+        /// The version of the bytes. If they are combined with stored ones, it combines both descriptions, and replaces
+        /// the stored one.
+        package var version: ResourceVersion
+        /// A sentence for an event if the response contradicts itself and only its consistent part is stored; otherwise
+        /// `nil`.
+        package var discrepancy: String?
+
+        /// Creates a position.
+        package init(offset: Int64, end: Int64?, version: ResourceVersion, discrepancy: String? = nil) {
+            self.offset = offset
+            self.end = end
+            self.version = version
+            self.discrepancy = discrepancy
+        }
+    }
+
+    /// The use of a response.
+    package enum Decision: Sendable, Hashable {
+        /// The body belongs to the stored version, or nothing was stored.
+        case store(BodyPlacement)
+        /// The body is of another version, or can't be proved to be of the same. Store it as another generation.
+        case newGeneration(BodyPlacement)
+        /// The body must not be stored, and the stored version can't be continued. The sentence gives the reason.
+        ///
+        /// Request it again from 0 without `If-Range`. Also omit `Range`, unless
+        /// ``ResourceVersion/canBeAssembled(under:)``.
+        case restart(String)
+        /// 304: the stored version is the current one.
+        case notModified
+        /// A 416 that does not contradict the stored bytes: the requested bytes do not exist. Contains the length, if
+        /// known.
+        case unsatisfiable(length: Int64?)
+        /// The response has no usable body. Stored bytes stay unchanged.
+        case refuse(Refusal)
+    }
+
+    /// The reason why a response is not usable.
+    package struct Refusal: Sendable, Hashable {
+        /// The remedy, if there is one.
+        package enum Kind: Sendable, Hashable {
+            /// 401, 403, 407, 410: new credentials or a new URL may help.
+            case credentials
+            /// 408, 425, 429, 5xx: waiting may help, for the time that the origin specifies.
+            case retry(after: RetryAfter?)
+            /// Another status without media, for which there is no remedy.
+            case status
+            /// The response contradicts itself or the request: another request may help.
+            case malformed
+        }
+
+        /// The remedy, if there is one.
+        package var kind: Kind
+        /// The status code of the response.
+        package var status: Int
+        /// A sentence about the problem, without URL and credentials.
+        package var reason: String
+
+        /// Creates a rejection.
+        package init(kind: Kind, status: Int, reason: String) {
+            self.kind = kind
+            self.status = status
+            self.reason = reason
+        }
+    }
+}
+
+extension PartialResponse {
+    /// Evaluates the response to a `GET` by its headers.
+    ///
+    /// - Parameters:
+    ///   - response: The status and fields of the final response, after redirects.
+    ///   - askedFrom: The first requested byte; `nil` without a `Range` header, or for a suffix of unknown position
+    ///     (`bytes=-500`).
+    ///   - askedEnd: The end of the requested range, half-open; `nil` for an open end.
+    ///   - stored: The version to continue, if bytes of one are stored or in transit.
+    ///   - rule: The rule for combining bytes of two responses.
+    ///
+    /// The less obvious responses:
+    /// - A 206 is stored at its `Content-Range`, if that is a part of the requested range. Otherwise it is rejected
+    ///   (RFC 9110 §15.3.7). If the `Content-Range` is missing or malformed, a body with the length of the requested
+    ///   range is that range.
+    /// - A 200 is stored from byte 0, whatever was requested.
+    /// - A total other than the stored length means another version, even with the same entity tag.
+    /// - If nothing contradicts or proves sameness, the rule `.immutable` combines the bytes. The validator becomes
+    ///   weak, because it no longer applies to all of them. The rule `.strong` stores the response as another
+    ///   generation if it starts at byte 0, and otherwise restarts.
+    /// - A response with a `Content-Encoding` (RFC 9110 §8.4) counts bytes other than the requested ones, so a 206 is
+    ///   rejected. A 200 is stored if nothing is stored, or if the stored bytes have the same encoding. It is combined
+    ///   with them only with the same strong validator. Readers of such a version must handle its encoding.
+    /// - A 416 (§15.5.17) with a length other than the stored one, or below the stored bytes, means restart.
+    package static func evaluate(
+        _ response: HTTPResponse, askedFrom: Int64?, askedEnd: Int64?, stored: StoredVersion?, rule: CombiningRule
+    ) -> Decision {
+        var stored = stored
+        if let length = stored?.version.length, length < 0 { stored?.version.length = nil }
+        let head = Head(response: response, askedFrom: askedFrom.map { max(0, $0) }, askedEnd: askedEnd)
+        do throws(BodyClaim.Contradiction) {
+            switch response.status.code {
+            case 200: return try head.evaluateWhole(stored: stored, rule: rule)
+            case 206: return try head.evaluatePart(stored: stored, rule: rule)
+            case 304: return try head.evaluateNotModified(stored: stored)
+            case 416: return try head.evaluateUnsatisfiable(stored: stored)
+            case 401, 403, 407, 410:
+                return head.refuse(.credentials, "the origin denies access, or the URL is gone")
+            case let status where StatusRules.isRefusalForNow(status):
+                let after = response.headerFields[values: .retryAfter].first.flatMap { RetryAfter(parsing: $0) }
+                return head.refuse(.retry(after: after), "the origin can't respond now")
+            default:
+                return head.refuse(.status, "the status is not supported for media")
+            }
+        } catch {
+            return head.refuse(.malformed, error.reason)
+        }
+    }
+
+    /// The headers of a response, and the requested range.
+    private struct Head {
+        var response: HTTPResponse
+        var askedFrom: Int64?
+        var askedEnd: Int64?
+
+        var fields: HTTPFields { response.headerFields }
+
+        func refuse(_ kind: Refusal.Kind, _ reason: String) -> Decision {
+            .refuse(Refusal(kind: kind, status: response.status.code, reason: "\(response.status.code): \(reason)"))
+        }
+
+        func evaluateWhole(stored: StoredVersion?, rule: CombiningRule) throws(BodyClaim.Contradiction) -> Decision {
+            let claim = try BodyClaim(whole: fields)
+            let version = ResourceVersion(fields: fields, length: claim.length)
+            if let encoding = version.contentEncoding, let stored, stored.version.contentEncoding != encoding {
+                throw BodyClaim.Contradiction(reason: "Content-Encoding \(encoding), which was not requested")
+            }
+            var placement = BodyPlacement(offset: 0, end: claim.end, version: version, discrepancy: claim.discrepancy)
+            guard let stored else { return .store(placement) }
+            switch VersionMatch(of: placement, to: stored, rule: rule) {
+            case .same(let merged):
+                placement.version = merged
+                placement.end = claim.end ?? merged.length
+                return .store(placement)
+            case .unproven, .different: return .newGeneration(placement)
+            }
+        }
+
+        func evaluatePart(stored: StoredVersion?, rule: CombiningRule) throws(BodyClaim.Contradiction) -> Decision {
+            let claim = try BodyClaim(partial: fields, askedFrom: askedFrom, askedEnd: askedEnd)
+            var version = ResourceVersion(fields: fields, length: claim.length)
+            version.acceptsRanges = true
+            if let encoding = version.contentEncoding {
+                throw BodyClaim.Contradiction(
+                    reason: "a part with Content-Encoding \(encoding), which was not requested")
+            }
+            let end = claim.end ?? .max
+            guard claim.offset < (askedEnd ?? .max), end > askedFrom ?? 0 else {
+                let asked = "\(askedFrom ?? 0) \(askedEnd.map { "up to \($0)" } ?? "on")"
+                throw BodyClaim.Contradiction(
+                    reason: "bytes from \(claim.offset) on were received, but bytes from \(asked) were requested")
+            }
+            var placement = BodyPlacement(
+                offset: claim.offset, end: claim.end, version: version, discrepancy: claim.discrepancy)
+            guard let stored else {
+                // The length is ignored if the headers contradict themselves.
+                if claim.discrepancy != nil { placement.version.length = nil }
+                return .store(placement)
+            }
+            switch (VersionMatch(of: placement, to: stored, rule: rule), claim.discrepancy) {
+            case (.same(let merged), let discrepancy):
+                placement.version = merged
+                if discrepancy != nil { placement.version.length = stored.version.length }
+                return .store(placement)
+            case (_, let discrepancy?):
+                throw BodyClaim.Contradiction(reason: discrepancy)
+            case (.different, nil):
+                return .newGeneration(placement)
+            case (.unproven, nil):
+                if claim.offset == 0 || stored.storedEnd <= 0 { return .newGeneration(placement) }
+                return .restart("bytes from \(claim.offset) on may belong to a version other than the stored one")
+            }
+        }
+
+        func evaluateNotModified(stored: StoredVersion?) throws(BodyClaim.Contradiction) -> Decision {
+            guard let stored else { throw BodyClaim.Contradiction(reason: "not modified, but nothing is stored") }
+            if Validator(fields: fields).contradicts(stored.version.validator) {
+                throw BodyClaim.Contradiction(reason: "not modified, but the version is not the stored one")
+            }
+            return .notModified
+        }
+
+        func evaluateUnsatisfiable(stored: StoredVersion?) throws(BodyClaim.Contradiction) -> Decision {
+            let length = try BodyClaim.contentRange(fields)?.length
+            if let length, let stored {
+                if let known = stored.version.length, known != length {
+                    return .restart("the length changed from \(known) to \(length)")
+                }
+                if length < stored.storedEnd {
+                    return .restart("the length is \(length), but bytes up to \(stored.storedEnd) are stored")
+                }
+            }
+            if let askedFrom, askedFrom < askedEnd ?? .max {
+                if let length, askedFrom < length {
+                    throw BodyClaim.Contradiction(reason: "no bytes from \(askedFrom) on, but a length of \(length)")
+                }
+                if length == nil, let stored, askedFrom < max(stored.version.length ?? 0, stored.storedEnd) {
+                    return .restart("the origin no longer has bytes from \(askedFrom) on")
+                }
+            }
+            return .unsatisfiable(length: length ?? stored?.version.length)
+        }
+    }
+}

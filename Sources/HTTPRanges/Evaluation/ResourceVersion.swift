@@ -1,0 +1,183 @@
+package import HTTPTypes
+
+/// One version of a resource, as an origin's response describes it.
+///
+/// A `nil` value was not sent. It neither proves nor contradicts anything.
+package struct ResourceVersion: Sendable, Hashable, Codable {
+    /// The validator of this version.
+    package var validator: Validator
+    /// The length of the whole in bytes; `nil` before a response contains it.
+    package var length: Int64?
+    /// The value of `Content-Type`, as sent.
+    package var contentType: String?
+    /// The known compressions in `Content-Encoding`, in lower case, such as `gzip`.
+    ///
+    /// Bytes and length are then those of the encoded form, which players can't read (RFC 9110 §8.4). Players ignore
+    /// codings that they do not know, and so does this type: origins send `none`, `utf-8` or `aws-chunked` for bytes
+    /// that are not encoded.
+    package var contentEncoding: String?
+    /// Whether the origin supports ranges; `nil` if unknown, because a missing `Accept-Ranges` does not mean no (RFC
+    /// 9110 §14.3).
+    package var acceptsRanges: Bool?
+
+    /// Creates a version of these parts.
+    package init(
+        validator: Validator = Validator(), length: Int64? = nil, contentType: String? = nil,
+        contentEncoding: String? = nil, acceptsRanges: Bool? = nil
+    ) {
+        self.validator = validator
+        self.length = length
+        self.contentType = contentType
+        self.contentEncoding = contentEncoding
+        self.acceptsRanges = acceptsRanges
+    }
+
+    /// Parses the fields of a response, except the length, which depends on the status.
+    package init(fields: HTTPFields, length: Int64? = nil) {
+        self.init(
+            validator: Validator(fields: fields), length: length, contentType: fields[values: .contentType].first,
+            contentEncoding: ResourceVersion.contentEncoding(fields),
+            acceptsRanges: ResourceVersion.acceptsRanges(fields))
+    }
+
+    /// Whether bytes of several responses may be combined into this version under `rule` (RFC 9111 §3.4).
+    ///
+    /// If not, parts are useless, even one after another: request the whole resource immediately, without `Range`.
+    package func canBeAssembled(under rule: CombiningRule) -> Bool {
+        switch rule {
+        case .strong: validator.isStrong
+        case .immutable: true
+        }
+    }
+
+    /// Returns this version after it was confirmed by a 304 with these fields, which replace the stored ones (RFC 9111
+    /// §3.2).
+    ///
+    /// The length stays, and so does a tag that differs only in its strength.
+    package func confirmed(by fields: HTTPFields) -> ResourceVersion {
+        let new = ResourceVersion(fields: fields)
+        var version = self
+        version.contentType = new.contentType ?? contentType
+        version.acceptsRanges = new.acceptsRanges ?? acceptsRanges
+        version.validator.entityTag = validator.entityTag ?? new.validator.entityTag
+        if new.validator.lastModified != nil {
+            version.validator.lastModified = new.validator.lastModified
+            version.validator.date = new.validator.date
+        }
+        return version
+    }
+
+    /// The `type/subtype` in lower case, without parameters.
+    var mediaType: String? {
+        contentType.map { text in
+            let essence = text.utf8.prefix { $0 != UInt8(ascii: ";") }
+            let trimmed = FieldText.trimmed(Substring(essence))
+            return String(decoding: trimmed.utf8.map(FieldText.lowercased), as: UTF8.self)
+        }
+    }
+
+    /// The registered codings that change the bytes (RFC 9110 §8.4.1, and the IANA registry of content codings).
+    private static let compressions: Set<String> = [
+        "aes128gcm", "br", "compress", "dcb", "dcz", "deflate", "exi", "gzip", "pack200-gzip", "x-compress", "x-gzip",
+        "zstd",
+    ]
+
+    private static func contentEncoding(_ fields: HTTPFields) -> String? {
+        let codings = fields[values: .contentEncoding].flatMap { FieldText.elements($0) }.map {
+            String(decoding: $0.utf8.map(FieldText.lowercased), as: UTF8.self)
+        }.filter { compressions.contains($0) }
+        return codings.isEmpty ? nil : codings.joined(separator: ", ")
+    }
+
+    private static func acceptsRanges(_ fields: HTTPFields) -> Bool? {
+        let units = fields[values: .acceptRanges].flatMap { FieldText.elements($0) }
+        func has(_ unit: String) -> Bool { units.contains { FieldText.equalIgnoringCase($0.utf8, unit.utf8) } }
+        return has("bytes") ? true : has("none") ? false : nil
+    }
+}
+
+/// The stored part of a resource, for evaluating a response.
+package struct StoredVersion: Sendable, Hashable {
+    /// The version of the stored bytes.
+    package var version: ResourceVersion
+    /// The end of the last stored byte, so that a smaller length is a contradiction; 0 if there is none.
+    package var storedEnd: Int64
+
+    /// Creates a stored version. If no byte is stored and no transfer is running, pass `nil` to ``PartialResponse``
+    /// instead.
+    package init(version: ResourceVersion, storedEnd: Int64) {
+        self.version = version
+        self.storedEnd = storedEnd
+    }
+}
+
+/// The rule for combining bytes of two responses into one version.
+package enum CombiningRule: Sendable, Hashable, Codable {
+    /// Requires the same strong validator (RFC 9111 §3.4). It is for a cache that knows nothing about its origins.
+    case strong
+    /// Requires only that no validator, length or type contradicts. It is for an app whose media never changes under
+    /// its URL.
+    case immutable
+}
+
+/// The comparison of a response's version with the stored one.
+enum VersionMatch {
+    /// The bytes of both may be combined into this version.
+    case same(ResourceVersion)
+    /// There is no proof that they differ, and not enough proof that they are the same.
+    case unproven
+    /// The versions differ.
+    case different
+
+    /// Compares validators, lengths and encodings. If the validators don't decide, it compares types.
+    init(of placement: PartialResponse.BodyPlacement, to stored: StoredVersion, rule: CombiningRule) {
+        let new = placement.version
+        let old = stored.version
+        if new.validator.contradicts(old.validator) || new.contentEncoding != old.contentEncoding
+            || VersionMatch.lengthsContradict(placement, stored)
+        {
+            self = .different
+        } else if new.validator.stronglyMatches(old.validator) {
+            self = .same(VersionMatch.merged(new, into: old, isProven: true))
+        } else if rule == .strong || new.contentEncoding != nil {
+            self = .unproven
+        } else if let newType = new.mediaType, let oldType = old.mediaType, newType != oldType {
+            self = .different
+        } else {
+            self = .same(VersionMatch.merged(new, into: old, isProven: false))
+        }
+    }
+
+    private static func lengthsContradict(_ placement: PartialResponse.BodyPlacement, _ stored: StoredVersion) -> Bool {
+        if let new = placement.version.length {
+            if let old = stored.version.length, old != new { return true }
+            if new < stored.storedEnd { return true }
+        }
+        if let old = stored.version.length, let end = placement.end, end > old { return true }
+        return false
+    }
+
+    /// Returns the newer description, with missing values from the older one.
+    private static func merged(
+        _ new: ResourceVersion, into old: ResourceVersion, isProven: Bool
+    ) -> ResourceVersion {
+        var merged = new
+        merged.length = new.length ?? old.length
+        merged.contentType = new.contentType ?? old.contentType
+        merged.acceptsRanges = new.acceptsRanges ?? old.acceptsRanges
+        merged.validator.entityTag = new.validator.entityTag ?? old.validator.entityTag
+        if new.validator.lastModified == nil {
+            merged.validator.lastModified = old.validator.lastModified
+            merged.validator.date = old.validator.date
+        }
+        if !isProven { merged.validator = merged.validator.weakened }
+        return merged
+    }
+}
+
+extension PartialResponse.BodyPlacement {
+    /// Whether there is no proof that these bytes are of the stored version, and none that they are of another one.
+    package func isUnproven(against stored: StoredVersion, rule: CombiningRule) -> Bool {
+        if case .unproven = VersionMatch(of: self, to: stored, rule: rule) { true } else { false }
+    }
+}

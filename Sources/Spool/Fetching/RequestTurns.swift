@@ -1,0 +1,76 @@
+import Synchronization
+
+/// The turns in which client requests may request one resource from the origin. While one client request has the turn,
+/// the others wait for its response.
+final class RequestTurns: Sendable {
+    struct State {
+        /// The number of the current turn. `nil` if no request has it.
+        var current: Int?
+        var count = 0
+        var waits: [AsyncStream<Bool>.Continuation] = []
+    }
+
+    /// The turn of one client request. It ends when the response is received, or when this object is released.
+    final class Turn: Sendable {
+        private let turns: RequestTurns
+        private let number: Int
+        /// Whether a transfer that a cancelled request started is still in progress. This request may receive its
+        /// response.
+        let joinsTransfer: Bool
+
+        fileprivate init(_ number: Int, of turns: RequestTurns, joinsTransfer: Bool) {
+            self.turns = turns
+            self.number = number
+            self.joinsTransfer = joinsTransfer
+        }
+
+        deinit { end() }
+
+        /// Ends the turn. Has no effect if the turn has already ended.
+        func end(isAnswered: Bool = false) { turns.end(isAnswered: isAnswered) { $0 == number } }
+    }
+
+    let state = Mutex(State())
+
+    /// Whether a request has the turn.
+    var isTaken: Bool { state.withLock { $0.current != nil } }
+
+    /// Takes the turn. Returns `nil` if another request has it.
+    ///
+    /// - Parameter joinsTransfer: Whether a transfer is in progress. Evaluated after the turn has been taken.
+    func take(joinsTransfer: @autoclosure () -> Bool) -> Turn? {
+        let number = state.withLock { state -> Int? in
+            guard state.current == nil else { return nil }
+            state.count += 1
+            state.current = state.count
+            return state.count
+        }
+        return number.map { Turn($0, of: self, joinsTransfer: joinsTransfer()) }
+    }
+
+    /// Returns a stream that finishes when the current turn ends, or `nil` if no request has the turn. Its only element
+    /// indicates whether the origin has responded.
+    func endOfTurn() -> AsyncStream<Bool>? {
+        state.withLock { state in
+            guard state.current != nil else { return nil }
+            let (end, ended) = AsyncStream.makeStream(of: Bool.self)
+            state.waits.append(ended)
+            return end
+        }
+    }
+
+    /// Ends the turn, so that the requests that wait for its response check the resource again.
+    ///
+    /// - Parameter isAnswered: Whether the origin has responded to the request that had the turn.
+    func end(isAnswered: Bool, where isMeant: (Int) -> Bool = { _ in true }) {
+        let waits = state.withLock { state -> [AsyncStream<Bool>.Continuation] in
+            guard let current = state.current, isMeant(current) else { return [] }
+            state.current = nil
+            return exchange(&state.waits, with: [])
+        }
+        for wait in waits {
+            wait.yield(isAnswered)
+            wait.finish()
+        }
+    }
+}

@@ -1,0 +1,147 @@
+import Foundation
+import SpoolScheduling
+import SpoolStorage
+import Synchronization
+
+/// The coordinator of all resources of a cache. It knows what a single resource cannot see: the origins, and whether a
+/// player waits anywhere.
+///
+/// It holds preloads while players wait, by the rules of ``PreloadYielding``. It starts no transfer itself.
+final class OriginCoordinator: Sendable {
+    private struct State {
+        var origins = KnownOrigins()
+        var yielding = PreloadYielding()
+        /// The task that waits for the next deadline, and the deadline.
+        var timer: (deadline: Duration, task: Task<Void, Never>)?
+    }
+
+    private let maximumConnectionsPerOrigin: Int
+    private let clock: CacheClock
+    private let executor: any TaskExecutor
+    private let state = Mutex(State())
+
+    /// - Parameter executor: The executor of the task that waits for deadlines.
+    init(maximumConnectionsPerOrigin: Int, clock: CacheClock, executor: any TaskExecutor) {
+        self.maximumConnectionsPerOrigin = maximumConnectionsPerOrigin
+        self.clock = clock
+        self.executor = executor
+    }
+
+    deinit { state.withLock { $0.timer?.task.cancel() } }
+
+    /// Returns the origin of `url`: scheme, host and port (RFC 6454 §4).
+    func origin(of url: URL) -> OriginState {
+        let (name, now) = (Self.name(of: url), clock.elapsed())
+        return state.withLock { $0.origins.origin(name, at: now, make: makeOrigin) }
+    }
+
+    private func makeOrigin() -> OriginState { OriginState(connectionLimit: maximumConnectionsPerOrigin) }
+
+    /// Returns the name of the origin of `url`.
+    static func name(of url: URL) -> String {
+        let scheme = url.scheme?.lowercased() ?? ""
+        let port = url.port ?? (scheme == "https" ? 443 : 80)
+        return "\(scheme)://\(url.host?.lowercased() ?? ""):\(port)"
+    }
+
+    /// Records that the resource at `url` can't be played without those at `others`.
+    func needs(_ others: [URL], for url: URL) {
+        let (name, now) = (Self.name(of: url), clock.elapsed())
+        let names = Set(others.prefix(64).map(Self.name)).subtracting([name])
+        guard !names.isEmpty else { return }
+        state.withLock { state in
+            _ = state.origins.origin(name, at: now, make: makeOrigin)
+            state.origins.note(name, needs: names)
+        }
+    }
+
+    /// Returns the reasons why the last requests to the origins that the resource at `url` needs have failed.
+    ///
+    /// A loss counts for two minutes, or until the origin's `Retry-After` if that is later.
+    func losses(for url: URL) -> Set<OriginLoss> {
+        let (name, now) = (Self.name(of: url), clock.elapsed())
+        return state.withLock { $0.origins.losses(of: name, at: now) }
+    }
+
+    /// Whether a player waits for bytes of an origin that the resource at `url` needs.
+    func isPlayerWaiting(for url: URL) -> Bool {
+        state.withLock { state in
+            state.yielding.isPlayerWaiting
+                && state.origins.names(neededBy: Self.name(of: url)).contains {
+                    state.yielding.waitingCount(at: $0) > 0
+                }
+        }
+    }
+
+    /// Whether a player waits for bytes of any origin.
+    var isPlayerWaiting: Bool { state.withLock { $0.yielding.isPlayerWaiting } }
+
+    /// The decision on the preloads of a holder while players wait.
+    func preloadStanding(of holder: AnyObject) -> PreloadStanding {
+        state.withLock { $0.yielding.standing(of: ObjectIdentifier(holder)) }
+    }
+
+    /// Records that the players of a resource of an origin wait for bytes, or that none of them waits any more.
+    func playbackWaits(_ isWaiting: Bool, at origin: String) {
+        change { yielding, now in yielding.note(isWaiting: isWaiting, at: origin, now: now) }
+    }
+
+    /// Records that `holder` preloads resources of an origin. `changed` is called now, and whenever
+    /// ``preloadStanding(of:)`` changes.
+    func beginPreloading(_ holder: AnyObject, of origin: String, changed: @escaping @Sendable () -> Void) {
+        let holder = ObjectIdentifier(holder)
+        change { yielding, _ in
+            yielding.begin(holder, of: origin, changed: changed)
+            return true
+        }
+        changed()
+    }
+
+    /// Records that `holder` no longer preloads.
+    func endPreloading(_ holder: AnyObject) {
+        let holder = ObjectIdentifier(holder)
+        change { yielding, _ in
+            yielding.end(holder)
+            return false
+        }
+    }
+
+    /// Changes the state, and reports each decision that has changed to its preload.
+    ///
+    /// - Parameter body: Makes the change. Returns whether the decisions have to be reviewed.
+    private func change(_ body: (inout PreloadYielding, Duration) -> Bool) {
+        let now = clock.elapsed()
+        let (changed, obsolete) = state.withLock { state -> ([@Sendable () -> Void], Task<Void, Never>?) in
+            let changed = body(&state.yielding, now) ? state.yielding.review(at: now, among: state.origins) : []
+            return (changed, startTimer(&state, now))
+        }
+        obsolete?.cancel()
+        for report in changed { report() }
+    }
+
+    /// Starts a task that reviews the decisions at the next deadline, unless one will do so earlier.
+    ///
+    /// - Returns: The task that is no longer needed.
+    private func startTimer(_ state: inout State, _ now: Duration) -> Task<Void, Never>? {
+        let obsolete = state.timer?.task
+        guard let deadline = state.yielding.deadline else {
+            guard !state.yielding.hasPreloads else { return nil }
+            state.timer = nil
+            return obsolete
+        }
+        if let timer = state.timer, timer.deadline <= deadline { return nil }
+        let task = Task(executorPreference: executor) { [weak self, clock] in
+            guard (try? await clock.sleep(deadline - now)) != nil else { return }  // Cancelled for an earlier deadline.
+            self?.timerEnded(deadline)
+        }
+        state.timer = (deadline, task)
+        return obsolete
+    }
+
+    private func timerEnded(_ deadline: Duration) {
+        state.withLock { state in
+            if state.timer?.deadline == deadline { state.timer = nil }
+        }
+        change { _, _ in true }
+    }
+}

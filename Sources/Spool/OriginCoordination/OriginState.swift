@@ -1,0 +1,328 @@
+import SpoolScheduling
+import SpoolStorage
+import Synchronization
+
+/// The state of one origin while a cache is open, for all of its resources. It has the measured link, the connections,
+/// and the time before which preloads send no requests.
+///
+/// A wait for a connection ends when it is cancelled, or if no connection is returned for too long. Players are served
+/// before preloads, and otherwise in the order of their requests.
+///
+/// A long response without ranges occupies its connection until its reader leaves, and an endless or slow one may never
+/// release it. Up to ``streamLimit`` such responses therefore do not count toward the connection limit.
+final class OriginState: Sendable {
+    /// The maximum number of long or slow responses that do not count toward the connection limit. Others count.
+    static let streamLimit = 64
+    /// The time after which a response counts as slow, if a player waits and no connection is returned meanwhile.
+    static let slowTime = Duration.seconds(2)
+
+    private struct Waiter {
+        var id: UInt64
+        var priority: Priority
+        var continuation: CheckedContinuation<Void, any Error>
+    }
+
+    private struct OpenConnection {
+        weak var connection: OriginConnection?
+    }
+
+    private struct State {
+        var link = LinkEstimate()
+        var active = 0
+        /// The number of active connections that do not count toward the limit.
+        var streams = 0
+        /// The connections that have not ended, in the order in which they were opened.
+        var open: [OpenConnection] = []
+        var waiters: [Waiter] = []
+        var nextID: UInt64 = 0
+        var cancelled: Set<UInt64> = []
+        /// The number of connections that have been returned.
+        var returned: UInt64 = 0
+        /// The elapsed time before which preloads send no requests.
+        var restUntil = Duration.zero
+        var loss: (kind: OriginLoss, at: Duration)?
+    }
+
+    private let connectionLimit: Int
+    private let state = Mutex(State())
+
+    init(connectionLimit: Int) { self.connectionLimit = max(1, connectionLimit) }
+
+    /// The measured values of the link.
+    var link: LinkEstimate { state.withLock { $0.link } }
+
+    /// Records that the headers of a response were received `seconds` after the request.
+    func note(roundTrip seconds: Double) -> LinkEstimate {
+        state.withLock { state in
+            state.link.note(roundTrip: seconds)
+            return state.link
+        }
+    }
+
+    /// Records that `bytes` bytes were received in `seconds` seconds.
+    func note(bytes: Int64, seconds: Double) -> LinkEstimate {
+        state.withLock { state in
+            state.link.note(bytes: bytes, seconds: seconds)
+            return state.link
+        }
+    }
+
+    /// Records that a request failed at an elapsed time, because of the network or because the origin could not serve
+    /// it.
+    func lost(_ kind: OriginLoss, at time: Duration) { state.withLock { $0.loss = (kind, time) } }
+
+    /// Records that the origin has responded.
+    func found() { state.withLock { $0.loss = nil } }
+
+    /// Returns the reason why the last request failed. It is `nil` two minutes after that request, or after the time of
+    /// ``rest(until:)`` if that is later.
+    func loss(at now: Duration) -> OriginLoss? {
+        state.withLock { state in
+            state.loss.flatMap { max($0.at + .seconds(120), state.restUntil) > now ? $0.kind : nil }
+        }
+    }
+
+    /// Records that preloads send no requests before `time`, because the origin is overloaded.
+    func rest(until time: Duration) {
+        state.withLock { $0.restUntil = max($0.restUntil, time) }
+    }
+
+    /// The elapsed time before which preloads send no requests.
+    var restUntil: Duration { state.withLock { $0.restUntil } }
+
+    /// The time limit of a wait for a connection.
+    struct WaitLimit {
+        /// The time in which no connection is returned.
+        var limit: Duration
+        /// Waits by the network's time.
+        let sleep: @Sendable (Duration) async throws -> Void
+
+        /// A player's error is not reported later than that of an origin that fails. A preload waits longer, because
+        /// other transfers may be long.
+        init(_ priority: Priority, _ policy: RetryPolicy, _ clock: CacheClock) {
+            sleep = clock.networkSleep
+            limit = max(policy.clamped.maximumWait, .seconds(1)) * (priority == .playback ? 1 : 20)
+        }
+    }
+
+    /// An error that is thrown if no connection was returned within the limit.
+    struct AllConnectionsBusy: Error {
+        var limit: Duration
+    }
+
+    /// Takes one of the origin's connections, and waits until one is free.
+    ///
+    /// - Throws: ``AllConnectionsBusy``; `CancellationError` if the task is cancelled while it waits.
+    func connect(_ priority: Priority, _ waitLimit: WaitLimit) async throws -> OriginConnection {
+        if let connection = connectIfAvailable(priority) { return connection }
+        return try await withThrowingTaskGroup(of: OriginConnection.self) { group in
+            group.addTask { try await self.connect(priority) }
+            group.addTask { throw try await self.waitUntilTimeout(priority, waitLimit) }
+            let first = await group.nextResult()
+            group.cancelAll()
+            // If another connection was taken at the last moment, it is returned when it is released.
+            guard let first else { throw CancellationError() }
+            return try first.get()
+        }
+    }
+
+    /// Waits until no connection has been returned for as long as `waitLimit` lasts. Until then, players may bypass
+    /// slow responses.
+    private func waitUntilTimeout(_ priority: Priority, _ waitLimit: WaitLimit) async throws -> AllConnectionsBusy {
+        let step = priority == .playback ? min(Self.slowTime, waitLimit.limit / 2) : waitLimit.limit
+        var returned = state.withLock { $0.returned }
+        var waited = Duration.zero
+        while true {
+            try await waitLimit.sleep(step)
+            let count = state.withLock { $0.returned }
+            if count != returned {
+                (returned, waited) = (count, .zero)
+                continue
+            }
+            waited += step
+            guard waited < waitLimit.limit else { return AllConnectionsBusy(limit: waitLimit.limit) }
+            if priority == .playback { passSlowResponse() }
+        }
+    }
+
+    /// Stops counting the connection that has been in use for the longest time, so that a waiting transfer can connect.
+    private func passSlowResponse() {
+        let open = state.withLock { $0.streams < Self.streamLimit ? $0.open : [] }
+        for entry in open where entry.connection?.passIfFlowing() == true { return }
+    }
+
+    /// Takes a connection. Returns `nil` if none is free.
+    func connectIfAvailable(_ priority: Priority) -> OriginConnection? {
+        let isFree = state.withLock { state in
+            guard hasConnection(for: priority, state) else { return false }
+            state.active += 1
+            return true
+        }
+        return isFree ? makeConnection() : nil
+    }
+
+    /// Takes one of the origin's connections, and waits without a limit.
+    ///
+    /// - Throws: `CancellationError` if the task is cancelled while it waits.
+    func connect(_ priority: Priority) async throws -> OriginConnection {
+        let id: UInt64? = state.withLock { state in
+            if hasConnection(for: priority, state) {
+                state.active += 1
+                return nil
+            }
+            state.nextID += 1
+            return state.nextID
+        }
+        guard let id else { return makeConnection() }
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+                let result = state.withLock { state -> Result<Void, any Error>? in
+                    if state.cancelled.remove(id) != nil { return .failure(CancellationError()) }
+                    if hasConnection(for: priority, state) {
+                        state.active += 1
+                        return .success(())
+                    }
+                    let waiter = Waiter(id: id, priority: priority, continuation: continuation)
+                    let place = state.waiters.firstIndex { $0.priority < priority } ?? state.waiters.endIndex
+                    state.waiters.insert(waiter, at: place)
+                    return nil
+                }
+                if let result { continuation.resume(with: result) }
+            }
+        } onCancel: {
+            let waiter = state.withLock { state -> Waiter? in
+                guard let index = state.waiters.firstIndex(where: { $0.id == id }) else {
+                    state.cancelled.insert(id)
+                    return nil
+                }
+                return state.waiters.remove(at: index)
+            }
+            waiter?.continuation.resume(throwing: CancellationError())
+        }
+        state.withLock { _ = $0.cancelled.remove(id) }
+        return makeConnection()
+    }
+
+    /// Creates the object of a connection that has been counted.
+    private func makeConnection() -> OriginConnection {
+        let connection = OriginConnection(self)
+        state.withLock { state in
+            state.open.removeAll { $0.connection == nil }
+            state.open.append(OpenConnection(connection: connection))
+        }
+        return connection
+    }
+
+    /// Whether a connection is free. Preloads leave one connection to players, in case the origin does not respond on
+    /// any other.
+    private func hasConnection(for priority: Priority, _ state: State) -> Bool {
+        let limit = priority == .preload ? max(1, connectionLimit - 1) : connectionLimit
+        return state.active - min(state.streams, Self.streamLimit) < limit
+    }
+
+    /// The number of connections in use.
+    var activeCount: Int { state.withLock { $0.active } }
+    /// The number of transfers that wait for a connection.
+    var waitingCount: Int { state.withLock { $0.waiters.count } }
+
+    /// Returns a connection, which the transfer that has waited longest takes.
+    fileprivate func disconnect(isStream: Bool) {
+        giveToNext { state in
+            state.active -= 1
+            state.returned += 1
+            if isStream { state.streams -= 1 }
+        }
+    }
+
+    /// Records that a connection carries a long or slow response, so that the next waiting transfer can connect.
+    fileprivate func recordStream() { giveToNext { $0.streams += 1 } }
+
+    private func giveToNext(_ change: (inout State) -> Void) {
+        let next = state.withLock { state -> Waiter? in
+            change(&state)
+            guard let first = state.waiters.first, hasConnection(for: first.priority, state) else { return nil }
+            state.active += 1
+            return state.waiters.removeFirst()
+        }
+        next?.continuation.resume()
+    }
+
+    /// Records that a paused connection is in use again, even beyond the limit. If it had to wait, it could be lost.
+    fileprivate func reconnect(isStream: Bool) {
+        state.withLock { state in
+            state.active += 1
+            if isStream { state.streams += 1 }
+        }
+    }
+}
+
+/// A reason why an origin can't serve requests for some time.
+package enum OriginLoss: Sendable {
+    /// The origin does not respond.
+    case unreachable
+    /// The origin responds that it can't serve the request now.
+    case refusing
+}
+
+/// A transfer's connection to its origin. It counts only while bytes are received, not while the transfer is paused.
+final class OriginConnection: Sendable {
+    private enum Phase { case flowing, paused, ended }
+
+    private struct State {
+        var phase = Phase.flowing
+        var isStream = false
+    }
+
+    private let origin: OriginState
+    private let state = Mutex(State())
+
+    fileprivate init(_ origin: OriginState) { self.origin = origin }
+
+    deinit { end() }
+
+    /// Records that the transfer is paused.
+    func pause() {
+        change(from: .flowing, to: .paused) { origin.disconnect(isStream: $0) }
+    }
+
+    /// Records that the transfer continues.
+    func resume() {
+        change(from: .paused, to: .flowing) { origin.reconnect(isStream: $0) }
+    }
+
+    /// Records that the transfer's response is long and can't be fetched in parts.
+    func recordStream() {
+        let isFlowing = state.withLock { state in
+            guard !state.isStream, state.phase != .ended else { return false }
+            state.isStream = true
+            return state.phase == .flowing
+        }
+        if isFlowing { origin.recordStream() }
+    }
+
+    /// Records that the transfer's response is slow. Returns `false` if the connection does not count toward the limit.
+    fileprivate func passIfFlowing() -> Bool {
+        let isCounted = state.withLock { state in
+            guard !state.isStream, state.phase == .flowing else { return false }
+            state.isStream = true
+            return true
+        }
+        if isCounted { origin.recordStream() }
+        return isCounted
+    }
+
+    /// Records that the transfer has ended.
+    func end() {
+        change(from: .flowing, to: .ended) { origin.disconnect(isStream: $0) }
+        state.withLock { $0.phase = .ended }
+    }
+
+    private func change(from previous: Phase, to phase: Phase, _ report: (_ isStream: Bool) -> Void) {
+        let isStream = state.withLock { state -> Bool? in
+            guard state.phase == previous else { return nil }
+            state.phase = phase
+            return state.isStream
+        }
+        if let isStream { report(isStream) }
+    }
+}

@@ -1,0 +1,150 @@
+import SpoolScheduling
+
+/// The decisions which preloads are held for players, and for how long.
+///
+/// A preload is held while a player waits for bytes, even of another resource, and until none has waited for a second.
+/// Otherwise, a player that reads each byte when it is received would have to share its link whenever it does not wait.
+///
+/// Holding has an end. A player that still waits after ``waitLimit`` is limited by something else. If it shares no
+/// bottleneck with the preload, the preload then ignores it until it no longer waits. Otherwise, the preload continues
+/// for ``share``, and is held again. A slow player therefore never stops a preload permanently.
+///
+/// Values only: it neither locks nor measures time.
+struct PreloadYielding: Sendable {
+    /// The time for which no player must have waited before preloads continue.
+    static let quietTime = Duration.seconds(1)
+    /// The longest time for which a preload is held without interruption.
+    static let waitLimit = Duration.seconds(10)
+    /// The time for which a preload continues although a player with the same bottleneck waits.
+    static let share = Duration.seconds(2)
+
+    private struct Playback: Sendable {
+        /// The number of resources whose players wait.
+        var count = 0
+        /// The time until which preloads are held although no player waits.
+        var quietAt: Duration?
+
+        func holdsPreloads(at now: Duration) -> Bool { count > 0 || quietAt.map { $0 > now } ?? false }
+    }
+
+    private struct PausedPreload: Sendable {
+        enum Phase: Sendable {
+            /// No player waits that matters. → held
+            case free
+            /// → free, if no such player waits; allowed, at the time
+            case held(until: Duration)
+            /// A player waits, but the preload continues. → free; held, at the time
+            case allowed(until: Duration)
+
+            var standing: PreloadStanding {
+                switch self {
+                case .free: .free
+                case .held: .held
+                case .allowed: .allowed
+                }
+            }
+
+            var end: Duration? {
+                switch self {
+                case .free: nil
+                case .held(let end), .allowed(let end): end
+                }
+            }
+        }
+
+        let holder: ObjectIdentifier
+        let origin: String
+        let changed: @Sendable () -> Void
+        var phase = Phase.free
+        /// The origins whose players wait, but share no bottleneck with this preload.
+        var unrelated: Set<String> = []
+
+        mutating func review(_ waiting: Set<String>, at now: Duration, among origins: KnownOrigins) {
+            unrelated.formIntersection(waiting)
+            let isOver = phase.end.map { $0 <= now } ?? false
+            if isOver {
+                unrelated.formUnion(waiting.filter { !origins.sharesBottleneck($0, origin) })
+            }
+            guard !waiting.isSubset(of: unrelated) else {
+                phase = .free
+                return
+            }
+            switch phase {
+            case .free: phase = .held(until: now + PreloadYielding.waitLimit)
+            case .held where isOver: phase = .allowed(until: now + PreloadYielding.share)
+            case .allowed where isOver: phase = .held(until: now + PreloadYielding.waitLimit)
+            case .held, .allowed: break
+            }
+        }
+    }
+
+    private var playbacks: [String: Playback] = [:]
+    /// The origins for whose players preloads are held.
+    private var waiting: Set<String> = []
+    /// The preloads, in the order in which they started.
+    private var preloads: [PausedPreload] = []
+
+    /// Returns the number of resources of an origin whose players wait.
+    func waitingCount(at origin: String) -> Int { max(0, playbacks[origin]?.count ?? 0) }
+
+    /// Whether there are preloads.
+    var hasPreloads: Bool { !preloads.isEmpty }
+
+    /// Whether a player waits for bytes of any origin.
+    var isPlayerWaiting: Bool { playbacks.values.contains { $0.count > 0 } }
+
+    /// The decision on the preloads of a holder.
+    func standing(of holder: ObjectIdentifier) -> PreloadStanding {
+        preloads.first { $0.holder == holder }?.phase.standing ?? .free
+    }
+
+    /// Records that the players of one more resource of an origin wait, or of one less.
+    ///
+    /// - Returns: Whether a ``review(at:among:)`` is needed now.
+    mutating func note(isWaiting: Bool, at origin: String, now: Duration) -> Bool {
+        var playback = playbacks[origin] ?? Playback()
+        // Two calls may be received in reverse order, so the count may be below 0.
+        playback.count += isWaiting ? 1 : -1
+        // Without preloads, there is nothing to hold, and the next one starts immediately.
+        if !isWaiting, playback.count <= 0 { playback.quietAt = preloads.isEmpty ? nil : now + Self.quietTime }
+        let isOver = playback.count == 0 && playback.quietAt == nil
+        playbacks[origin] = isOver ? nil : playback
+        return playback.holdsPreloads(at: now) != waiting.contains(origin)
+    }
+
+    /// Records that a holder preloads from now on.
+    mutating func begin(_ holder: ObjectIdentifier, of origin: String, changed: @escaping @Sendable () -> Void) {
+        preloads.append(PausedPreload(holder: holder, origin: origin, changed: changed))
+    }
+
+    /// Records that a holder no longer preloads.
+    mutating func end(_ holder: ObjectIdentifier) { preloads.removeAll { $0.holder == holder } }
+
+    /// Decides again, after a change or at a deadline.
+    ///
+    /// - Returns: The callbacks of the preloads for which the decision has changed.
+    mutating func review(at now: Duration, among origins: KnownOrigins) -> [@Sendable () -> Void] {
+        waiting = []
+        for (origin, playback) in playbacks {
+            if playback.holdsPreloads(at: now) {
+                waiting.insert(origin)
+            } else if playback.count == 0 {
+                playbacks[origin] = nil
+            }
+        }
+        var changed: [@Sendable () -> Void] = []
+        for index in preloads.indices {
+            let previous = preloads[index].phase.standing
+            preloads[index].review(waiting, at: now, among: origins)
+            if preloads[index].phase.standing != previous { changed.append(preloads[index].changed) }
+        }
+        return changed
+    }
+
+    /// The time of the next review if nothing changes. `nil` if none is needed.
+    var deadline: Duration? {
+        guard !preloads.isEmpty else { return nil }
+        let quiet = playbacks.values.compactMap { $0.count > 0 ? nil : $0.quietAt }.min()
+        return [quiet, preloads.compactMap(\.phase.end).min()].compactMap { $0 }.min()
+    }
+}

@@ -1,0 +1,48 @@
+import SpoolScheduling
+import SpoolStorage
+import Synchronization
+
+/// The facts about a reader that the plan does not need.
+struct ReaderContext: Sendable {
+    /// The tasks that wait for the reader's bytes. There is more than one only if two tasks pull by mistake.
+    private var waiters: [CheckedContinuation<Void, Never>] = []
+    /// Exclusive. `nil` for the end of the resource.
+    let end: Int64?
+    let priority: Priority
+    /// The credentials with which its bytes are requested.
+    let credentials: SourceCredentials
+    let position: ReaderPosition
+    /// Whether the bytes that are requested for it may be stored.
+    let mayKeep: Bool
+
+    init(
+        end: Int64?, priority: Priority, credentials: SourceCredentials, position: ReaderPosition, mayKeep: Bool
+    ) {
+        self.end = end
+        self.priority = priority
+        self.credentials = credentials
+        self.position = position
+        self.mayKeep = mayKeep
+    }
+
+    mutating func wait(_ waiter: CheckedContinuation<Void, Never>) { waiters.append(waiter) }
+
+    /// Returns the tasks that wait. The caller has to resume them.
+    mutating func takeWaiters() -> [CheckedContinuation<Void, Never>] {
+        defer { waiters = [] }
+        return waiters
+    }
+}
+
+/// The position of a reader. The reader writes it without a lock, and the scheduler reads it to find bytes to evict.
+final class ReaderPosition: Sendable {
+    private let value: Atomic<Int64>
+
+    init(_ offset: Int64) { value = Atomic(offset) }
+
+    /// The offset of the reader's next byte.
+    var offset: Int64 {
+        get { value.load(ordering: .relaxed) }
+        set { value.store(newValue, ordering: .relaxed) }
+    }
+}

@@ -1,0 +1,92 @@
+#if canImport(AVFoundation) && !os(watchOS)
+import ByteRanges
+import Foundation
+import Spool
+
+/// The type and length of a resource, which a player needs before the first byte.
+struct ResourceDescription: Sendable, Hashable {
+    /// The number of bytes, or `nil` if it is unknown.
+    var length: Int64?
+    /// The matching uniform type identifiers, with the best one first.
+    var types: [String]
+    /// Whether all bytes are in the cache, and therefore available immediately.
+    var isComplete: Bool
+    /// Whether the type is that of an HLS playlist.
+    var isPlaylist = false
+    /// Whether the player itself must load the resource from the origin or a server.
+    var mustPlayPlainly: Bool
+
+    /// Returns the type for the player, or `nil` if the player allows only other types.
+    func contentType(allowed: [String]?) -> String? {
+        UniformType.choose(from: types, allowed: allowed)
+    }
+}
+
+extension ResourceDescription {
+    /// Describes a resource from the cache, and if necessary by a request to the origin.
+    ///
+    /// - Parameter contentType: The app's media type, which takes precedence over the origin's and the first bytes.
+    /// - Throws: `CacheError` if a request to the origin is necessary, and the origin does not respond or rejects it.
+    init(of media: MediaResource, unknownLength: UnknownLengthPolicy, contentType: String? = nil) async throws {
+        // Without stored data, one request fetches both the headers and the first bytes.
+        let start = try await media.isKnown ? nil : Self.start(of: media)
+        let information = try await media.contentInformation()
+        length = information.length
+        isComplete = Self.isComplete(media, length: information.length)
+        let declared = contentType ?? information.contentType
+        isPlaylist = UniformType.isPlaylist(contentType: declared)
+        mustPlayPlainly =
+            isPlaylist || information.length == nil && unknownLength == .redirect
+        types = UniformType.candidates(contentType: declared, pathExtension: media.source.url.pathExtension)
+        // The app's media type is not checked.
+        guard !mustPlayPlainly, contentType == nil || types.isEmpty else { return }
+        do {
+            let bytes = if let start { start } else { try await Self.storedStart(of: media, isNeeded: types.isEmpty) }
+            let found = bytes.flatMap { UniformType.identifier(ofFileBeginning: $0) }
+            types = UniformType.ordered(declared: types, found: found)
+        } catch let error as CacheError where error.code == .unsatisfiableRange || !types.isEmpty {
+            // The resource is empty, or its start is not available. In this case, the declared type is used.
+        }
+    }
+
+    /// Returns the first bytes, which are fetched if necessary, or `nil` if there are none.
+    private static func start(of media: MediaResource) async throws -> Data? {
+        do {
+            return try await media.reader(.bytes(0..<Int64(UniformType.signatureLength))).next()?.data
+        } catch let error as CacheError where error.code == .unsatisfiableRange {
+            return nil
+        }
+    }
+
+    /// Returns the first bytes of a partly stored resource. If they are missing, they are fetched only if `isNeeded`.
+    private static func storedStart(of media: MediaResource, isNeeded: Bool) async throws -> Data? {
+        let storedRanges = media.knownStoredRanges
+        guard isNeeded || storedRanges.isEmpty || storedRanges.contains(0..<1) else { return nil }
+        return try await start(of: media)
+    }
+
+    static func isComplete(_ media: MediaResource, length: Int64?) -> Bool {
+        length.map { media.knownStoredRanges.contains(0..<$0) } ?? false
+    }
+}
+
+/// The policy for resources whose length the origin does not send, such as a chunked response or a live stream.
+enum UnknownLengthPolicy: Sendable {
+    /// Serves the requested bytes until the response ends.
+    case serve
+    /// Redirects the player to the origin, so that it plays without the cache.
+    case redirect
+
+    /// The policy for the platform's player.
+    ///
+    /// Apple's player fails for a loader's resource without a length (−11829, −11849), but plays such a resource over
+    /// HTTP. The player for Linux plays it from the loader, and does not follow redirects.
+    static var platform: UnknownLengthPolicy {
+        #if canImport(Darwin)
+        .redirect
+        #else
+        .serve
+        #endif
+    }
+}
+#endif

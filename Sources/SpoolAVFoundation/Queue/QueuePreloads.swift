@@ -1,0 +1,69 @@
+#if canImport(AVFoundation) && !os(watchOS)
+import Spool
+
+/// The preloads of the next entries of a queue. Preloads of other entries are cancelled.
+@MainActor final class QueuePreloads {
+    private let preloader: Preloader
+    private let server: (any MediaServer)?
+    /// The preloads of starts, by entry.
+    private var starts: [CachingQueue.Entry.ID: RunningPreload] = [:]
+    private var next: (entry: CachingQueue.Entry.ID, amount: PreloadAmount, bringing: RunningPreload)?
+
+    /// A preload that can be cancelled.
+    private enum RunningPreload: Sendable {
+        case media(Preload)
+        case stream(Task<Void, Never>)
+
+        func cancel() {
+            switch self {
+            case .media(let preload): preload.cancel()
+            case .stream(let task): task.cancel()
+            }
+        }
+    }
+
+    /// Creates the preloads of a queue.
+    ///
+    /// - Parameter server: The server that preloads streams. Without a server, streams are not preloaded.
+    init(_ preloader: Preloader, _ server: (any MediaServer)? = nil) {
+        self.preloader = preloader
+        self.server = server
+    }
+
+    deinit {
+        for start in starts.values { start.cancel() }
+        next?.bringing.cancel()
+        preloader.cancelAll()
+    }
+
+    /// Preloads the starts of entries in order, then `nextEntryPreloadAmount` of the first, and cancels all other
+    /// preloads.
+    func preload(_ upcoming: [CachingQueue.Entry], _ nextEntryPreloadAmount: PreloadAmount) {
+        let entries = upcoming.filter { CachingURLAsset.canCache($0.source) || isStream($0.source) }
+        let wanted = Set(entries.map(\.id))
+        for (id, start) in starts where !wanted.contains(id) {
+            start.cancel()
+            starts[id] = nil
+        }
+        for entry in entries where starts[entry.id] == nil {
+            starts[entry.id] = begin(entry.source, .startup, .normal)
+        }
+        guard next?.entry != entries.first?.id || next?.amount != nextEntryPreloadAmount else { return }
+        next?.bringing.cancel()
+        next = entries.first.map { ($0.id, nextEntryPreloadAmount, begin($0.source, nextEntryPreloadAmount, .low)) }
+    }
+
+    private func isStream(_ source: MediaSource) -> Bool {
+        server != nil && CachingURL.isHLS(source.url, contentType: nil)
+    }
+
+    private func begin(_ source: MediaSource, _ amount: PreloadAmount, _ priority: PreloadPriority) -> RunningPreload {
+        guard let server, isStream(source) else { return .media(preloader.add(source, amount, priority: priority)) }
+        return .stream(
+            Task {
+                // A failed preload is ignored, because playback fetches the bytes and reports the error.
+                try? await server.preload(source, firstSeconds: amount.firstSeconds)
+            })
+    }
+}
+#endif

@@ -1,0 +1,94 @@
+#if canImport(AVFoundation) && !os(watchOS)
+public import AVFoundation
+import Foundation
+public import Spool
+
+extension AVPlayer {
+    /// Prepares the player for items that play through a cache. It then recovers from stalls, and a queue loads the
+    /// current item first.
+    ///
+    /// Call it once for each player. Further calls have no effect, and there is nothing to retain. Items without a
+    /// cache play as before.
+    ///
+    /// Apple's documentation of `AVAssetResourceLoader.setDelegate(_:queue:)` requires
+    /// `automaticallyWaitsToMinimizeStalling = false` if the delegate loads media data. Otherwise the player, which
+    /// cannot predict the rate of a delegate, may wait long although all bytes are available. However, an item without
+    /// data then pauses its player (`rate` is 0), and playback does not resume automatically. From this call on, the
+    /// setting is `false` while an item plays through a cache, and unchanged for other items. A cached item without
+    /// data resumes at its previous rate when bytes are received, unless it is paused in the meantime.
+    ///
+    /// ```swift
+    /// player.enableCaching()
+    /// ```
+    ///
+    /// `AVQueuePlayer` advances to the next item, and `AVPlayer` to a replacement, without cancelling the requests of
+    /// the previous item. Those requests are suspended, and resume if the item returns. Items in the queue may load
+    /// ahead. After removing items from a queue, call this method again to suspend them immediately.
+    @MainActor public func enableCaching() { StallRecovery.of(self).queueLoading.update() }
+
+    /// Replaces the current item with a new one that plays at the same time and rate.
+    ///
+    /// Use it for an item that has failed, because a failed item stays failed. A player ends a loading request without
+    /// bytes after some time (20 s to two minutes, as reported), even if the network returns later. Stored bytes are
+    /// not fetched again. HLS through a server gets a new URL, in case the system closed the server's socket while the
+    /// app was suspended.
+    ///
+    /// - Returns: Whether the new item has reached the time of the previous one. The result is also `false` if the
+    ///   current item plays without a cache.
+    @MainActor @discardableResult public func reloadCurrentItem() async -> Bool {
+        guard let item = currentItem, let asset = (item.asset as? CachingURLAsset)?.fresh() else { return false }
+        let recovery = StallRecovery.existing(of: self)
+        let (time, rate) = (item.currentTime(), recovery?.intendedRate ?? self.rate)
+        let playWhenReady = recovery?.playWhenReady ?? (self.rate != 0)
+        let fresh = AVPlayerItem(asset: asset)
+        if let queue = self as? AVQueuePlayer {
+            queue.insert(fresh, after: item)
+            queue.remove(item)
+        } else {
+            replaceCurrentItem(with: fresh)
+        }
+        let hasArrived =
+            time.isNumeric && time > .zero ? await seek(to: time, toleranceBefore: .zero, toleranceAfter: .zero) : true
+        if playWhenReady, currentItem === fresh { self.rate = rate }
+        return hasArrived
+    }
+}
+
+extension AVPlayerItem {
+    /// Creates an item that plays the media at `url` through a cache, or directly if that is not possible.
+    ///
+    /// ```swift
+    /// let player = AVPlayer(playerItem: AVPlayerItem(caching: url, in: cache))
+    /// ```
+    ///
+    /// HLS plays through a server with the same cache:
+    ///
+    /// ```swift
+    /// let server = try ProxyServer(cache: cache)  // import SpoolProxy
+    /// try await server.start()
+    /// let item = AVPlayerItem(caching: playlist, in: cache, server: server)
+    /// ```
+    ///
+    /// - Parameter server: The server for HLS. Without a server, HLS plays directly. Other media does not use it.
+    public convenience init(caching url: URL, in cache: MediaCache, server: (any MediaServer)? = nil) {
+        self.init(asset: CachingURLAsset(caching: url, in: cache, server: server))
+    }
+
+    /// Creates an item that plays media through a cache, with credentials or a URL that are resolved when needed.
+    ///
+    /// - Parameter server: See ``init(caching:in:server:)-(URL,_,_)``. Credentials are sent to the origin through it,
+    ///   too.
+    public convenience init(caching source: MediaSource, in cache: MediaCache, server: (any MediaServer)? = nil) {
+        self.init(asset: CachingURLAsset(caching: source, in: cache, server: server))
+    }
+
+    /// The server that the item plays through, if any.
+    var mediaServer: (any MediaServer)? { (asset as? CachingURLAsset)?.server }
+
+    /// The item's asset if it plays through a cache by a resource loader, not by a ``Spool/MediaServer``.
+    public var cachingAsset: CachingURLAsset? {
+        guard let asset = asset as? CachingURLAsset, asset.loader != nil else { return nil }
+        return asset
+    }
+}
+#endif

@@ -1,0 +1,65 @@
+import SpoolStorage
+import Synchronization
+
+/// An executor of calls that another process may block forever, such as for a pipe without a reader or a writer.
+///
+/// Such a call cannot be interrupted. Instead, a cancelled task stops waiting for it. The thread of the call ends with
+/// the process.
+final class InterruptibleExecutor: Sendable {
+    private let executor: BlockingExecutor
+
+    /// Creates an executor.
+    ///
+    /// - Parameter name: The name of the thread in a debugger.
+    init(name: String) { executor = BlockingExecutor(threadLimit: 1, name: name) }
+
+    /// Runs `body`, and waits for its result until the task is cancelled. A later result is discarded.
+    ///
+    /// - Throws: The error of `body`, or `CancellationError`.
+    func run<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
+        let wait = Wait<R>()
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                guard wait.begin(continuation) else { return continuation.resume(throwing: CancellationError()) }
+                Task { [executor] in
+                    do {
+                        wait.end(.success(try await executor.run(body)))
+                    } catch {
+                        wait.end(.failure(error))
+                    }
+                }
+            }
+        } onCancel: {
+            wait.end(.failure(CancellationError()))
+        }
+    }
+
+    /// The task that waits for one call. It is resumed once, by the result or by a cancellation.
+    private final class Wait<R: Sendable>: Sendable {
+        private enum State {
+            case new
+            case waiting(CheckedContinuation<R, any Error>)
+            case over
+        }
+
+        private let state = Mutex(State.new)
+
+        /// Returns whether the task must wait. The result is `false` after a cancellation.
+        func begin(_ continuation: CheckedContinuation<R, any Error>) -> Bool {
+            state.withLock { state in
+                guard case .new = state else { return false }
+                state = .waiting(continuation)
+                return true
+            }
+        }
+
+        func end(_ result: Result<R, any Error>) {
+            let waiting: CheckedContinuation<R, any Error>? = state.withLock { state in
+                defer { state = .over }
+                if case .waiting(let continuation) = state { return continuation }
+                return nil
+            }
+            waiting?.resume(with: result)
+        }
+    }
+}

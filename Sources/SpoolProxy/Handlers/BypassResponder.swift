@@ -1,0 +1,180 @@
+#if Proxy
+import Foundation
+import HTTPRanges
+import HTTPTypes
+import Logging
+import NIOCore
+import Spool
+import SpoolStorage
+import SpoolStreams
+import Synchronization
+
+/// The responder for requests that bypass the cache: it forwards them to their origin, and returns its responses.
+struct BypassResponder: Sendable {
+    let cache: MediaCache
+    let configuration: ProxyConfiguration
+    let clock: any Clock<Duration>
+    /// The object that repeats requests without a body while the origin is unavailable, or `nil` if they fail instead.
+    let patience: OriginRetryWaiter?
+
+    /// Forwards a request. The cache then does not use the resources that it may have changed (RFC 9111 §4.4).
+    ///
+    /// - Parameter hold: The time for which the origin may hold the response, or `nil` if it may not.
+    /// - Throws: `RequestFailure`: 502 or 504 if the origin does not respond.
+    func respond(
+        to request: RequestHead, _ call: OutgoingRequest, body: RequestBodyStream.Body?, hold: Duration? = nil
+    ) async throws -> Response {
+        let passed = try await pass(request, call, body: body, hold: hold)
+        if !request.method.isSafe, (200..<400).contains(passed.head.status.code) {
+            await invalidate(call.url, passed.head.headerFields)
+        }
+        return response(passed, to: request)
+    }
+
+    /// Forwards a request.
+    ///
+    /// For a safe request without a body, the origin has as much time as for a request to the cache. Other requests may
+    /// have effects that take longer. The transport limits their time.
+    ///
+    /// - Parameter hold: See ``respond(to:_:body:hold:)``.
+    /// - Throws: `RequestFailure`: 502 or 504 if the origin does not respond.
+    func pass(
+        _ request: RequestHead, _ call: OutgoingRequest, body: RequestBodyStream.Body?, hold: Duration? = nil
+    ) async throws -> UpstreamResponse {
+        guard request.method.isSafe, body == nil, patience == nil else {
+            return try await forward(request, call, body: body)
+        }
+        let limit = max(configuration.limits.responseTimeout, hold ?? .zero)
+        let response = try await TimeLimit.value(within: limit, on: clock, executor: cache.readingExecutor) {
+            try await forward(request, call, body: nil)
+        }
+        guard let response else {
+            throw RequestFailure(
+                504, "\(call.url.nameForMessages): the origin did not start to respond within \(limit)", retryAfter: 1
+            ).namingOrigin()
+        }
+        return response
+    }
+
+    /// Forwards a request. If the origin rejects the credentials of a resolver, the resolver is called again once.
+    private func forward(
+        _ request: RequestHead, _ call: OutgoingRequest, body: RequestBodyStream.Body?
+    ) async throws -> UpstreamResponse {
+        let source = call.presentation == nil ? nil : try call.source
+        let first = try await source?.resolved()
+        if let first, let asked = call.url.url { cache.recordNeeds([first.url], for: asked) }
+        let response = try await send(
+            request, call, to: first?.url ?? call.foundationURL, first?.headerFields ?? call.fields, body)
+        guard [401, 403].contains(response.head.status.code), let source, source.isResolved, body == nil else {
+            return response
+        }
+        let next = try await source.resolved(.refused(status: response.head.status.code))
+        return try await send(request, call, to: next.url, next.headerFields, nil)
+    }
+
+    private func send(
+        _ request: RequestHead, _ call: OutgoingRequest, to url: URL, _ fields: HTTPFields,
+        _ body: RequestBodyStream.Body?
+    ) async throws -> UpstreamResponse {
+        var fields = fields
+        OutgoingFields.addConditions(of: request.fields.all, to: &fields, isHead: request.method == .head)
+        for name in [HTTPField.Name.cacheControl, .acceptEncoding] {
+            for value in request.fields.all[values: name] { fields.append(HTTPField(name: name, value: value)) }
+        }
+        if case .length(let length) = request.body { fields[.contentLength] = String(length) }
+        var asked = UpstreamRequest(url: url, headerFields: fields)
+        asked.method = HTTPRequest.Method(rawValue: request.method.name) ?? .get
+        asked.followsRedirects = !call.isReverse
+        if let body { asked.body = UpstreamBody(body.map { Data($0.readableBytesView) }) }
+        return try await open(asked, body == nil ? patience : nil)
+    }
+
+    private func open(_ request: UpstreamRequest, _ patience: OriginRetryWaiter?) async throws -> UpstreamResponse {
+        var count = OriginRetryWaiter.Count()
+        while true {
+            do {
+                let response = try await cache.relay(request)
+                let isRefusal = StatusRules.isRefusalForNow(response.head.status.code)
+                cache.note(isRefusal ? .refusing : nil, at: request.url)
+                guard isRefusal, try await patience?.waits(after: response.head, &count) == true else {
+                    return response
+                }
+            } catch let error as UpstreamError {
+                if error.isTransient { cache.note(.unreachable, at: request.url) }
+                let failure = CacheError(.originUnavailable, error.message, underlying: error)
+                if try await patience?.waits(after: failure, &count) == true { continue }
+                // An origin that closes the connection has responded in time, but not correctly.
+                let isLate = error.isTransient && error.code != .connectionLost
+                throw RequestFailure(
+                    isLate ? 504 : 502, "\(error.message)", retryAfter: error.isTransient ? 1 : nil
+                ).namingOrigin()
+            }
+        }
+    }
+
+    /// Returns the origin's response, as the client receives it.
+    func response(_ response: UpstreamResponse, to request: RequestHead) -> Response {
+        let length = response.head.headerFields.contentLength
+        var passed = Response(ResponseHead(response.head.status.code, EndToEndFields.of(response.head.headerFields)))
+        passed.head.fields[.contentLength] = nil
+        passed.contentRange = response.head.headerFields[.contentRange].flatMap { ContentRange(parsing: $0) }
+        passed.head.fields.append(HTTPField(name: .via, value: "1.1 spool"))
+        let reason: CacheStatus.Outcome.Reason =
+            switch request.method {
+            case .head: .miss
+            case .get: .bypass
+            case .options, .other: .method
+            }
+        passed.note(
+            .forwarded(reason, stored: false, status: response.head.status.code), by: configuration.nodeName)
+        if request.method == .head {
+            passed.lengthForHead = length
+        } else {
+            passed.body = .upstream(response.body, count: length)
+        }
+        return passed
+    }
+
+    /// Invalidates the URL, and the URLs of the same origin that the response names as changed.
+    private func invalidate(_ url: OriginURL, _ fields: HTTPFields) async {
+        var changed = [url]
+        for name in [HTTPField.Name.location, .contentLocation] {
+            // An invalid URL names no resource.
+            guard let text = fields[name],
+                let other = try? OriginURL(URIReference(text).resolved(against: url.reference)),
+                other.isSameOrigin(as: url)
+            else { continue }
+            changed.append(other)
+        }
+        do {
+            try await cache.invalidate(changed.compactMap(\.url))
+        } catch {
+            configuration.logger.warning("the stored \(url.nameForMessages) may be stale: \(error)")
+        }
+    }
+}
+
+/// Resources whose responses set cookies for one client.
+///
+/// For some time, requests for them bypass the cache. A client must neither wait for another client's response nor
+/// receive its cookies.
+///
+/// Only clients with the same credentials bypass the cache. An origin that renews one client's cookie may send other
+/// clients a response that they can share.
+final class BypassedResources: Sendable {
+    private let known = Mutex(Remembered<CacheKey, Int64>(count: limit))
+    private static let limit = 4096
+    /// Seconds after which a resource is tried with the cache again.
+    private static let time: Int64 = 120
+
+    /// Whether requests for a resource bypass the cache at a time, in seconds since 1970.
+    ///
+    /// - Parameter key: The key of the resource with the client's credentials.
+    func contains(_ key: CacheKey, at now: Int64) -> Bool { known.withLock { $0[key].map { now < $0 } ?? false } }
+
+    /// Makes requests for a resource bypass the cache for some time from now on.
+    func insert(_ key: CacheKey, at now: Int64) {
+        known.withLock { $0.note(now + Self.time, for: key, bytes: key.hash.utf8.count) }
+    }
+}
+#endif

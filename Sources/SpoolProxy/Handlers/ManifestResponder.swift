@@ -1,0 +1,299 @@
+#if Proxy
+import Foundation
+import HTTPRanges
+import HTTPTypes
+import NIOCore
+import Spool
+import SpoolStreams
+
+/// The responder for HLS playlists and MPDs, whose references it changes to lead to the server.
+///
+/// A manifest is recognized by its first bytes. If they are late, it must be named as one by its type or its path. It
+/// is fetched completely, parsed once, rewritten, and sent with its own length and entity tag. A live one is stored no
+/// longer than the time after which a player requests it again.
+struct ManifestResponder: Sendable {
+    /// A manifest, ready to be sent.
+    struct Manifest: Sendable {
+        /// The origin's response, with the length and the validator of the rewritten bytes.
+        var response: StoredResponse
+        var bytes: [UInt8]
+    }
+
+    let cache: MediaCache
+    let knowledge: StreamKnowledge
+    let offline: OfflineVariants
+    let date: DateText
+    let clock: any Clock<Duration>
+    /// See ``ProxyConfiguration/maximumBitRate``.
+    let maximumBitRate: Int64?
+    /// Whether the cache records the origins of a stream.
+    let notesNeeds: Bool
+
+    /// Returns the manifest in a resource, or `nil` if the resource is not a manifest.
+    ///
+    /// - Parameters:
+    ///   - opened: The response headers of the current version.
+    ///   - mayRead: Whether to read the first bytes even if neither the type nor the path names a manifest.
+    ///     The default is `true`.
+    /// - Throws: `RequestFailure` with status 502 if the manifest cannot be rewritten, and the errors of reading.
+    func manifest(
+        of media: MediaResource, _ opened: OpenedResponse, for request: RequestHead, _ call: OutgoingRequest,
+        mayRead: Bool = true
+    ) async throws -> Manifest? {
+        let response = opened.response
+        guard response.status == 200, Self.mayBeManifest(response) else { return nil }
+        // A version without a validator has no name, and its kind is not recorded.
+        let name = Self.name(of: response, media)
+        let kind: ManifestKind?
+        if let name, let known = knowledge.kind(ofVersion: name) {
+            kind = known
+        } else {
+            let isNamed = Self.saysManifest(response.fields, at: call.url)
+            guard isNamed || mayRead && Self.isCheapToRead(request, response) else { return nil }
+            guard let found = try await readStart(media, response, within: isNamed ? nil : Self.lookTime) else {
+                return nil
+            }
+            kind = found
+            if let name { knowledge.note(kind, ofVersion: name) }
+        }
+        guard let kind else { return nil }
+        let wasAsked = opened.source != .hit && opened.source != .stale
+        return try await rewritten(kind, media, call, isOriginThere: wasAsked)
+    }
+
+    /// Returns a response to `HEAD` without the fields that differ for a rewritten manifest, such as its length.
+    func withoutLength(_ response: Response, of call: OutgoingRequest) -> Response {
+        guard Self.saysManifest(response.head.fields, at: call.url) else { return response }
+        var response = response
+        response.lengthForHead = nil
+        response.head.fields = EndToEndFields.withoutDigests(response.head.fields)
+        for name in [HTTPField.Name.eTag, .lastModified, .acceptRanges] {
+            response.head.fields[name] = nil
+        }
+        return response
+    }
+
+    /// Returns the name of a version for ``StreamKnowledge``, or `nil` if the version has no validator.
+    private static func name(of response: StoredResponse, _ media: MediaResource) -> String? {
+        (response.validator.entityTag?.text ?? response.validator.lastModified).map { media.key.hash + $0 }
+    }
+
+    /// Whether a version may be a manifest, as far as the server knows without reading it.
+    func mayBeManifest(_ response: StoredResponse, of media: MediaResource) -> Bool {
+        guard response.status == 200, Self.mayBeManifest(response) else { return false }
+        return Self.name(of: response, media).map { knowledge.kind(ofVersion: $0) != .some(nil) } ?? true
+    }
+
+    /// The maximum size of a manifest that is rewritten on the threads that serve players, in bytes. A larger one would
+    /// hold them up.
+    private static let quickBytes = 256 << 10
+
+    /// Returns whether the type and the length allow a manifest.
+    private static func mayBeManifest(_ response: StoredResponse) -> Bool {
+        if let length = response.length, length > HLSPlaylist.maximumBytes || length < 7 { return false }
+        guard let type = response.fields[.contentType]?.lowercased() else { return true }
+        if saysManifest(type) { return true }
+        return !neverManifests.contains { type.hasPrefix($0) } && !type.contains("json")
+    }
+
+    /// The prefixes of media types that manifests never have. The first bytes of an event stream may be late.
+    private static let neverManifests = ["video/", "audio/", "image/", "font/", "text/event-stream"]
+    /// The time limit for the first byte of a resource that neither its type nor its path calls a manifest.
+    private static let lookTime = Duration.seconds(2)
+
+    private static func saysManifest(_ type: String) -> Bool { type.contains("mpegurl") || type.contains("dash+xml") }
+
+    /// Returns whether the type or the path names a manifest.
+    private static func saysManifest(_ fields: HTTPFields, at url: OriginURL) -> Bool {
+        saysManifest(fields[.contentType]?.lowercased() ?? "")
+            || [".m3u8", ".mpd"].contains { url.path.hasSuffix($0) }
+    }
+
+    /// Returns whether reading the first bytes costs little: the client requests them, or the resource is small.
+    private static func isCheapToRead(_ request: RequestHead, _ response: StoredResponse) -> Bool {
+        guard let text = request.fields["range"], !text.hasPrefix("bytes=0-") else { return true }
+        return response.length ?? .max <= 256 << 10
+    }
+
+    /// Reads the first bytes.
+    ///
+    /// - Parameter limit: The time limit for the first byte, or `nil` if there is none.
+    /// - Returns: The kind, `.some(nil)` if the bytes are not a manifest, or `nil` if the first byte is late.
+    private func readStart(
+        _ media: MediaResource, _ response: StoredResponse, within limit: Duration?
+    ) async throws -> ManifestKind?? {
+        var prefix: [UInt8] = []
+        let reader = media.readerOfOpenVersion(.bytes(0..<Int64(ManifestKind.prefixLength)))
+        defer { reader.cancel() }
+        var next: MediaChunk?
+        if let limit {
+            let first = try await TimeLimit.value(within: limit, on: clock, executor: media.readingExecutor) {
+                try await reader.next()
+            }
+            guard let first else { return nil }
+            next = first
+        } else {
+            next = try await reader.next()
+        }
+        while let chunk = next {
+            chunk.withUnsafeBytes { prefix.append(contentsOf: $0) }
+            // Usually, the first bytes suffice. More bytes may never be received.
+            guard ManifestKind.isPossible(prefix: prefix) else { return .some(nil) }
+            next = try await reader.next()
+        }
+        return .some(ManifestKind(prefix: prefix, contentType: response.fields[.contentType]))
+    }
+
+    private func rewritten(
+        _ kind: ManifestKind, _ media: MediaResource, _ call: OutgoingRequest, isOriginThere: Bool
+    ) async throws -> Manifest {
+        let reader = media.readerOfOpenVersion()
+        var response = try await reader.response().response
+        var bytes: [UInt8] = []
+        for try await chunk in reader {
+            chunk.withUnsafeBytes { bytes.append(contentsOf: $0) }
+            guard bytes.count <= HLSPlaylist.maximumBytes else {
+                throw RequestFailure(502, "the manifest is larger than \(HLSPlaylist.maximumBytes) bytes")
+            }
+        }
+        let received = Received(
+            bytes: bytes, url: Self.found(call, response), key: media.key,
+            version: response.validator.entityTag?.text ?? response.validator.lastModified ?? "",
+            isFromStore: !isOriginThere)
+        let lifetime: ManifestLifetime
+        do {
+            let rewrite = { @Sendable () async throws in
+                try await kind == .hls ? playlist(received, call) : mpd(received, call)
+            }
+            (bytes, lifetime) =
+                try await received.bytes.count > Self.quickBytes ? cache.runMaintenance(rewrite) : rewrite()
+        } catch let error as ManifestError {
+            throw RequestFailure(502, "the manifest can't be used: \(error)")
+        }
+        await limit(lifetime, of: media)
+        guard !call.isForOwner else { return Manifest(response: response, bytes: bytes) }
+        response.length = Int64(bytes.count)
+        let tag = EntityTag(value: "spool-" + CacheKey(String(decoding: bytes, as: UTF8.self)).hash.prefix(32))
+        response.validator = Validator(entityTag: tag)
+        response.fields = EndToEndFields.withoutDigests(response.fields)
+        response.fields[.eTag] = tag?.text
+        response.fields[.lastModified] = nil
+        return Manifest(response: response, bytes: bytes)
+    }
+
+    /// A manifest as the origin sent it.
+    private struct Received {
+        let bytes: [UInt8]
+        /// The address of the manifest, after redirects.
+        let url: OriginURL
+        let key: CacheKey
+        /// The validator of the manifest, or an empty string.
+        let version: String
+        /// Whether the origin did not confirm the manifest for this request.
+        let isFromStore: Bool
+    }
+
+    /// Filters and rewrites a playlist, and records its facts about later requests.
+    ///
+    /// - Throws: ``ManifestError``; `CancellationError` if the task is cancelled.
+    private func playlist(
+        _ received: Received, _ call: OutgoingRequest
+    ) async throws -> (bytes: [UInt8], lifetime: ManifestLifetime) {
+        var document = try HLSDocument(
+            parsing: received.bytes, at: received.url, importing: knowledge.variables(for: call.url))
+        if received.isFromStore, !call.isForOwner {
+            document = try await offline.playable(document, call, at: date.second)
+        }
+        // Keys are recorded before the client can request them.
+        knowledge.note(keys: document.keyAddresses)
+        if let maximumBitRate, !call.isForOwner {
+            let stored = try await offline.storedVariants(of: document, call, above: maximumBitRate)
+            document.limitBitRate(to: maximumBitRate, keeping: stored)
+        }
+        let text =
+            call.isForOwner
+            ? received.bytes
+            : try document.rewritten(
+                requestedURL: call.url, removesSteering: call.mustNotBeSteered, proxied: noting(call))
+        guard let playlist = document.playlist else { return (text, .none) }
+        let tag = "\(document.byteCount) \(received.version)"
+        knowledge.note(playlist, requested: call.url, found: document.url, key: received.key, tag: tag)
+        recordNeeds(playlist, of: call, found: document.url)
+        return (text, playlist.lifetime)
+    }
+
+    /// Filters and rewrites an MPD, and records its facts about later requests.
+    ///
+    /// - Throws: ``ManifestError``; `CancellationError` if the task is cancelled.
+    private func mpd(
+        _ received: Received, _ call: OutgoingRequest
+    ) async throws -> (bytes: [UInt8], lifetime: ManifestLifetime) {
+        var document = try DASHDocument(parsing: received.bytes, at: received.url)
+        if received.isFromStore, !call.isForOwner {
+            document = try await offline.playable(document, call, at: date.second)
+        }
+        if !document.isDynamic {
+            let tag = "\(document.byteCount) \(received.version)"
+            knowledge.note(document, requested: call.url, key: received.key, tag: tag)
+        }
+        guard !call.isForOwner else { return (received.bytes, document.lifetime) }
+        let text = try document.rewritten(
+            requestedURL: call.url, removesSteering: call.mustNotBeSteered, proxied: noting(call))
+        return (text, document.lifetime)
+    }
+
+    /// Returns the function that converts addresses in a manifest, and that records the other origins of them.
+    private func noting(_ call: OutgoingRequest) -> (OriginURL) -> String {
+        var last: OriginURL?
+        return { [knowledge] url in
+            // Most addresses of a manifest have the same origin.
+            if last.map({ !$0.isSameOrigin(as: url) }) ?? true {
+                last = url
+                knowledge.note(url, namedBy: call.url)
+            }
+            return call.proxied(url)
+        }
+    }
+
+    /// Records the other origins of a stream in the cache, also for a live stream.
+    private func recordNeeds(_ playlist: HLSPlaylist, of call: OutgoingRequest, found: OriginURL) {
+        guard notesNeeds, let url = call.url.url else { return }
+        var others = [found.url].compactMap(\.self)
+        var seen: Set<Substring> = []
+        // Relative references lead to the playlist's own origin.
+        for uri in playlist.uris where uri.prefix(8).contains("://") {
+            let authority = uri[..<(uri.dropFirst(8).firstIndex { "/?#".contains($0) } ?? uri.endIndex)]
+            if seen.count == 64 { break }  // The cache records no more.
+            if seen.insert(authority).inserted, let other = URL(string: String(authority)) { others.append(other) }
+        }
+        cache.recordNeeds(others, for: url)
+    }
+
+    /// Returns the address of a manifest, after redirects.
+    private static func found(_ call: OutgoingRequest, _ response: StoredResponse) -> OriginURL {
+        // The final URL is stored without its query, which is the requested one unless there was a redirect.
+        guard let url = response.url, let final = try? OriginURL(url),  // Without a final URL, there was no redirect.
+            !final.isSameOrigin(as: call.url) || final.path != call.url.path
+        else { return call.url }
+        return final
+    }
+
+    /// Limits the time for which a live manifest is stored.
+    private func limit(_ lifetime: ManifestLifetime, of media: MediaResource) async {
+        let seconds: Double
+        switch lifetime {
+        case .unchanging, .unstated: return
+        case .seconds(let limit): seconds = limit
+        case .none: seconds = 0
+        }
+        let then = date.second + Int64(min(seconds, 3600).rounded(.down))
+        switch cache.freshness {
+        case .http:
+            // For any lifetime, this also disables stale-while-revalidate and stale-if-error.
+            try? await media.limitUse(until: then)  // It fails when the server closes its cache.
+        case .revalidate: return
+        case .immutable: _ = try? await media.remove()  // If it fails, the next request removes it.
+        }
+    }
+}
+#endif

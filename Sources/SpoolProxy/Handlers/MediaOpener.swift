@@ -1,0 +1,81 @@
+#if Proxy
+import Spool
+import SpoolStorage
+
+/// An object that opens readers of one resource for one request, in a version that the client may receive.
+struct MediaOpener: Sendable {
+    /// A reader, its resource, and the head of the version that it reads.
+    struct Opened: Sendable {
+        let media: MediaResource
+        let reader: MediaReader
+        let head: OpenedResponse
+    }
+
+    let cache: MediaCache
+    let date: DateText
+    let source: MediaSource
+    /// The freshness that the client demands.
+    let demand: FreshnessDemand
+    let priority: Priority
+    /// The client's turn to send a request to the origin.
+    let turn = OriginTurn()
+
+    /// Opens a reader and waits for the head of its version.
+    ///
+    /// - Parameter known: The resource that an earlier reader of the same request has opened, or `nil`.
+    func open(_ range: MediaRange, of known: MediaResource?) async throws -> Opened {
+        if let known { return try await opened(known, range) }
+        // A preload waits for players. Therefore, no player may wait for a preload.
+        let media =
+            priority == .preload
+            ? cache.media(for: source) : try await cache.sharedMedia(for: source, demand: demand, turn: turn)
+        if let joined = try await joined(media, range) { return joined }
+        let reader = reader(of: media, range)
+        do {
+            let head = try await reader.response()
+            if isForClient(head.response, of: media) {
+                return Opened(media: reader.mediaInUse, reader: reader, head: head)
+            }
+        } catch let error as CacheError where error.code == .originErrorStatus && media.isShared {
+            // The request had another client's fields. The origin may accept this client's own.
+        }
+        reader.cancel()
+        let own = try await cache.sharedMedia(for: source, demand: demand, turn: turn, mayShare: false)
+        if let joined = try await joined(own, range) { return joined }
+        return try await opened(own, range)
+    }
+
+    /// Whether the client may receive a response that was requested for another client.
+    ///
+    /// Another version may have replaced the one that the client may share. The response to a request that was
+    /// abandoned is used if it may be stored, because no other client receives it.
+    private func isForClient(_ response: StoredResponse, of media: MediaResource) -> Bool {
+        !media.usesOthersResponse || media.joinsTransfer && response.isStored
+            || response.mayBeShared(with: source, demand, at: date.second)
+    }
+
+    private func opened(_ media: MediaResource, _ range: MediaRange) async throws -> Opened {
+        let reader = reader(of: media, range)
+        let head = try await reader.response()
+        return Opened(media: reader.mediaInUse, reader: reader, head: head)
+    }
+
+    /// Opens a reader of the version that other clients are reading, if the origin confirms that version to this
+    /// client.
+    private func joined(_ media: MediaResource, _ range: MediaRange) async throws -> Opened? {
+        guard let (other, head) = try await media.confirmed(demand, priority: priority) else { return nil }
+        let reader = reader(of: other, range)
+        guard try await reader.response().version == head.version else {
+            reader.cancel()
+            return nil
+        }
+        return Opened(media: other, reader: reader, head: head)
+    }
+
+    private func reader(of media: MediaResource, _ range: MediaRange) -> MediaReader {
+        // A client that requests no end may close the connection early. A range with an end is read in full.
+        let ahead: ReadAheadStart = if case .from = range { .careful } else { .full }
+        return media.reader(range, priority: priority, handsOutSlices: true, demand: demand, ahead: ahead)
+    }
+}
+#endif

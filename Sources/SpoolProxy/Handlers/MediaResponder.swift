@@ -1,0 +1,279 @@
+#if Proxy
+import Foundation
+import HTTPRanges
+import HTTPTypes
+import Spool
+import SpoolStorage
+import SpoolStreams
+
+/// The responder for media, through the cache.
+struct MediaResponder: Sendable {
+    let cache: MediaCache
+    let configuration: ProxyConfiguration
+    let date: DateText
+    let clock: any Clock<Duration>
+    /// The object that waits for unavailable origins, or `nil` if requests fail instead.
+    let patience: OriginRetryWaiter?
+    let passing: BypassResponder
+    let manifests: ManifestResponder
+    /// The resources of the server's own origin that are different for each client.
+    let passed = BypassedResources()
+
+    /// The time limit for the response to a preload of the server's operator.
+    private static let preloadTimeout = Duration.seconds(3600)
+    /// The time for which a late response is still awaited, for the next client.
+    private static let lateResponseTimeout = Duration.seconds(30)
+    /// The time limit for a whole manifest.
+    private static let manifestTime = Duration.seconds(10)
+
+    private var builder: ResponseBuilder { ResponseBuilder(date: date, node: configuration.nodeName) }
+
+    /// Returns the response to a `GET` or `HEAD`.
+    ///
+    /// - Throws: `RequestFailure`: 504 if the origin does not start to respond in time.
+    func respond(to request: RequestHead, _ call: OutgoingRequest) async throws -> Response {
+        var source = try call.source
+        let hold = manifests.knowledge.responseHold(for: call.url)
+        source.responseHold = hold
+        source.presentation = manifests.knowledge.manifest(of: call.url)
+        // Delivery directives select a playlist, even if the key policy of the cache ignores queries.
+        if HLSDelivery.hasDirectives(call.url) { source.key = CacheKeyPolicy.url.key(for: source.url) }
+        // The key includes the credentials even if the policy does not separate clients by them.
+        let client = cache.key(for: source).with(credentialsIn: call.fields)
+        if call.isReverse, passed.contains(client, at: date.second) {
+            return try await passing.respond(to: request, call, body: nil, hold: hold)
+        }
+        if try await isUnkeptKey(source, call) {
+            return try await passing.respond(to: request, call, body: nil, hold: hold)
+        }
+        let demand = demand(of: request)
+        if request.method == .head,
+            let response = try await head(request, call, cache.media(for: source), demand, hold: hold)
+        {
+            return response
+        }
+        let opener = MediaOpener(
+            cache: cache, date: date, source: source, demand: demand, priority: Self.priority(of: request, call))
+        defer { opener.turn.end() }
+        var range = range(of: request)
+        var known: MediaResource?
+        var cookies: HTTPFields = [:]
+        // The first reader reads the requested range. Conditions may turn it into another one, for a second reader.
+        for _ in 0..<3 {
+            do {
+                let opened = try await open(range, of: known, opener, for: request, call, hold: hold)
+                known = opened.media
+                if call.isReverse, !demand.onlyIfCached, cookies.isEmpty, needsOwnCookies(opened.head) {
+                    passed.insert(client, at: date.second)
+                    guard let own = opened.media.takeCookies(for: source) else {
+                        opened.reader.cancel()
+                        return try await passing.respond(to: request, call, body: nil, hold: hold)
+                    }
+                    cookies = own
+                }
+                let plan = builder.plan(for: request, opened.head.response)
+                let length = opened.head.response.length
+                if let wanted = plan.content.range, request.method == .get,
+                    !Self.isSame(wanted, range, length: length)
+                {
+                    opened.reader.cancel()
+                    range = wanted
+                    continue
+                }
+                // A transfer that no reader needs is cancelled, so that a look would cause another request.
+                let isPastEnd = Self.isPastEnd(range, length: length)
+                if let manifest = try await manifest(
+                    of: opened, for: request, call, opener.priority, hold: hold, mayRead: !isPastEnd)
+                {
+                    opened.reader.cancel()
+                    return builder.response(to: request, manifest, opened.head).setting(cookies)
+                }
+                return builder.response(to: request, plan, opened).setting(cookies)
+            } catch let error as CacheError {
+                opener.turn.end(isAnswered: true)
+                if let response = builder.response(to: request, error, withLongBodyFor: source) { return response }
+                if !demand.onlyIfCached, ResponseBuilder.mustRequestAgain(error, for: request) {
+                    return try await passing.respond(to: request, call, body: nil, hold: hold)
+                }
+                return builder.response(to: request, error)
+            }
+        }
+        throw RequestFailure(502, "the origin sent another version in each response", retryAfter: 1)
+    }
+
+    // MARK: - The request
+
+    /// Returns the freshness that the client demands, if it may demand one.
+    private func demand(of request: RequestHead) -> FreshnessDemand {
+        guard configuration.followsRequestDirectives else { return FreshnessDemand() }
+        return FreshnessDemand(fields: request.fields.all)
+    }
+
+    /// Requests of the operator's commands are preloads if they have the lowest urgency, `u=7` (RFC 9218 §4.1).
+    private static func priority(of request: RequestHead, _ call: OutgoingRequest) -> Priority {
+        call.isForOwner && request.fields["priority"] == "u=7" ? .preload : .playback
+    }
+
+    /// Returns the range to open a reader for. If several are requested, it is the first, whose head applies to all.
+    private func range(of request: RequestHead) -> MediaRange {
+        guard request.method == .get, let first = RangeHeader(fields: request.fields.all)?.specifiers.first else {
+            return .all
+        }
+        switch first {
+        case .bounded(let first, let last): return .bytes(first..<last + 1)
+        case .from(let first): return .from(first)
+        case .suffix(let count): return .suffix(count)
+        }
+    }
+
+    /// Whether two ranges mean the same bytes of a resource.
+    private static func isSame(_ one: MediaRange, _ other: MediaRange, length: Int64?) -> Bool {
+        guard let length else { return one == other }
+        return bounds(one, length: length) == bounds(other, length: length)
+    }
+
+    /// Whether a reader of a range needs no byte of a resource. It is `false` if the length is unknown.
+    private static func isPastEnd(_ range: MediaRange, length: Int64?) -> Bool {
+        length.map { bounds(range, length: $0)?.isEmpty ?? true } ?? false
+    }
+
+    /// Returns the bytes of a resource in a range, or `nil` if the range starts after the end.
+    private static func bounds(_ range: MediaRange, length: Int64) -> Range<Int64>? {
+        switch range {
+        case .from(let start): start <= length ? start..<length : nil
+        case .bytes(let range): range.lowerBound <= length ? range.clamped(to: 0..<length) : nil
+        case .suffix(let count): max(0, length - max(0, count))..<length
+        }
+    }
+
+    /// Whether the request is for a key that the server does not store, and that no download has stored.
+    private func isUnkeptKey(_ source: MediaSource, _ call: OutgoingRequest) async throws -> Bool {
+        guard !configuration.cachesKeys, !call.isForOwner, manifests.knowledge.isKey(call.url) else { return false }
+        do {
+            return try await cache.media(for: source).storedResource()?.isComplete != true
+        } catch is CacheError {
+            return true  // If the catalog can't be read, the key counts as not stored.
+        }
+    }
+
+    /// Whether the origin sent cookies that belong only to the client that caused the response.
+    ///
+    /// Under policies other than HTTP's, clients with other credentials use the stored response, which has no cookies.
+    private func needsOwnCookies(_ opened: OpenedResponse) -> Bool {
+        opened.response.dropsCookies && (cache.freshness == .http || opened.source == .miss)
+    }
+
+    // MARK: - The time
+
+    /// Opens a reader, within the time that the origin has to respond.
+    ///
+    /// - Parameter hold: The time for which the origin may hold the response, or `nil` if it may not.
+    /// - Throws: `RequestFailure` with status 504, or 503 if the origin held its response for too long.
+    private func open(
+        _ range: MediaRange, of known: MediaResource?, _ opener: MediaOpener, for request: RequestHead,
+        _ call: OutgoingRequest, hold: Duration?
+    ) async throws -> MediaOpener.Opened {
+        // A preload waits while players wait for bytes.
+        let hold = opener.priority == .preload ? Self.preloadTimeout : hold
+        if hold == nil, let patience {
+            return try await retryingWhileUnavailable(patience) { try await opener.open(range, of: known) }
+        }
+        let limit = max(configuration.limits.responseTimeout, hold ?? .zero)
+        let outcome = try await TimeLimit.run(within: limit, on: clock, executor: cache.readingExecutor) {
+            try await opener.open(range, of: known)
+        }
+        switch outcome {
+        case .value(let opened): return opened
+        case .late(let opening):
+            store(opening, for: request, call)
+            guard hold == nil else {
+                throw RequestFailure(
+                    503, "\(call.url.nameForMessages): the origin did not send the requested media within \(limit)",
+                    retryAfter: 1
+                ).namingOrigin()
+            }
+            let cause = cache.media(for: opener.source).retryCause.map { "; \($0)" } ?? ""
+            throw RequestFailure(
+                504, "\(call.url.nameForMessages): the origin did not start to respond within \(limit)\(cause)",
+                retryAfter: 1
+            ).namingOrigin()
+        }
+    }
+
+    /// Waits for a late response, so that the next client finds it in the cache.
+    private func store(
+        _ opening: Task<MediaOpener.Opened, any Error>, for request: RequestHead, _ call: OutgoingRequest
+    ) {
+        Task { [clock, manifests] in
+            let timer = Task {
+                try await clock.sleep(for: Self.lateResponseTimeout)
+                opening.cancel()
+            }
+            defer { timer.cancel() }
+            // No client waits for the result, so errors are ignored.
+            guard let late = try? await opening.value else { return }
+            // This limits the time for which a live playlist is used.
+            _ = try? await manifests.manifest(of: late.media, late.head, for: request, call)  // As above.
+        }
+    }
+
+    /// Returns the manifest in a resource, or `nil` if the resource is not a manifest.
+    ///
+    /// - Parameter mayRead: See ``ManifestResponder/manifest(of:_:for:_:mayRead:)``.
+    private func manifest(
+        of opened: MediaOpener.Opened, for request: RequestHead, _ call: OutgoingRequest, _ priority: Priority,
+        hold: Duration?, mayRead: Bool
+    ) async throws -> ManifestResponder.Manifest? {
+        let (media, head) = (opened.media, opened.head)
+        guard manifests.mayBeManifest(head.response, of: media) else { return nil }
+        if hold == nil, priority != .preload, let patience {
+            return try await retryingWhileUnavailable(patience) {
+                try await manifests.manifest(of: media, head, for: request, call, mayRead: mayRead)
+            }
+        }
+        let limit = max(Self.manifestTime, hold ?? .zero)
+        let found = try await TimeLimit.value(within: limit, on: clock, executor: media.readingExecutor) {
+            try await manifests.manifest(of: media, head, for: request, call, mayRead: mayRead)
+        }
+        guard let found else {
+            throw RequestFailure(504, "the manifest was not received within \(limit)", retryAfter: 1)
+        }
+        return found
+    }
+
+    /// Repeats an operation while the origin is unavailable.
+    private func retryingWhileUnavailable<Value: Sendable>(
+        _ patience: OriginRetryWaiter, _ operation: () async throws -> Value
+    ) async throws -> Value {
+        var count = OriginRetryWaiter.Count()
+        while true {
+            do {
+                return try await operation()
+            } catch let error as CacheError {
+                try await patience.wait(after: error, &count)
+            }
+        }
+    }
+
+    /// Returns the origin's own response to a `HEAD`, or `nil` if the stored head can be used without a request to the
+    /// origin.
+    private func head(
+        _ request: RequestHead, _ call: OutgoingRequest, _ media: MediaResource, _ demand: FreshnessDemand,
+        hold: Duration?
+    ) async throws -> Response? {
+        if demand.onlyIfCached { return nil }
+        guard try await media.storedResource() != nil else {
+            return manifests.withoutLength(
+                try await passing.respond(to: request, call, body: nil, hold: hold), of: call)
+        }
+        guard cache.freshness == .http, try await media.needsAsking(demand) else { return nil }
+        let date = Date()
+        let passed = try await passing.pass(request, call, body: nil, hold: hold)
+        try await media.update(byHead: passed.head, from: passed.url, requestDate: date)
+        var response = passing.response(passed, to: request)
+        response.note(
+            .forwarded(.stale, stored: false, status: passed.head.status.code), by: configuration.nodeName)
+        return manifests.withoutLength(response, of: call)
+    }
+}
+#endif

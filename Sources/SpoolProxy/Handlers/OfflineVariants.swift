@@ -1,0 +1,216 @@
+#if Proxy
+import Foundation
+import HTTPTypes
+import Spool
+import SpoolStreams
+import Synchronization
+
+/// The variants of a master playlist, and the representations of an MPD, that can be played without their origin.
+///
+/// These are the ones that are stored to their end, or, if there are none, those that are stored in part. A download
+/// has only one of several variants, and a player that is offline must not choose another. While the origin can be
+/// reached, all are listed.
+final class OfflineVariants: Sendable {
+    private enum Extent { case none, part, whole }
+
+    private let cache: MediaCache
+    private let clock: any Clock<Duration>
+    private let limits: LookupBudget.Limits
+    /// The result of the last check of each origin, with its time in seconds since 1970.
+    private let known = Mutex(Remembered<String, (isReachable: Bool, second: Int64)>(count: 1000))
+    /// The time for which a result is used, in seconds.
+    private static let memory: Int64 = 15
+    /// The maximum time to wait for an origin.
+    private static let patience = Duration.seconds(1)
+
+    init(cache: MediaCache, clock: any Clock<Duration>, limits: LookupBudget.Limits = LookupBudget.Limits()) {
+        self.cache = cache
+        self.clock = clock
+        self.limits = limits
+    }
+
+    /// Returns a stored playlist with the variants that can be played now. A media playlist, or one with errors, stays
+    /// as it is.
+    ///
+    /// - Throws: `CancellationError` if the task is cancelled.
+    func playable(_ document: HLSDocument, _ call: OutgoingRequest, at second: Int64) async throws -> HLSDocument {
+        try await cache.runMaintenance { try await self.filtered(document, call, at: second) }
+    }
+
+    private func filtered(
+        _ document: HLSDocument, _ call: OutgoingRequest, at second: Int64
+    ) async throws -> HLSDocument {
+        guard let playlist = document.playlist, playlist.kind == .master,
+            (2...100).contains(playlist.variants.count)
+        else { return document }
+        let rewriter = ReferenceRewriter(finalURL: document.url)
+        var budget = LookupBudget(limits, clock)
+        var stored: [String: MediaResource] = [:]
+        for uri in Set(playlist.variants.map(\.uri) + playlist.renditions.compactMap(\.uri)) {
+            guard try budget.takes(uri.utf8.count) else { return document }
+            guard let url = rewriter.url(of: uri) else { continue }
+            guard let source = try? call.source(of: url) else { continue }  // Without a source, it is not stored.
+            let media = cache.media(for: source)
+            let record = try? await media.storedResource()  // Nor can what can't be looked up be played from there.
+            if record?.isComplete == true { stored[uri] = media }
+        }
+        guard playlist.variants.contains(where: { stored[$0.uri] != nil }), await !isReachable(call, at: second) else {
+            return document
+        }
+        var extents: [String: Extent] = [:]
+        for (uri, media) in stored {
+            guard let url = rewriter.url(of: uri) else { continue }
+            extents[uri] = try await extent(of: media, at: url, call, playlist, &budget)
+        }
+        let best: Extent = playlist.variants.contains { extents[$0.uri] == .whole } ? .whole : .part
+        let variants = Set(playlist.variants.map(\.uri))
+        var document = document
+        document.filter { uri in
+            let extent = extents[uri] ?? .none
+            return variants.contains(uri) ? extent == best : extent != .none
+        }
+        return document
+    }
+
+    /// Returns the indices of the variants whose peak bit rate is above a limit and that are stored to their end.
+    ///
+    /// - Parameter limit: The limit, in bits per second.
+    /// - Throws: `CancellationError` if the task is cancelled.
+    func storedVariants(of document: HLSDocument, _ call: OutgoingRequest, above limit: Int64) async throws -> Set<Int>
+    {
+        guard let playlist = document.playlist, playlist.kind == .master, playlist.variants.count <= 100,
+            playlist.variants.contains(where: { $0.bandwidth > limit })
+        else { return [] }
+        return try await cache.runMaintenance {
+            try await self.wholeVariants(of: playlist, document.url, call, above: limit)
+        }
+    }
+
+    private func wholeVariants(
+        of playlist: HLSPlaylist, _ found: OriginURL, _ call: OutgoingRequest, above limit: Int64
+    ) async throws -> Set<Int> {
+        let rewriter = ReferenceRewriter(finalURL: found)
+        var budget = LookupBudget(limits, clock)
+        var stored: Set<Int> = []
+        for (index, variant) in playlist.variants.enumerated() where variant.bandwidth > limit {
+            guard let url = rewriter.url(of: variant.uri) else { continue }
+            guard let source = try? call.source(of: url) else { continue }  // Without a source, it is not stored.
+            let extent = try await extent(of: cache.media(for: source), at: url, call, playlist, &budget)
+            if extent == .whole { stored.insert(index) }
+        }
+        return stored
+    }
+
+    /// Returns a stored MPD with the representations that can be played now. A live one stays as it is.
+    ///
+    /// - Throws: `CancellationError` if the task is cancelled.
+    func playable(_ document: DASHDocument, _ call: OutgoingRequest, at second: Int64) async throws -> DASHDocument {
+        try await cache.runMaintenance { try await self.filtered(document, call, at: second) }
+    }
+
+    private func filtered(
+        _ document: DASHDocument, _ call: OutgoingRequest, at second: Int64
+    ) async throws -> DASHDocument {
+        // Without its origin, a live stream or one with too many entries cannot be played.
+        guard let presentation = try? document.presentation(),
+            presentation.periods.contains(where: { $0.sets.contains { $0.representations.count > 1 } })
+        else { return document }
+        guard await !isReachable(call, at: second) else { return document }
+        var budget = LookupBudget(limits, clock)
+        var extents: [[[DASHDocument.Extent]]] = []
+        for (index, period) in presentation.periods.enumerated() {
+            var ofPeriod: [[DASHDocument.Extent]] = []
+            for set in period.sets {
+                var ofSet: [DASHDocument.Extent] = []
+                for representation in set.representations {
+                    var files = presentation.files(
+                        of: representation, until: nil, period: presentation.duration(of: index), document.url)
+                    ofSet.append(try await extent(of: &files, call, &budget))
+                }
+                ofPeriod.append(ofSet)
+            }
+            extents.append(ofPeriod)
+        }
+        var document = document
+        document.filter(extents)
+        return document
+    }
+
+    /// Returns how much of a representation is stored.
+    ///
+    /// When the budget is used up, a representation without a missing file so far counts as whole. One that has not
+    /// been examined counts as partly stored. It therefore stays listed unless another one of its set is whole.
+    private func extent(
+        of files: inout DASHPresentation.Files, _ call: OutgoingRequest, _ budget: inout LookupBudget
+    ) async throws -> DASHDocument.Extent {
+        var isAnyStored = false
+        var hasSegment = false
+        do {
+            while let file = try files.next() {
+                guard try budget.takes(file.url.target.utf8.count) else { return isAnyStored ? .whole : .start }
+                guard let source = try? call.source(of: file.url),  // Without a source, it is not stored.
+                    let record = try? await cache.media(for: source).storedResource()  // An error counts as missing.
+                else { return hasSegment ? .start : .none }
+                let isThere = file.byteRange.map { record.storedRanges.contains($0) } ?? record.isComplete
+                // The first bytes of a file that has all segments count as a start.
+                let isBegun = file.isSegment && file.byteRange == nil && record.storedRanges.contains(0)
+                guard isThere else { return hasSegment || isBegun ? .start : .none }
+                isAnyStored = true
+                if file.isSegment { hasSegment = true }
+            }
+        } catch is ManifestError {
+            return .none  // If the segments are not known, they can't be played.
+        }
+        return hasSegment ? .whole : .none
+    }
+
+    /// Returns how much of a variant is stored. If the budget is used up, the rules of an MPD's representation apply.
+    private func extent(
+        of media: MediaResource, at url: OriginURL, _ call: OutgoingRequest, _ master: HLSPlaylist,
+        _ budget: inout LookupBudget
+    ) async throws -> Extent {
+        do {
+            var bytes: [UInt8] = []
+            guard try budget.takes(url.target.utf8.count) else { return .part }
+            for try await chunk in media.storedReader() {
+                guard try budget.takes(chunk.count) else { return .part }
+                chunk.withUnsafeBytes { bytes.append(contentsOf: $0) }
+            }
+            let playlist = try HLSPlaylist(parsing: bytes, at: url, importing: master.variables)
+            for part in try playlist.downloads(at: url) {
+                guard try budget.takes(part.url.target.utf8.count) else { return .whole }
+                let ranges = try await cache.media(for: call.source(of: part.url)).storedResource()
+                guard let ranges else { return .part }
+                let isThere = part.byteRange.map { ranges.storedRanges.contains($0) } ?? ranges.isComplete
+                guard isThere else { return .part }
+            }
+            return .whole
+        } catch let error as CancellationError {
+            throw error
+        } catch {
+            // A playlist that is not stored, or is live, can't be played without its origin.
+            return .none
+        }
+    }
+
+    private func isReachable(_ call: OutgoingRequest, at second: Int64) async -> Bool {
+        let name = call.url.authority
+        if let known = known.withLock({ $0[name] }), second - known.second < Self.memory { return known.isReachable }
+        guard let url = call.url.url else { return true }
+        var request = UpstreamRequest(url: url, headerFields: call.fields)
+        request.method = .head
+        let isReached = try? await TimeLimit.value(within: Self.patience, on: clock) { [cache, request] in
+            do {
+                _ = try await cache.relay(request)
+                return true
+            } catch let error as UpstreamError {
+                return !error.isTransient
+            }
+        }
+        // It fails if the client closes the connection.
+        let isReachable = isReached ?? false
+        known.withLock { $0.note((isReachable, second), for: name, bytes: name.utf8.count) }
+        return isReachable
+    }
+}
+#endif

@@ -1,0 +1,193 @@
+#if Proxy
+import Foundation
+import HTTPRanges
+import HTTPTypes
+import Spool
+import SpoolStreams
+
+/// The request to an origin that results from a client's request: its URL and its fields.
+struct OutgoingRequest: Sendable {
+    let url: OriginURL
+    private(set) var fields: HTTPFields
+    /// The prefix of the client's own paths.
+    let prefix: String
+    let isReverse: Bool
+    /// Whether a command of the operator sends the request.
+    ///
+    /// A command uses the server's addresses itself, so manifests are not rewritten. All its fields are for the origin.
+    let isForOwner: Bool
+    /// The source that ``SourceRegistry`` has for the address, or `nil` if the address has none.
+    var presentation: PresentationSource?
+
+    /// - Parameter own: The fields for the server's own origin, which replace those of the client.
+    /// - Throws: `RequestFailure`: 403 for an origin that is not allowed, 508 for a request of this server.
+    init(
+        _ url: OriginURL, _ request: RequestHead, _ admitted: AccessRules.Admitted, _ client: ProxyClient,
+        isReverse: Bool, isForOwner: Bool = false, adding own: HTTPFields = [:], origins: OriginRules
+    ) throws(RequestFailure) {
+        try origins.check(url, for: client, isOwn: isReverse)
+        try origins.checkLoop(request.fields)
+        self.url = url
+        self.prefix = admitted.prefix
+        self.isReverse = isReverse
+        self.isForOwner = isForOwner
+        let asked = request.fields.all
+        var fields =
+            isReverse || isForOwner
+            ? OutgoingFields.reverse(asked, hiding: admitted.secret)
+            : OutgoingFields.forward(asked, hiding: admitted.secret)
+        if !isForOwner {
+            let hasBody = request.body != .none && request.method != .get && request.method != .head
+            fields = OutgoingFields.withoutUnkeyed(fields, hasBody: hasBody)
+        }
+        if isReverse {
+            for name in Set(own.map(\.name)) { fields[name] = nil }
+            for field in own { fields.append(field) }
+        }
+        origins.addTrace(to: &fields)
+        self.fields = fields
+    }
+
+    /// Removes the client's credentials from the request.
+    mutating func removeCredentials() { fields[.authorization] = nil }
+
+    /// The path with which a client requests a URL from this server.
+    ///
+    /// If the server has its own origin and the URL is not one of that origin, the result is the URL itself.
+    func proxied(_ url: OriginURL) -> String {
+        if !isReverse { return prefix + ForwardAddress.requestTarget(for: url) }
+        return url.isSameOrigin(as: self.url) ? prefix + url.target : url.description
+    }
+
+    /// Whether a steering server must not replace the host of the client's addresses. They contain the server's token,
+    /// or the name of the origin, and the host is not the one that the steering server knows.
+    var mustNotBeSteered: Bool { !isReverse || !prefix.isEmpty }
+
+    /// The source of the requested resource.
+    ///
+    /// - Throws: `RequestFailure` with status 400 for an address that `URL` does not accept.
+    var source: MediaSource {
+        get throws(RequestFailure) {
+            try source(of: url)
+        }
+    }
+
+    /// Returns the source of a resource of the same stream.
+    ///
+    /// - Throws: `RequestFailure` with status 400 for an address that `URL` does not accept.
+    func source(of url: OriginURL) throws(RequestFailure) -> MediaSource {
+        guard let url = url.url else { throw RequestFailure(400, "the URL can't be requested") }
+        return presentation?.part(at: url, sending: fields) ?? MediaSource(url: url, headerFields: fields)
+    }
+
+    /// The URL of the requested resource.
+    ///
+    /// - Throws: `RequestFailure` with status 400 for an address that `URL` does not accept.
+    var foundationURL: URL {
+        get throws(RequestFailure) {
+            guard let url = url.url else { throw RequestFailure(400, "the URL can't be requested") }
+            return url
+        }
+    }
+}
+
+/// The fields of a client's request that are forwarded to an origin.
+enum OutgoingFields {
+    /// Returns the fields for an address that names its own origin: those that a player may need there, and ``trace``.
+    /// Cookies, the page's origin and fields between the client and this server are removed.
+    ///
+    /// - Parameter secret: Fields that contain this secret are removed.
+    static func forward(_ fields: HTTPFields, hiding secret: String?) -> HTTPFields {
+        HTTPFields(
+            fields.filter { field in
+                let name = field.name.canonicalName
+                return (forwarded.contains(name) || trace.contains(name)) && !holds(field, secret)
+            })
+    }
+
+    /// Returns the fields for the server's own origin: all end-to-end fields except those that the cache sets.
+    ///
+    /// ``trace`` is preserved even if `Connection` names it. Otherwise a client could hide a loop.
+    ///
+    /// - Parameter secret: Fields that contain this secret are removed. `Referer` contains it if it is in the client's
+    ///   paths.
+    static func reverse(_ fields: HTTPFields, hiding secret: String?) -> HTTPFields {
+        func isTrace(_ field: HTTPField) -> Bool { trace.contains(field.name.canonicalName) }
+        let kept = EndToEndFields.of(fields).filter { !isTrace($0) } + fields.filter(isTrace)
+        return HTTPFields(kept.filter { !ownFields.contains($0.name.canonicalName) && !holds($0, secret) })
+    }
+
+    /// Removes the fields that change the responses of many origins although no cache key contains them.
+    ///
+    /// Otherwise one client's response could be stored for all clients (web cache poisoning). Load balancers and
+    /// gateways set these fields, and clients need not.
+    ///
+    /// Names with an underscore are removed as well. CGI and its successors can't distinguish `X_Forwarded_Host` or
+    /// `Transfer_Encoding` from the names with hyphens.
+    ///
+    /// - Parameter hasBody: Whether the origin receives a body. Fields that describe one are removed otherwise.
+    static func withoutUnkeyed(_ fields: HTTPFields, hasBody: Bool) -> HTTPFields {
+        HTTPFields(
+            fields.filter { field in
+                let name = field.name.canonicalName
+                return !unkeyed.contains(name) && !unkeyedPrefixes.contains { name.hasPrefix($0) }
+                    && !name.hasSuffix("-override") && !name.contains("_")
+                    && (hasBody || !ofBody.contains(name))
+            })
+    }
+
+    private static func holds(_ field: HTTPField, _ secret: String?) -> Bool {
+        secret.map { field.value.contains($0) } ?? false
+    }
+
+    /// Adds the conditions and ranges of a request that bypasses the cache.
+    ///
+    /// - Parameter isHead: Whether ranges are left out. `HEAD` ignores them (RFC 9110 §14.2), but not every origin
+    ///   does.
+    static func addConditions(of fields: HTTPFields, to sent: inout HTTPFields, isHead: Bool) {
+        for field in fields where conditions.contains(field.name.canonicalName) {
+            if isHead, field.name == .range || field.name == .ifRange { continue }
+            sent.append(field)
+        }
+    }
+
+    private static let forwarded: Set<String> = ["accept", "accept-language", "authorization", "user-agent"]
+    /// The fields that list the nodes of a request. Each node appends itself to them (RFC 9110 §7.6.3, RFC 8586 §3).
+    private static let trace: Set<String> = ["via", "cdn-loop"]
+    /// The prefixes of names that are removed like those in ``unkeyed``, in alphabetical order.
+    private static let unkeyedPrefixes = [
+        "cloudfront-", "forwarded", "ssl-client-", "x-accel-", "x-appengine-", "x-envoy-", "x-forward", "x-http-dest",
+        "x-http-host", "x-http-method", "x-http-path", "x-invoke-", "x-middleware-", "x-orig-", "x-original",
+        "x-originating-", "x-override-", "x-proxy-", "x-rewrite", "x-sendfile-", "x-ssl-client-", "x-vercel-",
+    ]
+    /// The names of removed fields, by their meaning.
+    private static let unkeyed: Set<String> = [
+        // The client's address.
+        "cf-connecting-ip", "cf-connecting-ipv6", "cf-ipcountry", "client-ip", "cluster-client-ip", "fastly-client-ip",
+        "true-client-ip", "wl-proxy-client-ip", "x-azure-clientip", "x-client-ip", "x-cluster-client-ip",
+        "x-country-code", "x-proxyuser-ip", "x-real-ip", "x-remote-addr", "x-remote-ip", "x-true-client-ip",
+        // The client's identity.
+        "remote-user", "x-authenticated-user", "x-client-cert", "x-remote-user",
+        // The scheme and the port.
+        "cf-visitor", "front-end-https", "x-https", "x-port", "x-protocol", "x-scheme", "x-url-scheme",
+        // The host.
+        "http-host", "proxy", "proxy-host", "x-backend-host", "x-client-host", "x-host", "x-real-host", "x-server-name",
+        "x-target-host", "x-virtual-host",
+        // The path.
+        "base-url", "path-info", "request-uri", "script-name", "uri", "url", "x-base-url", "x-ingress-path",
+        "x-ms-original-url", "x-path", "x-replaced-path", "x-request-uri", "x-request-url", "x-script-name", "x-uri",
+        "x-url", "x-url-path",
+        // The method.
+        "x-method",
+        // The abilities of the client: another format, such as titles inside the audio.
+        "icy-metadata", "surrogate-capability", "x-wap-profile",
+    ]
+    private static let ofBody: Set<String> = ["content-encoding", "content-range"]
+    private static let conditions: Set<String> = [
+        "range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since",
+    ]
+    private static let ownFields: Set<String> = conditions.union([
+        "host", "content-length", "accept-encoding", "expect", "cache-control", "pragma",
+    ])
+}
+#endif

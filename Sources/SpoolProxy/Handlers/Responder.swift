@@ -1,0 +1,235 @@
+#if Proxy
+import Foundation
+import HTTPRanges
+import HTTPTypes
+import Logging
+import NIOCore
+import Spool
+import SpoolStreams
+
+/// The object that creates the response to a request: it checks access, finds the route, and uses the cache, an origin
+/// or the operator's pages.
+///
+/// It never throws. Errors become responses as well.
+struct Responder: Sendable {
+    let configuration: ProxyConfiguration
+    let rules: AccessRules
+    let origins: OriginRules
+    let media: MediaResponder
+    let passing: BypassResponder
+    let origin: OriginURL?
+    let admin: AdminResponder
+    let sources: SourceRegistry
+    /// Whether the operator's pages are on this address.
+    let servesAdmin: Bool
+    /// Whether this address is for the operator's commands.
+    let isForOwner: Bool
+
+    /// Returns the response to a request.
+    ///
+    /// - Parameters:
+    ///   - body: The body of the request, or `nil` if it is not used.
+    ///   - rejection: The reason if the request is rejected in any case, otherwise `nil`.
+    func respond(
+        to request: RequestHead, body: RequestBodyStream.Body?, client: ProxyClient, rejection: RequestFailure? = nil
+    ) async -> Response {
+        var response: Response
+        do {
+            if let rejection { throw rejection }
+            response = try await admitted(request, body, client)
+        } catch let failure as RequestFailure {
+            response = Response(failure)
+        } catch {
+            response = Response(RequestFailure(502, "\(error)").namingOrigin())
+        }
+        // In reverse mode, the address of the origin is not for clients.
+        if origin != nil, let failure = response.failure, failure.namesOrigin {
+            configuration.logger.info("a client received \(failure.status): \(failure.reason)")
+            response = Response(failure.withoutOrigin)
+        }
+        guardReaders(&response, of: request)
+        return response
+    }
+
+    private func admitted(
+        _ request: RequestHead, _ body: RequestBodyStream.Body?, _ client: ProxyClient
+    ) async throws -> Response {
+        if isPreflight(request) {
+            try rules.checkHost(request)
+            return Response(ResponseHead(204))
+        }
+        var admitted = try rules.admit(request)
+        let found = try sources.find(admitted.target)
+        if let found {
+            admitted.target = found.target
+            admitted.prefix += found.prefix
+        }
+        let route = try Route(request, target: admitted.target, origin: origin, servesAdmin: servesAdmin)
+        switch route {
+        case .options:
+            return Response(ResponseHead(204, [.allow: "GET, HEAD, OPTIONS"]))
+        case .admin(let path):
+            guard found == nil else { throw RequestFailure(404, "page not found") }
+            return try await admin.respond(to: request, path: path, body: body)
+        case .media(let url):
+            var call = try OutgoingRequest(
+                url, request, admitted, client, isReverse: origin != nil, isForOwner: isForOwner,
+                adding: configuration.originFields, origins: origins)
+            call.presentation = found?.presentation
+            if !call.isReverse, !call.isForOwner, let credentials = call.fields[.authorization],
+                !media.manifests.knowledge.mayReceive(url, credentials: credentials)
+            {
+                call.removeCredentials()
+            }
+            return relocated(try await media.respond(to: request, call), call)
+        case .pass(let url):
+            let call = try OutgoingRequest(
+                url, request, admitted, client, isReverse: true, adding: configuration.originFields, origins: origins)
+            return relocated(try await passing.respond(to: request, call, body: body), call)
+        }
+    }
+
+    /// Makes the redirects of the server's own origin to itself lead to this server, with the client's token.
+    private func relocated(_ response: Response, _ call: OutgoingRequest) -> Response {
+        guard call.isReverse, let location = response.head.fields[.location] else { return response }
+        // An invalid address stays as it is.
+        guard let target = try? OriginURL(URIReference(location).resolved(against: call.url.reference)),
+            target.isSameOrigin(as: call.url)
+        else { return response }
+        var response = response
+        let fragment = URIReference(location).fragment.map { "#" + $0 } ?? ""
+        response.head.fields[.location] = call.proxied(target) + fragment
+        return response
+    }
+
+    /// The path of a request for the log, without a token or a query.
+    func shownPath(of request: RequestHead) -> String {
+        var path = request.target.prefix { $0 != "?" }
+        if rules.token != nil, let token = AccessRules.afterTilde(path) { path = token.drop { $0 != "/" } }
+        return String(Self.withoutUser(SourceRegistry.shown(path)))
+    }
+
+    /// Removes the user from `/http/user:password@host/…`, which is rejected. Other paths have no `@` before their
+    /// third part.
+    private static func withoutUser(_ path: Substring) -> Substring {
+        guard let scheme = path.dropFirst().firstIndex(of: "/") else { return path }
+        let host = path[scheme...].dropFirst()
+        guard let at = host.prefix(while: { $0 != "/" }).lastIndex(of: "@") else { return path }
+        return path[...scheme] + path[path.index(after: at)...]
+    }
+
+    /// Adds the fields that restrict proxied pages, and those that allow pages to read the response.
+    private func guardReaders(_ response: inout Response, of request: RequestHead) {
+        if origin == nil {
+            var fields = HTTPFields(response.head.fields.filter { !Self.isForOwnPages($0.name.canonicalName) })
+            // A proxied page has the address of this server. It must not reach other resources at that address.
+            if !response.isOwn { fields[.contentSecurityPolicy] = "sandbox" }
+            fields[.xContentTypeOptions] = "nosniff"
+            // The address of a page contains the token, which no other server may receive.
+            if let name = HTTPField.Name("Referrer-Policy") { fields[name] = "no-referrer" }
+            response.head.fields = fields
+        }
+        allowReading(&response, request)
+    }
+
+    /// Whether a field acts on all pages of an origin, or lets pages read the response. Fields that send a browser to
+    /// addresses of other servers count as well.
+    private static func isForOwnPages(_ name: String) -> Bool {
+        forOwnPages.contains(name) || name.hasPrefix("access-control-")
+    }
+
+    private static let forOwnPages: Set<String> = [
+        "service-worker-allowed", "clear-site-data", "set-cookie", "refresh", "link", "timing-allow-origin",
+        "referrer-policy",
+    ]
+
+    /// Whether a browser asks if a page may send a request (Fetch standard, §3.2.2).
+    ///
+    /// A browser sends no credentials with it, not even the server's token. The server responds itself, because its
+    /// configuration decides which pages may read, not the origin.
+    private func isPreflight(_ request: RequestHead) -> Bool {
+        request.method == .options && !configuration.corsOrigins.isEmpty && request.fields["origin"] != nil
+            && request.fields["access-control-request-method"] != nil
+    }
+
+    private func allowReading(_ response: inout Response, _ request: RequestHead) {
+        guard !configuration.corsOrigins.isEmpty else { return }
+        var fields = response.head.fields
+        if let asked = request.fields["origin"] { allowReading(&fields, from: asked, request) }
+        // It is also needed without an `Origin`: a cache must not use that response for requests with one.
+        fields.append(HTTPField(name: .vary, value: "Origin"))
+        response.head.fields = fields
+    }
+
+    private func allowReading(_ fields: inout HTTPFields, from origin: String, _ request: RequestHead) {
+        for name in fields.map(\.name) where name.canonicalName.hasPrefix("access-control-") { fields[name] = nil }
+        guard configuration.corsOrigins.contains(origin) || configuration.corsOrigins.contains("*") else { return }
+        fields[.accessControlAllowOrigin] = origin
+        fields[.accessControlExposeHeaders] = "Accept-Ranges, Age, Cache-Status, Content-Range, Content-Length, ETag"
+        guard request.method == .options else { return }
+        fields[.accessControlAllowMethods] = "GET, HEAD"
+        fields[.accessControlAllowHeaders] = "Range, If-Range, If-None-Match, If-Modified-Since, Authorization"
+    }
+}
+
+/// The destination of a request.
+enum Route: Sendable, Hashable {
+    /// An origin, through the cache, for `GET` and `HEAD`.
+    case media(OriginURL)
+    /// The server's own origin, bypassing the cache.
+    case pass(OriginURL)
+    /// The operator's pages, with the path after `/.spool`.
+    case admin(String)
+    /// The server itself, for its supported methods.
+    case options
+
+    /// Finds the route by method and target.
+    ///
+    /// - Parameters:
+    ///   - origin: The server's own origin, or `nil` in forward mode.
+    ///   - servesAdmin: Whether the operator's pages are on this address.
+    /// - Throws: `RequestFailure`: 400 for an invalid address, 404 for a missing page, 405 for an unsupported method.
+    init(_ request: RequestHead, target: String, origin: OriginURL?, servesAdmin: Bool) throws(RequestFailure) {
+        if target == "*" {
+            self = .options
+            return
+        }
+        let path = target.prefix { $0 != "?" }
+        if path == "/.spool" || path.hasPrefix("/.spool/") {
+            // With an origin, every client may request the health of the server, but no other page.
+            guard servesAdmin || path == "/.spool/health" else { throw RequestFailure(404, "page not found") }
+            self = .admin(String(target.dropFirst("/.spool".count)))
+            return
+        }
+        if let origin {
+            let url: OriginURL
+            do {
+                url = try OriginURL(scheme: origin.scheme, authority: origin.authority[...], target: target[...])
+            } catch {
+                throw RequestFailure(400, "invalid request target: \(error)")
+            }
+            if case .other("CONNECT") = request.method { throw Route.notAllowed }
+            if case .other("TRACE") = request.method { throw Route.notAllowed }
+            self = request.method == .get || request.method == .head ? .media(url) : .pass(url)
+            return
+        }
+        switch request.method {
+        case .options: self = .options
+        case .get, .head:
+            if path == "/" || path == "/favicon.ico" {
+                throw RequestFailure(404, "page not found; request /http/HOST/PATH or /https/HOST/PATH")
+            }
+            do {
+                self = .media(try ForwardAddress.origin(of: target))
+            } catch {
+                throw RequestFailure(400, "the URL can't be requested: \(error)")
+            }
+        case .other: throw Route.notAllowed
+        }
+    }
+
+    private static var notAllowed: RequestFailure {
+        RequestFailure(405, "the server does not support this method", allowed: "GET, HEAD, OPTIONS")
+    }
+}
+#endif

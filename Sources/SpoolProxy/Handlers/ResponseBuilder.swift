@@ -1,0 +1,148 @@
+#if Proxy
+import Foundation
+import HTTPRanges
+import HTTPTypes
+import NIOCore
+import Spool
+import SpoolStorage
+
+/// The builder of responses for media, for manifests, and for errors of the cache.
+///
+/// It decides nothing about the cache and waits for nothing. Bodies of media are read when they are sent.
+struct ResponseBuilder: Sendable {
+    let date: DateText
+    /// The node's name in `Cache-Status`, or `nil` if it has none.
+    let node: String?
+
+    /// Returns the plan for a version: its head, and the bytes that the client receives.
+    func plan(for request: RequestHead, _ response: StoredResponse) -> ResponsePlan {
+        ResponsePlan(for: request, response, now: date.second, boundary: Self.boundary())
+    }
+
+    private static func boundary() -> String {
+        (0..<3).map { _ in String(UInt64.random(in: .min ... .max), radix: 16) }.joined()
+    }
+
+    /// Returns the response with the bytes of a reader.
+    func response(to request: RequestHead, _ plan: ResponsePlan, _ opened: MediaOpener.Opened) -> Response {
+        let (media, reader, head) = (opened.media, opened.reader, opened.head)
+        var response = response(plan, head)
+        response.isStored = head.source == .hit
+        response.origin = (media, head.response)
+        guard request.method == .get else {
+            reader.cancel()
+            if case .whole(let length) = plan.content { response.lengthForHead = length }
+            return response
+        }
+        switch plan.content {
+        case .none: reader.cancel()
+        case .whole(let length): response.body = .media(reader, count: length)
+        case .range(let range): response.body = .media(reader, count: range.upperBound - range.lowerBound)
+        case .multipart(let parts):
+            reader.cancel()
+            response.body = .parts(Self.parts(parts, of: media, head.version), count: parts.contentLength ?? 0)
+        }
+        return response
+    }
+
+    private static func parts(
+        _ parts: MultipartByteRanges, of media: MediaResource, _ version: GenerationIdentifier?
+    ) -> [Response.Part] {
+        var body: [Response.Part] = []
+        for (index, range) in parts.ranges.enumerated() {
+            body.append(.text(parts.head(ofPart: index)))
+            body.append(
+                .media(
+                    media.sliceReader(.bytes(range)), count: range.upperBound - range.lowerBound,
+                    of: version))
+        }
+        return body + [.text(parts.closing)]
+    }
+
+    /// Returns the response with the bytes of a manifest.
+    func response(
+        to request: RequestHead, _ manifest: ManifestResponder.Manifest, _ head: OpenedResponse
+    ) -> Response {
+        let plan = plan(for: request, manifest.response)
+        var response = response(plan, head)
+        response.isStored = true
+        switch plan.content {
+        case .none: break
+        case .whole: response.body = .bytes(ByteBuffer(bytes: manifest.bytes))
+        case .range(let range):
+            response.body = .bytes(ByteBuffer(bytes: manifest.bytes[Int(range.lowerBound)..<Int(range.upperBound)]))
+        case .multipart(let parts):
+            var body = ByteBuffer()
+            for (index, range) in parts.ranges.enumerated() {
+                body.writeString(parts.head(ofPart: index))
+                body.writeBytes(manifest.bytes[Int(range.lowerBound)..<Int(range.upperBound)])
+            }
+            body.writeString(parts.closing)
+            response.body = .bytes(body)
+        }
+        return response
+    }
+
+    /// Returns the planned head with the fields of this server, without a body.
+    private func response(_ plan: ResponsePlan, _ head: OpenedResponse) -> Response {
+        var response = Response(plan.head)
+        response.note(CacheStatus.Outcome(head, at: date.second), by: node)
+        response.head.fields.append(HTTPField(name: .via, value: "1.1 spool"))
+        response.contentRange = plan.contentRange
+        return response
+    }
+
+    // MARK: - Errors
+
+    /// The origin's own error response if its body is too long to be in the error, and no other client has received it.
+    func response(to request: RequestHead, _ error: CacheError, withLongBodyFor source: MediaSource) -> Response? {
+        guard request.method == .get, let said = error.response, Self.maySend(status: said.status),
+            let (body, cookies) = said.takeLongBody(for: source)
+        else { return nil }
+        var response = Response(
+            ResponseHead(said.status, said.fields + cookies), .upstream(body, count: said.fields.contentLength))
+        response.note(.forwarded(.miss, stored: false, status: said.status), by: node)
+        return response
+    }
+
+    /// Whether the origin's error response must be requested again, because its body is too long to be in the error.
+    static func mustRequestAgain(_ error: CacheError, for request: RequestHead) -> Bool {
+        guard let said = error.response else { return false }
+        return !said.isWhole && request.method == .get && maySend(status: said.status)
+    }
+
+    /// Returns the origin's own error response if there is one, otherwise a response that reports the error.
+    func response(to request: RequestHead, _ error: CacheError) -> Response {
+        guard let said = error.response, said.isWhole || request.method == .head, Self.maySend(status: said.status)
+        else { return Response(Self.failure(error).namingOrigin()) }
+        var response = Response(ResponseHead(said.status, said.fields), .bytes(ByteBuffer(bytes: said.body)))
+        response.lengthForHead = said.fields.contentLength
+        response.note(.forwarded(.miss, stored: false, status: said.status), by: node)
+        return response
+    }
+
+    /// Whether a status of the origin has the same meaning for the client.
+    ///
+    /// Statuses with media, and those about conditions or ranges, belong to the request of the cache.
+    private static func maySend(status: Int) -> Bool {
+        (200...599).contains(status) && ![200, 206, 304, 416].contains(status)
+    }
+
+    private static func failure(_ error: CacheError) -> RequestFailure {
+        switch error.code {
+        case .unsatisfiableRange: return RequestFailure(416, "\(error)")
+        case .originErrorStatus:
+            return RequestFailure(error.httpStatus.map { (400...599).contains($0) ? $0 : 502 } ?? 502, "\(error)")
+        case .notStored: return RequestFailure(504, "\(error)")
+        case .malformedResponse, .resourceChanged: return RequestFailure(502, "\(error)")
+        case .originUnavailable:
+            // A 504 invites a client to try again, which does not help here (RFC 9110 §15.6.3).
+            if let cause = error.underlying as? UpstreamError, !cause.isTransient {
+                return RequestFailure(502, "\(error)")
+            }
+            return RequestFailure(504, "\(error)", retryAfter: 1)
+        default: return RequestFailure(500, "\(error)")
+        }
+    }
+}
+#endif

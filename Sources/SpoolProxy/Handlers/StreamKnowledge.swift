@@ -1,0 +1,186 @@
+#if Proxy
+import Spool
+import SpoolStreams
+import Synchronization
+
+/// The facts about later requests that the server has learned from playlists and manifests.
+///
+/// It neither reads nor rewrites manifests. When a table is full, it forgets its oldest entries and learns them again
+/// from the next request for their manifest. It is safe to use from any thread.
+final class StreamKnowledge: Sendable {
+    private struct Facts {
+        /// The kinds of versions that were examined, or `nil` for those that are not manifests.
+        var kinds = Remembered<String, ManifestKind?>(count: StreamKnowledge.limit)
+        /// The variables that a media playlist may import, by its address without delivery directives.
+        var variables = Remembered<String, [String: String]>(count: StreamKnowledge.variablesLimit)
+        /// The times for which reloads may be held, by the address of the playlist without delivery directives.
+        var reloadHolds = Remembered<String, Duration>(count: StreamKnowledge.limit)
+        /// The times for which partial segments may be held, by their addresses.
+        var partHolds = Remembered<String, Duration>(count: StreamKnowledge.limit)
+        /// The pairs of an origin and another one that its manifests name.
+        var namedOrigins = Remembered<String, Void>(count: StreamKnowledge.limit)
+        /// The origin to which credentials were sent first, by the hash of the credentials.
+        var credentials = Remembered<Int, String>(count: StreamKnowledge.limit)
+    }
+
+    private let facts = Mutex(Facts())
+    /// The hashes of the addresses of keys.
+    private let keys: Mutex<Remembered<Int, Void>>
+    private let members = StreamMembers()
+
+    private static let limit = 4096
+    private static let variablesLimit = 1000
+    /// The maximum size of the variables of one playlist, in bytes.
+    private static let variablesBytes = 16 << 10
+    private static let keyBytes = MemoryLayout<Int>.size
+
+    /// - Parameter keyLimit: The maximum number of keys, of which at least the latest half is remembered. The default
+    ///   is the number that a playlist can name.
+    init(keyLimit: Int = 2 * HLSPlaylist.maximumSegments) {
+        keys = Mutex(Remembered(count: keyLimit, bytes: keyLimit * Self.keyBytes))
+    }
+
+    // MARK: - Lookups for requests
+
+    /// Returns the kind of a version that was examined: `.some(nil)` if it is not a manifest, `nil` if it was not
+    /// examined.
+    func kind(ofVersion name: String) -> ManifestKind?? { facts.withLock { $0.kinds[name] } }
+
+    /// Returns the variables that a media playlist may import. The default is none.
+    func variables(for playlist: OriginURL) -> [String: String] {
+        let name = HLSDelivery.withoutDirectives(playlist)
+        return facts.withLock { $0.variables[name] } ?? [:]
+    }
+
+    /// Returns the time for which an origin may hold the response to a request, or `nil` if it may not.
+    ///
+    /// An origin holds a reload until the segment or part that the request names exists (RFC 8216bis §6.2.5.2). It also
+    /// holds a partial segment that a preload hint names, until that exists (§4.4.5.3).
+    func responseHold(for url: OriginURL) -> Duration? {
+        if let hold = facts.withLock({ $0.partHolds[url.description] }) { return hold }
+        guard HLSDelivery.isBlockingReload(url) else { return nil }
+        let name = HLSDelivery.withoutDirectives(url)
+        return facts.withLock { $0.reloadHolds[name] } ?? Self.hold(targetDuration: Self.usualTargetDuration)
+    }
+
+    /// Whether a playlist has named the address as a key.
+    func isKey(_ url: OriginURL) -> Bool {
+        guard keys.withLock({ !$0.isEmpty }) else { return false }
+        let hash = Self.hash(ofKey: url)
+        return keys.withLock { $0[hash] != nil }
+    }
+
+    /// Returns the key of the manifest that an address belongs to, or `nil` if none is known.
+    func manifest(of url: OriginURL) -> CacheKey? { members.manifest(of: url) }
+
+    /// Whether credentials may be sent to the origin of an address, and records that they are sent there.
+    ///
+    /// They may not if they were first sent to another origin, and a manifest of that origin names this one. To a
+    /// client, all origins are the server, so it sends the credentials of one to all of them. This applies to `Basic`
+    /// and `Digest`, which clients manage for each origin. An app that sets another scheme does so for all requests.
+    func mayReceive(_ url: OriginURL, credentials: String) -> Bool {
+        let scheme = credentials.prefix { $0 != " " }.lowercased()
+        guard scheme == "basic" || scheme == "digest" else { return true }
+        // The response of a digest is different for each request. The user is not.
+        let user = credentials.firstMatch(of: /username="[^"]*"/).map { String($0.output) } ?? credentials
+        let origin = url.origin
+        return facts.withLock { facts in
+            guard let first = facts.credentials[user.hashValue] else {
+                facts.credentials.note(origin, for: user.hashValue, bytes: origin.utf8.count)
+                return true
+            }
+            return first == origin || facts.namedOrigins[Self.pair(first, origin)] == nil
+        }
+    }
+
+    // MARK: - Facts from manifests
+
+    /// Records that a manifest names an address of another origin.
+    func note(_ url: OriginURL, namedBy manifest: OriginURL) {
+        guard !url.isSameOrigin(as: manifest) else { return }
+        let pair = Self.pair(manifest.origin, url.origin)
+        facts.withLock { facts in
+            if facts.namedOrigins[pair] == nil { facts.namedOrigins.note((), for: pair, bytes: pair.utf8.count) }
+        }
+    }
+
+    private static func pair(_ first: String, _ second: String) -> String { first + " " + second }
+
+    /// Records the kind of a version, or `nil` if it is not a manifest.
+    func note(_ kind: ManifestKind?, ofVersion name: String) {
+        facts.withLock { $0.kinds.note(kind, for: name, bytes: name.utf8.count) }
+    }
+
+    /// Records the keys that a playlist names.
+    func note(keys addresses: [OriginURL]) {
+        let hashes = addresses.map(Self.hash(ofKey:))
+        keys.withLock { keys in
+            for hash in hashes { keys.note((), for: hash, bytes: Self.keyBytes) }
+        }
+    }
+
+    /// Records the facts that a playlist contains.
+    ///
+    /// - Parameters:
+    ///   - requested: The address that was requested.
+    ///   - found: The address after redirects.
+    ///   - key: The key of the playlist.
+    ///   - tag: A text that is different for each version of the playlist.
+    func note(_ playlist: HLSPlaylist, requested: OriginURL, found: OriginURL, key: CacheKey, tag: String) {
+        recordVariables(of: playlist, found: found)
+        recordHolds(of: playlist, requested: requested, found: found)
+        members.note(playlist, at: requested, key, tag: tag, found: found)
+    }
+
+    /// Records the facts that an MPD with an end contains. The parameters are the same as for a playlist.
+    func note(_ mpd: DASHDocument, requested: OriginURL, key: CacheKey, tag: String) {
+        members.note(mpd, at: requested, key, tag: tag)
+    }
+
+    /// Records the variables that a master playlist defines for its media playlists.
+    private func recordVariables(of playlist: HLSPlaylist, found: OriginURL) {
+        guard playlist.kind == .master, !playlist.variables.isEmpty else { return }
+        let bytes = playlist.variables.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }
+        guard bytes <= Self.variablesBytes else { return }
+        let rewriter = ReferenceRewriter(finalURL: found) { $0.description }
+        let uris = playlist.variants.map(\.uri) + playlist.renditions.compactMap(\.uri) + playlist.iFrameStreams
+        let names = uris.prefix(Self.variablesLimit).compactMap {
+            rewriter.url(of: $0).map(HLSDelivery.withoutDirectives)
+        }
+        facts.withLock { facts in
+            for name in names { facts.variables.note(playlist.variables, for: name, bytes: bytes + name.utf8.count) }
+        }
+    }
+
+    /// Records the times for which the next responses may be held.
+    private func recordHolds(of playlist: HLSPlaylist, requested: OriginURL, found: OriginURL) {
+        guard playlist.isLowLatency, let seconds = playlist.targetDuration else { return }
+        let hold = Self.hold(targetDuration: .seconds(min(seconds, 3600)))
+        let parts = playlist.preloadHints.prefix(Self.limit).compactMap { uri in
+            // An address that can't be requested can't be held.
+            try? OriginURL(URIReference(uri).resolved(against: found.reference)).description
+        }
+        let name = HLSDelivery.withoutDirectives(requested)
+        facts.withLock { facts in
+            facts.reloadHolds.note(hold, for: name, bytes: name.utf8.count)
+            for part in parts { facts.partHolds.note(hold, for: part, bytes: part.utf8.count) }
+        }
+    }
+
+    /// The target duration of an unknown playlist, from Apple's HLS Authoring Specification.
+    private static let usualTargetDuration = Duration.seconds(6)
+    /// The maximum time for which a response is awaited.
+    private static let longestHold = Duration.seconds(60)
+
+    /// Three target durations (RFC 8216bis §6.2.5.2), up to the maximum.
+    private static func hold(targetDuration: Duration) -> Duration { min(targetDuration * 3, longestHold) }
+
+    /// Returns a hash that is the same for all percent-encodings of an address.
+    private static func hash(ofKey url: OriginURL) -> Int { url.description.percentDecoded.hashValue }
+}
+
+extension OriginURL {
+    /// The scheme, the host and the port.
+    fileprivate var origin: String { "\(scheme.rawValue)://\(host):\(effectivePort)" }
+}
+#endif

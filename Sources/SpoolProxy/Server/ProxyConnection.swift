@@ -1,0 +1,508 @@
+#if Proxy
+import HTTPTypes
+import NIOCore
+import Spool
+
+/// One client's connection, which receives requests and sends their responses in order.
+///
+/// It is used on the event loop of its channel. Bytes that are received during a response wait, up to ``inboundLimit``;
+/// then the socket is not read. An error ends only this connection.
+final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundIn = IOData
+    typealias OutboundOut = IOData
+
+    /// The state of the connection, with its next states.
+    private enum State {
+        /// The connection waits for the PROXY protocol header of a load balancer. → reading, ending
+        case introducing
+        /// The connection waits for a request, or for the rest of its head. → responding, ending
+        case reading
+        /// A response is created and sent, while the body of the request may still be received. → reading, ending
+        case responding(Exchange)
+        /// The last response was sent. Received bytes are ignored until the client closes, so that it reads that
+        /// response.
+        case ending
+    }
+
+    private struct Exchange {
+        var request: RequestHead
+        var body: RequestBodyReader
+        var bodyEnded: Bool
+        /// The stream that receives the body, or `nil` if the body is ignored.
+        var sink: RequestBodyStream?
+        var dropped = 0
+        var task: Task<Void, Never>?
+        var isOver = false
+        var keeps = false
+    }
+
+    private let service: ProxyService
+    /// The client at the other end, or the client that a PROXY protocol header has named.
+    private var client: ProxyClient
+    /// Whether the fields of each request name its client.
+    private var readsForwarding: Bool
+    /// Whether the connection counts for its client.
+    private var isCounted = false
+    /// The client of the running request, if the request counts for it.
+    private var requester: ProxyClient?
+    private let table: ConnectionTable
+    private let progress = SendProgress()
+    private var state: State
+    private var inbound = ByteBuffer()
+    private var parser: RequestParser
+    private var isReadHeld = false
+    private var context: ChannelHandlerContext?
+    private(set) var deadline: NIODeadline?
+    /// The client's progress at the start of the stall time, or `nil` if it has not been measured since.
+    private var progressSeen: ClientProgress?
+    private(set) var receivedBodyBytes = 0
+    /// Whether the client has closed its side. It may still receive responses, or have left.
+    private var isInputClosed = false
+    private var hasStartedHead = false
+    /// Whether some of the response was written.
+    private var hasStartedResponse = false
+    private var hot: RecentMedia?
+    private var isAdvancing = false
+
+    /// The maximum number of received bytes that wait during a response.
+    private static let inboundLimit = 64 << 10
+    /// The maximum number of ignored bytes of a body. After more, the connection is closed.
+    private static let unwantedBodyLimit = 256 << 10
+    /// The time in which a client that has closed its side must receive bytes. A client that has left does not.
+    private static let leavingTime = Duration.seconds(3)
+    /// The time limit for the rest of a body after its response was sent.
+    private static let unwantedBodyTime = Duration.seconds(10)
+
+    init(service: ProxyService, client: ProxyClient, table: ConnectionTable) {
+        self.service = service
+        self.client = client
+        self.table = table
+        readsForwarding = client.kind == .trustedProxy
+        state = readsForwarding && service.trustedProxies.usesProxyProtocol ? .introducing : .reading
+        self.parser = RequestParser(limit: service.configuration.limits.maximumHeaderSize)
+    }
+
+    // MARK: - The channel
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+        table.insert(self)
+        if case .introducing = state { return setDeadline(service.configuration.limits.headerTimeout) }
+        admit()
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        self.context = nil
+        table.remove(self)
+        endRequest()
+        if isCounted { table.clients.remove(client) }
+    }
+
+    /// Waits for requests, unless the client has too many connections.
+    private func admit() {
+        isCounted = table.clients.add(client)
+        guard isCounted else { return reject() }
+        setDeadline(service.configuration.limits.idleTimeout)
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        leaveExchange()
+        context.fireChannelInactive()
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        guard case ChannelEvent.inputClosed = event else { return context.fireUserInboundEventTriggered(event) }
+        isInputClosed = true
+        switch state {
+        case .introducing, .ending: close()
+        case .reading, .responding:
+            progressSeen = nil
+            advance()
+            if case .responding = state { setDeadline(Self.leavingTime) }
+        }
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        var bytes = unwrapInboundIn(data)
+        if case .ending = state { return }
+        if inbound.readableBytes == 0 {
+            inbound = bytes
+        } else {
+            // Otherwise the buffer would grow while a client sends without a pause.
+            if inbound.readerIndex >= Self.inboundLimit { inbound.discardReadBytes() }
+            inbound.writeBuffer(&bytes)
+        }
+        advance()
+    }
+
+    func read(context: ChannelHandlerContext) {
+        if case .responding = state, inbound.readableBytes >= Self.inboundLimit {
+            isReadHeld = true
+        } else {
+            context.read()
+        }
+    }
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        hasStartedResponse = true
+        context.write(data, promise: promise)
+    }
+
+    // MARK: - Requests
+
+    private func advance() {
+        // A response may be sent before the call that sends it returns.
+        guard !isAdvancing else { return }
+        isAdvancing = true
+        defer { isAdvancing = false }
+        while true {
+            switch state {
+            case .ending: return
+            case .introducing:
+                guard takeIntroduction() else { return releaseRead() }
+            case .responding:
+                guard takeBody() else { return }
+            case .reading:
+                do {
+                    guard let head = try parser.next(in: &inbound) else {
+                        // The parser has removed empty lines, which do not start a head.
+                        if inbound.readableBytes > 0, !hasStartedHead { startHead() }
+                        return isInputClosed ? close() : releaseRead()
+                    }
+                    hasStartedHead = false
+                    start(head)
+                } catch {
+                    return reject(error)
+                }
+            }
+        }
+    }
+
+    /// Removes the PROXY protocol header, which names the client of the connection.
+    ///
+    /// - Returns: Whether requests, or the end of the connection, may follow.
+    private func takeIntroduction() -> Bool {
+        do {
+            guard let header = try ProxyProtocolHeader.next(in: &inbound) else { return false }
+            if let address = header.client { client = service.trustedProxies.client(named: address) }
+            readsForwarding = header.client != nil && client.kind == .trustedProxy
+            state = .reading
+            admit()
+        } catch {
+            service.note(malformed: error, from: client)
+            close()
+        }
+        return true
+    }
+
+    /// Starts the time limit for the rest of a head.
+    private func startHead() {
+        hasStartedHead = true
+        setDeadline(service.configuration.limits.headerTimeout)
+    }
+
+    private func start(_ head: RequestHead) {
+        let body = RequestBodyReader(head.body)
+        var exchange = Exchange(request: head, body: body, bodyEnded: head.body == .none)
+        if head.body != .none, service.wantsBody(of: head) { exchange.sink = bodyStream() }
+        deadline = nil
+        progressSeen = nil
+        hasStartedResponse = false
+        state = .responding(exchange)
+        var (asking, rejection) = (client, RequestFailure?.none)
+        if readsForwarding { (asking, rejection) = startRequest(head) }
+        if rejection == nil, let hot, let context, let hit = service.hit(head, of: hot, buffers: table.buffers) {
+            return send(hit, head, asking, context)
+        }
+        if head.minorVersion >= 1, head.body != .none, head.fields["expect"]?.lowercased() == "100-continue" {
+            context?.writeAndFlush(
+                wrapOutboundOut(.byteBuffer(ByteBuffer(staticString: "HTTP/1.1 100 Continue\r\n\r\n"))), promise: nil)
+        }
+        respond(to: head, from: asking, rejection: rejection, sink: exchange.sink)
+    }
+
+    /// Counts a request that a trusted proxy has sent for its client.
+    ///
+    /// - Returns: The client, and the reason if the request is rejected.
+    private func startRequest(_ head: RequestHead) -> (ProxyClient, RequestFailure?) {
+        do {
+            let asking = try service.trustedProxies.client(of: head.fields, from: client)
+            guard table.clients.add(asking) else { return (asking, Self.tooMany) }
+            requester = asking
+            return (asking, nil)
+        } catch {
+            return (client, error)
+        }
+    }
+
+    /// Ends the count of a request that a trusted proxy has sent for its client.
+    private func endRequest() {
+        if let requester = requester.take() { table.clients.remove(requester) }
+    }
+
+    private static let tooMany = RequestFailure(503, "too many connections are open", retryAfter: 5)
+
+    /// Sends the response to a hit at once.
+    private func send(
+        _ hit: RecentMedia.Hit, _ head: RequestHead, _ asking: ProxyClient, _ context: ChannelHandlerContext
+    ) {
+        let start = ContinuousClock.now
+        service.started()
+        setStallDeadline()
+        let written = context.eventLoop.makePromise(of: Void.self)
+        written.futureResult.assumeIsolated().whenComplete { result in
+            if let slice = hit.slice { slice.release() } else { self.table.buffers.sent(hit.buffer) }
+            var isSent = false
+            if case .success = result {
+                isSent = true
+                self.progress.sent(hit.count)
+            }
+            self.service.ended(
+                head, hit, bytes: isSent ? hit.count : 0, since: start, client: asking)
+            self.responded(keeps: isSent)
+        }
+        guard let slice = hit.slice else {
+            table.buffers.sending(hit.buffer)
+            return context.writeAndFlush(wrapOutboundOut(.byteBuffer(hit.buffer)), promise: written)
+        }
+        let cork = TCPCork(context.channel)
+        context.write(wrapOutboundOut(.byteBuffer(hit.buffer)), promise: nil)
+        context.writeAndFlush(wrapOutboundOut(slice.data), promise: written)
+        cork.release()
+    }
+
+    private func respond(
+        to head: RequestHead, from asking: ProxyClient, rejection: RequestFailure?, sink: RequestBodyStream?
+    ) {
+        guard let context else { return }
+        let (service, channel, progress) = (service, context.channel, progress)
+        let body = sink.map { $0.body }
+        let me = NIOLoopBound(self, eventLoop: context.eventLoop)
+        setStallDeadline()
+        service.exchanges.started()
+        let task = Task(executorPreference: service.executor) {
+            let sender = ResponseSender(channel: channel, progress: progress, patience: service.patience)
+            let served = await service.serve(
+                head, body: body, client: asking, rejection: rejection, over: sender)
+            channel.eventLoop.execute {
+                me.value.hot = served.hot ?? me.value.hot
+                me.value.responded(keeps: served.keeps)
+                service.exchanges.ended()
+            }
+        }
+        update { $0.task = task }
+    }
+
+    private func update(_ change: (inout Exchange) -> Void) {
+        guard case .responding(var exchange) = state else { return }
+        state = .ending  // This avoids a copy.
+        change(&exchange)
+        state = .responding(exchange)
+    }
+
+    /// Removes the received bytes of the request's body.
+    ///
+    /// - Returns: Whether the exchange is over and the next request may be read.
+    private func takeBody() -> Bool {
+        guard case .responding(var exchange) = state else { return true }
+        do {
+            while !exchange.bodyEnded {
+                guard exchange.sink?.hasSpace ?? true else { break }
+                switch try exchange.body.next(in: &inbound) {
+                case .bytes(let bytes):
+                    receivedBodyBytes += bytes.readableBytes
+                    exchange.dropped += exchange.sink == nil ? bytes.readableBytes : 0
+                    exchange.sink?.take(bytes)
+                    continue
+                case .end:
+                    exchange.bodyEnded = true
+                    exchange.sink?.end()
+                case .incomplete:
+                    // The rest will never be received.
+                    if isInputClosed {
+                        state = .responding(exchange)
+                        close()
+                        return false
+                    }
+                }
+                break
+            }
+        } catch {
+            exchange.sink?.fail()
+            exchange.task?.cancel()
+            // Closing immediately would reset the connection and lose responses that the client has not received.
+            if hasStartedResponse { end() } else { send(error, to: exchange.request) }
+            return false
+        }
+        state = .responding(exchange)
+        if exchange.isOver { return finish(exchange) }
+        releaseRead()
+        return false
+    }
+
+    /// Continues after a response was sent.
+    private func responded(keeps: Bool) {
+        guard case .responding = state else { return }
+        update {
+            $0.isOver = true; $0.keeps = keeps; $0.sink?.fail(); $0.sink = nil
+        }
+        // The bytes of a body that is still being received do not extend it.
+        setDeadline(Self.unwantedBodyTime)
+        advance()
+    }
+
+    private func finish(_ exchange: Exchange) -> Bool {
+        guard exchange.keeps, !service.isStopping else {
+            end()
+            return false
+        }
+        guard exchange.bodyEnded else {
+            if exchange.dropped > Self.unwantedBodyLimit {
+                end()
+            } else {
+                releaseRead()
+            }
+            return false
+        }
+        endRequest()
+        state = .reading
+        setDeadline(service.configuration.limits.idleTimeout)
+        return true
+    }
+
+    /// Returns a stream for the request's body, which resumes this connection when it accepts more bytes.
+    private func bodyStream() -> RequestBodyStream? {
+        context.map { context in
+            let me = NIOLoopBound(self, eventLoop: context.eventLoop)
+            return RequestBodyStream { me.eventLoop.execute { me.value.advance() } }
+        }
+    }
+
+    private func releaseRead() {
+        // An idle connection holds no buffer.
+        if inbound.readableBytes == 0 { inbound = ByteBuffer() }
+        guard isReadHeld, inbound.readableBytes < Self.inboundLimit else { return }
+        isReadHeld = false
+        context?.read()
+    }
+
+    // MARK: - The end
+
+    /// Responds to bytes that are not a request, and ends the connection.
+    private func reject(_ failure: RequestFailure) {
+        guard context != nil else { return }
+        service.note(rejected: failure, client: client)
+        let request = RequestHead(
+            method: .get, target: "*", minorVersion: 1, fields: RequestFields(bytes: [], lines: []), body: .none,
+            keepsAlive: false)
+        send(failure, to: request)
+    }
+
+    /// Sends a failure as the last response, and ends the connection.
+    private func send(_ failure: RequestFailure, to request: RequestHead) {
+        guard let context else { return }
+        var response = Response(failure)
+        response.closes = true
+        let (head, framing, _) = response.framed(for: request, keepsAlive: false, date: service.date.text)
+        var buffer = context.channel.allocator.buffer(capacity: 512)
+        head.encode(into: &buffer)
+        if framing != .none, case .bytes(var bytes) = response.body { buffer.writeBuffer(&bytes) }
+        context.writeAndFlush(wrapOutboundOut(.byteBuffer(buffer)), promise: nil)
+        end()
+    }
+
+    /// Rejects the connection because too many are open.
+    func reject() {
+        if case .ending = state { return }
+        reject(Self.tooMany)
+    }
+
+    /// Sends nothing more and closes the connection after the client has, or after two seconds.
+    private func end() {
+        endRequest()
+        state = .ending
+        inbound.clear()
+        setDeadline(.seconds(2))
+        context?.close(mode: .output, promise: nil)
+        isReadHeld = false
+        context?.read()
+    }
+
+    private func close() {
+        leaveExchange()
+        context?.close(promise: nil)
+    }
+
+    /// Cancels the running response, even if it waits for the request's body.
+    private func leaveExchange() {
+        if case .responding(let exchange) = state {
+            exchange.task?.cancel()
+            exchange.sink?.fail()
+        }
+        endRequest()
+        state = .ending
+    }
+
+    // MARK: - Time
+
+    private func setDeadline(_ time: Duration?, from now: NIODeadline = .now()) {
+        deadline = time.map { now + TimeAmount($0) }
+    }
+
+    private func setStallDeadline(from now: NIODeadline = .now()) {
+        let limit = client.isLoopback ? nil : service.configuration.limits.sendTimeout
+        setDeadline(isInputClosed ? Self.leavingTime : limit, from: now)
+    }
+
+    /// Closes the connection if its deadline has passed. It is called about once a second.
+    func check(now: NIODeadline) {
+        guard let deadline else { return }
+        if case .responding(let exchange) = state, !exchange.isOver {
+            return checkProgress(of: exchange, isDue: now >= deadline, now: now)
+        }
+        guard now >= deadline else { return }
+        switch state {
+        case .reading where hasStartedHead:
+            reject(RequestFailure(408, "the headers of the request were not received in time"))
+        case .introducing:
+            service.note(
+                malformed: .init(description: "it was not received in time"), from: client)
+            close()
+        default: close()
+        }
+    }
+
+    /// Closes the connection if no byte was transferred within the stall time although the client could receive or send
+    /// one.
+    private func checkProgress(of exchange: Exchange, isDue: Bool, now: NIODeadline) {
+        guard let context else { return }
+        let buffered = ClientProgress.bufferedBytes(of: context.channel)
+        let isBodyAwaited = !exchange.bodyEnded && exchange.sink?.hasSpace == true
+        guard buffered > 0 || isBodyAwaited || isInputClosed else {
+            // The client waits for the origin.
+            progressSeen = nil
+            return setStallDeadline(from: now)
+        }
+        guard isDue || progressSeen == nil else { return }
+        let current = ClientProgress(
+            sent: progress.count, buffered: buffered, received: receivedBodyBytes, channel: context.channel)
+        guard current != progressSeen else { return close() }
+        progressSeen = current
+        setStallDeadline(from: now)
+    }
+
+    /// Closes the connection if it is idle. Otherwise it is closed after its response.
+    func stop() {
+        switch state {
+        case .introducing, .reading: close()
+        case .responding, .ending: break
+        }
+    }
+
+    /// Closes the connection immediately.
+    func abort() { close() }
+}
+#endif

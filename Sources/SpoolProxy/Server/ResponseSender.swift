@@ -1,0 +1,138 @@
+#if Proxy
+import HTTPTypes
+import NIOCore
+import Spool
+import SpoolStorage
+
+/// A sender of one response over a connection, at the speed of the client.
+///
+/// Bytes of media files are sent with `sendfile`, all others through buffers. The next piece is read while one is sent.
+/// If the client stops reading, the reader stops as well, and with it the transfer.
+struct ResponseSender: Sendable {
+    let channel: any Channel
+    let progress: SendProgress
+    /// The object that waits for an origin that stops sending a body, or `nil` if the response ends there.
+    var patience: OriginRetryWaiter?
+
+    /// Sends the head and the body.
+    func send(_ response: Response, _ head: ResponseHead, _ framing: Response.Framing) async -> SendOutcome {
+        var isPaced = false
+        if !response.isStored, case .media = response.body { isPaced = true }
+        var writer = PieceWriter(
+            channel: channel, progress: progress, isChunked: framing == .chunked, isPaced: isPaced)
+        var buffer = channel.allocator.buffer(capacity: 512)
+        head.encode(into: &buffer)
+        writer.start(buffer)
+        if framing == .none || framing == .length(0) { return await writer.end() }
+        if !response.isStored { writer.flush() }
+        do {
+            try await send(response.body, &writer, inPieces: response.isStored ? Self.storedPiece : Self.piece)
+            return await writer.end()
+        } catch {
+            await writer.abandon()
+            return .cut("\(error)")
+        }
+    }
+
+    /// The maximum size of a piece of bytes that must be fetched. It is small, so that no bytes are fetched that the
+    /// client does not receive.
+    private static let piece: Int64 = 256 << 10
+    /// The maximum size of a piece of stored bytes. Large pieces cost less.
+    private static let storedPiece: Int64 = 1 << 20
+
+    private func send(_ body: Response.Body, _ writer: inout PieceWriter, inPieces size: Int64) async throws {
+        switch body {
+        case .none: break
+        case .bytes(let bytes): try await writer.write(bytes)
+        case .media(let reader, let count): try await send(reader, count, &writer, inPieces: size)
+        case .upstream(let body, let count): try await send(body, count, &writer)
+        case .parts(let parts, _):
+            for part in parts {
+                switch part {
+                case .text(let text): try await writer.write(ByteBuffer(string: text))
+                case .media(let reader, let count, let version):
+                    guard let version, try await reader.response().version == version else {
+                        throw BodyLengthMismatch(description: "the version changed between two parts")
+                    }
+                    try await send(reader, count, &writer, inPieces: size)
+                }
+            }
+        }
+    }
+
+    /// The error of a body that differs from its head.
+    private struct BodyLengthMismatch: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    private func send(
+        _ reader: MediaReader, _ count: Int64?, _ writer: inout PieceWriter, inPieces size: Int64
+    ) async throws {
+        defer { reader.cancel() }
+        var left = count ?? .max
+        var waiting = try await Waiting(patience, reader)
+        while left > 0, let chunk = try await waiting.next(of: reader, upTo: size) {
+            guard chunk.count <= left else {
+                throw BodyLengthMismatch(description: "the body is longer than its Content-Length")
+            }
+            left -= Int64(chunk.count)
+            try await writer.write(chunk)
+        }
+        if count != nil, left > 0 {
+            throw BodyLengthMismatch(description: "the body is \(left) bytes shorter than its Content-Length")
+        }
+    }
+
+    /// An iterator over the chunks of a reader, which waits if its origin is unavailable.
+    private struct Waiting {
+        private let patience: OriginRetryWaiter?
+        private let version: GenerationIdentifier?
+        private var count = OriginRetryWaiter.Count()
+        private var position: Int64?
+        private var needsCheck = false
+
+        init(_ patience: OriginRetryWaiter?, _ reader: MediaReader) async throws {
+            self.patience = patience
+            guard patience != nil else {
+                version = nil
+                return
+            }
+            version = try await reader.response().version
+            position = reader.position
+        }
+
+        mutating func next(of reader: MediaReader, upTo size: Int64) async throws -> MediaChunk? {
+            while true {
+                do {
+                    if needsCheck, try await reader.response().version != version {
+                        throw BodyLengthMismatch(description: "the version changed while the origin was unavailable")
+                    }
+                    needsCheck = false
+                    let chunk = try await reader.next(upTo: size)
+                    if let chunk { (position, count) = (chunk.offset + Int64(chunk.count), OriginRetryWaiter.Count()) }
+                    return chunk
+                } catch let error as CacheError {
+                    guard let patience, let position else { throw error }
+                    try await patience.wait(after: error, &count)
+                    reader.seek(to: position)
+                    needsCheck = true
+                }
+            }
+        }
+    }
+
+    private func send(_ body: UpstreamBody, _ count: Int64?, _ writer: inout PieceWriter) async throws {
+        var left = count ?? .max
+        for try await chunk in body {
+            let taken = Int(min(left, Int64(chunk.count)))
+            left -= Int64(taken)
+            let buffer = chunk.withUnsafeBytes { ByteBuffer(bytes: $0.prefix(taken)) }
+            try await writer.write(buffer)
+            if left == 0 { break }
+        }
+        if count != nil, left > 0 {
+            throw BodyLengthMismatch(description: "the body is \(left) bytes shorter than its Content-Length")
+        }
+    }
+}
+#endif

@@ -1,0 +1,51 @@
+/// The searches for media to evict that found nothing. In a full cache, each received piece needs space, and a search
+/// examines all media.
+///
+/// A search is not repeated until something has changed that may let it find media: a version was released, recorded or
+/// unpinned. It is repeated after a second in any case, because other reasons end without a report, such as a key whose
+/// turn another task had. It does not search.
+final class FailedSearches: Sendable {
+    /// The time after which a search is repeated.
+    static let interval: Duration = .seconds(1)
+
+    private struct State {
+        var changes: UInt64 = 0
+        var failure: (changes: UInt64, time: Duration)?
+        /// The time at which all users of open versions were asked.
+        var askedAllAt: Duration?
+        var count = 0
+    }
+
+    private let state = ClassedMutex(State(), .neverWaits)
+
+    /// The number of searches that were started.
+    var count: Int { state.withLock { $0.count } }
+
+    /// Records a change that may let a search find media.
+    func recordChange() { state.withLock { $0.changes += 1 } }
+
+    /// Starts a search.
+    ///
+    /// - Returns: The number of changes until now; `nil` if the search would find nothing.
+    func begin(at now: Duration) -> UInt64? {
+        state.withLock { state in
+            if let failure = state.failure, failure.changes == state.changes, now - failure.time < Self.interval {
+                return nil
+            }
+            state.count += 1
+            return state.changes
+        }
+    }
+
+    /// Records that a search found nothing.
+    func recordFailure(of changes: UInt64, at now: Duration) { state.withLock { $0.failure = (changes, now) } }
+
+    /// Whether a search asks the users of all open versions, and not only those with readers that have moved.
+    func mustAskAll(at now: Duration) -> Bool {
+        state.withLock { state in
+            if let last = state.askedAllAt, now - last < Self.interval { return false }
+            state.askedAllAt = now
+            return true
+        }
+    }
+}

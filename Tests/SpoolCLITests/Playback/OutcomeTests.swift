@@ -1,0 +1,16 @@
+import Testing
+
+@testable import SpoolCLI
+
+@Suite("Result of playback")
+struct OutcomeTests {
+    @Test(
+        "Playback has ended at the end of the media, or anywhere if the duration is unknown",
+        arguments: [
+            (12, 12, true), (12, 11.9, true), (12, 10.5, true), (12, 9, false), (7200, 7100, true), (7200, 3600, false),
+            (1, 0.2, true), (nil, 3, true),
+        ] as [(Double?, Double, Bool)])
+    func end(duration: Double?, time: Double, isEnd: Bool) {
+        #expect(PlaybackSession.Outcome(duration: duration, endedAt: time).ended == isEnd)
+    }
+}

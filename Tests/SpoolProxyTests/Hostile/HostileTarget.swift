@@ -1,8 +1,0 @@
-/// The server that receives the random requests.
-struct HostileTarget: Sendable {
-    var port: Int
-    var originPort: Int
-    var token: String?
-    /// Whether the server is a reverse proxy of the origin.
-    var isReverse = false
-}

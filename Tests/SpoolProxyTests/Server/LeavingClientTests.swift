@@ -1,0 +1,92 @@
+import NIOCore
+import NIOPosix
+import Spool
+import SpoolOrigin
+import Testing
+
+@testable import SpoolProxy
+
+/// Clients that request all bytes and close the connection early.
+@Suite(.timeLimit(.minutes(10))) struct LeavingClientTests {
+    private static let pattern = PatternBytes(length: 30_000_000)
+
+    /// Reads at least `count` bytes of a response, and closes the connection.
+    private func leave(_ server: ProxyServer, _ target: String, after count: Int) async throws -> [UInt8] {
+        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .channelOption(.socketOption(.so_rcvbuf), value: 16 << 10)
+            .channelOption(.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: 4096))
+            .channelOption(.maxMessagesPerRead, value: 1)
+            .connect(host: "127.0.0.1", port: try #require(server.port)) { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try NIOAsyncChannel<ByteBuffer, ByteBuffer>(
+                        wrappingChannelSynchronously: channel,
+                        configuration: .init(backPressureStrategy: .init(lowWatermark: 1, highWatermark: 2)))
+                }
+            }
+        return try await channel.executeThenClose { inbound, outbound in
+            try await outbound.write(ByteBuffer(string: "GET \(target) HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+            var received: [UInt8] = []
+            for try await buffer in inbound {
+                received += buffer.readableBytesView
+                if received.count >= count { break }
+            }
+            return received
+        }
+    }
+
+    @Test func `If a client leaves early, the origin sends only the 256 KiB of the first request`()
+        async throws
+    {
+        try await OriginServer.run(["/film.mp4": OriginResource(.pattern(Self.pattern))]) { origin in
+            try await ProxyServer.run(freshness: .immutable) { server, _ in
+                let received = try await leave(server, "/http/127.0.0.1:\(origin.port)/film.mp4", after: 60_000)
+                #expect(received.count >= 60_000)
+            }
+            try await origin.log.waitUntilIdle()
+            #expect(origin.log.bytesSent("/film.mp4") == 256 << 10)
+        }
+    }
+
+    @Test(
+        "E218: a client that closes its side receives the responses to all complete requests, and then the connection ends"
+    )
+    func halfClosure() async throws {
+        let pattern = PatternBytes(length: 3_000_000)
+        try await OriginServer.run(["/a": OriginResource(.pattern(pattern))]) { origin in
+            try await ProxyServer.run(freshness: .immutable) { server, _ in
+                let start = "GET /http/127.0.0.1:\(origin.port)/a HTTP/1.1\r\n"
+                let request = start + "Host: localhost\r\n\r\n"
+                let port = try #require(server.port)
+                for (text, count) in [
+                    (request, 1), (request + request, 2), (request + start, 1), ("", 0), (start, 0),
+                    (start + "Host: localhost\r\nContent-Length:3\r\n\r\nabc", 1),
+                ] {
+                    var bytes = try await RawConnection.exchange(text, port: port, closesAfterwards: true)[...]
+                    for _ in 0..<count {
+                        let response = try #require(RawResponse(&bytes), "\(text)")
+                        #expect(response.status == 200)
+                        #expect(response.body.elementsEqual(OriginContent.pattern(pattern).bytes(0..<3_000_000)))
+                    }
+                    #expect(bytes.isEmpty)
+                }
+            }
+        }
+    }
+
+    @Test func `A response from the cache follows one from the origin on the same connection`() async throws {
+        try await OriginServer.run(["/film.mp4": OriginResource(.pattern(PatternBytes(length: 3_000_000)))]) { origin in
+            try await ProxyServer.run(freshness: .immutable) { server, _ in
+                let target = "/http/127.0.0.1:\(origin.port)/film.mp4"
+                let request = "GET \(target) HTTP/1.1\r\nHost: localhost\r\n"
+                var bytes = try await server.exchange(request + "\r\n" + request + "Connection: close\r\n\r\n")[...]
+                let first = try #require(RawResponse(&bytes))
+                let second = try #require(RawResponse(&bytes))
+                let content = OriginContent.pattern(PatternBytes(length: 3_000_000))
+                #expect(first.body.elementsEqual(content.bytes(0..<3_000_000)))
+                #expect(second.body.elementsEqual(first.body))
+                #expect(second.field("cache-status") == "spool; hit")
+            }
+            #expect(origin.log.bytesSent("/film.mp4") == 3_000_000)
+        }
+    }
+}

@@ -1,0 +1,71 @@
+import Foundation
+import Spool
+import SpoolOrigin
+import SpoolTesting
+import Testing
+
+@testable import SpoolProxy
+
+/// The assignment of stored files to manifests.
+@Suite(.timeLimit(.minutes(5))) struct PresentationsTests {
+    private static func manifest(_ type: String) -> OriginResource {
+        let text = """
+            <MPD type="\(type)"><Period><AdaptationSet><Representation id="0">
+            <SegmentTemplate initialization="init.mp4" media="$RepresentationID$/$Number$.m4s"/>
+            </Representation></AdaptationSet></Period></MPD>
+            """
+        return OriginResource(.data(Data(text.utf8)), contentType: "application/dash+xml")
+    }
+
+    @Test(
+        "A file belongs to the manifest of its own origin, even if a manifest of another origin names it",
+        arguments: [true, false])
+    func foreignManifests(isOwnFirst: Bool) async throws {
+        func playlist(_ segment: String) -> OriginResource {
+            let text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n\(segment)\n#EXT-X-ENDLIST\n"
+            return OriginResource(.data(Data(text.utf8)), contentType: "application/vnd.apple.mpegurl")
+        }
+        let segment = OriginResource(.pattern(PatternBytes(length: 1000)), contentType: "video/mp2t")
+        try await OriginServer.run(["/own.m3u8": playlist("s.ts"), "/s.ts": segment]) { origin in
+            let foreign = playlist(origin.url("/s.ts").absoluteString)
+            try await OriginServer.run(["/foreign.m3u8": foreign]) { other in
+                try await ProxyServer.run(freshness: .immutable) { server, cache in
+                    let own = "/http/127.0.0.1:\(origin.port)/own.m3u8"
+                    let foreign = "/http/127.0.0.1:\(other.port)/foreign.m3u8"
+                    for target in isOwnFirst ? [own, foreign] : [foreign, own] {
+                        #expect(try await server.get(target).status == 200)
+                        #expect(try await server.get("/http/127.0.0.1:\(origin.port)/s.ts").status == 200)
+                    }
+                    let stored = try await cache.storedResources()
+                    let root = try #require(stored.first { $0.redactedURL.hasSuffix("/own.m3u8") }).key
+                    #expect(try #require(stored.first { $0.redactedURL.hasSuffix("/s.ts") }).presentation == root)
+                }
+            }
+        }
+    }
+
+    @Test(arguments: ["static", "dynamic"])
+    func `Segments of a static MPD belong to its presentation, and those of a live MPD to none`(
+        type: String
+    ) async throws {
+        let media = OriginResource(.pattern(PatternBytes(length: 1000)), contentType: "video/mp4")
+        let paths = ["/v/init.mp4", "/v/0/1.m4s", "/v/0/2.m4s"]
+        var resources = ["/v/a.mpd": Self.manifest(type), "/v/other.mp4": media]
+        for path in paths { resources[path] = media }
+        try await OriginServer.run(resources) { origin in
+            try await ProxyServer.run(freshness: .immutable) { server, cache in
+                for path in ["/v/a.mpd"] + paths + ["/v/other.mp4"] {
+                    #expect(try await server.get("/http/127.0.0.1:\(origin.port)\(path)").status == 200)
+                }
+                let stored = try await cache.storedResources()
+                let root = stored.first { $0.redactedURL.hasSuffix("/v/a.mpd") }?.key
+                #expect((root == nil) == (type == "dynamic"))
+                for path in paths {
+                    let segment = try #require(stored.first { $0.redactedURL.hasSuffix(path) })
+                    #expect(segment.presentation == root)
+                }
+                #expect(try #require(stored.first { $0.redactedURL.hasSuffix("/v/other.mp4") }).presentation == nil)
+            }
+        }
+    }
+}

@@ -1,0 +1,282 @@
+import Foundation
+import HTTPTypes
+import Spool
+import SpoolOrigin
+import SpoolTesting
+import Testing
+
+@testable import SpoolProxy
+
+/// The response that a client gets while another client's request is running, and the effects of its request on others.
+@Suite(.timeLimit(.minutes(5))) struct SharedResponsesTests {
+    private static func reverse(
+        _ resource: OriginResource, clock: any Clock<Duration> = ContinuousClock(),
+        _ body: (ProxyServer, OriginServer) async throws -> Void
+    ) async throws {
+        try await OriginServer.run(["/a": resource]) { origin in
+            var configuration = ProxyConfiguration()
+            configuration.origin = origin.url("/")
+            try await ProxyServer.run(configuration, clock: clock) { server, _ in try await body(server, origin) }
+        }
+    }
+
+    private static func resource(_ control: String?, etag: String?, stalls: Bool) -> OriginResource {
+        var resource = OriginResource(.pattern(PatternBytes(length: 50_000)), etag: etag, contentType: "text/plain")
+        if stalls { resource.rules = [OriginRule(0..<1, .stall(after: nil))] }
+        resource.headerFields[.cacheControl] = control
+        return resource
+    }
+
+    @Test(
+        arguments: [nil, "no-cache", "max-age=0", "no-cache, must-revalidate"] as [String?],
+        [true, false])
+    func `E119: each of three waiting clients has its own request if the response may not be reused`(
+        control: String?, isSameClient: Bool
+    ) async throws {
+        let page = Self.resource(control, etag: nil, stalls: true)
+        let clock = ManualClock()
+        try await Self.reverse(page, clock: clock) { server, origin in
+            let keys = (0..<3).map { isSameClient ? "key" : "key\($0)" }
+            async let first = server.get("/a", "X-Api-Key: \(keys[0])\r\n")
+            async let second = server.get("/a", "X-Api-Key: \(keys[1])\r\n")
+            async let third = server.get("/a", "X-Api-Key: \(keys[2])\r\n")
+            try await clock.waitForSleepers(3)
+            try await origin.log.wait { !$0.isEmpty && $0[0].isStalled }
+            origin.release()
+            for response in try await [first, second, third] {
+                #expect(response.status == 200)
+                #expect(response.body.elementsEqual(page.content.bytes(0..<50_000)))
+            }
+            let asked = origin.log.exchanges.compactMap { $0.headerFields[HTTPField.Name("X-Api-Key")!] }
+            #expect(asked.sorted() == keys)
+        }
+    }
+
+    @Test(arguments: ["max-age=60", "no-cache", nil] as [String?])
+    func `E119: the origin sends the bytes of a response with a strong validator once to all waiting clients`(
+        control: String?
+    ) async throws {
+        let page = Self.resource(control, etag: "\"v1\"", stalls: true)
+        let clock = ManualClock()
+        try await Self.reverse(page, clock: clock) { server, origin in
+            async let first = server.get("/a", "X-Api-Key: 1\r\n")
+            async let second = server.get("/a", "X-Api-Key: 2\r\n")
+            async let third = server.get("/a", "X-Api-Key: 2\r\n")
+            try await clock.waitForSleepers(3)
+            try await origin.log.wait { !$0.isEmpty && $0[0].isStalled }
+            origin.release()
+            for response in try await [first, second, third] {
+                #expect(response.body.elementsEqual(page.content.bytes(0..<50_000)))
+            }
+            try await origin.log.waitUntilIdle()
+            #expect(origin.log.exchanges.count == (control == "max-age=60" ? 1 : 3))
+            #expect(origin.log.bytesSent("/a") == 50_000)
+        }
+    }
+
+    @Test func `E121: a cookie set for one client's cookie does not disable the cache for others`() async throws {
+        try await OriginServer.run(["/a": Self.cookies(for: "sid=bogus")]) { origin in
+            for freshness in [FreshnessPolicy.http, .immutable] {
+                var configuration = ProxyConfiguration()
+                configuration.origin = origin.url("/")
+                try await ProxyServer.run(configuration, freshness: freshness) { server, _ in
+                    let bogus = try await server.get("/a", "Cookie: sid=bogus\r\n")
+                    #expect(bogus.field("set-cookie") != nil)
+                    for fields in ["", "Cookie: sid=other\r\n", "Authorization: Basic YTpi\r\n"] {
+                        _ = try await server.get("/a", fields)
+                        let again = try await server.get("/a", fields)
+                        #expect(again.field("cache-status")?.hasPrefix("spool; hit") == true, "\(fields)")
+                        #expect(again.field("set-cookie") == nil)
+                    }
+                }
+            }
+        }
+    }
+
+    @Test(arguments: [FreshnessPolicy.http, .immutable])
+    func `E200: The client that causes a response with a cookie receives it, without a second origin request`(
+        freshness: FreshnessPolicy
+    ) async throws {
+        try await OriginServer.run(["/a": Self.cookies(for: "sid=bogus")]) { origin in
+            var configuration = ProxyConfiguration()
+            configuration.origin = origin.url("/")
+            try await ProxyServer.run(configuration, freshness: freshness) { server, _ in
+                let first = try await server.get("/a", "Cookie: sid=bogus\r\n")
+                #expect(first.field("set-cookie") == "sid=; Max-Age=0")
+                #expect(first.body.count == 50_000)
+                #expect(origin.log.exchanges.count == 1)
+                // Each later response sets its own cookie.
+                let second = try await server.get("/a", "Cookie: sid=bogus\r\n")
+                #expect(second.field("set-cookie") == "sid=; Max-Age=0")
+                #expect(origin.log.exchanges.count == 2)
+                // No other client receives it.
+                #expect(try await server.get("/a", "Cookie: sid=other\r\n").field("set-cookie") == nil)
+            }
+        }
+    }
+
+    @Test func `E199: One client receives a long error page, and the others request it`() async throws {
+        let page = Data(repeating: 0x61, count: 300_000)
+        let head =
+            "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nContent-Length: 300000\r\nSet-Cookie: a=b\r\n\r\n"
+        var resource = OriginResource(.data(Data()))
+        resource.rules = [
+            OriginRule(
+                0..<Int.max,
+                prepare: { _, resource in
+                    resource.raw = .init(Array(Data(head.utf8) + page), closes: true)
+                })
+        ]
+        try await Self.reverse(resource) { server, origin in
+            for count in 1...3 as ClosedRange<Int> {
+                let response = try await server.get("/a")
+                #expect(response.status == 404)
+                #expect(response.body.elementsEqual(page))
+                #expect(response.field("set-cookie") == "a=b")
+                #expect(origin.log.exchanges.count == count)
+            }
+            async let first = server.get("/a")
+            async let second = server.get("/a")
+            for response in try await [first, second] { #expect(response.body.elementsEqual(page)) }
+        }
+    }
+
+    /// A resource that all clients may reuse, except the response to one cookie, which sets that cookie again.
+    private static func cookies(for cookie: String) -> OriginResource {
+        var resource = resource("public, max-age=600", etag: "\"v1\"", stalls: false)
+        resource.rules = [
+            OriginRule(
+                0..<Int.max,
+                prepare: { request, resource in
+                    guard request.headerFields[.cookie] == cookie else { return }
+                    resource.headerFields[.cacheControl] = "private"
+                    resource.headerFields[.setCookie] = "sid=; Max-Age=0"
+                })
+        ]
+        return resource
+    }
+
+    /// Names of header fields that are in no cache key, by the part of the request that they replace.
+    private static let unkeyed = [
+        "the client": [
+            "X-Forwarded-For", "Forwarded", "X-Real-IP", "CF-Connecting-IP", "X-Remote-User", "Remote-User",
+            "X-Authenticated-User", "Ssl-Client-Cert", "Wl-Proxy-Client-Ip", "Cluster-Client-Ip", "X-Vercel-Ip-Country",
+            "Cloudfront-Viewer-Country", "X-Appengine-Country", "Surrogate-Capability",
+        ],
+        "the host": [
+            "X-Forwarded-Host", "X-Forwarded-Proto", "X-Original-Host", "X-Host", "X-HTTP-Host-Override",
+            "X_Forwarded_Host", "X-Scheme", "X-Override-Host", "X-Orig-Host", "X-Real-Host", "X-Client-Host",
+            "X-Virtual-Host", "X-Target-Host", "Http-Host", "Proxy",
+        ],
+        "the path": [
+            "X-Forwarded-Prefix", "X-Original-URL", "X-Rewrite-URL", "X-Middleware-Subrequest", "X-Override-URL",
+            "X-Orig-URL", "X-Originating-URL", "X-Ms-Original-Url", "X-Request-Url", "X-Url-Path", "X-Replaced-Path",
+            "X-Ingress-Path", "Path-Info", "Script-Name", "Url", "Uri",
+        ],
+        "the method and the body": [
+            "X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "Transfer_Encoding", "Content-Range",
+            "Content-Encoding",
+        ],
+    ]
+
+    @Test(arguments: unkeyed.keys.sorted())
+    func `E122: a client's field that is in no cache key does not reach the origin`(claim: String) async throws {
+        let names = try #require(Self.unkeyed[claim])
+        let page = Self.resource("max-age=60", etag: "\"v1\"", stalls: false)
+        try await Self.reverse(page, clock: ManualClock()) { server, origin in
+            for name in names {
+                for method in ["GET", "POST", "HEAD"] {
+                    let target = (method == "HEAD" ? "/b?" : "/a?") + name
+                    _ = try await server.get(target, "\(name): evil.example\r\nX-Other: 1\r\n", method: method)
+                }
+            }
+            #expect(origin.log.exchanges.count == 3 * names.count)
+            for exchange in origin.log.exchanges {
+                #expect(!exchange.headerFields.contains { $0.value == "evil.example" }, "\(exchange.query)")
+                #expect(exchange.headerFields[HTTPField.Name("X-Other")!] == "1")
+            }
+        }
+    }
+
+    @Test func `E122: a description of a body reaches the origin with that body`() async throws {
+        let resource = Self.resource("max-age=60", etag: nil, stalls: false)
+        try await Self.reverse(resource, clock: ManualClock()) { server, origin in
+            let fields = "Host: localhost\r\nConnection: close\r\nContent-Length: 1\r\nContent-Encoding: br\r\n"
+            for method in ["POST", "GET"] {
+                _ = try await server.exchange("\(method) /a HTTP/1.1\r\n\(fields)\r\na")
+            }
+            let sent = origin.log.exchanges.map { $0.headerFields[.contentEncoding] }
+            #expect(sent == ["br", nil])
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `E147: fields that list nodes reach the origin although Connection names them`(
+        isReverse: Bool
+    ) async throws {
+        try await OriginServer.run(["/a": Self.resource("no-store", etag: nil, stalls: false)]) { origin in
+            var configuration = ProxyConfiguration()
+            if isReverse { configuration.origin = origin.url("/") }
+            let target = isReverse ? "/a" : "/http/127.0.0.1:\(origin.port)/a"
+            try await ProxyServer.run(configuration, clock: ManualClock()) { server, _ in
+                let nodes = "Via: 1.1 other\r\nCDN-Loop: other-cdn\r\n"
+                _ = try await server.get(target, "Connection: via, CDN-Loop, x-other\r\n\(nodes)X-Other: 1\r\n")
+            }
+            let sent = try #require(origin.log.exchanges.last).headerFields
+            #expect(sent[values: .via].first == "1.1 other")
+            #expect(sent[values: try #require(HTTPField.Name("CDN-Loop"))].first == "other-cdn")
+            #expect(sent[try #require(HTTPField.Name("X-Other"))] == nil)
+        }
+    }
+
+    @Test(arguments: ["GET", "HEAD", "POST"], [true, false])
+    func `E123: a request that two servers send to each other is rejected when it returns`(
+        method: String, isReverse: Bool
+    ) async throws {
+        let film = Self.resource("no-store", etag: nil, stalls: false)
+        if !isReverse, method == "POST" { return }  // The forward form does not allow this method.
+        try await OriginServer.run(["/a": film]) { origin in
+            var configuration = ProxyConfiguration()
+            if isReverse { configuration.origin = origin.url("/") }
+            let target = isReverse ? "/a" : "/http/127.0.0.1:\(origin.port)/a"
+            try await ProxyServer.run(configuration) { one, _ in
+                try await ProxyServer.run(configuration) { other, _ in
+                    var fields = "Via: 1.1 other\r\nCDN-Loop: other-cdn\r\n"
+                    for (hop, server) in [one, other].enumerated() {
+                        let response = try await server.get(target, fields, method: method)
+                        #expect(response.status < 500)
+                        let sent = try #require(origin.log.exchanges.last).headerFields
+                        let (via, loop) = (sent[values: .via], sent[values: HTTPField.Name("CDN-Loop")!])
+                        #expect(via.count == hop + 2 && via.first == "1.1 other")
+                        #expect(loop.count == hop + 2 && loop.first == "other-cdn")
+                        fields = via.map { "Via: \($0)\r\n" }.joined() + loop.map { "CDN-Loop: \($0)\r\n" }.joined()
+                    }
+                    let count = origin.log.exchanges.count
+                    #expect(try await one.get(target, fields, method: method).status == 508)
+                    #expect(origin.log.exchanges.count == count)
+                }
+            }
+        }
+    }
+
+    @Test(arguments: [FreshnessPolicy.http, .immutable])
+    func `E124: a client's request for metadata inside the audio does not reach the origin`(
+        freshness: FreshnessPolicy
+    ) async throws {
+        let station = Self.resource("max-age=60", etag: nil, stalls: false)
+        try await OriginServer.run(["/a": station]) { origin in
+            for isReverse in [true, false] {
+                var configuration = ProxyConfiguration()
+                if isReverse { configuration.origin = origin.url("/") }
+                let target = isReverse ? "/a" : "/http/127.0.0.1:\(origin.port)/a"
+                try await ProxyServer.run(configuration, freshness: freshness) { server, _ in
+                    let response = try await server.get(target, "Icy-MetaData: 1\r\n")
+                    #expect(response.status == 200)
+                }
+            }
+            #expect(origin.log.exchanges.count == 2)
+            let name = try #require(HTTPField.Name("Icy-MetaData"))
+            #expect(origin.log.exchanges.allSatisfy { $0.headerFields[name] == nil })
+        }
+    }
+}

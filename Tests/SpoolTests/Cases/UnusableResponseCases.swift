@@ -1,0 +1,57 @@
+import Foundation
+import SpoolHTTP
+import SpoolTesting
+import Testing
+
+@testable import Spool
+
+/// CASES E, 63 and 70: invalid or ambiguous responses over a real socket fail one request only.
+@Suite(.timeLimit(.minutes(10)))
+struct UnusableResponseCases {
+    static let song = PatternBytes(seed: 1, length: 300_000)
+
+    @Test(
+        "E63: an invalid response is an error of one request, and none of its bytes are stored",
+        arguments: [
+            "HTTP/1.1 099 Odd\r\nContent-Length: 5", "HTTP/1.1 000 Odd\r\nContent-Length: 5",
+            "HTTP/1.1 600 Odd\r\nContent-Length: 5", "HTTP/1.1 999 Odd\r\nContent-Length: 5",
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c",
+            "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:0/\r\nContent-Length: 5",
+            "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:65536/\r\nContent-Length: 5", "HTTP/7.1 200 OK", "\u{0}",
+        ])
+    func meaningless(_ head: String) async throws {
+        try await checkRefused(head + "\r\n\r\nhello", [.malformedResponse, .originUnavailable])
+    }
+
+    @Test(
+        "E70: a response with ambiguous framing, a coding or two Location fields is rejected",
+        arguments: [
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: gzip\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 4\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nhello",
+            "HTTP/1.1 302 Found\r\nLocation: /b\r\nLocation: /c\r\nContent-Length: 0\r\n\r\n",
+        ])
+    func ambiguous(_ response: String) async throws {
+        try await checkRefused(response, [.malformedResponse, .originUnavailable])
+    }
+
+    private func checkRefused(_ response: String, _ codes: Set<CacheError.Code>) async throws {
+        let resources: [String: OriginResource] = [
+            "/a": OriginResource(.pattern(Self.song), rules: [.request(0, .raw(response))]),
+            "/b": .pattern(300_000), "/c": .pattern(300_000),
+        ]
+        try await onStage(resources) { stage in
+            try await stage.session { cache in
+                let error = try await cache.media(for: stage.url()).failure { _ in Issue.record("a player got bytes") }
+                #expect(error.map { codes.contains($0.code) } == true, "\(String(describing: error))")
+                #expect(cache.storedByteCount == 0)
+                #expect(stage.origin.log.exchanges("/a").count == 1, "it is not retried")
+                // The connection of the bad response may be used once more while it closes.
+                try await stage.flowing {
+                    try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
+                }
+            }
+        }
+    }
+}
