@@ -106,16 +106,14 @@ extension Scheduler {
         report: (Planner.Outcome) -> Void
     ) {
         ended(id, error: error, reporting: report) { state in
-            var (outcome, actions): (Planner.Outcome, [Planner.Action])
-            switch ending {
-            case .ended: (outcome, actions) = state.machine.transferEnded(id, now: now)
-            case .restart: (outcome, actions) = state.machine.transferRestarts(id, now: now)
-            case .interrupted(let retryAfter, let jitter):
-                (outcome, actions) = state.machine.transferInterrupted(
-                    id, retryAfter: retryAfter, jitter: jitter, now: now)
-            case .refused(let isPersonal):
-                (outcome, actions) = state.machine.transferRefused(id, isPersonal: isPersonal, now: now)
-            }
+            var (outcome, actions) =
+                switch ending {
+                case .ended: state.machine.transferEnded(id, now: now)
+                case .restart: state.machine.transferRestarts(id, now: now)
+                case .interrupted(let retryAfter, let jitter):
+                    state.machine.transferInterrupted(id, retryAfter: retryAfter, jitter: jitter, now: now)
+                case .refused(let isPersonal): state.machine.transferRefused(id, isPersonal: isPersonal, now: now)
+                }
             // This is in the same step, so that no reader receives the failure first.
             if usesStale { actions += state.useStale() }
             return (outcome, actions)

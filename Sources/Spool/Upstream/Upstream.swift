@@ -99,20 +99,10 @@ public struct UpstreamBody: AsyncSequence, Sendable {
 
     /// Reads the first chunk. The returned body contains it, and is to be iterated instead of this one.
     func readingFirstChunk() async throws -> (chunk: UpstreamChunk?, body: UpstreamBody) {
-        // One task iterates this body and then the returned one, as in `init(_:)`.
-        nonisolated(unsafe) var iterator = makeAsyncIterator()
+        var iterator = makeAsyncIterator()
         let chunk = try await iterator.next()
-        nonisolated(unsafe) var unread = chunk
-        let body = UpstreamBody(makeNext: {
-            {
-                if let next = unread.take() { return next }
-                return chunk == nil ? nil : try await iterator.next()
-            }
-        })
-        return (chunk, body)
+        return (chunk, UpstreamBody(chunk.map { [$0] } ?? [], continuedBy: iterator))
     }
-
-    private init(makeNext: @escaping @Sendable () -> () async throws -> UpstreamChunk?) { self.makeNext = makeNext }
 
     /// Requests chunks from the origin.
     public struct Iterator: AsyncIteratorProtocol {
