@@ -180,7 +180,7 @@ extension ManualClock {
 
 /// Waits until an observable condition is true, even briefly, or the task is cancelled.
 ///
-/// A state that ends before this task runs also counts, because that may take long on a busy machine.
+/// A state that ends before this task runs also counts, because that may take a long time on a busy machine.
 @MainActor package func observed(_ condition: @escaping @MainActor () -> Bool) async {
     let (stream, continuation) = AsyncStream<Void>.makeStream()
     let observation = ObservedCondition(of: condition) { continuation.finish() }

@@ -54,7 +54,7 @@ struct RealMediaTests {
         first.resourceLoader.playerPattern = pattern
         await expectPlays(first, seeks: [9, 3, 7, 0], "first play")
         let statistics = try #require(first.media?.statistics)
-        let storedRanges = try #require(first.media?.storedRanges)
+        let storedRanges = try #require(first.media?.knownStoredRanges)
         #expect(storedRanges.contains(0..<length), "\(storedRanges)")
         // Each byte was received once, according to the cache and to the origin's log.
         #expect(statistics.bytesFromOrigin == length && statistics.bytesStored == length)
@@ -95,7 +95,7 @@ struct RealMediaTests {
             #expect(asset.originalURL.absoluteString == "myapp://42")
             asset.resourceLoader.playerPattern = pattern
             await expectPlays(asset, seeks: [9, 3, 0], isFirst ? "first play" : "second play")
-            #expect(asset.media?.storedRanges.contains(0..<length) == true)
+            #expect(asset.media?.knownStoredRanges.contains(0..<length) == true)
             await cache.close()
             if isFirst { await origin.stop() }
         }

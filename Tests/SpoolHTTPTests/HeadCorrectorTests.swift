@@ -57,7 +57,7 @@ import Testing
         return (head, body)
     }
 
-    @Test("E220: a harmless fault in a head is corrected, wherever the bytes are divided", arguments: responses.indices)
+    @Test("E220: a harmless fault in a head is corrected for any division of the bytes", arguments: responses.indices)
     func divided(_ index: Int) throws {
         let response = Self.responses[index]
         let bytes = Array(response.text.utf8)
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test("E220: over a socket, such a response is received", arguments: responses.indices)
+    @Test("E220: a response with a harmless fault is received over a socket", arguments: responses.indices)
     func received(_ index: Int) async throws {
         let response = Self.responses[index]
         let resources: [String: OriginResource] = [
@@ -113,7 +113,7 @@ import Testing
         )
     }
 
-    @Test("E220: bytes that are no head, and a head without an end, go to the parser")
+    @Test("E220: bytes that are not a head, and a head without an end, are passed to the parser")
     func otherBytes() throws {
         for text in ["<html>\r\n", "HTTP/1.1 200 OK\r\n" + String(repeating: "A:b\r\n", count: 20_000)] {
             let channel = EmbeddedChannel(handler: HeadCorrector())

@@ -26,7 +26,7 @@ import Testing
         #expect(ticks(&enough, Array(repeating: 3750, count: 24)) == Array(repeating: nil, count: 24))
     }
 
-    @Test("E224: a body without a length is never slow, and it can be silent")
+    @Test("E224: a body without a length has no minimum rate, but its silence is reported")
     func endless() {
         var meter = meter()
         meter.isEndless = true

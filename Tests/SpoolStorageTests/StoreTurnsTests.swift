@@ -135,7 +135,7 @@ struct StoreTurnsTests {
         try await store.flush()
         let record = try #require(try store.catalog.resource(key: key.hash))
         #expect(try StoredResourceRecord(record, in: store.catalog).storedRanges == [0..<2 * block])
-        // It could not be written: nothing has changed.
+        // Nothing has changed, because it could not be written.
         store.remover.finish(store.table.withLock { $0.endRemoval(key, isDone: false, andCandidates: true) })
         #expect(store.table.withLock { $0.open(key).count } == 1)
         try await store.flush()

@@ -235,7 +235,7 @@ struct StoreWaitTests {
 
     // MARK: - Deadlines
 
-    /// Lets the disk take long to free the first block.
+    /// Delays the freeing of the first block on the disk.
     private func holdFreeing() -> Gate {
         let gate = Gate()
         fixture.files.decide { call, _ in

@@ -1,7 +1,7 @@
 /// Decides whether a response contains media, by its `Content-Type` and its first bytes.
 ///
 /// Origins send errors, login pages and captive portals with status 200, and media with the type of a page. Such pages
-/// are delivered and not stored, because they would replace the media for good.
+/// are delivered and not stored, because they would replace the media permanently.
 enum ContentTypes {
     /// Whether the first bytes have to decide, because pages, errors and sometimes media have this type.
     static func isDoubtful(_ type: String?) -> Bool {
@@ -35,7 +35,7 @@ enum ContentTypes {
         isWebPage(type) || ["application/json", "application/problem+json", "text/plain"].contains(name(of: type))
     }
 
-    /// Whether the type is generic XML. Manifests and subtitles have types of their own.
+    /// Whether the type is generic XML. Manifests and subtitles have their own types.
     private static func isXML(_ type: String) -> Bool {
         ["application/xml", "text/xml", "application/problem+xml"].contains(name(of: type))
     }

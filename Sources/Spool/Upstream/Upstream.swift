@@ -97,7 +97,7 @@ public struct UpstreamBody: AsyncSequence, Sendable {
     /// Starts the one iteration.
     public func makeAsyncIterator() -> Iterator { Iterator(nextChunk: makeNext()) }
 
-    /// Reads the first chunk. The returned body contains it, and is to be iterated instead of this one.
+    /// Reads the first chunk. The returned body contains it, and must be iterated instead of this one.
     func readingFirstChunk() async throws -> (chunk: UpstreamChunk?, body: UpstreamBody) {
         var iterator = makeAsyncIterator()
         let chunk = try await iterator.next()

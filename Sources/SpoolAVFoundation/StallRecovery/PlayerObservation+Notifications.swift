@@ -20,7 +20,7 @@ import Foundation
     }
 }
 
-/// An observation of whether a player plays or waits by notifications.
+/// An observation, by notifications, of whether a player plays or waits.
 @MainActor final class PlayStateObservation {
     private let token: NotificationToken
 

@@ -120,7 +120,7 @@ struct S3FIFO: Sendable {
 
 /// The fingerprints of the resources that were evicted last.
 struct GhostList: Sendable {
-    /// The number of each. A resource that returns and is evicted again has a later one.
+    /// The number of each fingerprint. A resource that returns and is evicted again has a later one.
     private var numbers: [UInt64: UInt64] = [:]
     private var order: [(fingerprint: UInt64, number: UInt64)] = []
     private var first = 0

@@ -23,8 +23,8 @@ extension Generation {
     ///   - isAwaited: Whether a reader waits for the bytes. If the disk has no space, the first block is stored in
     ///     memory. It evicts bytes that other readers have passed, and if necessary exceeds its limit by that block, so
     ///     that nothing hangs.
-    ///   - isUrgent: Whether a player waits for the bytes, at the time of the call. If freeing space then takes long,
-    ///     the first block goes through memory. A preload waits, because all of its bytes are to be stored.
+    ///   - isUrgent: Whether a player waits for the bytes, at the time of the call. If freeing space then takes a long
+    ///     time, the first block goes through memory. A preload waits, because all of its bytes are to be stored.
     package func reserveSpace(
         for range: Range<Int64>, isAwaited: Bool, isUrgent: @escaping @Sendable () -> Bool
     ) async -> ReservedSpace {

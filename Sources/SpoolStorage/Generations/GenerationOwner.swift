@@ -26,7 +26,7 @@ protocol GenerationOwner: AnyObject, Sendable {
     ///
     /// - Parameter isUrgent: Whether a player waits for the bytes, at the time of the call.
     /// - Returns: `full` if there is no space although all media that may be evicted has been evicted. `late` if a
-    ///   player waits, and freeing space takes long.
+    ///   player waits, and freeing space takes a long time.
     func reserveSpace(
         _ count: Int64, rowBytes: Int64, isUrgent: @escaping @Sendable () -> Bool
     ) async -> ReservationResult

@@ -48,11 +48,11 @@ public enum ByteStoreContract {
                 let first = try store.create(name(0))
                 try StoredFileContract.write("first", to: first, at: 0)
                 let second = try store.create(name(0))
-                try checkEqual(try StoredFileContract.text(of: second), "first", "what the second reads")
+                try checkEqual(try StoredFileContract.text(of: second), "first", "the second file's bytes")
                 try StoredFileContract.write("again", to: second, at: 0)
-                try checkEqual(try StoredFileContract.text(of: first), "again", "what the first reads")
+                try checkEqual(try StoredFileContract.text(of: first), "again", "the first file's bytes")
                 let third = try store.open(name(0), isWritable: false)
-                try checkEqual(try third.map { try StoredFileContract.text(of: $0) }, "again", "what the third reads")
+                try checkEqual(try third.map { try StoredFileContract.text(of: $0) }, "again", "the third file's bytes")
             },
             Case("bytes remain while the file is not open") { store in
                 try StoredFileContract.write("kept", to: store.create(name(0)), at: 0)
@@ -63,7 +63,7 @@ public enum ByteStoreContract {
                 let file = try store.create(name(0))
                 try StoredFileContract.write("kept", to: file, at: 0)
                 try check(try store.remove(name(0)), "removing found no file")
-                try checkEqual(try StoredFileContract.text(of: file), "kept", "what the open file reads")
+                try checkEqual(try StoredFileContract.text(of: file), "kept", "the open file's bytes")
                 let next = try store.create(name(0))
                 try StoredFileContract.write("next", to: next, at: 0)
                 try checkEqual(

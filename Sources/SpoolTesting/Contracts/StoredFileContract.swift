@@ -96,9 +96,7 @@ enum StoredFileContract {
             let between = try bytes(of: file, at: 10_000, count: 59_999)
             try check(between.count == 59_999 && between.allSatisfy { $0 == 0 }, "it does not read as zeros")
         },
-        Case(description: "written bytes are reported as data, and bytes after them are not; an unwritten range may be")
-        {
-            file in
+        Case(description: "written bytes are reported as data, and no bytes after them") { file in
             try check(try file.nextData(from: 0) == nil, "an empty file takes space")
             try write(String(repeating: "x", count: 1000), to: file, at: 2 * Block.size)
             let end = 2 * Block.size + 1000

@@ -150,7 +150,7 @@ final class PlayLife: Sendable {
         if used - ledger.reserved < held {
             world.report(.memory, "\(used) bytes of memory are counted, \(held) are held", in: self)
         }
-        // The directory's lock is one more.
+        // The lock of the directory is also an open file.
         let files = memory.openCount
         if files > Self.openFileLimit + 1 { world.report(.openFiles, "\(files) files are open", in: self) }
     }

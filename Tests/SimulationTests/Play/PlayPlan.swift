@@ -62,7 +62,8 @@ struct PlayPlan: Sendable {
         var random = SplitMix(seed &+ 0x5E_ED)
         changes = random.chance(4)
         if random.chance(3) { capacity = random.pick([0, 65_536, 200_000, 300_000, 700_000, 1_500_000]) }
-        // If the capacity is small, the media is small, because freeing space for each chunk of large media takes long.
+        // If the capacity is small, the media is small, because freeing space for each chunk of large media takes a
+        // long time.
         var longest = (capacity ?? .max) < 300_000 ? 400_000 : 1_200_000
         var count = 1 + random.below(3)
         // More media than files that can be open.

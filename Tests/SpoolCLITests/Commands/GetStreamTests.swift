@@ -80,7 +80,7 @@ struct GetStreamTests {
         }
     }
 
-    @Test("A live stream causes an error of one line")
+    @Test("A live stream causes a one-line error")
     func live() async throws {
         let live = list("#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n1.ts\n")
         try await withOrigin(["/live.m3u8": live]) { origin, spool in
@@ -90,7 +90,7 @@ struct GetStreamTests {
     }
 
     @Test(
-        "Invalid arguments cause exit status 64 and an error of one line",
+        "Invalid arguments cause exit status 64 and a one-line error",
         arguments: [
             ["--hls", "http://h/a", "--variant", "x"], ["--hls", "http://h/a", "--variant", "0"],
             ["--hls", "http://h/a", "--variant", "1x2x3"], ["--hls", "http://h/a", "--variant", "-5"],

@@ -52,7 +52,7 @@ struct GetTests {
     }
 
     @Test(
-        "A13, A14: a range without bytes causes an error of one line",
+        "A13, A14: a range without bytes causes a one-line error",
         arguments: ["3000001-", "9000000-9000001", "-0", "9223372036854775807-"])
     func unsatisfiable(text: String) async throws {
         try await withOrigin(origin()) { origin, spool in
@@ -114,7 +114,7 @@ struct GetTests {
     }
 
     @Test(
-        "Invalid arguments cause exit status 64 and an error of one line",
+        "Invalid arguments cause exit status 64 and a one-line error",
         arguments: [
             ["get"], ["get", "song.mp3"], ["get", "ftp://h/a"], ["get", "http://h/a", "--range", "5-2"],
             ["get", "http://h/a", "--range", "x"], ["get", "http://h/a", "--header", "none"],
@@ -131,7 +131,7 @@ struct GetTests {
         #expect(result.complaints.count == 1 && result.errors.hasPrefix("error: "), "\(result.errors)")
     }
 
-    @Test("An error status of the origin causes an error of one line that names the URL")
+    @Test("An error status of the origin causes a one-line error that names the URL")
     func refused() async throws {
         try await withOrigin(["/gone": .pattern(10, .status(404))]) { origin, spool in
             let gone = try await spool.run("get", origin.url("/gone?key=secret").absoluteString)
@@ -140,7 +140,7 @@ struct GetTests {
         }
     }
 
-    @Test("A file that can't be written causes an error of one line, and nothing is fetched")
+    @Test("A file that can't be written causes a one-line error, and nothing is fetched")
     func unwritable() async throws {
         try await withOrigin(origin()) { origin, spool in
             let result = try await spool.run(

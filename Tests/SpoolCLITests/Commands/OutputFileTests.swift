@@ -109,7 +109,7 @@ struct OutputFileTests {
         }
     }
 
-    @Test("E73: if standard output is on a full disk, each command reports an error of one line")
+    @Test("E73: if standard output is on a full disk, each command reports a one-line error")
     func fullOutput() async throws {
         guard FileManager.default.fileExists(atPath: "/dev/full") else { return }
         try await withStored { spool, url in

@@ -73,7 +73,7 @@ struct PlayTests {
         #expect(!FileManager.default.fileExists(atPath: spool.file("cache").path))
     }
 
-    @Test("A file that is missing or not media causes an error of one line")
+    @Test("A file that is missing or not media causes a one-line error")
     func unplayable() async throws {
         try await withOrigin(["/noise": .pattern(50_000), "/gone": .pattern(1, .status(404))]) { origin, spool in
             for target in [

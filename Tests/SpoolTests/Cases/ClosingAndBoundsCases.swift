@@ -177,7 +177,7 @@ struct ClosingAndBoundsCases {
             for round in 1...40 as ClosedRange<Int64> {
                 for (player, start) in players {
                     try await player.check(film, upTo: start + round * 65536)
-                    most = max(most, media.reduce(0) { $0 + $1.storedRanges.byteCount })
+                    most = max(most, media.reduce(0) { $0 + $1.knownStoredRanges.byteCount })
                 }
             }
             // A waiting reader gets its block in any case.

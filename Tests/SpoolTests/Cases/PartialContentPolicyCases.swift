@@ -279,7 +279,7 @@ struct PartialContentPolicyCases {
                     position = chunk.range.upperBound
                     // The pauses are longer than all grace periods.
                     stage.clock.advance(by: .seconds(10))
-                    let ahead = (media.storedRanges.bounds?.upperBound ?? 0) - position
+                    let ahead = (media.knownStoredRanges.bounds?.upperBound ?? 0) - position
                     #expect(ahead <= 2 << 20 + 2 * Block.size)
                 }
                 #expect(position == 12_000_000)

@@ -25,7 +25,7 @@ struct ContentTypesTests {
     }
 
     @Test(
-        "E223: pages and error messages are documents, also with the type of text or data",
+        "E223: pages and error messages are documents, even with the type of text or data",
         arguments: [
             ("text/html", "<html>"), ("text/html", "Please log in"), ("text/html", ""),
             ("text/xml", "<?xml version='1.0'?><e/>"),
@@ -37,7 +37,7 @@ struct ContentTypesTests {
     }
 
     @Test(
-        "E223: media is no document, whatever its type is",
+        "E223: media is not a document, regardless of its type",
         arguments: [
             "ID3\u{4}", "OggS", "fLaC", "RIFF1234WAVE", "....ftypM4A ", "#EXTM3U\n", "WEBVTT\n", "FLV\u{1}",
         ])
@@ -55,13 +55,13 @@ struct ContentTypesTests {
         #expect(ContentTypes.isDocument("text/html", startingWith: Array("Get out".utf8)))
     }
 
-    @Test("Manifests and subtitles in XML, and text, are no documents")
+    @Test("Manifests, subtitles in XML, and text are not documents")
     func textFormats() {
         let manifest = "<?xml version=\"1.0\"?><MPD></MPD>"
         for (type, text) in [("text/xml", manifest), ("application/xml", "<tt/>"), ("text/plain", "1\n00:00:01,000")] {
             #expect(!ContentTypes.isDocument(type, startingWith: Array(text.utf8)))
         }
-        // These types are no doubtful ones.
+        // These types are not doubtful.
         #expect(!ContentTypes.isDoubtful("application/dash+xml") && !ContentTypes.isDoubtful("application/ttml+xml"))
         #expect(!ContentTypes.isDoubtful(nil) && !ContentTypes.isDoubtful("application/octet-stream"))
     }

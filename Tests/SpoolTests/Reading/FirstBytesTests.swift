@@ -76,7 +76,7 @@ struct FirstBytesTests {
             let information = try await media.contentInformation()
             #expect(information.length == 1_000_000)
             #expect(information.supportsByteRanges)
-            #expect(media.storedRanges.isEmpty)
+            #expect(media.knownStoredRanges.isEmpty)
             stage.origin.set("/a", .pattern(1_000_000))
             stage.origin.release()
             try await media.check(.all, PatternBytes(seed: 1, length: 1_000_000))

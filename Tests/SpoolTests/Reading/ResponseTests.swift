@@ -46,7 +46,7 @@ struct ResponseTests {
             let media = cache.media(for: stage.url())
             let reader = media.reader(.bytes(500_000..<600_000))
             check(try await reader.response(), .miss)
-            #expect(media.storedRanges.isEmpty)
+            #expect(media.knownStoredRanges.isEmpty)
             stage.origin.set("/a", try resource(lines))
             stage.origin.release()
             #expect(try await reader.check(Self.film) == 600_000)

@@ -15,7 +15,7 @@ struct SchedulerPaceTests {
         play.run(until: .seconds(5)) { seconds in min(8_600_000, 8_000_000 * seconds) + 333_333 * min(seconds, 3.9) }
         #expect(play.taken > 9_500_000)
         #expect(play.requested - play.taken <= mib)
-        #expect(play.storedRanges - play.taken <= mib)
+        #expect(play.stored - play.taken <= mib)
         // The same holds for any other time of leaving.
         #expect(play.worst <= mib + 128 * kib)
     }
@@ -103,7 +103,7 @@ private struct PacedPlay {
         reader = bench.open(at: 0)
     }
 
-    var storedRanges: Int64 { bench.storedRanges.bounds?.upperBound ?? 0 }
+    var stored: Int64 { bench.storedRanges.bounds?.upperBound ?? 0 }
 
     /// The end of all bytes that were ever requested.
     var requested: Int64 {

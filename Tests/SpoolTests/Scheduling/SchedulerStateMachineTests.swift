@@ -226,7 +226,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.delays.isEmpty)
     }
 
-    @Test("The last bytes of a bounded range are received instead of cancelled, because the sockets hold them")
+    @Test("The last bytes of a bounded range are received, not cancelled, because sockets buffer them")
     func letIn() {
         let bench = SchedulerBench()
         let reader = bench.open(at: 0, end: mib)
@@ -239,7 +239,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.store(id, mib) == .proceed(upTo: mib))
     }
 
-    @Test("On a link of any speed, a transfer with more bytes left than the sockets hold is cancelled")
+    @Test("On a link of any speed, a transfer with more remaining bytes than sockets buffer is cancelled")
     func fastLine() {
         let bench = SchedulerBench()
         bench.machine.link.note(bytes: 100_000_000, seconds: 1)
