@@ -141,6 +141,81 @@ struct StoreCatalogCellTests {
         }
     }
 
+    /// The first operation on a cache, as a command performs it.
+    private enum Operation: CaseIterable {
+        case repair, verify, list, recent, downloads, endDownload, pin, unpin, remove, removeAll, evict, export, rekey
+    }
+
+    private func perform(_ operation: Operation) async throws {
+        if operation == .rekey {
+            try await Store.rekey(
+                path: fixture.path, from: nil, to: StoreFixture.key(number: 1), fileSystem: fixture.files,
+                clock: CacheClock(clock: fixture.clock))
+            return fixture.setKey(1)
+        }
+        let store = try await fixture.open(capacity: 100 * block)
+        do {
+            switch operation {
+            case .repair: _ = try await store.verify(repairing: true)
+            case .verify: _ = try await store.verify(repairing: false)
+            case .list: _ = try await store.resources()
+            case .recent: _ = try await store.recentResources(limit: 10)
+            case .downloads: _ = try await store.downloads.members()
+            case .endDownload: _ = try await store.downloads.remove(nil, from: "set")
+            case .pin: _ = try await store.setPinned(true, StoreFixture.key("a"))
+            case .unpin: _ = try await store.setPinned(false, StoreFixture.key("c"))
+            case .remove: _ = try await store.remove(StoreFixture.key("a"))
+            case .removeAll: try await store.removeAll()
+            case .evict: _ = try await store.evict(to: 2 * block)
+            case .export: try await store.export(StoreFixture.key("a")) { _ in }
+            case .rekey: break
+            }
+        } catch {
+            try await store.close()
+            throw error
+        }
+        try await store.close()
+    }
+
+    @Test(
+        "E201: the first operation on a catalog with any value in one cell ends, and the cache can be used after it",
+        arguments: cells.indices)
+    func firstOperation(_ index: Int) async throws {
+        let cell = Self.cells[index]
+        try await makeCache()
+        let base = fixture.scratch.file("base")
+        try FileManager.default.copyItem(atPath: fixture.path, toPath: base)
+        var generator = SeededGenerator(UInt64(1000 + index))
+        let values = (Self.numbers.map(\.databaseValue) + Self.others).shuffled(using: &generator)
+        // Each run performs a third of the operations on each cell.
+        let third = Operation.allCases.enumerated().filter { Self.count > 2 || $0.offset % 3 == index % 3 }
+        for (number, operation) in third {
+            for value in Self.count > 2 ? values : [values[number]] {
+                fixture.setKey(nil)
+                try FileManager.default.removeItem(atPath: fixture.path)
+                try FileManager.default.copyItem(atPath: base, toPath: fixture.path)
+                do {
+                    try change(cell, to: value)
+                } catch let error as DatabaseError
+                    where [.SQLITE_CONSTRAINT, .SQLITE_MISMATCH].contains(error.resultCode)
+                {
+                    continue  // SQLite keeps such a value out of this column.
+                }
+                do {
+                    try await perform(operation)
+                } catch is CacheError {
+                    // The command prints it.
+                }
+                let store = try await fixture.open(capacity: 100 * block)
+                try await fixture.store("f", length: 3 * block, in: store)
+                try await store.flush()
+                let storedRanges = try await store.resource(StoreFixture.key("f"))?.storedRanges
+                #expect(storedRanges == [0..<3 * block], "\(operation), \(cell) = \(value)")
+                try await store.close()
+            }
+        }
+    }
+
     @Test("E99: a recorded stop offset that no resource reaches is ignored, and eviction continues")
     func stop() async throws {
         try await makeCache()

@@ -12,21 +12,32 @@ struct CatalogSettings {
     // MARK: - Sums
 
     /// Returns the bytes in all recorded blocks. Every write updates the sum. It is counted here only if it is
-    /// impossible.
-    func storedBytes() throws -> Int64 { try sum("storedBytes") }
+    /// impossible, or larger than the capacity.
+    ///
+    /// - Parameter capacity: The capacity in bytes; `nil` if there is none. A damaged sum above it would make the cache
+    ///   seem full for good.
+    func storedBytes(capacity: Int64? = nil) throws -> Int64 { try sum("storedBytes", capacity) }
 
-    /// Returns the bytes that the rows of all versions take, as ``storedBytes()``.
-    func rowBytes() throws -> Int64 { try sum("rowBytes") }
+    /// Returns the bytes that the rows of all versions take, as ``storedBytes(capacity:)``.
+    func rowBytes(capacity: Int64? = nil) throws -> Int64 { try sum("rowBytes", capacity) }
 
     /// Returns the sum of a column of the versions, which is stored under the column's name.
-    private func sum(_ name: String) throws -> Int64 {
-        let (sum, isPossible) = try catalog.read { db in
-            let sum = try db.number(name) ?? -1
-            if Catalog.byteCount(sum) == sum { return (sum, true) }
-            return (try Self.count(name, db), false)
+    private func sum(_ name: String, _ capacity: Int64?) throws -> Int64 {
+        let stored = try catalog.read { db in try db.number(name) ?? -1 }
+        if Catalog.byteCount(stored) == stored, stored <= capacity ?? .max { return stored }
+        guard catalog.isWritable else { return try catalog.read { db in try Self.count(name, db) } }
+        return try catalog.write { db in
+            // No version stores more bytes than it has.
+            try db.execute(
+                sql: """
+                    UPDATE generation SET storedBytes = length
+                    WHERE typeof(length) = 'integer' AND typeof(storedBytes) = 'integer'
+                        AND length >= 0 AND storedBytes > length
+                    """)
+            let counted = try Self.count(name, db)
+            if counted != stored { try db.set(name, to: counted.databaseValue) }
+            return counted
         }
-        if !isPossible, catalog.isWritable { try catalog.write { db in try db.set(name, to: sum.databaseValue) } }
-        return sum
     }
 
     /// Counts the bytes in all recorded blocks again, and stores the sum.

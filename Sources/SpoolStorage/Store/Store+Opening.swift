@@ -47,7 +47,8 @@ extension Store {
                 limit: capacity.map(Ledger.allowance(of:)) ?? .max, now: clock.now())
             let store = Store(
                 directory: directory, configuration: configuration, capacity: capacity,
-                used: try directory.catalog.settings.storedBytes(), rowBytes: try directory.catalog.settings.rowBytes(),
+                used: try directory.catalog.settings.storedBytes(capacity: capacity),
+                rowBytes: try directory.catalog.settings.rowBytes(capacity: capacity),
                 executor: executor, clock: clock, report: report)
             // It takes space until a later opening removes it.
             store.ledger.setAsideByteCount = setAside
