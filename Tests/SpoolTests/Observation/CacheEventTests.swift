@@ -161,7 +161,7 @@ struct CacheEventTests {
         let change = try #require(heard.firstIndex(of: "changed"))
         #expect(heard.prefix(change) == ["requested 65536-200000"])
         #expect(heard.count { $0 == "changed" } == 1)
-        #expect(heard.dropFirst(change).contains { $0.hasPrefix("landed") })
+        #expect(heard.dropFirst(change).contains { $0.hasPrefix("stored") })
     }
 
     @Test("A response that contradicts itself is reported before its bytes")
@@ -203,7 +203,7 @@ struct CacheEventTests {
         }
         #expect(heard.first == "requested 0-1048576")
         #expect(heard.count { $0 == "notKept storage" } == 1)
-        #expect(heard.contains("stored 0..<200000") && heard.count { $0.hasPrefix("landed") } == 1)
+        #expect(heard.contains("stored 0..<200000") && heard.count { $0.hasPrefix("stored") } == 1)
     }
 
     @Test("An eviction reports the number of evicted bytes")
@@ -227,7 +227,7 @@ struct CacheEventTests {
         #expect(heard.first == "requested 0-1048576" && heard.count { $0.hasPrefix("requested") } == 1)
         #expect(heard.filter { $0.hasPrefix("cancelled") } == ["cancelled at 65536"])
         // The last piece may be reported after its transfer has ended, but no byte after it.
-        let stored = heard.filter { $0.hasPrefix("landed") }
+        let stored = heard.filter { $0.hasPrefix("stored") }
         #expect(stored.first?.hasPrefix("stored 0..<") == true && stored.last?.hasSuffix("..<65536") == true)
     }
 
@@ -243,7 +243,7 @@ struct CacheEventTests {
                 kinds.append(Self.word(event.kind))
                 if kinds.last == "completed" { break }
             }
-            #expect(kinds.first == "requested 0-1048576" && kinds.contains { $0.hasPrefix("landed") })
+            #expect(kinds.first == "requested 0-1048576" && kinds.contains { $0.hasPrefix("stored") })
         }
         try await stage.flowing { await cache.close() }
         for stream in streams {
