@@ -32,7 +32,8 @@ struct ErrorTextTests {
         #expect(CacheError.Code.allCases.map(\.description) == cache)
         #expect(CacheError.Code.allCases.map(\.number) == Array(1...16))
         let upstream = [
-            "unreachable", "timedOut", "connectionLost", "untrusted", "redirects", "malformed", "cancelled", "failed",
+            "unreachable", "timedOut", "connectionLost", "untrustedServer", "invalidRedirect", "malformedResponse",
+            "cancelled", "other",
         ]
         #expect(UpstreamError.Code.allCases.map(\.description) == upstream)
         #expect(UpstreamError.Code.allCases.map(\.number) == Array(1...8))

@@ -66,7 +66,7 @@ struct InstrumentTests {
             #expect(event.key == media.key)
             kinds.insert(MomentLog.name(of: event.kind))
         }
-        #expect(kinds.isSuperset(of: ["requested", "landed", "completed"]))
+        #expect(kinds.isSuperset(of: ["requested", "stored", "completed"]))
     }
 }
 
