@@ -193,10 +193,10 @@ struct ClosingAndBoundsCases {
         ("memoryLimit", { $0.memoryLimit = .min }),
         ("initialRequestSize", { $0.readAhead.initialRequestSize = 0 }),
         ("maximumRequestSize", { $0.readAhead.maximumRequestSize = -5 }),
-        ("window", { $0.readAhead.maximumReadAhead = 0 }),
+        ("maximumReadAhead", { $0.readAhead.maximumReadAhead = 0 }),
         ("maximumConcurrentRequests", { $0.readAhead.maximumConcurrentRequests = 0 }),
         ("drainTimeout", { $0.readAhead.drainTimeout = .seconds(-1) }),
-        ("retries", { $0.retry.maximumRetryCount = -1 }),
+        ("maximumRetryCount", { $0.retry.maximumRetryCount = -1 }),
         ("initialDelay", { $0.retry.initialDelay = .seconds(-1) }),
         ("maximumDelay", { $0.retry.maximumDelay = .seconds(-1) }),
     ]
