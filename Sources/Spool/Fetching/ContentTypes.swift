@@ -5,15 +5,16 @@
 enum ContentTypes {
     /// Whether the first bytes have to decide, because pages, errors and sometimes media have this type.
     static func isDoubtful(_ type: String?) -> Bool {
-        type.map { isPage($0) || isXML($0) || name(of: $0).hasSuffix("json") } ?? false
+        type.map { isWebPage($0) || isXML($0) || name(of: $0) == "text/plain" } ?? false
     }
 
     /// Whether a response is a document instead of media, and is therefore not stored.
     ///
-    /// - Parameter start: The first bytes, at least 16 if the response has that length.
+    /// - Parameter start: The first bytes, at least 16 if the response has that length. They are needed only for a
+    ///   doubtful type.
     static func isDocument(_ type: String?, startingWith start: some Collection<UInt8>) -> Bool {
-        guard let type, isDoubtful(type) else { return false }
-        return isWebPage(type) ? !isMedia(start) : isMarkup(start)
+        guard let type, isDoubtful(type) || isJSON(type) else { return false }
+        return isJSON(type) || (isWebPage(type) ? !isMedia(start) : isMarkup(start))
     }
 
     /// Whether a response may replace one of type `previous`. A page instead of media is a login, a captive portal or
@@ -34,6 +35,8 @@ enum ContentTypes {
     private static func isPage(_ type: String) -> Bool {
         isWebPage(type) || ["application/json", "application/problem+json", "text/plain"].contains(name(of: type))
     }
+
+    private static func isJSON(_ type: String) -> Bool { name(of: type).hasSuffix("json") }
 
     /// Whether the type is generic XML. Manifests and subtitles have their own types.
     private static func isXML(_ type: String) -> Bool {

@@ -128,8 +128,10 @@ struct Transfer {
     /// Reads the start of the body if the headers do not show whether it is media. The body still contains it.
     private func firstBytes(of response: inout UpstreamResponse, from origin: OriginState) async throws -> [UInt8] {
         let type = response.head.headerFields[values: .contentType].first
-        let hasBody = [200, 206].contains(response.head.status.code) && !context.keepsAnyResponse
-        guard hasBody, ContentTypes.isDoubtful(type) else { return [] }
+        // A live response may be silent for a long time, although its headers are needed.
+        let hasLength = response.head.headerFields.contentLength != nil
+        let isMediaStatus = [200, 206].contains(response.head.status.code) && !context.keepsAnyResponse
+        guard isMediaStatus, hasLength, ContentTypes.isDoubtful(type) else { return [] }
         do {
             let (chunk, body) = try await response.body.readingFirstChunk()
             response.body = body

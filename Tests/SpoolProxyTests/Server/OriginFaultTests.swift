@@ -130,7 +130,7 @@ import Testing
                 #expect(response.status == 404)
                 #expect(response.field("content-type") == "text/html")
                 #expect(response.body.elementsEqual(content.bytes(0..<200_000)))
-                #expect(response.field("cache-status") == "spool; fwd=bypass; fwd-status=404")
+                #expect(response.field("cache-status") == "spool; fwd=miss; fwd-status=404")
             }
         }
     }
