@@ -199,8 +199,6 @@ public final class ProxyServer: Service, MediaServer, Sendable {
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelOption(.maxMessagesPerRead, value: 1)
-            // A client may close its side after its last request.
-            .childChannelOption(.allowRemoteHalfClosure, value: true)
             // Each connection has such a buffer. A player's request has a few hundred bytes.
             .childChannelOption(.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: 1024))
             .childChannelInitializer { channel in

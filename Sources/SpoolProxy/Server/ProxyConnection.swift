@@ -57,8 +57,6 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     /// The client's progress at the start of the stall time, or `nil` if it has not been measured since.
     private var progressSeen: ClientProgress?
     private(set) var receivedBodyBytes = 0
-    /// Whether the client has closed its side. It may still receive responses, or have left.
-    private var isInputClosed = false
     private var hasStartedHead = false
     /// Whether some of the response was written.
     private var hasStartedResponse = false
@@ -69,8 +67,6 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     private static let inboundLimit = 64 << 10
     /// The maximum number of ignored bytes of a body. After more, the connection is closed.
     private static let unwantedBodyLimit = 256 << 10
-    /// The time in which a client that has closed its side must receive bytes. A client that has left does not.
-    private static let leavingTime = Duration.seconds(3)
     /// The time limit for the rest of a body after its response was sent.
     private static let unwantedBodyTime = Duration.seconds(10)
 
@@ -112,18 +108,6 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
-
-    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        guard case ChannelEvent.inputClosed = event else { return context.fireUserInboundEventTriggered(event) }
-        isInputClosed = true
-        switch state {
-        case .introducing, .ending: close()
-        case .reading, .responding:
-            progressSeen = nil
-            advance()
-            if case .responding = state { setDeadline(Self.leavingTime) }
-        }
-    }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var bytes = unwrapInboundIn(data)
@@ -170,7 +154,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
                     guard let head = try parser.next(in: &inbound) else {
                         // The parser has removed empty lines, which do not start a head.
                         if inbound.readableBytes > 0, !hasStartedHead { startHead() }
-                        return isInputClosed ? close() : releaseRead()
+                        return releaseRead()
                     }
                     hasStartedHead = false
                     start(head)
@@ -320,13 +304,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
                 case .end:
                     exchange.bodyEnded = true
                     exchange.sink?.end()
-                case .incomplete:
-                    // The rest will never be received.
-                    if isInputClosed {
-                        state = .responding(exchange)
-                        close()
-                        return false
-                    }
+                case .incomplete: break
                 }
                 break
             }
@@ -453,8 +431,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private func setStallDeadline(from now: NIODeadline = .now()) {
-        let limit = client.isLoopback ? nil : service.configuration.limits.sendTimeout
-        setDeadline(isInputClosed ? Self.leavingTime : limit, from: now)
+        setDeadline(client.isLoopback ? nil : service.configuration.limits.sendTimeout, from: now)
     }
 
     /// Closes the connection if its deadline has passed. It is called about once a second.
@@ -481,7 +458,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         guard let context else { return }
         let buffered = ClientProgress.bufferedBytes(of: context.channel)
         let isBodyAwaited = !exchange.bodyEnded && exchange.sink?.hasSpace == true
-        guard buffered > 0 || isBodyAwaited || isInputClosed else {
+        guard buffered > 0 || isBodyAwaited else {
             // The client waits for the origin.
             progressSeen = nil
             return setStallDeadline(from: now)

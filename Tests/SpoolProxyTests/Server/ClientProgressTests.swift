@@ -42,7 +42,6 @@ import Testing
         let accepted = group.any().makePromise(of: (any Channel, NIOLoopBound<ProxyConnection>).self)
         let remote = try SocketAddress(ipAddress: "192.0.2.1", port: 1)
         let listener = try await ServerBootstrap(group: group)
-            .childChannelOption(.allowRemoteHalfClosure, value: true)
             .childChannelInitializer { [service = server.service] channel in
                 channel.eventLoop.makeCompletedFuture {
                     let connection = ProxyConnection(
@@ -60,9 +59,7 @@ import Testing
                 channel.eventLoop.makeCompletedFuture {
                     try NIOAsyncChannel<ByteBuffer, ByteBuffer>(
                         wrappingChannelSynchronously: channel,
-                        configuration: .init(
-                            backPressureStrategy: .init(lowWatermark: 1, highWatermark: 2),
-                            isOutboundHalfClosureEnabled: true))
+                        configuration: .init(backPressureStrategy: .init(lowWatermark: 1, highWatermark: 2)))
                 }
             }
         let (channel, handler) = try await accepted.futureResult.get()
@@ -151,27 +148,6 @@ import Testing
             try await ContinuousClock().sleep(for: .seconds(3600))
             throw UpstreamError(.timedOut, "no response")
         }
-    }
-
-    @Test("E218: a client that has closed its side and receives nothing counts as one that has left")
-    func halfClosure() async throws {
-        let (stream, pieces) = AsyncStream.makeStream(of: Int.self)
-        var configuration = ProxyConfiguration()
-        configuration.port = 0
-        configuration.threadCount = 1
-        configuration.origin = URL(string: "http://origin.example/")
-        let cache = MediaCache.inMemory(upstream: TakingUpstream(pieces: pieces))
-        let server = try ProxyServer(cache: cache, configuration: configuration, clock: ManualClock())
-        try await connect(to: server) { connection, _, outbound in
-            var opened = stream.makeAsyncIterator()
-            try await outbound.write(ByteBuffer(string: "GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n"))
-            #expect(await opened.next() == nil)
-            #expect(try await connection.staysAfterLimit())
-            outbound.finish()
-            while try await connection.staysAfterLimit() {}
-        }
-        await server.stop()
-        await cache.close()
     }
 
     @Test(

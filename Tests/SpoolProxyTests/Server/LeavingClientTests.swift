@@ -47,32 +47,6 @@ import Testing
         }
     }
 
-    @Test(
-        "E218: a client that closes its side receives the responses to all complete requests, and then the connection ends"
-    )
-    func halfClosure() async throws {
-        let pattern = PatternBytes(length: 3_000_000)
-        try await OriginServer.run(["/a": OriginResource(.pattern(pattern))]) { origin in
-            try await ProxyServer.run(freshness: .immutable) { server, _ in
-                let start = "GET /http/127.0.0.1:\(origin.port)/a HTTP/1.1\r\n"
-                let request = start + "Host: localhost\r\n\r\n"
-                let port = try #require(server.port)
-                for (text, count) in [
-                    (request, 1), (request + request, 2), (request + start, 1), ("", 0), (start, 0),
-                    (start + "Host: localhost\r\nContent-Length:3\r\n\r\nabc", 1),
-                ] {
-                    var bytes = try await RawConnection.exchange(text, port: port, closesAfterwards: true)[...]
-                    for _ in 0..<count {
-                        let response = try #require(RawResponse(&bytes), "\(text)")
-                        #expect(response.status == 200)
-                        #expect(response.body.elementsEqual(OriginContent.pattern(pattern).bytes(0..<3_000_000)))
-                    }
-                    #expect(bytes.isEmpty)
-                }
-            }
-        }
-    }
-
     @Test func `A response from the cache follows one from the origin on the same connection`() async throws {
         try await OriginServer.run(["/film.mp4": OriginResource(.pattern(PatternBytes(length: 3_000_000)))]) { origin in
             try await ProxyServer.run(freshness: .immutable) { server, _ in

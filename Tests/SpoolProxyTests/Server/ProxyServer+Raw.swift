@@ -39,20 +39,15 @@ struct RawResponse {
 /// A connection that sends any text unchecked.
 enum RawConnection {
     /// Sends text over a new connection, and returns all bytes that are received until it ends.
-    ///
-    /// - Parameter closesAfterwards: Whether the client closes its side after the text.
-    static func exchange(_ text: String, port: Int, closesAfterwards: Bool = false) async throws -> [UInt8] {
+    static func exchange(_ text: String, port: Int) async throws -> [UInt8] {
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .connect(host: "127.0.0.1", port: port) { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try NIOAsyncChannel<ByteBuffer, ByteBuffer>(
-                        wrappingChannelSynchronously: channel,
-                        configuration: .init(isOutboundHalfClosureEnabled: closesAfterwards))
+                    try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
                 }
             }
         return try await channel.executeThenClose { inbound, outbound in
             try await outbound.write(ByteBuffer(string: text))
-            if closesAfterwards { outbound.finish() }
             var received: [UInt8] = []
             for try await buffer in inbound { received += buffer.readableBytesView }
             return received
