@@ -38,14 +38,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private let service: ProxyService
-    /// The client at the other end, or the client that a PROXY protocol header has named.
-    private var client: ProxyClient
-    /// Whether the fields of each request name its client.
-    private var readsForwarding: Bool
-    /// Whether the connection counts for its client.
-    private var isCounted = false
-    /// The client of the running request, if the request counts for it.
-    private var requester: ProxyClient?
+    private var peer: ConnectionClient
     private let table: ConnectionTable
     private let progress = SendProgress()
     private var state: State
@@ -72,10 +65,9 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     init(service: ProxyService, client: ProxyClient, table: ConnectionTable) {
         self.service = service
-        self.client = client
+        peer = ConnectionClient(client, service.trustedProxies, table.clients)
         self.table = table
-        readsForwarding = client.kind == .trustedProxy
-        state = readsForwarding && service.trustedProxies.usesProxyProtocol ? .introducing : .reading
+        state = peer.hasHeader ? .introducing : .reading
         self.parser = RequestParser(limit: service.configuration.limits.maximumHeaderSize)
     }
 
@@ -91,14 +83,12 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     func handlerRemoved(context: ChannelHandlerContext) {
         self.context = nil
         table.remove(self)
-        endRequest()
-        if isCounted { table.clients.remove(client) }
+        peer.end()
     }
 
     /// Waits for requests, unless the client has too many connections.
     private func admit() {
-        isCounted = table.clients.add(client)
-        guard isCounted else { return reject() }
+        guard peer.admit() else { return reject() }
         setDeadline(service.configuration.limits.idleTimeout)
     }
 
@@ -171,12 +161,11 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     private func takeIntroduction() -> Bool {
         do {
             guard let header = try ProxyProtocolHeader.next(in: &inbound) else { return false }
-            if let address = header.client { client = service.trustedProxies.client(named: address) }
-            readsForwarding = header.client != nil && client.kind == .trustedProxy
+            peer.introduce(header)
             state = .reading
             admit()
         } catch {
-            service.note(malformed: error, from: client)
+            service.note(malformed: error, from: peer.client)
             close()
         }
         return true
@@ -196,8 +185,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         progressSeen = nil
         hasStartedResponse = false
         state = .responding(exchange)
-        var (asking, rejection) = (client, RequestFailure?.none)
-        if readsForwarding { (asking, rejection) = startRequest(head) }
+        let (asking, rejection) = peer.start(head)
         if rejection == nil, let hot, let context, let hit = service.hit(head, of: hot, buffers: table.buffers) {
             return send(hit, head, asking, context)
         }
@@ -207,27 +195,6 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         }
         respond(to: head, from: asking, rejection: rejection, sink: exchange.sink)
     }
-
-    /// Counts a request that a trusted proxy has sent for its client.
-    ///
-    /// - Returns: The client, and the reason if the request is rejected.
-    private func startRequest(_ head: RequestHead) -> (ProxyClient, RequestFailure?) {
-        do {
-            let asking = try service.trustedProxies.client(of: head.fields, from: client)
-            guard table.clients.add(asking) else { return (asking, Self.tooMany) }
-            requester = asking
-            return (asking, nil)
-        } catch {
-            return (client, error)
-        }
-    }
-
-    /// Ends the count of a request that a trusted proxy has sent for its client.
-    private func endRequest() {
-        if let requester = requester.take() { table.clients.remove(requester) }
-    }
-
-    private static let tooMany = RequestFailure(503, "too many connections are open", retryAfter: 5)
 
     /// Sends the response to a hit at once.
     private func send(
@@ -345,7 +312,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
             }
             return false
         }
-        endRequest()
+        peer.endRequest()
         state = .reading
         setDeadline(service.configuration.limits.idleTimeout)
         return true
@@ -372,7 +339,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     /// Responds to bytes that are not a request, and ends the connection.
     private func reject(_ failure: RequestFailure) {
         guard context != nil else { return }
-        service.note(rejected: failure, client: client)
+        service.note(rejected: failure, client: peer.client)
         let request = RequestHead(
             method: .get, target: "*", minorVersion: 1, fields: RequestFields(bytes: [], lines: []), body: .none,
             keepsAlive: false)
@@ -395,12 +362,12 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     /// Rejects the connection because too many are open.
     func reject() {
         if case .ending = state { return }
-        reject(Self.tooMany)
+        reject(ConnectionClient.tooMany)
     }
 
     /// Sends nothing more and closes the connection after the client has, or after two seconds.
     private func end() {
-        endRequest()
+        peer.endRequest()
         state = .ending
         inbound.clear()
         setDeadline(.seconds(2))
@@ -420,7 +387,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
             exchange.task?.cancel()
             exchange.sink?.fail()
         }
-        endRequest()
+        peer.endRequest()
         state = .ending
     }
 
@@ -431,7 +398,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private func setStallDeadline(from now: NIODeadline = .now()) {
-        setDeadline(client.isLoopback ? nil : service.configuration.limits.sendTimeout, from: now)
+        setDeadline(peer.client.isLoopback ? nil : service.configuration.limits.sendTimeout, from: now)
     }
 
     /// Closes the connection if its deadline has passed. It is called about once a second.
@@ -446,7 +413,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
             reject(RequestFailure(408, "the headers of the request were not received in time"))
         case .introducing:
             service.note(
-                malformed: .init(description: "it was not received in time"), from: client)
+                malformed: .init(description: "it was not received in time"), from: peer.client)
             close()
         default: close()
         }

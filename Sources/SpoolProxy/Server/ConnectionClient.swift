@@ -1,0 +1,70 @@
+#if Proxy
+
+/// The client of one connection, and what counts against its limit.
+///
+/// A connection counts for the client that has opened it, or that a PROXY protocol header has named. If a trusted proxy
+/// uses the connection for several clients, each request counts for the client that its fields name.
+struct ConnectionClient: ~Copyable {
+    /// The client at the other end, or the client that a PROXY protocol header has named.
+    private(set) var client: ProxyClient
+    /// Whether the fields of each request name its client.
+    private var readsForwarding: Bool
+    private var isCounted = false
+    /// The client of the running request, if the request counts for it.
+    private var requester: ProxyClient?
+    private let proxies: TrustedProxies
+    private let counts: ClientCounts
+
+    init(_ client: ProxyClient, _ proxies: TrustedProxies, _ counts: ClientCounts) {
+        self.client = client
+        self.proxies = proxies
+        self.counts = counts
+        readsForwarding = client.kind == .trustedProxy
+    }
+
+    /// Whether the connection starts with a PROXY protocol header.
+    var hasHeader: Bool { readsForwarding && proxies.usesProxyProtocol }
+
+    /// The client that the header of the connection names is its client from now on. The load balancer stays the client
+    /// if the header names none.
+    mutating func introduce(_ header: ProxyProtocolHeader) {
+        if let address = header.client { client = proxies.client(named: address) }
+        readsForwarding = header.client != nil && client.kind == .trustedProxy
+    }
+
+    /// Counts the connection. Returns `false` if the client has too many.
+    mutating func admit() -> Bool {
+        isCounted = counts.add(client)
+        return isCounted
+    }
+
+    /// Counts a request, if its fields name its client.
+    ///
+    /// - Returns: The client, and the reason if the request is rejected.
+    mutating func start(_ head: RequestHead) -> (client: ProxyClient, rejection: RequestFailure?) {
+        guard readsForwarding else { return (client, nil) }
+        do {
+            let asking = try proxies.client(of: head.fields, from: client)
+            guard counts.add(asking) else { return (asking, Self.tooMany) }
+            requester = asking
+            return (asking, nil)
+        } catch {
+            return (client, error)
+        }
+    }
+
+    /// Ends the count of the running request.
+    mutating func endRequest() {
+        if let requester = requester.take() { counts.remove(requester) }
+    }
+
+    /// Ends all counts, because the connection is closed.
+    mutating func end() {
+        endRequest()
+        if isCounted { counts.remove(client) }
+        isCounted = false
+    }
+
+    static let tooMany = RequestFailure(503, "too many connections are open", retryAfter: 5)
+}
+#endif
