@@ -44,7 +44,6 @@ final class OpenResource: Sendable {
     private let headerWaiters = HeaderWaiters()
     private let opening: OnceGate
     let lastResponse = LastResponse()
-    let cookies = ResponseCookies()
     /// Waits for the source's resolver and for the length. They end when the cache closes.
     let waits = CancellableWaits()
     /// Responses are evaluated one at a time, so that two first transfers do not both start the resource.
@@ -342,9 +341,6 @@ final class OpenResource: Sendable {
         let drainTimeout = min(context.configuration.readAhead.drainTimeout * 2, limit)
         await scheduler.close(drainTimeout: drainTimeout, closing)
     }
-
-    /// Reopens a resource that was closing.
-    func reopen() { scheduler.reopen() }
 
     /// Releases the version, because no reader has the resource open any more.
     func end() {

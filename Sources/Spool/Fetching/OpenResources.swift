@@ -124,7 +124,7 @@ final class OpenResources: Sendable {
         if let (identity, resource) = found, let closing {
             // Not under the lock, because the scheduler takes its own.
             beforeReopening()
-            resource.reopen()
+            resource.scheduler.reopen()
             state.withLock { state in
                 if state.entries[identity]?.closing === closing { state.entries[identity]?.mustReopen = false }
             }

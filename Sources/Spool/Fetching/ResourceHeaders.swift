@@ -1,3 +1,5 @@
+import HTTPRanges
+import HTTPTypes
 import SpoolScheduling
 import SpoolStorage
 import Synchronization
@@ -80,15 +82,42 @@ struct ResourceHeaders {
     }
 }
 
-/// The response that was last created from the description of a version.
+/// The last response of a resource: as it was created from the description of a version, and its cookies.
+///
+/// Cookies are not stored with a response. They belong to the client that caused it, which needs no response of its own
+/// if it receives them here. They are given out once, for a moment, and only for a source with the same header fields.
 final class LastResponse: Sendable {
-    private let state = Mutex<(description: GenerationDescription, response: StoredResponse)?>(nil)
+    private struct State {
+        var created: (description: GenerationDescription, response: StoredResponse)?
+        var cookies: (fields: HTTPFields, source: MediaSource, time: Duration)?
+    }
+
+    /// The time for which the client may take its cookies. It waits for the response, so it needs only a moment.
+    static let cookieTime = Duration.seconds(10)
+
+    private let state = Mutex(State())
 
     func response(for description: GenerationDescription) -> StoredResponse? {
-        state.withLock { $0.flatMap { $0.description == description ? $0.response : nil } }
+        state.withLock { $0.created.flatMap { $0.description == description ? $0.response : nil } }
     }
 
     func note(_ response: StoredResponse, for description: GenerationDescription) {
-        state.withLock { $0 = (description, response) }
+        state.withLock { $0.created = (description, response) }
+    }
+
+    /// Records the cookies of a response to a request of `source`, if it has any.
+    func recordCookies(of head: HTTPResponse, for source: MediaSource, at now: Duration) {
+        let fields = EndToEndFields.cookies(of: head.headerFields)
+        guard !fields.isEmpty else { return }
+        state.withLock { $0.cookies = (fields, source, now) }
+    }
+
+    /// Takes the cookies. Returns `nil` if there are none for this source.
+    func takeCookies(for source: MediaSource, at now: Duration) -> HTTPFields? {
+        state.withLock { state in
+            guard let cookies = state.cookies, cookies.source.requestsAlike(source) else { return nil }
+            state.cookies = nil
+            return now - cookies.time <= Self.cookieTime ? cookies.fields : nil
+        }
     }
 }

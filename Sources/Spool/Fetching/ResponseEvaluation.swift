@@ -61,7 +61,8 @@ struct ResponseEvaluation {
         }
         // Before a reader can see the version.
         if context.configuration.storesEveryStatus {
-            resource.cookies.note(head, for: start.credentials.source, at: context.clock.elapsed())
+            resource.lastResponse.recordCookies(
+                of: head, for: start.credentials.source, at: context.clock.elapsed())
         }
         let current = resource.version.preconditions(for: start.id)
         let otherStatus = otherStatus(replacing: current.generation)

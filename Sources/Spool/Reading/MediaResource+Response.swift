@@ -50,7 +50,7 @@ extension MediaResource {
     /// Takes the cookies of the last response, which are not stored. Only one client can take them, soon after the
     /// response, and only if the request was sent with the header fields of `source`. `nil` for all other clients.
     package func takeCookies(for source: MediaSource) -> HTTPFields? {
-        resource.flatMap { $0.cookies.take(for: source, at: $0.context.clock.elapsed()) }
+        resource.flatMap { $0.lastResponse.takeCookies(for: source, at: $0.context.clock.elapsed()) }
     }
 
     /// The reason for the last retry. `nil` if there was none, or if bytes have been stored since.
