@@ -8,7 +8,7 @@ struct PreloadSession {
     /// The numbers of the progress line.
     private struct Tally {
         var ended = 0
-        var landed: Int64 = 0
+        var storedBytes: Int64 = 0
     }
 
     private let cache: MediaCache
@@ -37,8 +37,9 @@ struct PreloadSession {
         let line = LiveLine { columns in
             let tally = tally.withLock { $0 }
             // The first preloads of the queue are running.
-            let landed = preloads[tally.ended...].prefix(256).reduce(tally.landed) { $0 + $1.state.storedByteCount }
-            let text = "\(tally.ended) of \(preloads.count.counted("file"))  \(ByteCount(bytes: landed).text)"
+            let running = preloads[tally.ended...].prefix(256)
+            let bytes = running.reduce(tally.storedBytes) { $0 + $1.state.storedByteCount }
+            let text = "\(tally.ended) of \(preloads.count.counted("file"))  \(ByteCount(bytes: bytes).text)"
             return String(text.prefix(max(0, columns - 1)))
         }
         do {
@@ -48,7 +49,10 @@ struct PreloadSession {
                 try Task.checkCancellation()
                 try await outcome.addStream(of: preload.source, share, in: cache, jobs: jobs)
                 outcomes.append(outcome)
-                tally.withLock { [outcome] in ($0.ended, $0.landed) = ($0.ended + 1, $0.landed + outcome.landed) }
+                tally.withLock { [outcome] tally in
+                    tally.ended += 1
+                    tally.storedBytes += outcome.storedBytes
+                }
                 if !isQuiet { try Output.line(PreloadReport(preload.source, outcome).text) }
             }
             await line.end()
@@ -72,14 +76,14 @@ enum StreamAmount: Equatable, Sendable {
 
 /// The outcome of the preload of one URL.
 struct PreloadOutcome: Sendable {
-    var landed: Int64
-    var wanted: Int64?
+    var storedBytes: Int64
+    var targetBytes: Int64?
     var isComplete: Bool
     var error: (any Error)?
 
     init(_ state: PreloadState) {
-        landed = state.storedByteCount
-        wanted = state.targetByteCount
+        storedBytes = state.storedByteCount
+        targetBytes = state.targetByteCount
         isComplete = state.isComplete
         error = state.error
     }
@@ -93,7 +97,7 @@ struct PreloadOutcome: Sendable {
         guard isComplete, amount != .playlist, let kind = await Self.kind(of: source, in: cache) else { return }
         do {
             let bytes = try await Self.fetch(kind, source, amount, in: cache, jobs: jobs)
-            (landed, wanted) = (bytes, bytes)
+            (storedBytes, targetBytes) = (bytes, bytes)
         } catch is CancellationError {
             throw CancellationError()
         } catch {
@@ -140,20 +144,28 @@ struct PreloadOutcome: Sendable {
 /// The progress of one preloaded resource.
 struct PreloadReport: Encodable, Sendable {
     var url: String
-    var landed: Int64
-    @OrNull var wanted: Int64?
+    /// The stored bytes, in the field `landed`.
+    var storedBytes: Int64
+    /// The bytes to store, in the field `wanted`.
+    @OrNull var targetBytes: Int64?
     var complete: Bool
+
+    private enum CodingKeys: String, CodingKey {
+        case url, complete
+        case storedBytes = "landed"
+        case targetBytes = "wanted"
+    }
 
     init(_ source: MediaSource, _ outcome: PreloadOutcome) {
         url = source.redactedURL
-        landed = outcome.landed
-        _wanted = OrNull(wrappedValue: outcome.wanted)
+        storedBytes = outcome.storedBytes
+        _targetBytes = OrNull(wrappedValue: outcome.targetBytes)
         complete = outcome.isComplete
     }
 
     /// A one-line summary.
     var text: String {
-        let goal = wanted.map { " of \(ByteCount(bytes: $0).text)" } ?? ""
-        return "\(ByteCount(bytes: landed).text)\(goal)  \(url)" + (complete ? "" : "  incomplete")
+        let goal = targetBytes.map { " of \(ByteCount(bytes: $0).text)" } ?? ""
+        return "\(ByteCount(bytes: storedBytes).text)\(goal)  \(url)" + (complete ? "" : "  incomplete")
     }
 }

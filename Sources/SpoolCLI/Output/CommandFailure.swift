@@ -75,10 +75,10 @@ struct Warnings: Sendable {
     init(of cache: MediaCache, onEvent: @escaping @Sendable (CacheEvent) -> Void = { _ in }) {
         task = Task { [events = cache.events(), isReadOnly = cache.readOnlyReason != nil] in
             // A read-only cache was already reported when it was opened.
-            var told: Set<Warning> = isReadOnly ? [.notCached] : []
+            var reported: Set<Warning> = isReadOnly ? [.notCached] : []
             for await event in events {
                 onEvent(event)
-                guard let (kind, text) = Self.text(of: event), told.insert(kind).inserted else { continue }
+                guard let (kind, text) = Self.text(of: event), reported.insert(kind).inserted else { continue }
                 kind.report(text)
             }
         }
