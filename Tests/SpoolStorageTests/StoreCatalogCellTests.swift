@@ -109,6 +109,20 @@ struct StoreCatalogCellTests {
         try? await store.close()  // As above.
     }
 
+    /// Replaces the cache by a copy with one changed cell. Returns `false` if SQLite rejects the value.
+    private func restore(_ base: String, changing cell: String, to value: DatabaseValue) throws -> Bool {
+        try FileManager.default.removeItem(atPath: fixture.path)
+        try FileManager.default.copyItem(atPath: base, toPath: fixture.path)
+        do {
+            try change(cell, to: value)
+            return true
+        } catch let error as DatabaseError
+            where [.SQLITE_CONSTRAINT, .SQLITE_MISMATCH].contains(error.resultCode)
+        {
+            return false
+        }
+    }
+
     @Test(
         "E99: with any value in one cell of the catalog, the cache opens, reads, evicts and is repaired",
         arguments: cells.indices)
@@ -121,15 +135,7 @@ struct StoreCatalogCellTests {
         let numbers = Self.numbers.map(\.databaseValue).shuffled(using: &generator).prefix(Self.count)
         let others = Self.others.shuffled(using: &generator).prefix(Self.count)
         for value in Array(numbers) + others {
-            try FileManager.default.removeItem(atPath: fixture.path)
-            try FileManager.default.copyItem(atPath: base, toPath: fixture.path)
-            do {
-                try change(cell, to: value)
-            } catch let error as DatabaseError
-                where [.SQLITE_CONSTRAINT, .SQLITE_MISMATCH].contains(error.resultCode)
-            {
-                continue  // SQLite keeps such a value out of this column.
-            }
+            guard try restore(base, changing: cell, to: value) else { continue }
             try await use()
             let store = try await fixture.open(capacity: 100 * block)
             _ = try await store.verify(repairing: true)
@@ -192,15 +198,7 @@ struct StoreCatalogCellTests {
         for (number, operation) in third {
             for value in Self.count > 2 ? values : [values[number]] {
                 fixture.setKey(nil)
-                try FileManager.default.removeItem(atPath: fixture.path)
-                try FileManager.default.copyItem(atPath: base, toPath: fixture.path)
-                do {
-                    try change(cell, to: value)
-                } catch let error as DatabaseError
-                    where [.SQLITE_CONSTRAINT, .SQLITE_MISMATCH].contains(error.resultCode)
-                {
-                    continue  // SQLite keeps such a value out of this column.
-                }
+                guard try restore(base, changing: cell, to: value) else { continue }
                 do {
                     try await perform(operation)
                 } catch is CacheError {

@@ -25,15 +25,7 @@ import Testing
         settings.freshness = freshness
         let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard(), configuration: settings)
         let server = ProxyServer.inApp(cache, maximumBitRate: maximumBitRate)
-        do {
-            try await body(server, cache)
-            await server.stop()
-            await cache.close()
-        } catch {
-            await server.stop()
-            await cache.close()
-            throw error
-        }
+        try await server.stopping(cache) { try await body(server, cache) }
     }
 
     private static func lines(_ response: RawResponse) -> [String] {

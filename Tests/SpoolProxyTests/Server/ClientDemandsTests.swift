@@ -31,25 +31,10 @@ import Testing
         respecting directives: Bool?, _ body: (ProxyServer, CountingUpstream) async throws -> Void
     ) async throws {
         let upstream = CountingUpstream()
-        var (configuration, settings) = (ProxyConfiguration(), MediaCache.Configuration())
-        configuration.port = 0
-        configuration.threadCount = 1
+        var configuration = ProxyConfiguration()
         configuration.origin = URL(string: "http://origin.example/")
         configuration.honorsClientCacheControl = directives
-        settings.freshness = .http
-        configuration.configure(&settings)
-        let cache = MediaCache.inMemory(upstream: upstream, configuration: settings)
-        let server = try ProxyServer(cache: cache, configuration: configuration)
-        try await server.start()
-        do {
-            try await body(server, upstream)
-            await server.stop()
-            await cache.close()
-        } catch {
-            await server.stop()
-            await cache.close()
-            throw error
-        }
+        try await ProxyServer.run(configuration, upstream: upstream) { server, _ in try await body(server, upstream) }
     }
 
     @Test(

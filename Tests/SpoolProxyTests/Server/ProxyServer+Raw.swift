@@ -72,7 +72,7 @@ extension ProxyServer {
     static func run<R>(
         _ configuration: ProxyConfiguration = ProxyConfiguration(), freshness: FreshnessPolicy = .http,
         keys: CacheKeyPolicy = .url, clock: any Clock<Duration> = ContinuousClock(),
-        _ body: (ProxyServer, MediaCache) async throws -> R
+        upstream: (any Upstream)? = nil, _ body: (ProxyServer, MediaCache) async throws -> R
     ) async throws -> R {
         var (configuration, settings) = (configuration, MediaCache.Configuration())
         configuration.port = 0
@@ -81,16 +81,21 @@ extension ProxyServer {
         settings.keyPolicy = keys
         configuration.configure(&settings)
         let cache = MediaCache.inMemory(
-            upstream: HTTPUpstream.standard(configuration.restricting(.init())), configuration: settings)
+            upstream: upstream ?? HTTPUpstream.standard(configuration.restricting(.init())), configuration: settings)
         let server = try ProxyServer(cache: cache, configuration: configuration, clock: clock)
         try await server.start()
+        return try await server.stopping(cache) { try await body(server, cache) }
+    }
+
+    /// Runs `body`, and then stops the server and closes its cache.
+    func stopping<R>(_ cache: MediaCache, after body: () async throws -> R) async throws -> R {
         do {
-            let result = try await body(server, cache)
-            await server.stop()
+            let result = try await body()
+            await stop()
             await cache.close()
             return result
         } catch {
-            await server.stop()
+            await stop()
             await cache.close()
             throw error
         }
