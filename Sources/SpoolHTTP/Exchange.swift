@@ -103,8 +103,9 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
             var sent = 0
             repeat {
                 sent = state.withLock { $0.sent }
-                // Cancelled because the headers were received.
-                guard (try? await configuration.clock.sleep(for: configuration.responseTimeout)) != nil else { return }
+                let limit = configuration.responseTimeout
+                let isOver = (try? await configuration.clock.sleep(for: limit)) != nil  // Cancelled by the headers.
+                guard isOver else { return }
             } while sent < state.withLock { $0.sent }
             giveUp(UpstreamError(.timedOut, "\(name) did not respond within \(configuration.responseTimeout)"))
         }

@@ -70,8 +70,7 @@ extension OriginResponse {
         let body = ReceivedBody(limit: limit.bytes)
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await body.receive(response.body) }
-            // Cancelled, the body has ended.
-            group.addTask { try? await clock.networkSleep(limit.time) }
+            group.addTask { try? await clock.networkSleep(limit.time) }  // Cancelled when the body has ended.
             await group.next()
             group.cancelAll()
         }
@@ -82,8 +81,7 @@ extension OriginResponse {
             let long = LongBody(rest, cookies, source)
             result.long = long
             Task(executorPreference: executor.executor(for: .storing)) {
-                // The task is never cancelled. A cancel would only release the body sooner.
-                try? await clock.networkSleep(LongBody.patience)
+                try? await clock.networkSleep(LongBody.patience)  // A cancel would only release the body sooner.
                 long.release()
             }
         }

@@ -83,8 +83,7 @@ public struct UpstreamBody: AsyncSequence, Sendable {
 
     /// A body of which `pieces` have been received, and whose iteration continues with `rest`.
     init(_ pieces: [UpstreamChunk], continuedBy rest: Iterator) {
-        // As above: only the task that iterates the new body uses it from now on.
-        nonisolated(unsafe) let rest = rest
+        nonisolated(unsafe) let rest = rest  // Only the task that iterates the new body uses it from now on.
         self.makeNext = {
             var pieces = pieces[...]
             return {

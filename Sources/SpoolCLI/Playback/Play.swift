@@ -119,8 +119,8 @@ struct Play: Sendable {
         let position = "\(ProgressLine.clock(session.time)) / \(session.duration.map(ProgressLine.clock) ?? "–:––")"
         guard let media else { return position }
         let counts = media.statistics
-        // An error is ignored here, because playback reports it.
-        let length = media.knownStoredRanges.bounds == nil ? nil : try? await media.contentInformation().length
+        let isKnown = media.knownStoredRanges.bounds != nil
+        let length = isKnown ? try? await media.contentInformation().length : nil  // Playback reports an error.
         let numbers =
             "\(ByteCount(bytes: counts.bytesFromCache).text) from the cache, "
             + "\(ByteCount(bytes: counts.bytesFromOrigin).text) from the origin"

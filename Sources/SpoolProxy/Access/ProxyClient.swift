@@ -31,8 +31,8 @@ struct ProxyClient: Sendable, Hashable {
     init(named address: IPAddress, isTrustedProxy: Bool = false) {
         kind = isTrustedProxy ? .trustedProxy : .named
         self.address = address
-        // It has the bytes of an address.
-        let socket = try? SocketAddress(packedIPAddress: ByteBuffer(bytes: address.bytes), port: 0)
+        let bytes = ByteBuffer(bytes: address.bytes)
+        let socket = try? SocketAddress(packedIPAddress: bytes, port: 0)  // 4 or 16 bytes are always an address.
         text = socket?.ipAddress ?? "-"
     }
 

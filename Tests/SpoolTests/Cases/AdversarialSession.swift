@@ -114,8 +114,9 @@ final class AdversarialSession: Sendable {
         var code = "none"
         let reader = media.reader(range)
         let watchdog = Task { [seed, origin] in
-            // No test waits for this task. It only reports a read that hangs, and is cancelled when the read ends.
-            guard (try? await Task.sleep(for: .seconds(240))) != nil else { return }
+            // No test waits for this task. It reports a read that hangs, with its seed.
+            let hangs = (try? await Task.sleep(for: .seconds(240))) != nil  // Cancelled when the read ends.
+            guard hangs else { return }
             let last = origin.log.exchanges.suffix(3).map {
                 "\($0.headerFields[.range] ?? "all") \($0.status ?? 0) \($0.ending)"
             }
