@@ -31,13 +31,14 @@ struct EndToEndFieldsTests {
         #expect(EndToEndFields.storable(all).map(\.name.rawName) == ["ETag", "Content-Disposition"])
     }
 
-    @Test("E213: digests of one message are not stored, and a changed response has none of the representation either")
+    @Test("E213: a part has no digests of the whole message, and a changed response has no digests")
     func digests() throws {
         let all = try fields([
             ("Content-Digest", "sha-256=:AA==:"), ("Content-MD5", "AA=="), ("Repr-Digest", "sha-256=:AA==:"),
             ("Digest", "SHA-256=AA=="), ("ETag", "\"1\""),
         ])
-        #expect(EndToEndFields.storable(all).map(\.name.rawName) == ["Repr-Digest", "Digest", "ETag"])
+        #expect(EndToEndFields.storable(all) == all)
+        #expect(EndToEndFields.withoutMessageDigests(all).map(\.name.rawName) == ["Repr-Digest", "Digest", "ETag"])
         #expect(EndToEndFields.withoutDigests(all).map(\.name.rawName) == ["ETag"])
     }
 

@@ -11,9 +11,8 @@ package enum EndToEndFields {
 
     /// Returns the fields of a response that may be stored with its bytes.
     ///
-    /// Removed are the framing and digests of one message, `Age`, secrets of one user, and addresses, whose paths and
-    /// queries may be secret.
-    /// Fields that `private` or `no-cache` names are also removed, even if other directives permit them.
+    /// Removed are the framing of one message, `Age`, secrets of one user, and addresses, whose paths and queries may be
+    /// secret. Fields that `private` or `no-cache` names are also removed, even if other directives permit them.
     ///
     /// - Parameter isOfSite: Whether the cache stores responses for the site that it serves, as the origin sends them.
     ///   Cookies are then stored if a shared cache may use the response for some time without a request to the origin.
@@ -64,6 +63,12 @@ package enum EndToEndFields {
         }
     }
 
+    /// Returns `fields` without digests of the message, for a message with other bytes of the same representation, such
+    /// as a part.
+    package static func withoutMessageDigests(_ fields: HTTPFields) -> HTTPFields {
+        fields.without { ofMessage.contains($0.canonicalName) }
+    }
+
     /// Returns `fields` without digests, for a response whose bytes were changed.
     package static func withoutDigests(_ fields: HTTPFields) -> HTTPFields {
         fields.without { ofMessage.contains($0.canonicalName) || ofRepresentation.contains($0.canonicalName) }
@@ -105,10 +110,10 @@ package enum EndToEndFields {
     private static let ofStoredBytes: Set<String> = [
         "age", "content-length", "content-encoding", "content-range",
     ]
-    private static let unstorable = ofMessage.union([
+    private static let unstorable: Set<String> = [
         "age", "content-length", "content-range", "set-cookie", "set-cookie2", "authorization", "cookie",
         "www-authenticate", "authentication-info", "authentication-control",
-    ])
+    ]
     /// Digests of the bytes of one message, which may be a part (RFC 9530 §2, RFC 1864).
     private static let ofMessage: Set<String> = ["content-digest", "content-md5"]
     /// Digests of a whole representation (RFC 9530 §3, RFC 3230).

@@ -35,7 +35,11 @@ struct StoredHead: Codable, Sendable, Hashable {
         lines = []
         self.url = url.flatMap { Self.storableAddress($0, head.headerFields, of: redactedURL) }
         var fields = head.headerFields
-        if status != head.status.code { fields[.contentRange] = nil }
+        if status != head.status.code {
+            // The fields of a part are stored as those of the whole.
+            fields[.contentRange] = nil
+            fields = EndToEndFields.withoutMessageDigests(fields)
+        }
         fields = EndToEndFields.storable(fields, isOfSite: isOfSite)
         self.fields = fields
         if EndToEndFields.hasCookies(head.headerFields), !EndToEndFields.hasCookies(fields) { dropsCookies = true }

@@ -71,6 +71,7 @@ struct ResponsePlan: Sendable, Hashable {
             return whole
         }
         guard Preconditions.ifRangeHolds(asked, validator: response.validator) else { return whole }
+        let fields = EndToEndFields.withoutMessageDigests(fields)
         switch header.resolve(length: length) {
         case .whole: return whole
         case .unsatisfiable:

@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test("E213: a rewritten playlist has no digests of the origin, and a stored part has none of its message")
+    @Test("E213: only a whole response has the digests of the origin's message, and a rewritten playlist has none")
     func digests() async throws {
         var list = Self.playlist(1, control: "max-age=100")
         var media = OriginResource(.pattern(PatternBytes(length: 1000)))
@@ -48,7 +48,9 @@ import Testing
             list.headerFields[try #require(HTTPField.Name(name))] = "a"
             media.headerFields[try #require(HTTPField.Name(name))] = "a"
         }
-        try await OriginServer.run(["/a.m3u8": list, "/a": media]) { origin in
+        var whole = media
+        whole.rules = [.always(.ignoresRanges(acceptRanges: nil))]
+        try await OriginServer.run(["/a.m3u8": list, "/a": media, "/b": whole]) { origin in
             try await ProxyServer.run { server, _ in
                 for method in ["HEAD", "GET", "HEAD"] {
                     let response = try await server.get("/http/127.0.0.1:\(origin.port)/a.m3u8", method: method)
@@ -60,6 +62,14 @@ import Testing
                 #expect(part.status == 206)
                 #expect(part.field("content-digest") == nil && part.field("content-md5") == nil)
                 #expect(part.field("repr-digest") == "a" && part.field("digest") == "a")
+                for _ in 0..<2 {
+                    let stored = try await server.get("/http/127.0.0.1:\(origin.port)/b")
+                    #expect(stored.status == 200)
+                    #expect(stored.field("content-digest") == "a" && stored.field("content-md5") == "a")
+                    let range = try await server.get("/http/127.0.0.1:\(origin.port)/b", "Range: bytes=0-9\r\n")
+                    #expect(range.status == 206)
+                    #expect(range.field("content-digest") == nil && range.field("content-md5") == nil)
+                }
             }
         }
     }
