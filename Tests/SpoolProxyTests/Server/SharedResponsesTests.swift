@@ -3,6 +3,7 @@ import HTTPTypes
 import Spool
 import SpoolOrigin
 import SpoolTesting
+import Synchronization
 import Testing
 
 @testable import SpoolProxy
@@ -25,6 +26,41 @@ import Testing
         if stalls { resource.rules = [OriginRule(0..<1, .stall(after: nil))] }
         resource.headerFields[.cacheControl] = control
         return resource
+    }
+
+    /// An origin that sets another cookie with each response, which is not stored with it.
+    private final class CookieUpstream: Upstream {
+        private let count = Mutex(0)
+
+        func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            var fields: HTTPFields = [.eTag: "\"a\"", .contentLength: "1", .setCookie: "sid=\(number)"]
+            fields[.expires] = "Sat, 06 Nov 2094 08:49:37 GMT"
+            return UpstreamResponse(
+                head: HTTPResponse(status: .ok, headerFields: fields), url: request.url, body: UpstreamBody(bytes))
+        }
+
+        private var bytes: AsyncStream<Data> {
+            AsyncStream { stream in
+                stream.yield(Data([1]))
+                stream.finish()
+            }
+        }
+    }
+
+    @Test("E225: the next request on a connection does not receive the cookie of the previous response")
+    func cookiesOnOneConnection() async throws {
+        var configuration = ProxyConfiguration()
+        configuration.origin = URL(string: "http://origin.example/")
+        try await ProxyServer.run(configuration, upstream: CookieUpstream()) { server, _ in
+            let request = "GET /a HTTP/1.1\r\nHost: localhost\r\n"
+            var bytes = try await server.exchange("\(request)\r\n\(request)Connection: close\r\n\r\n")[...]
+            let cookies = try (0..<2).map { _ in try #require(RawResponse(&bytes)).field("set-cookie") }
+            #expect(cookies == ["sid=1", "sid=2"])
+        }
     }
 
     @Test(
