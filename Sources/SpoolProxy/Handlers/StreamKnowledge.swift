@@ -17,8 +17,8 @@ final class StreamKnowledge: Sendable {
         var reloadHolds = Remembered<String, Duration>(count: StreamKnowledge.limit)
         /// The times for which partial segments may be held, by their addresses.
         var partHolds = Remembered<String, Duration>(count: StreamKnowledge.limit)
-        /// The pairs of an origin and another one that its manifests name.
-        var namedOrigins = Remembered<String, Void>(count: StreamKnowledge.limit)
+        /// The origins whose manifests lead to an origin, directly or through other manifests.
+        var roots = Remembered<String, Set<String>>(count: StreamKnowledge.limit)
         /// The origin to which credentials were sent first, by the hash of the credentials.
         var credentials = Remembered<Int, String>(count: StreamKnowledge.limit)
     }
@@ -29,6 +29,8 @@ final class StreamKnowledge: Sendable {
     private let members = StreamMembers()
 
     private static let limit = 4096
+    /// The maximum number of origins that are remembered as leading to one.
+    private static let rootLimit = 16
     private static let variablesLimit = 1000
     /// The maximum size of the variables of one playlist, in bytes.
     private static let variablesBytes = 16 << 10
@@ -75,9 +77,11 @@ final class StreamKnowledge: Sendable {
 
     /// Whether credentials may be sent to the origin of an address, and records that they are sent there.
     ///
-    /// They may not if they were first sent to another origin, and a manifest of that origin names this one. To a
+    /// They may not if they were first sent to another origin, and manifests lead from that origin to this one. To a
     /// client, all origins are the server, so it sends the credentials of one to all of them. This applies to `Basic`
     /// and `Digest`, which clients manage for each origin. An app that sets another scheme does so for all requests.
+    ///
+    /// After a restart of the server, the first origin that a client uses counts as the owner of the credentials.
     func mayReceive(_ url: OriginURL, credentials: String) -> Bool {
         let scheme = credentials.prefix { $0 != " " }.lowercased()
         guard scheme == "basic" || scheme == "digest" else { return true }
@@ -89,7 +93,9 @@ final class StreamKnowledge: Sendable {
                 facts.credentials.note(origin, for: user.hashValue, bytes: origin.utf8.count)
                 return true
             }
-            return first == origin || facts.namedOrigins[Self.pair(first, origin)] == nil
+            if first == origin { return true }
+            let roots = facts.roots[origin] ?? []
+            return !roots.contains(first) && roots.count < Self.rootLimit
         }
     }
 
@@ -98,13 +104,16 @@ final class StreamKnowledge: Sendable {
     /// Records that a manifest names an address of another origin.
     func note(_ url: OriginURL, namedBy manifest: OriginURL) {
         guard !url.isSameOrigin(as: manifest) else { return }
-        let pair = Self.pair(manifest.origin, url.origin)
+        let (origin, namer) = (url.origin, manifest.origin)
         facts.withLock { facts in
-            if facts.namedOrigins[pair] == nil { facts.namedOrigins.note((), for: pair, bytes: pair.utf8.count) }
+            var roots = (facts.roots[origin] ?? []).union(facts.roots[namer] ?? [])
+            roots.insert(namer)
+            roots.remove(origin)
+            let kept = Set(roots.prefix(Self.rootLimit))
+            // It is recorded again each time, so that it is not forgotten while it is used.
+            facts.roots.note(kept, for: origin, bytes: kept.reduce(origin.utf8.count) { $0 + $1.utf8.count })
         }
     }
-
-    private static func pair(_ first: String, _ second: String) -> String { first + " " + second }
 
     /// Records the kind of a version, or `nil` if it is not a manifest.
     func note(_ kind: ManifestKind?, ofVersion name: String) {

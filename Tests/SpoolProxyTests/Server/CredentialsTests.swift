@@ -43,6 +43,31 @@ import Testing
         #expect(received == [nil])
     }
 
+    @Test("E226: credentials are not sent to an origin to which playlists of another one lead")
+    func chain() async throws {
+        func playlist(_ line: String, _ url: URL) -> OriginResource {
+            let text = "#EXTM3U\n\(line)\n\(url)\n"
+            return OriginResource(.data(Data(text.utf8)), contentType: "application/vnd.apple.mpegurl")
+        }
+        try await OriginServer.run(["/s.ts": Self.segment]) { last in
+            let media = playlist("#EXT-X-TARGETDURATION:4\n#EXTINF:4,", last.url("/s.ts"))
+            try await OriginServer.run(["/b.m3u8": media]) { middle in
+                let master = playlist("#EXT-X-STREAM-INF:BANDWIDTH=1", middle.url("/b.m3u8"))
+                try await OriginServer.run(["/a.m3u8": master]) { first in
+                    try await ProxyServer.run { (server, _) async throws in
+                        for (port, path) in [(first.port, "a.m3u8"), (middle.port, "b.m3u8"), (last.port, "s.ts")] {
+                            let target = "/http/127.0.0.1:\(port)/\(path)"
+                            #expect(try await server.get(target, "Authorization: Basic YTpi\r\n").status == 200)
+                        }
+                    }
+                    #expect(first.log.exchanges[0].headerFields[.authorization] == "Basic YTpi")
+                }
+                #expect(middle.log.exchanges.allSatisfy { $0.headerFields[.authorization] == nil })
+            }
+            #expect(last.log.exchanges.allSatisfy { $0.headerFields[.authorization] == nil })
+        }
+    }
+
     @Test("Credentials that were first sent to an origin, or that an app sets for all requests, are sent there")
     func others() async throws {
         let bearer = try await Self.run { (server, playlist, segment) async throws in
