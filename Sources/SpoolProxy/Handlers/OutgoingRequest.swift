@@ -56,7 +56,10 @@ struct OutgoingRequest: Sendable {
     /// If the server has its own origin and the URL is not one of that origin, the result is the URL itself.
     func proxied(_ url: OriginURL) -> String {
         if !isReverse { return prefix + ForwardAddress.requestTarget(for: url) }
-        return url.isSameOrigin(as: self.url) ? prefix + url.target : url.description
+        guard url.isSameOrigin(as: self.url) else { return url.description }
+        let path = prefix + url.target
+        // A path that starts with two slashes would name a host (RFC 3986 §4.2).
+        return path.hasPrefix("//") ? "/." + path : path
     }
 
     /// Whether a steering server must not replace the host of the client's addresses. They contain the server's token,

@@ -44,6 +44,8 @@ import Testing
                 for (location, expected) in [
                     ("/b?c=d#e", "\(prefix)/b?c=d#e"), ("b", "\(prefix)/a/b"), ("\(own)/b", "\(prefix)/b"),
                     ("//127.0.0.1:\(origin.port)/b", "\(prefix)/b"), ("https://127.0.0.1/b", "https://127.0.0.1/b"),
+                    // Without the dot, the path would name another host.
+                    ("\(own)//other.example/b", (hasToken ? prefix : "/.") + "//other.example/b"),
                     ("http://other.example/b", "http://other.example/b"), ("http://[", "http://["),
                 ] {
                     var resource = OriginResource(.data(Data()))
