@@ -17,6 +17,9 @@ struct BypassResponder: Sendable {
     /// The object that repeats requests without a body while the origin is unavailable, or `nil` if they fail instead.
     let patience: OriginRetryWaiter?
 
+    /// The time in which the origin has to respond to a safe request.
+    private static let time = Duration.seconds(30)
+
     /// Forwards a request. The cache then does not use the resources that it may have changed (RFC 9111 §4.4).
     ///
     /// - Parameter hold: The time for which the origin may hold the response, or `nil` if it may not.
@@ -33,8 +36,9 @@ struct BypassResponder: Sendable {
 
     /// Forwards a request.
     ///
-    /// For a safe request without a body, the origin has as much time as for a request to the cache. Other requests may
-    /// have effects that take longer. The transport limits their time.
+    /// For a safe request without a body, the origin has ``time``, which is more than for a request to the cache: nothing
+    /// is stored, so a retry would find nothing. Other requests may have effects that take longer. The transport limits
+    /// their time.
     ///
     /// - Parameter hold: See ``respond(to:_:body:hold:)``.
     /// - Throws: `RequestFailure`: 502 or 504 if the origin does not respond.
@@ -44,7 +48,7 @@ struct BypassResponder: Sendable {
         guard request.method.isSafe, body == nil, patience == nil else {
             return try await forward(request, call, body: body)
         }
-        let limit = max(configuration.limits.responseTimeout, hold ?? .zero)
+        let limit = max(configuration.limits.responseTimeout, Self.time, hold ?? .zero)
         let response = try await TimeLimit.value(within: limit, on: clock, executor: cache.readingExecutor) {
             try await forward(request, call, body: nil)
         }
@@ -139,12 +143,7 @@ struct BypassResponder: Sendable {
     private func invalidate(_ url: OriginURL, _ fields: HTTPFields) async {
         var changed = [url]
         for name in [HTTPField.Name.location, .contentLocation] {
-            // An invalid URL names no resource.
-            guard let text = fields[name],
-                let other = try? OriginURL(URIReference(text).resolved(against: url.reference)),
-                other.isSameOrigin(as: url)
-            else { continue }
-            changed.append(other)
+            if let other = fields[name].flatMap(url.sameOrigin) { changed.append(other) }
         }
         do {
             try await cache.invalidate(changed.compactMap(\.url))

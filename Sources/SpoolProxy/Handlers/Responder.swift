@@ -92,10 +92,7 @@ struct Responder: Sendable {
     /// Makes the redirects of the server's own origin to itself lead to this server, with the client's token.
     private func relocated(_ response: Response, _ call: OutgoingRequest) -> Response {
         guard call.isReverse, let location = response.head.fields[.location] else { return response }
-        // An invalid address stays as it is.
-        guard let target = try? OriginURL(URIReference(location).resolved(against: call.url.reference)),
-            target.isSameOrigin(as: call.url)
-        else { return response }
+        guard let target = call.url.sameOrigin(location) else { return response }
         var response = response
         let fragment = URIReference(location).fragment.map { "#" + $0 } ?? ""
         response.head.fields[.location] = call.proxied(target) + fragment

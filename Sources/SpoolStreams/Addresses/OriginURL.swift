@@ -88,6 +88,13 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
         scheme == other.scheme && host == other.host && effectivePort == other.effectivePort
     }
 
+    /// Returns the URL of a reference in a response for this URL, or `nil` if it is invalid or of another origin.
+    package func sameOrigin(_ reference: String) -> OriginURL? {
+        let parts = URIReference(reference).resolved(against: self.reference)
+        guard let other = try? OriginURL(parts), other.isSameOrigin(as: self) else { return nil }  // It names nothing.
+        return other
+    }
+
     /// The URL as a string.
     package var description: String { "\(scheme.rawValue)://\(authority)\(target)" }
 
