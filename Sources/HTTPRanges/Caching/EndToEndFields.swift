@@ -69,6 +69,11 @@ package enum EndToEndFields {
         fields.without { ofMessage.contains($0.canonicalName) }
     }
 
+    /// Returns the digests of the message.
+    package static func messageDigests(of fields: HTTPFields) -> HTTPFields {
+        fields.without { !ofMessage.contains($0.canonicalName) }
+    }
+
     /// Returns `fields` without digests, for a response whose bytes were changed.
     package static func withoutDigests(_ fields: HTTPFields) -> HTTPFields {
         fields.without { ofMessage.contains($0.canonicalName) || ofRepresentation.contains($0.canonicalName) }

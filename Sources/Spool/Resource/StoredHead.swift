@@ -39,6 +39,8 @@ struct StoredHead: Codable, Sendable, Hashable {
             // The fields of a part are stored as those of the whole.
             fields[.contentRange] = nil
             fields = EndToEndFields.withoutMessageDigests(fields)
+        } else if head.status == .notModified, let name = HTTPField.Name("Content-Digest") {
+            fields[name] = nil  // It is the digest of the 304, which is empty (RFC 9530 §2).
         }
         fields = EndToEndFields.storable(fields, isOfSite: isOfSite)
         self.fields = fields

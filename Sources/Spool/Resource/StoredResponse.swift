@@ -8,7 +8,8 @@ package struct StoredResponse: Sendable, Hashable {
     /// The status of the whole resource: 200 if only parts were received.
     package var status: Int
     /// The end-to-end fields, as later responses of the version have updated them. They contain no framing
-    /// (`Content-Length`, `Content-Range`), no `Age` and no fields for one user (`Set-Cookie`).
+    /// (`Content-Length`, `Content-Range`), no `Age` and no credentials. Cookies are
+    /// among them only if all clients may receive them; see ``EndToEndFields/storable(_:isOfSite:)``.
     package var fields: HTTPFields
     /// The length of the whole resource in bytes, if it is known.
     package var length: Int64?

@@ -26,6 +26,8 @@ struct RecentMedia: Sendable {
     private let readsOrigin: Bool
     /// The encoded fields of every response.
     private let fields: [UInt8]
+    /// The encoded digests of the whole resource, which only a 200 has.
+    private let digests: [UInt8]
 
     /// The maximum number of bytes of a response. A reader sends more, because it does not have all of them in memory.
     private static let limit: Int64 = 1 << 20
@@ -44,7 +46,7 @@ struct RecentMedia: Sendable {
             head.status == 200 || head.status == 206, let length = response.length,
             Self.isForAll(response), let mark = media.mark(of: response)
         else { return nil }
-        var constant = head.fields
+        var constant = EndToEndFields.withoutMessageDigests(head.fields)
         for name in Self.dynamic { constant[name] = nil }
         // Without a `Date` of the origin, each response has its own.
         hasDate = response.fields[.date] != nil
@@ -60,9 +62,14 @@ struct RecentMedia: Sendable {
         self.length = length
         usesFreshness = freshness == .http
         self.readsOrigin = readsOrigin
+        fields = Self.encoded(constant)
+        digests = Self.encoded(EndToEndFields.messageDigests(of: response.fields))
+    }
+
+    private static func encoded(_ fields: HTTPFields) -> [UInt8] {
         var buffer = ByteBuffer()
-        ResponseHead.encode(constant, into: &buffer)
-        fields = Array(buffer.readableBytesView)
+        ResponseHead.encode(fields, into: &buffer)
+        return Array(buffer.readableBytesView)
     }
 
     /// A response: its head, and its body.
@@ -130,7 +137,7 @@ struct RecentMedia: Sendable {
     }
 
     /// A capacity for every head.
-    private var headCapacity: Int { fields.count + 224 }
+    private var headCapacity: Int { fields.count + digests.count + 224 }
 
     private func encodeHead(of range: Range<Int64>, isPartial: Bool, _ date: DateText, into head: inout ByteBuffer) {
         head.writeStaticString(isPartial ? "HTTP/1.1 206 Partial Content\r\n" : "HTTP/1.1 200 OK\r\n")
@@ -143,6 +150,8 @@ struct RecentMedia: Sendable {
             head.writeStaticString("/")
             head.writeString(String(length))
             head.writeStaticString("\r\n")
+        } else {
+            head.writeBytes(digests)
         }
         head.writeStaticString("Content-Length: ")
         head.writeString(String(range.upperBound - range.lowerBound))
