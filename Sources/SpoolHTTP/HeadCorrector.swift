@@ -45,7 +45,7 @@ final class HeadCorrector: ChannelInboundHandler {
             searched = 0
             guard let head = buffer.readSlice(length: length) else { break }
             // The final head follows an interim one.
-            isInHead = Self.isInterim(head)
+            isInHead = ResponseHeadText.isInterim(head.readableBytesView)
             let corrected = ResponseHeadText.corrected(head.readableBytesView).map { ByteBuffer(bytes: $0) }
             context.fireChannelRead(wrapInboundOut(corrected ?? head))
         }
@@ -95,12 +95,6 @@ final class HeadCorrector: ChannelInboundHandler {
         return buffer.readableBytes <= Self.limit
             && ("HTTP".utf8.starts(with: start) || ResponseHeadText.icy.utf8.starts(with: start))
     }
-
-    private static func isInterim(_ head: ByteBuffer) -> Bool {
-        let bytes = head.readableBytesView
-        guard let space = bytes.firstIndex(of: UInt8(ascii: " ")), space + 1 < bytes.endIndex else { return false }
-        return bytes[space + 1] == UInt8(ascii: "1")
-    }
 }
 
 /// The text of a response's head, from the status line to the empty line.
@@ -123,6 +117,11 @@ struct ResponseHeadText {
         text.correctFraming()
         guard text.isCorrected || text.isAmbiguous else { return nil }
         return Array(text.lines.joined(separator: "\r\n".utf8)) + Array("\r\n".utf8)
+    }
+
+    /// Whether the status is 1xx, so that another head follows.
+    static func isInterim(_ head: some Collection<UInt8>) -> Bool {
+        head.drop { $0 != UInt8(ascii: " ") }.dropFirst().first == UInt8(ascii: "1")
     }
 
     private init(_ head: some Collection<UInt8>) {
@@ -177,7 +176,8 @@ struct ResponseHeadText {
             remove("content-length")
             isAmbiguous = true
         }
-        guard isAmbiguous else { return }
+        // An interim head does not end the connection. The final one does.
+        guard isAmbiguous, let status = lines.first, !Self.isInterim(status) else { return }
         remove("connection")
         lines.insert(Array("Connection: close".utf8), at: max(lines.count - 1, 0))
     }
