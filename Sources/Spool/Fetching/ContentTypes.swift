@@ -10,8 +10,7 @@ enum ContentTypes {
 
     /// Whether a response is a document instead of media, and is therefore not stored.
     ///
-    /// - Parameter start: The first bytes, at least 16 if the response has that length. They are needed only for a
-    ///   doubtful type.
+    /// - Parameter start: The first ``signatureLength`` bytes. They are needed only for a doubtful type.
     static func isDocument(_ type: String?, startingWith start: some Collection<UInt8>) -> Bool {
         guard let type, isDoubtful(type) || isJSON(type) else { return false }
         return isJSON(type) || (isWebPage(type) ? !isMedia(start) : isMarkup(start))
@@ -64,9 +63,12 @@ enum ContentTypes {
 
     private static func isText(_ bytes: [UInt8]) -> Bool { bytes.allSatisfy { (0x20...0x7E).contains($0) } }
 
+    /// The number of bytes that decide. XML may name its root element after a long declaration.
+    static let signatureLength = 512
+
     /// Whether the bytes are a page, an XML document other than a manifest or subtitles, or JSON.
     private static func isMarkup(_ start: some Collection<UInt8>) -> Bool {
-        var text = String(decoding: start.prefix(1024), as: UTF8.self)[...]
+        var text = String(decoding: start, as: UTF8.self)[...]
         if text.first == "\u{FEFF}" { text = text.dropFirst() }
         text = text.drop(while: \.isWhitespace)
         guard let first = text.first, "<{[".contains(first) else { return false }

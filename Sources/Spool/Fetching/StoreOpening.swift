@@ -29,7 +29,7 @@ final class StoreOpening: Sendable {
 
     /// - Parameters:
     ///   - openStore: Opens the directory.
-    /// - fallback: Creates a store that stores nothing, for this reason.
+    ///   - fallback: Creates a store that stores nothing, for this reason.
     init(
         on executor: BlockingExecutor, _ openStore: @escaping @Sendable () async throws -> Store,
         fallback: @escaping @Sendable (CacheError) throws -> Store

@@ -131,11 +131,14 @@ struct Transfer {
         // A live response may be silent for a long time, although its headers are needed.
         let hasLength = response.head.headerFields.contentLength != nil
         let isMediaStatus = [200, 206].contains(response.head.status.code) && !context.keepsAnyResponse
-        guard isMediaStatus, hasLength, ContentTypes.isDoubtful(type) else { return [] }
+        // Bytes from the middle show nothing.
+        let range = response.head.headerFields[.contentRange].flatMap { ContentRange(parsing: $0)?.range }
+        let startsAtZero = response.head.status != .partialContent || range?.lowerBound == 0
+        guard isMediaStatus, hasLength, startsAtZero, ContentTypes.isDoubtful(type) else { return [] }
         do {
-            let (chunk, body) = try await response.body.readingFirstChunk()
+            let (start, body) = try await response.body.readingStart(ofLength: ContentTypes.signatureLength)
             response.body = body
-            return chunk?.withUnsafeBytes { Array($0.prefix(1024)) } ?? []
+            return start
         } catch {
             exchange.recordLoss(error, of: origin)
             throw error

@@ -96,11 +96,18 @@ public struct UpstreamBody: AsyncSequence, Sendable {
     /// Starts the one iteration.
     public func makeAsyncIterator() -> Iterator { Iterator(nextChunk: makeNext()) }
 
-    /// Reads the first chunk. The returned body contains it, and must be iterated instead of this one.
-    func readingFirstChunk() async throws -> (chunk: UpstreamChunk?, body: UpstreamBody) {
+    /// Reads chunks until they have `length` bytes. The returned body contains them, and is to be iterated instead of
+    /// this one.
+    ///
+    /// - Returns: The start, which is shorter if the body is.
+    func readingStart(ofLength length: Int) async throws -> (start: [UInt8], body: UpstreamBody) {
         var iterator = makeAsyncIterator()
-        let chunk = try await iterator.next()
-        return (chunk, UpstreamBody(chunk.map { [$0] } ?? [], continuedBy: iterator))
+        var (start, chunks): ([UInt8], [UpstreamChunk]) = ([], [])
+        while start.count < length, let chunk = try await iterator.next() {
+            chunk.withUnsafeBytes { start += $0.prefix(length - start.count) }
+            chunks.append(chunk)
+        }
+        return (start, UpstreamBody(chunks, continuedBy: iterator))
     }
 
     /// Requests chunks from the origin.
