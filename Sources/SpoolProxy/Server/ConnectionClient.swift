@@ -45,7 +45,7 @@ struct ConnectionClient: ~Copyable {
         guard readsForwarding else { return (client, nil) }
         do {
             let asking = try proxies.client(of: head.fields, from: client)
-            guard counts.add(asking) else { return (asking, Self.tooMany) }
+            guard counts.add(asking) else { return (asking, Self.tooManyRequests) }
             requester = asking
             return (asking, nil)
         } catch {
@@ -65,6 +65,8 @@ struct ConnectionClient: ~Copyable {
         isCounted = false
     }
 
-    static let tooMany = RequestFailure(503, "too many connections are open", retryAfter: 5)
+    static let tooManyConnections = RequestFailure(503, "too many connections are open", retryAfter: 5)
+    private static let tooManyRequests = RequestFailure(
+        503, "too many requests of this client are in progress", retryAfter: 5)
 }
 #endif

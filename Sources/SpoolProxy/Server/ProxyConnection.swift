@@ -362,7 +362,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     /// Rejects the connection because too many are open.
     func reject() {
         if case .ending = state { return }
-        reject(ConnectionClient.tooMany)
+        reject(ConnectionClient.tooManyConnections)
     }
 
     /// Sends nothing more and closes the connection after the client has, or after two seconds.

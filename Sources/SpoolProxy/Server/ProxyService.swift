@@ -22,6 +22,8 @@ final class ProxyService: Sendable {
     /// The object that waits for unavailable origins, or `nil` if requests fail instead.
     let patience: OriginRetryWaiter?
     private let stopping = Atomic<Bool>(false)
+    /// The times at which malformed PROXY protocol headers were logged last, by address.
+    private let malformedHeaders = Mutex(Remembered<String, Int64>(count: 256))
 
     init(
         configuration: ProxyConfiguration, date: DateText, executor: (any TaskExecutor)?,
@@ -124,8 +126,16 @@ final class ProxyService: Sendable {
         log?.write(entry)
     }
 
-    /// Logs that the connection of a trusted proxy is closed, because it did not start with a PROXY protocol header.
+    /// Logs that the connection of a trusted proxy is closed, because it did not start with a PROXY protocol header. A
+    /// load balancer without that protocol opens many connections, so there is one line in a minute for each.
     func note(malformed header: ProxyProtocolHeader.Malformed, from proxy: ProxyClient) {
+        let now = date.second
+        let isReported = malformedHeaders.withLock { times in
+            if let last = times[proxy.text], last > now - 60 { return true }
+            times.note(now, for: proxy.text, bytes: proxy.text.utf8.count)
+            return false
+        }
+        guard !isReported else { return }
         configuration.logger.warning(
             "a connection from \(proxy.text) was closed because of a malformed PROXY protocol header: \(header)")
     }
