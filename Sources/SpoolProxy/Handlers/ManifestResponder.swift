@@ -214,7 +214,7 @@ struct ManifestResponder: Sendable {
             call.isForOwner
             ? received.bytes
             : try document.rewritten(
-                requestedURL: call.url, removesSteering: call.mustNotBeSteered, proxied: noting(call))
+                requestedURL: call.url, removesSteering: call.mustNotBeSteered, proxied: proxiedRecordingOrigins(call))
         guard let playlist = document.playlist else { return (text, .none) }
         let tag = "\(document.byteCount) \(received.version)"
         knowledge.note(playlist, requested: call.url, found: document.url, key: received.key, tag: tag)
@@ -238,12 +238,12 @@ struct ManifestResponder: Sendable {
         }
         guard !call.isForOwner else { return (received.bytes, document.lifetime) }
         let text = try document.rewritten(
-            requestedURL: call.url, removesSteering: call.mustNotBeSteered, proxied: noting(call))
+            requestedURL: call.url, removesSteering: call.mustNotBeSteered, proxied: proxiedRecordingOrigins(call))
         return (text, document.lifetime)
     }
 
-    /// Returns the function that converts addresses in a manifest, and that records the other origins of them.
-    private func noting(_ call: OutgoingRequest) -> (OriginURL) -> String {
+    /// Returns a function that converts addresses in a manifest, and records that it names their origins.
+    private func proxiedRecordingOrigins(_ call: OutgoingRequest) -> (OriginURL) -> String {
         var last: OriginURL?
         return { [knowledge] url in
             // Most addresses of a manifest have the same origin.

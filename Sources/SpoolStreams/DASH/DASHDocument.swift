@@ -182,10 +182,7 @@ extension DASHDocument {
     package func rewritten(
         requestedURL: OriginURL? = nil, removesSteering: Bool = false, proxied: @escaping (OriginURL) -> String
     ) throws(ManifestError) -> [UInt8] {
-        var removed = removed
-        if removesSteering {
-            for element in steering { removed.insert(Int64(element.lowerBound)..<Int64(element.upperBound)) }
-        }
+        let removed = removesSteering ? removed.adding(steering) : removed
         let document = ReferenceRewriter(finalURL: url, requestedURL: requestedURL, proxied: proxied)
         var insertion = hasBaseURL || !document.movesRelativeReferences ? nil : firstChild
         // Nothing can be inserted into a removed element.

@@ -190,10 +190,7 @@ extension HLSDocument {
         requestedURL: OriginURL? = nil, removesSteering: Bool = false, limit: Int = maximumRewrittenBytes,
         proxied: @escaping (OriginURL) -> String
     ) throws(ManifestError) -> [UInt8] {
-        var removed = removed
-        if removesSteering {
-            for line in steering { removed.insert(Int64(line.lowerBound)..<Int64(line.upperBound)) }
-        }
+        let removed = removesSteering ? removed.adding(steering) : removed
         var writer = HLSReferenceWriter(
             rewriter: ReferenceRewriter(finalURL: url, requestedURL: requestedURL, proxied: proxied),
             variables: HLSVariables(query: url.reference.query, imported: imported),

@@ -57,3 +57,12 @@ struct TextSplices {
         ManifestError(.tooLarge, "a manifest with rewritten URLs would exceed \(limit) bytes")
     }
 }
+
+extension ByteRangeSet {
+    /// Returns the set with ranges of a text added.
+    func adding(_ ranges: [Range<Int>]) -> ByteRangeSet {
+        var all = self
+        for range in ranges { all.insert(Int64(range.lowerBound)..<Int64(range.upperBound)) }
+        return all
+    }
+}
