@@ -17,7 +17,7 @@ struct RedirectWalk {
     private let allows: (@Sendable (URL) -> Bool)?
     private var visited: Set<String>
 
-    /// - Throws: ``UpstreamError`` with code `failed` if the request's URL can't be requested.
+    /// - Throws: ``UpstreamError`` with code `other` if the request's URL can't be requested.
     init(_ request: UpstreamRequest, _ configuration: HTTPUpstream.Configuration) throws(UpstreamError) {
         guard request.url.canBeAsked else {
             throw UpstreamError(.other, "\(request.url.nameForMessages) is not a valid http or https URL")

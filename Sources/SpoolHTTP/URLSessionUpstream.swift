@@ -120,7 +120,7 @@ public final class URLSessionUpstream: Upstream {
 extension UpstreamRequest {
     /// The body of the request, because URLSession requires its own kind of stream otherwise.
     ///
-    /// - Throws: ``UpstreamError`` with code `failed` above 1 MiB, or the error of the body.
+    /// - Throws: ``UpstreamError`` with code `other` above 1 MiB, or the error of the body.
     fileprivate var bufferedBody: Data? {
         get async throws {
             guard let body else { return nil }

@@ -21,7 +21,7 @@ struct FetchOptions: ParsableArguments {
     var allowsInsecureRedirects = false
     @Option(
         help: ArgumentHelp(
-            "Bytes per second, such as 50kB, below which a response fails after 30 seconds; 0 disables it.",
+            "Bytes per second, such as 50kB, below which a response of known length fails after 30 s; 0 disables it.",
             valueName: "bytes"))
     var lowSpeedLimit = ByteCount(bytes: Int64(HTTPUpstream.Configuration().lowSpeedLimit))
 

@@ -36,7 +36,7 @@ struct ProxyEnvironment: Sendable {
 
     /// Returns the proxy for `url`; `nil` for none.
     ///
-    /// - Throws: ``UpstreamError`` with code `failed` for an unusable proxy. The message contains no user or password.
+    /// - Throws: ``UpstreamError`` with code `other` for an unusable proxy. The message contains no user or password.
     func proxy(for url: URL) throws(UpstreamError) -> Proxy? {
         let names = (url.isSecure ? ["https_proxy", "HTTPS_PROXY"] : ["http_proxy"]) + ["all_proxy", "ALL_PROXY"]
         guard let name = names.first(where: { variables[$0] != nil }), let text = variables[name], !text.isEmpty,
