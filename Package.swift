@@ -4,8 +4,9 @@ import PackageDescription
 // Set by `make lint` and in CI. Not always, or a newer compiler's new warnings would keep people from building.
 let warningsAreErrors = Context.environment["SPOOL_WARNINGS"] == "error"
 
-// On Linux, a module named AVFoundation, based on libmpv, replaces Apple's. A target that tests
-// `canImport(AVFoundation)` must depend on it; otherwise the result depends on what was built first.
+// On Linux, a module named AVFoundation, based on libmpv, replaces Apple's. A target that evaluates
+// `canImport(AVFoundation)` must declare it as a dependency. Otherwise the result depends on the order in which targets
+// are built.
 #if os(Linux)
 let linuxTargets: [Target] = [
     .target(name: "CMPV"),
@@ -34,8 +35,8 @@ let privacyManifest: (exclude: [String], resources: [Resource]) = ([], [.copy("P
 let privacyManifest: (exclude: [String], resources: [Resource]) = (["PrivacyInfo.xcprivacy"], [])
 #endif
 
-// An app needs neither the command nor the test kit, and should not resolve what they are built on: it takes this package
-// with `traits: []`. A package is left out only if every reference to it has such a condition.
+// An app needs neither the command nor the test kit, and should not resolve their dependencies. It therefore uses this
+// package with `traits: []`. A package is left out only if every reference to it has such a condition.
 let tools = TargetDependencyCondition.when(traits: ["Tools"])
 let proxy = TargetDependencyCondition.when(traits: ["Proxy"])
 let metrics = TargetDependencyCondition.when(traits: ["Metrics"])
@@ -199,7 +200,7 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ] + standInAVFoundation
         ),
-        // What an app would write: it sees what an app sees.
+        // This code uses only the public symbols, like an app.
         .target(
             name: "Examples",
             dependencies: [

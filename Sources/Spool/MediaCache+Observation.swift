@@ -30,10 +30,10 @@ extension MediaCache {
 
     /// The bytes that readers received and origins sent since the cache was created, over all resources.
     ///
-    /// The sums are computed for each call. It may be called from any thread.
+    /// The sums are computed for each access. The property may be used from any thread.
     public var statistics: TransferStatistics { resources.statistics }
 
-    /// The current activity of the cache. It may be called from any thread.
+    /// The current activity of the cache. The property may be used from any thread.
     package var activity: CacheActivity {
         var activity = CacheActivity(counts: context.events.counts)
         for resource in resources.open {

@@ -4,18 +4,17 @@ import SpoolStorage
 import Synchronization
 
 /// Under ``FreshnessPolicy/http``, a request may use another request's response only if it could use a stored one (RFC
-/// 9111 §4). `Vary` must select the response, and it must be usable without a request to the origin. Otherwise the
-/// request is sent to the origin. Which case applies is known only when the response's header fields have been
-/// received.
+/// 9111 §4). `Vary` must select the response, and the response must be usable without a request to the origin.
+/// Otherwise the request is sent to the origin. The decision requires the header fields of the response.
 extension MediaCache {
-    /// The maximum number of open resources of one key that a request examines.
+    /// The maximum number of open resources with one key that a request examines.
     private static let lookLimit = 16
 
     /// Opens a resource for one request of a client.
     ///
-    /// If another request is waiting for the origin, this one waits for that response, but only once. If it may not use
-    /// the response, it sends its own request without waiting for others that do the same. If the other request ends
-    /// without a response, one of the waiting requests is sent, and the others wait for it.
+    /// If another request is waiting for the origin, this one also waits for that response, but only once. If it may
+    /// not use the response, it sends its own request, and does not wait for others that do the same. If the other
+    /// request ends without a response, one of the waiting requests is sent, and the others wait for it.
     ///
     /// - Parameters:
     ///   - demand: The request directives of the client.

@@ -197,7 +197,7 @@ public final class MediaCache: Sendable {
     /// Returns the cache key of the media at `url`.
     public func key(for url: URL) -> CacheKey { context.configuration.keyPolicy.key(for: url) }
 
-    /// Removes the stored responses of these URLs in all variants, because a method other than `GET` may have changed
+    /// Removes all variants of the stored responses of these URLs, because a method other than `GET` may have changed
     /// them (RFC 9111 §4.4).
     ///
     /// - Throws: `CacheError`: `.storage` if the catalog can't be written, `.closed`.

@@ -12,8 +12,8 @@ public protocol MediaServer: AnyObject, Sendable {
     /// Returns the URL to give to a player instead of a source's own URL.
     ///
     /// The player sees no credentials. The server sends the source's header fields, or its resolver's, only to the
-    /// source's own origin. They are sent for that URL and for all URLs that a playlist there names. The returned URL
-    /// is a secret. It is valid until the server stops, or until hundreds of other URLs were returned.
+    /// source's own origin. They are sent for that URL, and for all URLs of that origin that a playlist names. The
+    /// returned URL is a secret. It is valid until the server stops, or until hundreds of other URLs were returned.
     ///
     /// The call checks whether the server is still reachable, and otherwise makes it listen again, at the same port if
     /// that is free. This is needed because the system may close the sockets of a suspended app.
@@ -23,8 +23,8 @@ public protocol MediaServer: AnyObject, Sendable {
 
     /// Fetches the start of a stream, so that it plays immediately. It uses the first variant that players are offered.
     ///
-    /// Bytes that players wait for have priority. If the task is cancelled, received bytes stay stored. A server that
-    /// can't preload may do nothing.
+    /// Bytes that players wait for have priority. If the task is cancelled, received bytes stay in the cache. A server
+    /// that can't preload may do nothing.
     ///
     /// - Parameters:
     ///   - source: The playlist.

@@ -116,7 +116,7 @@ final class HeadGate: ChannelInboundHandler {
 
     init(_ corrector: HeadCorrector) { self.corrector = corrector }
 
-    /// Adds a gate between the parser and the client, and a corrector before the parser.
+    /// Adds a gate between the parser and the client, and a ``HeadCorrector`` before the parser.
     static func add(to channel: any Channel) throws {
         let pipeline = channel.pipeline.syncOperations
         let parser = try pipeline.handler(type: ByteToMessageHandler<HTTPResponseDecoder>.self)

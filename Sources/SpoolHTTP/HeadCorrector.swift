@@ -6,14 +6,14 @@ import NIOHTTP1
 /// A handler that corrects harmless faults in the heads of HTTP/1 responses, before they are parsed.
 ///
 /// Players and curl accept these heads. The parser rejects them, because a server that shares connections among clients
-/// must not guess where a message ends. Here each connection has one client, and is closed after a response whose
-/// framing was corrected.
+/// must not guess where a message ends. That risk does not exist here: each connection has one client, and is closed
+/// after a response whose framing was corrected.
 ///
 /// - A SHOUTcast status line, `ICY 200 OK`, becomes `HTTP/1.0 200 OK`.
-/// - Lines that end with LF alone end with CRLF (RFC 9112 §2.2), and folded lines are joined (§5.2).
+/// - LF alone at the end of a line is replaced with CRLF (RFC 9112 §2.2), and folded lines are joined (§5.2).
 /// - White space before a colon is removed (§5.1), and so are fields without a name.
 /// - `Transfer-Encoding: identity` is removed.
-/// - `Content-Length` is removed if there is one `Transfer-Encoding: chunked` (§6.3).
+/// - `Content-Length` is removed if `chunked` is the only transfer coding (§6.3).
 final class HeadCorrector: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -23,7 +23,7 @@ final class HeadCorrector: ChannelInboundHandler {
 
     private var isInHead = true
     private var pending: ByteBuffer?
-    /// The number of bytes of `pending` in which the end of the head was searched.
+    /// The number of bytes of `pending` that have been searched for the end of the head.
     private var searched = 0
 
     /// Treats the next bytes as a head, because the response has ended.
@@ -73,7 +73,7 @@ final class HeadCorrector: ChannelInboundHandler {
         context.fireChannelRead(wrapInboundOut(buffer))
     }
 
-    /// The number of bytes up to and including the empty line; `nil` if it has not been received.
+    /// The number of bytes up to and including the empty line; `nil` if that line has not been received.
     private func headLength(of buffer: ByteBuffer) -> Int? {
         let bytes = buffer.readableBytesView
         let (lf, cr) = (UInt8(ascii: "\n"), UInt8(ascii: "\r"))
@@ -102,10 +102,10 @@ struct ResponseHeadText {
     /// The start of a SHOUTcast status line.
     static let icy = "ICY "
 
-    /// The lines, without their ends.
+    /// The lines, without line endings.
     private var lines: [[UInt8]] = []
     private var isCorrected = false
-    /// Whether other software may read the framing in another way.
+    /// Whether other software may interpret the framing differently.
     private var isAmbiguous = false
 
     /// Returns the head with its harmless faults corrected; `nil` if it has none. See ``HeadCorrector``.
@@ -125,7 +125,7 @@ struct ResponseHeadText {
     }
 
     private init(_ head: some Collection<UInt8>) {
-        // The last part is the empty text after the last line.
+        // The last part is the empty text after the last line feed.
         for part in head.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).dropLast() {
             var line = Array(part)
             if line.last == UInt8(ascii: "\r") { line.removeLast() } else { isAmbiguous = true }

@@ -3,8 +3,8 @@ import ByteRanges
 /// The ranges of a resource for which a request failed: whether they are requested again, and when.
 ///
 /// A place is the block in which a request failed, or everything from there on if bytes can only be received in
-/// sequence. A failure concerns the readers whose next bytes are in the place, and no others. The scheduler decides
-/// what follows.
+/// sequence. A failure concerns only the readers whose next bytes are in the place. The scheduler decides how to handle
+/// it.
 struct FailedRanges {
     /// The number of a place. A place that fails later has a greater number.
     struct Number: Hashable, Comparable {

@@ -4,7 +4,7 @@ import ByteRanges
 ///
 /// The plan is incremental. A change notes which readers it concerns, in the queue of the ``ReaderTable``. Then
 /// ``settle(_:)`` reviews transfers and finds requests for those readers, until nothing changes. A planner that
-/// examined everything after each change would decide the same. Tests compare the two.
+/// examined everything after each change would make the same decisions. Tests compare the two.
 struct Plan: ~Copyable {
     typealias Action = Planner.Action
     typealias Outcome = Planner.Outcome
@@ -71,7 +71,8 @@ struct Plan: ~Copyable {
 
     /// Whether transfers pause that only preloads need, and no more of them start.
     ///
-    /// A player of this resource has an effect at once. The coordinator also knows of that player, and limits the time.
+    /// A waiting player of this resource has an immediate effect. The coordinator also knows about that player, and
+    /// limits the time.
     var mustPreloadsYield: Bool {
         switch preloadStanding {
         case .free: isPlaybackWaiting
@@ -134,8 +135,8 @@ struct Plan: ~Copyable {
         _ transfer: TransferState, limit: Int64, besides reader: ReaderID? = nil
     ) -> Bool {
         if transfer.isValidation { return true }
-        // At the end of a window it pauses and is not cancelled, least of all if it can't be requested from there
-        // again.
+        // At the end of a window, the transfer pauses and is not cancelled, in particular if a request can't start
+        // there again.
         return readers.reaches(
             transfer.isSequential ? .keepsBody : .keeps, startingBefore: limit, beyond: transfer.position,
             besides: reader)

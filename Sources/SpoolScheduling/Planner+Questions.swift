@@ -1,6 +1,6 @@
 package import ByteRanges
 
-/// The questions that change nothing in the plan of a resource.
+/// The queries, which do not change the plan of a resource.
 extension Planner {
     // MARK: - The resource
 
@@ -52,7 +52,7 @@ extension Planner {
     package struct RunningTransfer: Sendable {
         package var start: Int64
         package var position: Int64
-        /// Exclusive. `nil` if it is not known.
+        /// The end of its range, exclusive; `nil` if it is not known.
         package var end: Int64?
     }
 
@@ -99,7 +99,7 @@ extension Planner {
         plan.transfers[id].map { plan.isAwaited($0, by: .preload) } ?? false
     }
 
-    /// Whether a player does. Also true if the transfer has ended.
+    /// Whether a player waits for such bytes. Also true if the transfer has ended.
     package func isAwaitedByPlayer(_ id: TransferID) -> Bool {
         plan.transfers[id].map { plan.isAwaited($0, by: .playback) } ?? true
     }

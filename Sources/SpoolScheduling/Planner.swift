@@ -33,7 +33,7 @@ package struct Planner: ~Copyable {
         /// These bytes are stored, from the reader's position on.
         ///
         /// The reader may read stored bytes up to `freeUntil` without reporting its position, because nothing in the
-        /// plan changes before. There, or at a missing range after an eviction, it pulls again.
+        /// plan changes before that offset. At that offset, or at a missing range after an eviction, it pulls again.
         case stored(Range<Int64>, freeUntil: Int64)
         /// No bytes yet. The reader is woken later.
         case wait

@@ -1,9 +1,9 @@
-/// The decision on whether the preloads of one resource give way to players. The coordinator of all resources makes it.
+/// The decision of the coordinator on whether the preloads of one resource pause for players.
 package enum PreloadStanding: Sendable, Equatable {
     /// Preloads pause while a player waits for this resource.
     case free
-    /// Preloads pause, because a player waits for a resource.
+    /// Preloads pause because a player waits for bytes of a resource.
     case held
-    /// Preloads continue even if a player waits for this resource, because they have been held for a long time.
+    /// Preloads continue, even if a player waits for this resource, because they were held for a long time.
     case allowed
 }

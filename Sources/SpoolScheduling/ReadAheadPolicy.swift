@@ -21,9 +21,9 @@ public struct ReadAheadPolicy: Sendable, Hashable {
     /// The time for which a request that no reader needs is paused before it is cancelled, because players often
     /// request the same range again. The default is 50 ms.
     ///
-    /// If about 256 KiB or less remain, the origin has already sent them, and they are stored instead. If the origin
-    /// does not support range requests, the time is 40 times as long, because the whole body would have to be sent
-    /// again.
+    /// If at most about 256 KiB remain, the origin has probably sent them already, and they are stored instead. If the
+    /// origin does not support range requests, the time is 40 times as long, because the whole body would have to be
+    /// sent again.
     public var cancellationDelay: Duration = .milliseconds(50)
     /// The time for which the rest of a request that is nearly done is received, because the origin would have to send
     /// these bytes again. The default is 500 ms.

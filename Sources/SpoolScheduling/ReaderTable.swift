@@ -131,7 +131,7 @@ struct ReaderTable {
         if reader.mayUseStored { change(reader.priority) { $0.waiting.insert(id, at: reader.position) } }
     }
 
-    /// Records that the reader was woken, or has what it waited for.
+    /// Records that the reader was woken, or has the bytes that it waited for.
     mutating func endWaiting(_ id: ReaderID) {
         guard let reader = readers[id], reader.isWaiting else { return }
         expect(id)

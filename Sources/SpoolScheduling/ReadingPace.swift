@@ -4,17 +4,17 @@ import ByteRanges
 package enum ReadAheadStart: Sendable {
     /// About a first request. Use it for a player that plays.
     case full
-    /// 256 KiB at first, then the reader's current block and what a distant origin needs in transit, until the reader
-    /// has read 1 MB. Use it for a client that may request everything and stop early.
+    /// 256 KiB at first. Then, until the reader has read 1 MB, its current block and the bytes that must be in transit
+    /// from a distant origin. Use it for a client that may request everything and stop early.
     case careful
 }
 
 /// The speed at which one reader reads bytes. The size of its window follows from it.
 ///
 /// A player fills its buffer at full speed, and then reads at the speed of playback. If it stops, the bytes that were
-/// read ahead are wasted. So the window has the bytes that the reader reads in the next two seconds at its observed
-/// pace, including pauses. It is at most an eighth of the bytes that the reader has read, which limits a reader that
-/// copies only for a moment.
+/// read ahead are wasted. The window is therefore the number of bytes that the reader reads in two seconds at its
+/// observed pace, including pauses. It is at most an eighth of the bytes that the reader has read, which limits a
+/// reader that copies only for a moment.
 struct ReadingPace {
     /// Bytes per second, smoothed over about a second.
     private(set) var bytesPerSecond: Double

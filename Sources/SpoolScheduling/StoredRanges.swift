@@ -9,7 +9,7 @@ import ByteRanges
 /// - The two differ in between. A byte is in this set from the step that counts it, wakes its readers and ends the
 ///   retries of its range. It leaves this set when its eviction starts, so that no reader reads it meanwhile.
 /// - A step of the planner has to see one state. The set of the version changes on other threads, and is the union of
-///   the sets of a file and of memory. So each step would need a copy.
+///   the sets of a file and of memory. Each step would therefore need a copy.
 ///
 /// The cost was measured for one stored piece, with 16 to 20,000 ranges in the file and up to 256 in memory. Two sets
 /// take 0.2 to 0.4 µs on x86-64, and a copy takes as long. It takes 0.3 to 1.1 µs if it still exists when the next
@@ -88,7 +88,7 @@ struct StoredRanges {
     /// Chooses stored bytes to evict: whole blocks, about `count` bytes. They count as missing from now on.
     ///
     /// Bytes behind the foremost reader are chosen from the start, and then bytes from the end. The first bytes are
-    /// what the next playback needs first.
+    /// evicted last, because the next playback needs them first.
     ///
     /// - Parameters:
     ///   - place: The bytes to choose from, or `nil` for all stored bytes.

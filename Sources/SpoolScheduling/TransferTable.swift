@@ -96,7 +96,8 @@ struct TransferTable {
         for (other, state) in transfers
         where other != id && !state.isStale && state.isSequential == transfer.isSequential {
             if state.position > position { limit = min(limit, Block.roundDown(state.position)) }
-            // If one reaches the other, the one that is behind stops. If two start together, the younger one stops.
+            // If one transfer reaches another, the one that is behind stops. If two start at the same offset, the newer
+            // one stops.
             let isFirst = transfer.hasStored == state.hasStored ? id < other : state.hasStored
             if state.position == position, !isFirst { limit = min(limit, position) }
         }
@@ -170,8 +171,8 @@ struct TransferTable {
         return min(found.upperBound, max(transfer.position, transfer.start))
     }
 
-    /// Whether the transfer has ended with almost nothing, although more was requested and no other transfer fetches
-    /// it.
+    /// Whether the transfer has ended with almost no bytes, although more were requested and no other transfer fetches
+    /// them.
     func isUnproductive(_ id: TransferID, _ transfer: TransferState, in stored: StoredRanges) -> Bool {
         guard transfer.isLive || transfer.isAstray, transfer.purpose != .answered else { return false }
         let length = stored.length ?? .max
@@ -236,7 +237,7 @@ struct TransferState {
     enum Interest: Equatable {
         /// A reader does. → drains, unwanted
         case wanted
-        /// No reader does. The rest is so small that the origin has sent it already, and is stored. → wanted
+        /// No reader needs them. The rest is so small that it was probably sent already, and is stored. → wanted
         case drains
         /// No reader does. It is paused, and is cancelled when the timer fires. → wanted
         case unwanted(TimerID)

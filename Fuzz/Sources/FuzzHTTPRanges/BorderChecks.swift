@@ -1,10 +1,10 @@
 import HTTPRanges
 import HTTPTypes
 
-/// The checks of all fields with numbers at the borders of their ranges, such as 2^53 bytes or 10,000 years.
+/// Checks header fields with numbers at the borders of their ranges, such as 2^53 bytes or 10,000 years.
 ///
-/// The input selects the numbers, because random text rarely contains these. Parsers may reject a number. A number that
-/// they accept must not cause an overflow later.
+/// The input selects the numbers, because random text rarely contains them. Parsers may reject a number, but an
+/// accepted number must not cause an overflow later.
 enum BorderChecks {
     private static let seconds = 10_000 * 31_556_952
     private static let borders: [Int128] = [
@@ -12,20 +12,20 @@ enum BorderChecks {
         Int128(Int64.max), Int128(UInt64.max), Int128(seconds), 253_402_300_800, 784_111_777, 1_700_000_000,
     ]
 
-    /// The numbers that an input selects, with two bytes each. After the end of the input, they are 0.
+    /// The numbers that an input selects, each with two bytes. After the end of the input, all numbers are 0.
     private struct Numbers {
         var bytes: ArraySlice<UInt8>
 
         mutating func byte() -> UInt8 { bytes.popFirst() ?? 0 }
 
-        /// A number from 8 below a border to 7 above it. One of four is negative.
+        /// Returns a number from 8 below a border to 7 above it. One in four is negative.
         mutating func next() -> Int128 {
             let (selector, distance) = (byte(), byte())
             let number = borders[Int(selector % 16) % borders.count] + Int128(distance % 16) - 8
             return selector >= 192 ? -number : number
         }
 
-        /// The next number, or the nearest that fits.
+        /// Returns the next number, or the nearest one that the type can represent.
         mutating func clock() -> Int64 { Int64(clamping: next()) }
 
         mutating func date() -> String { HTTPDate(secondsSince1970: clock()).text }
@@ -52,7 +52,7 @@ enum BorderChecks {
             ParserChecks.run(text)
         }
         let lines = values.map { "\($0.key): \($0.value)" }.sorted()
-        // A line feed would end the text with the flags.
+        // A line feed separates the flags from the fields, so the flags must not contain one.
         let first = Array(status.utf8) + [flags.0, flags.1].map { $0 == 10 ? 11 : $0 }
         EvaluationChecks.run(first + Array(("\n" + lines.joined(separator: "\n")).utf8))
         check(values, &numbers)

@@ -59,7 +59,7 @@ package enum PartialResponse {
             case credentials
             /// 408, 425, 429, 5xx: waiting may help, for the time that the origin specifies.
             case retry(after: RetryAfter?)
-            /// Another status without media, for which there is no remedy.
+            /// Another status without media. A retry would not help.
             case status
             /// The response contradicts itself or the request: another request may help.
             case malformed

@@ -113,10 +113,10 @@ package struct StoredVersion: Sendable, Hashable {
 
 /// The rule for combining bytes of two responses into one version.
 package enum CombiningRule: Sendable, Hashable, Codable {
-    /// Requires the same strong validator (RFC 9111 §3.4). It is for a cache that knows nothing about its origins.
+    /// Requires the same strong validator (RFC 9111 §3.4). Use it for a cache that knows nothing about its origins.
     case strong
-    /// Requires only that no validator, length or type contradicts. It is for an app whose media never changes under
-    /// its URL.
+    /// Requires only that validators, length and type do not contradict each other. Use it for an app whose media never
+    /// changes under its URL.
     case immutable
 }
 

@@ -1,13 +1,13 @@
-/// The nodes from which proxies have received a request, in `Forwarded` (RFC 7239 §4) or `X-Forwarded-For`.
+/// The nodes from which proxies received a request, as listed in `Forwarded` (RFC 7239 §4) or `X-Forwarded-For`.
 ///
-/// Each proxy appends the node that has sent the request to it. A node is an IP address, `unknown`, or an identifier
-/// that starts with an underscore (RFC 7239 §6). Ports are removed. A malformed node is an empty string, because a
+/// Each proxy appends the node from which it received the request. A node is an IP address, `unknown`, or an identifier
+/// that starts with an underscore (RFC 7239 §6). Ports are removed. A malformed node becomes an empty string, because a
 /// client may have sent it, and the nodes after it are still valid.
 package enum ForwardedNodes {
     /// Parses the values of all `Forwarded` lines, in order.
     ///
     /// - Returns: The nodes, `unknown` for an element without `for`, or `nil` if a value is not a list of parameters. A
-    ///   quoted string without an end could hide an element that the next proxy has appended.
+    ///   quoted string without an end could hide an element that the next proxy appended.
     package static func inForwarded(_ values: [String]) -> [String]? {
         var nodes: [String] = []
         for element in values.flatMap({ FieldText.elements($0) }) {
@@ -22,7 +22,7 @@ package enum ForwardedNodes {
         values.flatMap { $0.split(separator: ",") }.map { FieldText.trimmed($0) }.filter { !$0.isEmpty }.map(node)
     }
 
-    /// The maximum length of a node, which is more than any address needs.
+    /// The maximum length of a node. No address is longer.
     private static let limit = 64
 
     private static func node(ofElement element: Substring) -> String? {
@@ -38,8 +38,8 @@ package enum ForwardedNodes {
         return node ?? "unknown"
     }
 
-    /// Removes `name=value`, and the semicolon behind it, from the front of `rest`. A value is a token or a quoted
-    /// string. The pair may be empty.
+    /// Removes `name=value` and the semicolon after it from the start of `rest`. A value is a token or a quoted string.
+    /// The pair may be empty.
     private static func pair(_ rest: inout ArraySlice<UInt8>) -> (name: ArraySlice<UInt8>, value: [UInt8])? {
         func skipBlanks() { rest = rest.drop { $0 == 0x20 || $0 == 0x09 } }
         func isEnd(_ byte: UInt8) -> Bool { byte == UInt8(ascii: ";") || byte == 0x20 || byte == 0x09 }
@@ -62,7 +62,7 @@ package enum ForwardedNodes {
         return (name, value)
     }
 
-    /// Removes a quoted string from the front of `rest`, and returns its text; `nil` if it has no end.
+    /// Removes a quoted string from the start of `rest`, and returns its text; `nil` if it has no end.
     private static func quoted(_ rest: inout ArraySlice<UInt8>) -> [UInt8]? {
         var text: [UInt8] = []
         rest.removeFirst()

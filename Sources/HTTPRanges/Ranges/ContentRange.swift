@@ -63,8 +63,8 @@ package struct ContentRange: Sendable, Hashable {
 
     /// Returns the first offset and the length in a malformed value.
     ///
-    /// The unit and the length may be missing. There may be another separator after the unit, and more white space. The
-    /// last offset may equal the length.
+    /// The unit and the length may be missing, the unit may be followed by another separator, and there may be more
+    /// white space. The last offset may equal the length.
     ///
     /// Returns `nil` if the value has another form, or if a number is larger than 2^53.
     static func startAndLength(inMalformed text: String) -> (start: Int64, length: Int64?)? {

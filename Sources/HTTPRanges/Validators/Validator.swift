@@ -127,7 +127,7 @@ extension Validator: Codable, LosslessStringConvertible {
 
     /// Parses the text of ``description``; `nil` for other text.
     package init?(_ description: String) {
-        // From the right, because a tag may contain bars, and a date does not.
+        // The bars are searched from the end, because a tag may contain bars, but a date does not.
         let utf8 = description.utf8
         let bar = UInt8(ascii: "|")
         guard let second = utf8.lastIndex(of: bar), let first = utf8[..<second].lastIndex(of: bar) else { return nil }

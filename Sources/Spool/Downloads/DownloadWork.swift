@@ -122,7 +122,7 @@ final class DownloadWork: CacheWork {
             isLengthKnown
             ? "the download needs \(wanted.grouped) bytes, \(pinned.grouped) are already pinned, and the capacity is "
                 + capacity.grouped
-            : "\(wanted.counted("byte")) received of a body of unknown length, more than fit: the capacity is "
+            : "received \(wanted.counted("byte")) of a body of unknown length, too many for the cache: the capacity is "
                 + "\(capacity.grouped), of which \(pinned.grouped) are pinned"
         if !isLengthKnown { try await store.downloads.forgetSource(of: key) }
         let error = CacheError(.capacityExceeded, "\(redactedURL): \(cause)", key: key)
@@ -142,7 +142,7 @@ final class DownloadWork: CacheWork {
         guard stored?.isComplete != true else { return }
         throw CacheError(
             .incomplete,
-            "\(media.source.redactedURL): the media was received, but only \((stored?.storedByteCount ?? 0).counted("byte")) "
+            "\(media.source.redactedURL): only \((stored?.storedByteCount ?? 0).counted("byte")) of the received media "
                 + "could be stored", key: media.key)
     }
 }

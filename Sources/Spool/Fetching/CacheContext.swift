@@ -43,8 +43,8 @@ final class CacheContext: Sendable {
     /// - Throws: `CacheError` with code `.closed` if the cache is closed.
     var store: Store { get async throws { try await opening.store } }
 
-    /// Returns the number of bytes beyond a reader's position that may be stored, so that a small capacity still holds
-    /// several readers' windows. `nil` if there is space for all.
+    /// Returns the number of bytes beyond a reader's position that may be stored, so that the windows of several
+    /// readers fit into a small capacity. `nil` if there is space for all.
     func window(in store: Store) -> Int64? {
         store.capacity.map { max($0 / 4, min(1 << 20, configuration.memoryLimit / 4)) }
     }

@@ -1,9 +1,9 @@
 /// Decides whether a response contains media, by its `Content-Type` and its first bytes.
 ///
-/// Origins send errors, login pages and captive portals with status 200, and media with the type of a page. Such pages
-/// are delivered and not stored, because they would replace the media permanently.
+/// Some origins and networks send error messages and login pages with status 200. Others send media with the type of a
+/// page. Pages are delivered but not stored, because they would replace the media permanently.
 enum ContentTypes {
-    /// Whether the first bytes have to decide, because pages, errors and sometimes media have this type.
+    /// Whether the type is doubtful: pages, error messages and sometimes media have it, so the first bytes decide.
     static func isDoubtful(_ type: String?) -> Bool {
         type.map { isWebPage($0) || isXML($0) || name(of: $0) == "text/plain" } ?? false
     }
@@ -16,10 +16,10 @@ enum ContentTypes {
         return isJSON(type) || (isWebPage(type) ? !isMedia(start) : isMarkup(start))
     }
 
-    /// Whether a response may replace one of type `previous`. A page instead of media is a login, a captive portal or
-    /// an error, and not a new version of the media.
+    /// Whether a response may replace one of type `previous`. A page that is received instead of media is not a new
+    /// version of the media, but a login page or an error.
     ///
-    /// - Parameter start: The first bytes if the type is doubtful.
+    /// - Parameter start: The first bytes, if the type is doubtful.
     static func isPlausible(
         _ new: String?, startingWith start: some Collection<UInt8>, inPlaceOf previous: String?
     ) -> Bool {
@@ -54,7 +54,7 @@ enum ContentTypes {
         }
         guard bytes.count > 3 else { return false }
         let isMatroska = bytes.starts(with: [0x1A, 0x45, 0xDF, 0xA3])
-        // The sync word of MPEG audio and of ADTS, with a layer or a profile, and a transport stream.
+        // These are a sync word with a layer (MPEG audio) or with a profile (ADTS), and a transport stream.
         let isMPEGAudio = bytes[0] == 0xFF && bytes[1] & 0xE0 == 0xE0 && bytes[2] & 0xF0 != 0xF0
         return isMatroska || isMPEGAudio
             || bytes[0] == 0x47 && bytes[3] & 0x10 != 0 && bytes[1] & 0x80 == 0

@@ -80,7 +80,7 @@ struct CurrentVersion {
         }
         let known = generation.resourceVersion
         var version = known.confirmed(by: fields)
-        // A 304 has no body, so its type alone decides.
+        // A 304 has no body, so only its type decides.
         let type = version.contentType
         if !context.keepsAnyResponse,
             !ContentTypes.isPlausible(type, startingWith: [], inPlaceOf: known.contentType)

@@ -3,7 +3,7 @@ import Foundation
 import HTTPRanges
 import SpoolStorage
 
-/// The HTTP metadata of a version, in the form in which the store saves it without reading it.
+/// The HTTP metadata of a version, in the form in which the store saves it. The store does not interpret it.
 extension Generation {
     /// The validator, length and type, if the origin's responses contained them.
     var resourceVersion: ResourceVersion {
@@ -14,7 +14,7 @@ extension Generation {
         return version
     }
 
-    /// Further values of the last response; `nil` if they are not known.
+    /// More values of the last response; `nil` if they are unknown.
     var storedFreshness: StoredFreshness? { StoredFreshness(encoded: description.fields) }
 
     /// Applies the values of a response. Values that are `nil` stay unchanged.
@@ -47,8 +47,8 @@ extension ResourceVersion {
         guard let version = try? JSONDecoder().decode(ResourceVersion.self, from: Data(text.utf8)),
             (0...NumberLimits.byteOffset).contains(version.length ?? 0)
         else {
-            // Another build wrote it, or another program changed it. Nothing is known of the version, so a request is
-            // sent to the origin.
+            // Another build wrote it, or another program changed it. Nothing is known about the version, so a request
+            // is sent to the origin.
             return nil
         }
         self = version

@@ -22,8 +22,7 @@ public struct MediaCacheConfiguration: Sendable {
     public var encryptionKey: EncryptionKey?
     /// The storage of media bytes. The default, `nil`, is files in the directory, or memory for a cache in memory.
     ///
-    /// After a cache has been closed, its storage may be given to the next cache of the same directory, and to no
-    /// other.
+    /// After a cache has been closed, its storage may be used by the next cache of the same directory, but by no other.
     public var byteStore: (any ByteStore)?
     /// Whether stored media may be used without a request to the origin.
     public var freshness = FreshnessPolicy.immutable
@@ -31,7 +30,7 @@ public struct MediaCacheConfiguration: Sendable {
     public var keyPolicy = CacheKeyPolicy.url
     /// The size of requests, and the number of bytes that are fetched ahead of the player.
     public var readAhead = ReadAheadPolicy()
-    /// When a failed request is sent again.
+    /// The policy for retrying failed requests.
     public var retry = RetryPolicy()
     /// The number of concurrent requests to one origin. The default is 8.
     ///
@@ -39,7 +38,7 @@ public struct MediaCacheConfiguration: Sendable {
     /// response has no known end, or more bytes than `ReadAheadPolicy.maximumRequestSize`, and its origin does not
     /// support range requests. An endless stream would otherwise keep its connection from other readers.
     public var maximumConnectionsPerOrigin = 8
-    /// The maximum memory in bytes for media that the disk can't store, of the whole cache. The default is 16 MiB, and
+    /// The maximum memory of the whole cache, in bytes, for media that the disk can't store. The default is 16 MiB, and
     /// the minimum is 1 MiB.
     public var memoryLimit: Int64 = 16 << 20
     /// The order in which media is evicted when space is needed.
@@ -65,13 +64,13 @@ public struct MediaCacheConfiguration: Sendable {
     package var spaceTimeout = Store.Configuration().spaceTimeout
     /// Whether redirects are followed. If not, a redirect is a rejection (``CacheError/response``).
     package var followsRedirects = true
-    /// Whether responses of any final status, and web pages, are stored as HTTP allows. It is for a cache in front of a
-    /// site, and requires ``FreshnessPolicy/http``.
+    /// Whether responses with any final status, and web pages, are stored as HTTP allows. Use it for a cache in front
+    /// of a site. It requires ``FreshnessPolicy/http``.
     package var storesEveryStatus = false
-    /// Whether a momentary error of the origin (5xx, 429) is returned immediately, instead of being retried. It is for
-    /// a proxy, whose clients retry. A response that has started is still continued.
+    /// Whether a momentary error of the origin (5xx, 429) is returned immediately, instead of being retried. Use it for
+    /// a proxy, whose clients retry. A response that has started is still continued after an error.
     package var handsOnErrors = false
-    /// The receivers of counts, and of intervals for Instruments.
+    /// The receivers of counts and of intervals for Instruments.
     public var instruments: [CacheInstrument] = []
     /// The receiver of log messages.
     public var logger = Logger(label: "spool")

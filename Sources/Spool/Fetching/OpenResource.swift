@@ -12,8 +12,8 @@ import Synchronization
 /// Each ``Transfer`` receives bytes. The types that are properties here, such as ``ResourceReaders``, each do one part.
 final class OpenResource: Sendable {
     private struct State {
-        /// The elapsed time until which new readers use this resource although nothing new is cached. The stored
-        /// version could not be opened, and must not be replaced. `nil` if it could be opened.
+        /// The elapsed time until which new readers use this resource although nothing new is cached. Its stored
+        /// version could not be opened, but must not be replaced. `nil` if it could be opened.
         var uncachedUntil: Duration?
         var isComplete = false
         /// The last error that readers received. `nil` if bytes have been stored since.
@@ -143,13 +143,13 @@ final class OpenResource: Sendable {
 
     // MARK: - Questions
 
-    /// The time for which new readers share a resource whose stored version could not be opened. Later ones have it
-    /// opened again, in another resource.
+    /// The time for which new readers share a resource whose stored version could not be opened. For later readers, the
+    /// version is opened again, in another resource.
     static let uncachedTime = Duration.seconds(10)
 
     /// Whether nothing new is cached: the resource serves a single request, or the stored version could not be opened.
     ///
-    /// It stays so for the readers of this resource, because they are in a version in memory.
+    /// This does not change for the readers of this resource, because their version is in memory.
     var isUncached: Bool { separate != nil || state.withLock { $0.uncachedUntil != nil } }
 
     /// Whether new readers have to open another resource of the same identity; see ``uncachedTime``.

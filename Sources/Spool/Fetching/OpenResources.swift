@@ -7,8 +7,8 @@ import Synchronization
 /// The open resources of a cache. There is one for each identity, which all readers share.
 ///
 /// A resource stays here from its first opening until it has closed completely. If it is opened again while it closes,
-/// it is reopened. Every caller reopens it until one has finished, so that none receives a resource that is still
-/// closing.
+/// it is reopened. Every caller tries to reopen it until one of them has finished, so that no caller receives a
+/// resource that is still closing.
 final class OpenResources: Sendable {
     /// The identity of an open resource.
     ///
@@ -78,7 +78,8 @@ final class OpenResources: Sendable {
 
     /// Returns the identity under which the resource of `identity` is opened now.
     ///
-    /// It differs if the open resource has expired. New readers then share another one, and open readers stay.
+    /// It differs if the open resource has expired. New readers then share another resource, and open readers keep the
+    /// expired one.
     func current(_ identity: Identity) -> Identity {
         state.withLock { state in
             var current = identity
@@ -91,8 +92,8 @@ final class OpenResources: Sendable {
         }
     }
 
-    /// Returns the resource, which is created if it is not open. The caller returns it with ``release(_:)``. `nil` once
-    /// all are closed.
+    /// Returns the resource, and creates it if it is not open. The caller releases it with ``release(_:)``. Returns
+    /// `nil` once all are closed.
     func acquire(_ identity: Identity, make: () -> OpenResource) -> OpenResource? {
         acquire(identity, orAnyBut: nil, make: make)?.resource
     }
@@ -132,8 +133,8 @@ final class OpenResources: Sendable {
         return found
     }
 
-    /// Returns a resource. When the last holder has returned it, it stores the bytes of transfers that are nearly done,
-    /// and closes.
+    /// Releases a resource. After its last holder has released it, it stores the bytes of transfers that are nearly
+    /// done, and closes.
     func release(_ identity: Identity) {
         state.withLock { state in
             guard var entry = state.entries[identity] else { return }

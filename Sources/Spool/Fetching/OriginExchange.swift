@@ -95,8 +95,7 @@ struct OriginExchange: Sendable {
         return Opened(response: response, connection: connection, number: prepared.number)
     }
 
-    /// Refreshes the source's credentials if the origin rejected them. Returns whether the source has returned new
-    /// ones.
+    /// Refreshes the source's credentials if the origin rejected them. Returns whether the source returned new ones.
     func refreshesCredentials(after opened: Opened) async throws -> Bool {
         let status = opened.response.head.status.code
         guard [401, 403, 407, 410].contains(status) else { return false }

@@ -4,7 +4,8 @@ package import HTTPTypes
 package import SpoolStorage
 import Synchronization
 
-/// A final response of an origin without media, such as a 404 with its page. Clients that requested it receive it.
+/// The final response of an origin that sent no media, such as a 404 with its page. It is sent to the clients that
+/// caused it.
 package struct OriginResponse: CacheErrorDetail {
     /// The status.
     package var status: Int
@@ -16,7 +17,7 @@ package struct OriginResponse: CacheErrorDetail {
     package var body = Data()
     /// Whether ``body`` is the whole body.
     package var isWhole = false
-    /// The body that is longer than `body`, for one client; see ``takeLongBody(for:)``.
+    /// The whole body if it is longer than `body`, for one client; see ``takeLongBody(for:)``.
     private var long: LongBody?
 
     init(_ response: UpstreamResponse) {
@@ -28,14 +29,14 @@ package struct OriginResponse: CacheErrorDetail {
 
     /// Takes the whole body of an error response if it is longer than ``body``, and the cookies of the response.
     ///
-    /// Only one client can take it, soon after the response, and only if the request was sent with its header fields.
-    /// `nil` for all other clients.
+    /// Only one client can take it, soon after the response, and only if the request was sent with that client's header
+    /// fields. For all other clients, the result is `nil`.
     package func takeLongBody(for source: MediaSource) -> (body: UpstreamBody, cookies: HTTPFields)? {
         long?.take(for: source)
     }
 
-    /// Whether a service like S3 reports that a signature or a token has expired. Most services send 403. Amazon sends 400
-    /// for tokens (“Error Responses” of its API reference), and others send it for signatures.
+    /// Whether a service such as S3 reports that a signature or token has expired. Most services send 403. Amazon sends
+    /// 400 for tokens (“Error Responses” in its API reference), and other services send it for signatures.
     var saysExpired: Bool {
         guard status == 400 else { return false }
         let text = String(decoding: body, as: UTF8.self)
@@ -57,13 +58,13 @@ extension CacheError {
 }
 
 extension OriginResponse {
-    /// The maximum number of bytes of a body, and the maximum time to read them.
+    /// The maximum number of bytes to read of a body, and the maximum time for it.
     private static let limit = (bytes: 64 << 10, time: Duration.seconds(2))
 
-    /// Returns the headers, and the part of the body that is received within the limits.
+    /// Returns the headers and the part of the body that is received within the limits.
     ///
-    /// - Parameter source: The source that requested the response. One of its clients may receive a longer body of an
-    ///   error. `nil` if none may.
+    /// - Parameter source: The source that requested the response, if one of its clients may take an error body that
+    ///   exceeds the limit; otherwise `nil`.
     static func reading(
         _ response: UpstreamResponse, for source: MediaSource? = nil, on clock: CacheClock, _ executor: BlockingExecutor
     ) async -> OriginResponse {
@@ -89,10 +90,11 @@ extension OriginResponse {
     }
 }
 
-/// The body of an error response that is too long for an error. One client may take it within ``patience``. Otherwise
-/// it is released, which closes the request.
+/// The body of an error response that is too long for ``OriginResponse``. One client may take it within ``patience``.
+/// After that, it is released, which closes the request.
 private final class LongBody: Sendable {
-    /// The time for which a client may take the body. The client waits for the error, so it needs only a moment.
+    /// The time within which a client may take the body. It is short, because the client is already waiting for the
+    /// error.
     static let patience = Duration.seconds(1)
 
     private let body: Mutex<UpstreamBody?>
@@ -130,7 +132,7 @@ private final class ReceivedBody: Sendable {
 
     var received: (Data, Bool) { state.withLock { ($0.data, $0.isWhole) } }
 
-    /// Takes the whole body, if it exceeded the limit.
+    /// Takes the whole body if it exceeded the limit.
     func takeRest() -> UpstreamBody? {
         rest.withLock { rest in
             defer { rest = nil }
@@ -155,7 +157,7 @@ private final class ReceivedBody: Sendable {
             }
             if !Task.isCancelled { state.withLock { $0.isWhole = true } }
         } catch {
-            // The connection was lost, so the received bytes are a part of the body.
+            // The connection was lost, so the received bytes are only part of the body.
         }
     }
 }

@@ -6,7 +6,7 @@ struct RateMeter {
 
     init(now: Duration) { mark = now }
 
-    /// Excludes the time until now, which was spent storing or waiting for permission, and not on the network.
+    /// Excludes the time until now. It was spent on storing bytes or waiting for permission, and not on the network.
     mutating func resume(at now: Duration) { mark = now }
 
     /// Records a chunk that was received at `now`. Returns a sample for every 256 KiB or quarter of a second.
@@ -18,8 +18,8 @@ struct RateMeter {
         return take()
     }
 
-    /// Returns the last sample when the body has ended. It is `nil` if there are so few bytes that their time depends
-    /// on the machine and not on the network.
+    /// Returns the last sample when the body has ended. It is `nil` if the number of bytes is so small that their time
+    /// depends on the machine instead of the network.
     mutating func rest() -> (bytes: Int64, seconds: Double)? {
         bytes >= 64 << 10 && active >= .milliseconds(2) ? take() : nil
     }

@@ -57,8 +57,8 @@ struct ResourceHeaders {
     /// Wakes the readers that wait for headers, because a response has been evaluated or the stored version may be
     /// used.
     func wakeReaders() {
-        // The turn ends before its reader is woken. That reader also ends the turn, which another request may have
-        // taken by then. If there is no version yet, the request that has the turn sends a new request to the origin,
+        // The turn ends before its reader is woken. That reader also ends the turn, and by then another request may
+        // have taken it. If there is no version yet, the request that has the turn sends a new request to the origin,
         // or fails.
         if resource.generation != nil { resource.turns.end(isAnswered: true) }
         scheduler.wakeHeaderWaiters()

@@ -59,7 +59,7 @@ struct ResponseEvaluation {
             if case .refuse(let refusal) = decision, case .retry = refusal.kind { return .refuse(refusal) }
             return .restart
         }
-        // Before a reader can see the version.
+        // This is done before a reader can use the version.
         if context.configuration.storesEveryStatus {
             resource.lastResponse.recordCookies(
                 of: head, for: start.credentials.source, at: context.clock.elapsed())
@@ -196,7 +196,7 @@ struct ResponseEvaluation {
     private func check(_ placement: PartialResponse.BodyPlacement, replacing current: Generation?) throws {
         guard keepsAnything || placement.version.contentEncoding == nil else {
             throw CacheError(
-                .malformedResponse, "\(redactedURL): the origin compressed the response, which was not requested")
+                .malformedResponse, "\(redactedURL): the origin sent a compressed response, but none was requested")
         }
         let previous = current?.description.contentType
         let type = placement.version.contentType

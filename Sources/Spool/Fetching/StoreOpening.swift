@@ -5,7 +5,7 @@ import Synchronization
 /// The store of a cache, which is opened once, when it is first needed.
 ///
 /// For players, opening can't fail: if the directory can't be used, they get a store that stores nothing. The reason is
-/// reported once, and to each caller that needs the directory itself.
+/// reported once, and each caller that needs the directory receives it as an error.
 final class StoreOpening: Sendable {
     private struct Opened: Sendable {
         var store: Store

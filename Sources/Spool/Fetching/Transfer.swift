@@ -118,7 +118,7 @@ struct Transfer {
             if length == 0, resource.generation == nil, asksWithoutRange(request) { return .restart }
             return try await unsatisfiable(length, response)
         case .refuse(let refusal):
-            // A 416 that can't be true, or a part whose position is not known.
+            // The response is a 416 that can't be true, or a part whose position is unknown.
             let isUnusablePart = refusal.kind == .malformed && [206, 416].contains(refusal.status)
             if isUnusablePart, asksWithoutRange(request) { return .restart }
             return try await handle(refusal, of: response, prepared.number, origin)
@@ -225,7 +225,7 @@ struct Transfer {
         return .refused(error.about(await answer(response)))
     }
 
-    /// The response as a part of an error. A client that needs errors at once may receive a long body, too.
+    /// The response as part of an error. If the client does not wait for retries, it may also receive a long body.
     private func answer(_ response: UpstreamResponse) async -> OriginResponse {
         let source = context.configuration.handsOnErrors ? start.credentials.source : nil
         return await OriginResponse.reading(response, for: source, on: clock, context.executor)

@@ -2,8 +2,8 @@ import SpoolStorage
 
 /// The origins of a cache, by name, and the other origins that each one needs.
 ///
-/// Values only: it neither locks nor measures. At most ``limit`` origins are remembered, and more only while all of
-/// them are in use. Beyond the limit, the least recently used origin that is not in use is forgotten.
+/// This type only contains values; it neither locks nor measures. It remembers at most ``limit`` origins, and more only
+/// while all of them are in use. Beyond the limit, the least recently used origin that is not in use is forgotten.
 struct KnownOrigins: Sendable {
     private struct Entry: Sendable {
         var origin: OriginState
@@ -69,7 +69,7 @@ struct KnownOrigins: Sendable {
         return names
     }
 
-    /// Returns what the requests to the origins that `name` needs failed for.
+    /// Returns the reasons why requests to the origins that `name` needs failed.
     func losses(of name: String, at now: Duration) -> Set<OriginLoss> {
         Set(names(neededBy: name).compactMap { entries[$0]?.origin.loss(at: now) })
     }

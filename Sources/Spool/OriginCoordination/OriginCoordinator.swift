@@ -57,7 +57,7 @@ final class OriginCoordinator: Sendable {
 
     /// Returns the reasons why the last requests to the origins that the resource at `url` needs have failed.
     ///
-    /// A loss counts for two minutes, or until the origin's `Retry-After` if that is later.
+    /// A failure counts for two minutes, or until the time of the origin's `Retry-After` if that is later.
     func losses(for url: URL) -> Set<OriginLoss> {
         let (name, now) = (Self.name(of: url), clock.elapsed())
         return state.withLock { $0.origins.losses(of: name, at: now) }
@@ -76,7 +76,7 @@ final class OriginCoordinator: Sendable {
     /// Whether a player waits for bytes of any origin.
     var isPlayerWaiting: Bool { state.withLock { $0.yielding.isPlayerWaiting } }
 
-    /// The decision on the preloads of a holder while players wait.
+    /// Returns the decision on the preloads of a holder while players wait.
     func preloadStanding(of holder: AnyObject) -> PreloadStanding {
         state.withLock { $0.yielding.standing(of: ObjectIdentifier(holder)) }
     }

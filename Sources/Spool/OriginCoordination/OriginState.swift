@@ -97,8 +97,8 @@ final class OriginState: Sendable {
         /// Waits by the network's time.
         let sleep: @Sendable (Duration) async throws -> Void
 
-        /// A player's error is not reported later than that of an origin that fails. A preload waits longer, because
-        /// other transfers may be long.
+        /// A player does not wait longer than for an origin that fails. A preload waits longer, because other transfers
+        /// may be long.
         init(_ priority: Priority, _ policy: RetryPolicy, _ clock: CacheClock) {
             sleep = clock.networkSleep
             limit = max(policy.clamped.maximumWait, .seconds(1)) * (priority == .playback ? 1 : 20)

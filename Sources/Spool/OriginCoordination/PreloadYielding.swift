@@ -2,12 +2,12 @@ import SpoolScheduling
 
 /// The decisions which preloads are held for players, and for how long.
 ///
-/// A preload is held while a player waits for bytes, even of another resource, and until none has waited for a second.
-/// Otherwise, a player that reads each byte when it is received would have to share its link whenever it does not wait.
+/// A preload is held while a player waits for bytes, even of another resource, and until no player has waited for a
+/// second. A player that reads each byte when it is received would otherwise have to share its link between its waits.
 ///
-/// Holding has an end. A player that still waits after ``waitLimit`` is limited by something else. If it shares no
-/// bottleneck with the preload, the preload then ignores it until it no longer waits. Otherwise, the preload continues
-/// for ``share``, and is held again. A slow player therefore never stops a preload permanently.
+/// A preload is not held forever. A player that still waits after ``waitLimit`` is limited by something else. If it
+/// shares no bottleneck with the preload, the preload then ignores it until it no longer waits. Otherwise, the preload
+/// continues for ``share``, and is held again. A slow player therefore never stops a preload permanently.
 ///
 /// Values only: it neither locks nor measures time.
 struct PreloadYielding: Sendable {
@@ -93,7 +93,7 @@ struct PreloadYielding: Sendable {
     /// Whether a player waits for bytes of any origin.
     var isPlayerWaiting: Bool { playbacks.values.contains { $0.count > 0 } }
 
-    /// The decision on the preloads of a holder.
+    /// Returns the decision on the preloads of a holder.
     func standing(of holder: ObjectIdentifier) -> PreloadStanding {
         preloads.first { $0.holder == holder }?.phase.standing ?? .free
     }

@@ -59,7 +59,7 @@ public final class Preload: Sendable {
             progress.isCancelled = true
             return (progress.state.phase == .waiting, progress.task)
         }
-        // A waiting preload is removed from its queue when its turn comes.
+        // A waiting preload is removed from its queue when it would be started.
         if isWaiting { end(.cancelled) } else { task?.cancel() }
     }
 
@@ -68,7 +68,7 @@ public final class Preload: Sendable {
     /// Whether it was cancelled.
     var isCancelled: Bool { progress.withLock { $0.isCancelled } }
 
-    /// Starts it with `startup` in its turn; returns false if it was cancelled.
+    /// Starts the preload with `startup` when its turn has been reached. Returns `false` if it was cancelled.
     func begin(_ start: () -> Task<Void, Never>) -> Bool {
         let mayBegin = progress.withLock { progress in
             guard !progress.isCancelled, !progress.state.phase.isFinal else { return false }

@@ -50,7 +50,8 @@ final class PreloadRun {
             guard attempt >= Self.attempts else { continue }
             throw CacheError(
                 .incomplete,
-                "\(media.source.redactedURL): \(brought.byteCount.counted("byte")) received, but only \(count.grouped) could be stored",
+                "\(media.source.redactedURL): only \(count.grouped) of \(brought.byteCount.counted("byte")) "
+                    + "could be stored",
                 key: media.key)
         }
     }
@@ -61,7 +62,8 @@ final class PreloadRun {
         guard stored.storedByteCount < length, !brought.isEmpty else { return }
         throw CacheError(
             .incomplete,
-            "\(media.source.redactedURL): the origin sent \(brought.byteCount.counted("byte")) of \(length.grouped)",
+            "\(media.source.redactedURL): the origin sent only \(brought.byteCount.grouped) of "
+                + length.counted("byte"),
             key: media.key)
     }
 
@@ -142,7 +144,7 @@ final class PreloadRun {
         guard let capacity, count > capacity else { return }
         throw CacheError(
             .capacityExceeded,
-            "\(media.source.redactedURL): \(count.counted("byte")) received of a body of unknown length, more than the "
+            "\(media.source.redactedURL): received \(count.counted("byte")) of a body of unknown length, more than the "
                 + "capacity of \(capacity.grouped)",
             key: media.key)
     }

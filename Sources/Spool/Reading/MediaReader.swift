@@ -121,7 +121,7 @@ public final class MediaReader: AsyncSequence, Sendable {
 
     // MARK: - Bytes in memory
 
-    /// Returns the next chunk if its bytes are in memory and may be used without a request to the origin. Otherwise
+    /// Returns the next chunk if its bytes are in memory and may be used without a request to the origin, otherwise
     /// `nil`.
     ///
     /// It does not wait, and does not change threads.
@@ -259,7 +259,7 @@ public final class MediaReader: AsyncSequence, Sendable {
         guard attempts.recordMove() else {
             phase.finish(reader)
             throw CacheError(
-                .resourceChanged, "\(reader.resource.redactedURL): each response has another length", key: media.key)
+                .resourceChanged, "\(reader.resource.redactedURL): the length differs in each response", key: media.key)
         }
         phase.reopen(reader)
         return true

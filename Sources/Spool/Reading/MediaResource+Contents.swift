@@ -32,8 +32,8 @@ extension MediaResource {
         try await store.export(variantKey, writing: write)
     }
 
-    /// Returns the ranges that are on disk, or about to be written there. If another process has the cache open, all
-    /// stored ranges.
+    /// Returns the ranges that are on disk or about to be written there. If another process has the cache open, returns
+    /// all stored ranges.
     ///
     /// - Throws: The same errors as ``storedResource()``.
     package func keptRanges() async throws -> ByteRangeSet {

@@ -48,7 +48,8 @@ extension MediaResource {
     }
 
     /// Takes the cookies of the last response, which are not stored. Only one client can take them, soon after the
-    /// response, and only if the request was sent with the header fields of `source`. `nil` for all other clients.
+    /// response, and only if the request was sent with the header fields of `source`. For all other clients, the result
+    /// is `nil`.
     package func takeCookies(for source: MediaSource) -> HTTPFields? {
         resource.flatMap { $0.lastResponse.takeCookies(for: source, at: $0.context.clock.elapsed()) }
     }

@@ -60,7 +60,7 @@ struct ReaderOpening: Sendable {
         let (start, end) = bounds
         guard start >= 0, start <= Block.offsetLimit - Block.size else {
             throw CacheError(
-                .unsatisfiableRange, "\(resource.redactedURL): no byte can have the offset \(start.grouped)",
+                .unsatisfiableRange, "\(resource.redactedURL): the offset \(start.grouped) exceeds the maximum offset",
                 status: 416,
                 key: media.key, range: start..<max(start, end ?? .max))
         }

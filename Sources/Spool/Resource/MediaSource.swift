@@ -60,7 +60,8 @@ public struct MediaSource: Sendable {
     /// Whether a resolver supplies its requests, and may supply another one after a rejection.
     package var isResolved: Bool { resolver != nil }
 
-    /// Whether the requests of another source have the same header fields, so that a personal response is for both.
+    /// Whether the requests of another source have the same header fields, so that both may receive a personal
+    /// response.
     func requestsAlike(_ other: MediaSource) -> Bool {
         headerFields == other.headerFields && resolver == other.resolver
     }
@@ -114,7 +115,7 @@ public struct MediaSource: Sendable {
         self.resolver = resolver
     }
 
-    /// Whether requests need only its URL, and it has no custom key.
+    /// Whether its requests consist only of its URL, and it has no custom key.
     package var isPlain: Bool { resolver == nil && headerFields.isEmpty && key == nil }
 
     /// Returns a request for it that bypasses the cache.

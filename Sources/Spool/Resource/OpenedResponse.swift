@@ -1,6 +1,6 @@
 package import SpoolStorage
 
-/// The headers of the version that a reader uses, and how they were obtained.
+/// The headers of the version that a reader uses, and the way in which they were obtained.
 package struct OpenedResponse: Sendable {
     /// The way in which a response was obtained.
     package enum Source: Sendable, Hashable {
@@ -18,7 +18,7 @@ package struct OpenedResponse: Sendable {
 
     /// The headers.
     package var response: StoredResponse
-    /// The version that the headers belong to; `nil` if the origin has sent no more than the length.
+    /// The version that the headers belong to; `nil` if the origin sent only the length.
     package var version: GenerationIdentifier?
     /// The way in which they were obtained.
     package var source: Source

@@ -33,7 +33,8 @@ struct ResponseCacheability: Sendable {
                     && control.allowsStoring(
                         shared: true, hasAuthorization: request[.authorization] != nil, status: response.status.code)))
         self.freshness = StoredFreshness(
-            // A response that may not be stored is only for the waiting readers, even if it is fresh for long.
+            // A response that may not be stored is delivered only to the waiting readers, even if it stays fresh for
+            // long.
             freshUntil: mayStore ? freshness.freshUntil(noCache: control.noCache) : 0,
             // `s-maxage` has the same effect for a shared cache (RFC 9111 §5.2.2.10).
             mustRevalidate: control.mustRevalidate || control.proxyRevalidate || control.noCache

@@ -4,7 +4,7 @@ import Synchronization
 
 /// A value that several sources need for requests, resolved once for all: an account's token, or a link.
 ///
-/// If several transfers are rejected at once, the value is resolved once for all. Any task may use it.
+/// If several transfers are rejected at the same time, the value is resolved once for all of them. Any task may use it.
 package final class SharedResolution<Value: Sendable>: Sendable {
     private struct Resolved: Sendable {
         var value: Value

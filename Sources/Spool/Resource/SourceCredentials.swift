@@ -5,9 +5,9 @@ import Synchronization
 /// The URL and the header fields with which one source's requests are sent. They are used until the origin rejects them
 /// or they expire.
 ///
-/// They belong to the source, not to the resource. Two sources of one resource each have their own, and a reader's
-/// bytes are requested with those of its source. If several transfers are rejected at the same time, the source is
-/// resolved once.
+/// They belong to the source, not to the resource. Each source of a resource has its own, and the bytes for a reader
+/// are requested with those of its source. If several transfers are rejected at the same time, the source is resolved
+/// once.
 final class SourceCredentials: Sendable {
     /// A resolved request, and its number.
     struct Resolved: Sendable {
@@ -38,7 +38,7 @@ final class SourceCredentials: Sendable {
     var known: ResolvedRequest? { state.withLock { $0.resolved?.request } }
 
     /// Returns the request to send, and resolves the source if it has not been resolved, or if the request has expired.
-    /// A request that has expired when it is resolved is sent once.
+    /// If the resolver returns a request that has already expired, it is sent once.
     ///
     /// - Throws: `UpstreamError` if the source's resolver failed because of the network; other errors of the resolver.
     func resolved() async throws -> Resolved {

@@ -32,8 +32,8 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     /// is stored.
     var staleIfError: Int64?
 
-    /// Whether the origin now has another version of which no byte has been received yet, so that the stored version is
-    /// no longer used. `nil` if there is none.
+    /// Whether the origin now has another version, of which no byte has been received yet. The stored version is then
+    /// no longer used. `nil` if not.
     var isSuperseded: Bool?
 
     /// Whether the version may be used for less time than its response allows, like a live playlist; `nil` if not. A

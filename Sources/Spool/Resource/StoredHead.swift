@@ -4,9 +4,8 @@ import HTTPTypes
 
 /// The headers of a response, in the form in which they are stored with a version.
 struct StoredHead: Codable, Sendable, Hashable {
-    /// The limit of the stored header fields of a response, in bytes of names and values. The fields themselves may
-    /// have 16 KiB; of larger fields, those that are not needed are left out. The fields that are stored separately may
-    /// have 16 KiB, too.
+    /// The limit of the stored header fields of a response, in bytes of names and values: 16 KiB for the fields, and
+    /// another 16 KiB for the separately stored fields. If the fields are larger, unneeded ones are left out.
     static let limit = 16 << 10
 
     /// Whether the separately stored fields, which distinguish versions and variants and can't be left out, exceed the
@@ -22,7 +21,7 @@ struct StoredHead: Codable, Sendable, Hashable {
     private var lines: [[String]]
     /// Whether the response had cookies that are not among the fields; `nil` if not.
     private(set) var dropsCookies: Bool?
-    /// The URL after redirects, without user, query and fragment; `nil` if it is not stored, see
+    /// The URL after redirects, without user, query and fragment. It is `nil` if it is not stored; see
     /// ``storableAddress(_:_:of:)``.
     var url: String?
 
@@ -47,9 +46,9 @@ struct StoredHead: Codable, Sendable, Hashable {
         if EndToEndFields.hasCookies(head.headerFields), !EndToEndFields.hasCookies(fields) { dropsCookies = true }
     }
 
-    /// Returns the URL to store with a response. It is the URL of the resource, which the catalog always has, or that
-    /// of a playlist, to which its references are relative. For other media, it is `nil`, because the path of a
-    /// redirect or a resolver may be secret.
+    /// Returns the URL to store with a response. This is the URL of the resource, which the catalog always contains, or
+    /// the final URL of a playlist, because its references are relative to it. The result is `nil` in all other cases,
+    /// because the path of a redirect or of a resolved URL may be secret.
     private static func storableAddress(_ url: URL, _ fields: HTTPFields, of redactedURL: String?) -> String? {
         let type = fields[.contentType]?.lowercased() ?? ""
         let isManifest =
@@ -59,7 +58,7 @@ struct StoredHead: Codable, Sendable, Hashable {
         return isManifest || stored == redactedURL ? stored : nil
     }
 
-    /// Its fields, with a limited size.
+    /// The header fields, with a limited size.
     var fields: HTTPFields {
         get {
             HTTPFields(
@@ -71,7 +70,8 @@ struct StoredHead: Codable, Sendable, Hashable {
         set { lines = EndToEndFields.bounded(newValue, to: Self.limit).map { [$0.name.rawName, $0.value] } }
     }
 
-    /// Returns the headers after a later response of the same version: a 304, or another part (RFC 9111 §3.2, §3.4).
+    /// Returns the headers, updated by a later response of the same version: a 304 or another part (RFC 9111 §3.2,
+    /// §3.4).
     func updated(by newer: StoredHead) -> StoredHead {
         var result = self
         let updated = EndToEndFields.updating(fields, by: newer.fields)

@@ -25,7 +25,7 @@ package struct StoredResponse: Sendable, Hashable {
     package var dropsCookies: Bool { freshness?.head?.dropsCookies ?? false }
     private var freshness: StoredFreshness?
 
-    /// Whether a request of a source without a resolver would also get this response (RFC 9111 §4.1).
+    /// Whether a request of a source without a resolver would also select this response (RFC 9111 §4.1).
     func isSelected(by source: MediaSource) -> Bool { freshness?.matches(source.headerFields) ?? true }
 
     /// Returns a text that identifies the variant of the resource for a request with these fields.
@@ -34,8 +34,8 @@ package struct StoredResponse: Sendable, Hashable {
     /// Returns the age at a time in seconds since 1970, which is the value of `Age` (RFC 9111 §4.2.3).
     package func age(at now: Int64) -> Int64 { freshness?.age(at: now) ?? 0 }
 
-    /// Returns the number of seconds for which it may still be used without revalidation, at a time in seconds since
-    /// 1970. It is negative if the response is stale, and `nil` if that is unknown.
+    /// Returns the number of seconds for which the response may be used without revalidation, at a time in seconds
+    /// since 1970. It is negative if the response is stale, and `nil` if that is unknown.
     package func lifetimeLeft(at now: Int64) -> Int64? {
         guard let freshness else { return nil }
         let (left, overflow) = freshness.freshUntil.subtractingReportingOverflow(now)

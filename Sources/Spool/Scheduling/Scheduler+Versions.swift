@@ -42,7 +42,7 @@ extension Scheduler {
         }
     }
 
-    /// Returns the current version if it needs no validation and all of the range is stored. Otherwise `nil`.
+    /// Returns the current version if it needs no validation and all of the range is stored, otherwise `nil`.
     func lease(having range: Range<Int64>) -> Lease? {
         inspect { $0.machine.needsValidation || !$0.machine.storedRanges.contains(range) ? nil : $0.lease }
     }
@@ -56,7 +56,7 @@ extension Scheduler {
         }
     }
 
-    /// The current version, if readers that have received bytes of it need a transfer. Otherwise `nil`.
+    /// The current version if readers that have received bytes of it need a transfer, otherwise `nil`.
     var feedingGeneration: Generation? { inspect { $0.machine.isFeeding() ? $0.lease?.generation : nil } }
 
     /// Whether readers need a transfer for bytes of this version.

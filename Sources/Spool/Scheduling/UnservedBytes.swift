@@ -4,10 +4,10 @@ import Synchronization
 
 /// The bytes of one resource that have been stored since it was opened, and that no reader has read yet.
 ///
-/// A reader reads stored bytes without the lock of the scheduler. If the bytes were added after that step, a reader
-/// could read them before, and they would count as unserved forever. So the scheduler adds bytes in the step that lets
-/// readers read them, under its lock. The lock of this type is held for a counter's time, and nothing is called under
-/// it.
+/// A reader reads stored bytes without the lock of the scheduler. If the bytes were added after they became readable, a
+/// reader could read them first, and they would count as unserved forever. Therefore, the scheduler adds bytes under
+/// its lock, in the step that lets readers read them. The lock of this type is held only to change a counter, and
+/// nothing is called under it.
 final class UnservedBytes: Sendable {
     private struct State {
         var ranges = ByteRangeSet()

@@ -1,5 +1,5 @@
 extension Task where Failure: Sendable {
-    /// Waits until the task ends, or the waiting task is cancelled, to which `value` does not respond.
+    /// Waits until the task ends or the waiting task is cancelled. `value` does not respond to that cancellation.
     ///
     /// - Throws: `CancellationError` when the waiting task is cancelled.
     func waitForEnd(on executor: any TaskExecutor) async throws {

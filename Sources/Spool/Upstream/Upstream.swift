@@ -13,9 +13,9 @@ public protocol Upstream: Sendable {
     /// Sends one `GET` and returns when the headers of the final response (after redirects) were received.
     ///
     /// A status such as 404 or 503 is a response, not an error. Releasing the body's iterator closes the request
-    /// immediately. Cancelling the task that waits for the headers, or iterates, ends the wait soon. A transport may
-    /// first deliver the bytes that the origin has already sent, for some ten milliseconds, because they would have to
-    /// be sent again.
+    /// immediately. Cancelling the task that waits for the headers or iterates ends the wait soon. For some tens of
+    /// milliseconds, a transport may still deliver bytes that the origin has already sent, so that they need not be
+    /// sent again.
     ///
     /// - Throws: ``UpstreamError`` without a response: unreachable, rejected TLS, timeout, too many redirects.
     func open(_ request: UpstreamRequest) async throws -> UpstreamResponse

@@ -63,7 +63,7 @@ public struct UpstreamError: Error, CustomStringConvertible {
     /// The sentence.
     public var description: String { message }
 
-    /// Returns the sentence to follow one that has already named `redactedURL`.
+    /// Returns the sentence to use after one that has already named `redactedURL`.
     package func message(after redactedURL: String) -> String {
         message.hasPrefix(redactedURL + " ") ? String(message.dropFirst(redactedURL.count + 1)) : message
     }

@@ -12,9 +12,10 @@ public import Spool
 /// ```
 ///
 /// The player has at most two items, the current and the next one. Therefore, a list of ten thousand entries needs no
-/// more resources than a short one. Items follow each other without a pause if `AVQueuePlayer` can do that. The starts
-/// of the next entries are preloaded (``preloadedEntryCount``), and more of the next one (``nextEntryPreloadAmount``).
-/// Other preloads are cancelled. Preloads pause while the player waits for bytes. The ``server`` preloads HLS.
+/// more resources than a short one. Items follow each other without a pause if `AVQueuePlayer` can do that. The queue
+/// preloads the starts of the next entries (``preloadedEntryCount``) and a longer part of the very next one
+/// (``nextEntryPreloadAmount``). It cancels all other preloads. Preloads pause while the player waits for bytes. The
+/// ``server`` preloads HLS.
 ///
 /// Retain the queue as long as its player should advance. Add items only through the queue. The app controls the
 /// player's rate, volume and time. Use the queue on the main actor.

@@ -36,8 +36,8 @@ import Spool
         preloader.cancelAll()
     }
 
-    /// Preloads the starts of entries in order, then `nextEntryPreloadAmount` of the first, and cancels all other
-    /// preloads.
+    /// Preloads the starts of these entries in order and then `nextEntryPreloadAmount` of the first one. Cancels all
+    /// other preloads.
     func preload(_ upcoming: [CachingQueue.Entry], _ nextEntryPreloadAmount: PreloadAmount) {
         let entries = upcoming.filter { CachingURLAsset.canCache($0.source) || isStream($0.source) }
         let wanted = Set(entries.map(\.id))

@@ -32,20 +32,20 @@ package struct IPAddress: Hashable, Sendable {
     }
 }
 
-/// The addresses that have the same first bits, such as `10.0.0.0/8` or `[2001:db8::]/32`, or a single address.
+/// A block of addresses with the same first bits, such as `10.0.0.0/8` or `[2001:db8::]/32`, or a single address.
 package struct AddressBlock: Hashable, Sendable {
     private let address: IPAddress
     /// The number of bits that the addresses have in common.
     private let bits: Int
 
-    /// Parses an address, optionally with `/` and a number of bits; `nil` if `text` is not a block.
+    /// Parses an address, optionally with `/` and a prefix length in bits; `nil` if `text` is not a block.
     package init?(_ text: Substring) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let first = parts.first else { return nil }
         let name = first.hasPrefix("[") && first.hasSuffix("]") ? first.dropFirst().dropLast() : first
         guard let address = IPAddress(name) else { return nil }
         let length = address.bytes.count * 8
-        // The number of an IPv4 block within IPv6 counts all 128 bits.
+        // The prefix length of an IPv4 block within IPv6 counts all 128 bits.
         let prefix = length == 32 && name.contains(":") ? 96 : 0
         var bits = length
         if parts.count == 2 {
@@ -57,7 +57,7 @@ package struct AddressBlock: Hashable, Sendable {
         (self.address, self.bits) = (address, bits)
     }
 
-    /// Returns whether the block has an address.
+    /// Returns whether the block contains an address.
     package func contains(_ other: IPAddress) -> Bool {
         guard other.bytes.count == address.bytes.count else { return false }
         let whole = bits / 8

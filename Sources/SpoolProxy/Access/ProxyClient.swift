@@ -4,11 +4,11 @@ import SpoolHTTP
 
 /// The client of a connection or of a request.
 struct ProxyClient: Sendable, Hashable {
-    /// How the server knows a client.
+    /// The way in which the server identified a client.
     enum Kind: Sendable, Hashable {
-        /// The client has opened the connection.
+        /// The client opened the connection.
         case direct
-        /// A trusted proxy has named the client.
+        /// A trusted proxy named the client.
         case named
         /// The client is a trusted proxy.
         case trustedProxy
@@ -17,7 +17,7 @@ struct ProxyClient: Sendable, Hashable {
     let kind: Kind
     /// The IP address, or `nil` if it is unknown.
     let address: IPAddress?
-    /// The address as it is logged.
+    /// The text of the address in the log.
     let text: String
 
     /// Creates the client at the other end of a connection.
@@ -27,7 +27,7 @@ struct ProxyClient: Sendable, Hashable {
         self.address = address?.ipAddress.flatMap { IPAddress(host: $0) }
     }
 
-    /// Creates a client that a trusted proxy has named by its address.
+    /// Creates a client that a trusted proxy named by its address.
     init(named address: IPAddress, isTrustedProxy: Bool = false) {
         kind = isTrustedProxy ? .trustedProxy : .named
         self.address = address
@@ -36,7 +36,7 @@ struct ProxyClient: Sendable, Hashable {
         text = socket?.ipAddress ?? "-"
     }
 
-    /// Creates a client that a trusted proxy has named without an address.
+    /// Creates a client that a trusted proxy named without an address.
     init(named text: String) {
         kind = .named
         address = nil
@@ -44,7 +44,7 @@ struct ProxyClient: Sendable, Hashable {
     }
 
     /// The key under which the connections of a client are counted: its IPv4 address, or the first 64 bits of its IPv6
-    /// address. A network with IPv6 has at least that many addresses (RFC 4291 §2.5.1), and clients change theirs.
+    /// address. An IPv6 network has at least 2^64 addresses (RFC 4291 §2.5.1), and clients change theirs.
     var network: String {
         guard let address else { return text }
         guard address.bytes.count == 16, !address.isLoopback else {
@@ -55,10 +55,11 @@ struct ProxyClient: Sendable, Hashable {
 
     /// Whether the client is a program on this machine.
     ///
-    /// It is `false` for a client behind a trusted proxy, and for the proxy itself, on any machine.
+    /// This is `false` for a trusted proxy and for all clients behind it, even on this machine.
     var isLoopback: Bool { kind == .direct && address?.isLoopback ?? false }
 
-    /// Whether the number of the client's connections is limited. Those of a trusted proxy belong to many clients.
+    /// Whether the number of the client's connections is limited. The connections of a trusted proxy belong to many
+    /// clients.
     var isLimited: Bool { kind != .trustedProxy && !isLoopback }
 }
 #endif

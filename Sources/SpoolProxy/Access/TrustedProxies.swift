@@ -5,10 +5,10 @@ import SpoolHTTP
 
 /// The load balancers and other proxies that name the clients of their connections or requests.
 ///
-/// What they state is used. The same statements of all others are ignored.
+/// Only they are trusted to name a client. The header and the fields are ignored if another address sends them.
 struct TrustedProxies: Sendable {
     private let blocks: [AddressBlock]
-    /// Whether their connections start with a header of the PROXY protocol.
+    /// Whether their connections start with a PROXY protocol header.
     let usesProxyProtocol: Bool
 
     /// - Parameter blocks: The addresses, as text. Invalid ones are ignored, because the configuration was validated.
@@ -17,26 +17,26 @@ struct TrustedProxies: Sendable {
         self.usesProxyProtocol = usesProxyProtocol
     }
 
-    /// The client at the other end of a connection.
+    /// Returns the client at the other end of a connection.
     func client(at address: SocketAddress?) -> ProxyClient {
         let client = ProxyClient(address)
         guard let known = client.address, contains(known) else { return client }
         return ProxyClient(address, isTrustedProxy: true)
     }
 
-    /// The client that a header of the PROXY protocol names.
+    /// Returns the client that a PROXY protocol header names.
     func client(named address: IPAddress) -> ProxyClient {
         ProxyClient(named: address, isTrustedProxy: contains(address))
     }
 
-    /// The client that the fields of a request name.
+    /// Returns the client that the fields of a request name.
     ///
-    /// Each proxy appends the node that has sent the request to it. From the end, the first node that is no trusted
-    /// proxy is therefore the client. All nodes before it are statements of that client.
+    /// Each proxy appends the node from which it received the request. The client is therefore the last node that is
+    /// not a trusted proxy. All nodes before it were sent by that client and prove nothing.
     ///
-    /// - Parameter proxy: The trusted proxy that has sent the request. It is the result if the fields name no client.
-    /// - Throws: `RequestFailure` with status 400 if a field is malformed, or if `Forwarded` and `X-Forwarded-For`
-    ///   name different clients. A load balancer appends to one of them and forwards the other as the client sent it.
+    /// - Parameter proxy: The trusted proxy that sent the request. It is returned if the fields name no client.
+    /// - Throws: `RequestFailure` with status 400 if a field is malformed, or if `Forwarded` and `X-Forwarded-For` name
+    ///   different clients. A load balancer appends to one of them and forwards the other unchanged.
     func client(of fields: RequestFields, from proxy: ProxyClient) throws(RequestFailure) -> ProxyClient {
         let forwarded = try client(
             in: fields.values("forwarded"), ForwardedNodes.inForwarded, "Forwarded", from: proxy)
@@ -49,13 +49,13 @@ struct TrustedProxies: Sendable {
         return forwarded ?? other ?? proxy
     }
 
-    /// The client that one field names, or `nil` if the field is missing or empty.
+    /// Returns the client that one field names, or `nil` if the field is missing or empty.
     private func client(
         in values: [String], _ parse: ([String]) -> [String]?, _ field: String, from proxy: ProxyClient
     ) throws(RequestFailure) -> ProxyClient? {
         if values.isEmpty { return nil }
         guard let nodes = parse(values) else { throw RequestFailure(400, "malformed \(field) field") }
-        // A node before the client may be malformed, because the client has sent it.
+        // Nodes before the client may be malformed, because the client sent them.
         for node in nodes.reversed() {
             if let address = IPAddress(host: node) {
                 if contains(address) { continue }

@@ -38,16 +38,18 @@ public struct ProxyConfiguration: Sendable {
     /// `10.0.0.0/8`. The default is empty.
     ///
     /// The named client, instead of the load balancer, is used for limits, access control and the log. It is the last
-    /// node in `Forwarded` (RFC 7239) or `X-Forwarded-For` that is no trusted proxy. The fields are ignored in requests
-    /// from other addresses. With ``usesProxyProtocol``, a header of the connection names the client instead.
+    /// node in `Forwarded` (RFC 7239) or `X-Forwarded-For` that is not a trusted proxy. The fields are ignored in
+    /// requests from other addresses. With ``usesProxyProtocol``, a header at the start of the connection names the
+    /// client instead.
     ///
     /// The server counts as reachable from other machines, even if it listens on 127.0.0.1. It therefore requires a
     /// ``token``, unless ``allowsUnauthenticatedClients`` is set.
     public var trustedProxies: [String] = []
-    /// Whether connections from ``trustedProxies`` start with a header of HAProxy's PROXY protocol, in version 1 or 2.
+    /// Whether connections from ``trustedProxies`` start with a header of HAProxy's PROXY protocol, version 1 or 2. The
+    /// default is `false`.
     ///
-    /// Connections from them without such a header are closed, as are connections from other addresses with one. The
-    /// default is `false`. It requires ``trustedProxies``, and does not apply to the ``admin`` address.
+    /// If a connection from a trusted proxy has no such header, or a connection from another address has one, it is
+    /// closed. The property requires ``trustedProxies``, and does not apply to the ``admin`` address.
     public var usesProxyProtocol = false
     /// The origins of web pages that may read responses, such as `https://player.example`, for
     /// `Access-Control-Allow-Origin`. The default is empty.
@@ -120,9 +122,9 @@ public struct ProxyLimits: Sendable, Hashable {
     /// The maximum number of connections of one client on another machine. The default is 256. Further connections get
     /// 503. It must be at least 1.
     ///
-    /// IPv6 addresses with the same first 64 bits count as one client. If a field of a request from one of the
-    /// ``ProxyConfiguration/trustedProxies`` names the client, its running requests count instead of connections. The
-    /// connections of a trusted proxy itself are not limited.
+    /// IPv6 addresses with the same first 64 bits count as one client. If header fields from one of the
+    /// ``ProxyConfiguration/trustedProxies`` name the client, its concurrent requests are limited instead of its
+    /// connections. The connections of a trusted proxy are not limited.
     public var maximumConnectionsPerClient = 256
 
     /// Creates the default limits.

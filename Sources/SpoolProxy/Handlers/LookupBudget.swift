@@ -30,7 +30,7 @@ struct LookupBudget {
     /// Takes one lookup, or one piece of a playlist, from the budget.
     ///
     /// - Parameter bytes: The number of bytes in the address or the piece.
-    /// - Returns: Whether the budget allows it. After the first rejection, it allows nothing more.
+    /// - Returns: Whether the budget allows it. After the first rejection, the budget rejects everything.
     /// - Throws: `CancellationError` if the task is cancelled, because its client has left or the server stops.
     mutating func takes(_ bytes: Int) throws(CancellationError) -> Bool {
         guard !Task.isCancelled else { throw CancellationError() }

@@ -29,8 +29,8 @@ final class OfflineVariants: Sendable {
         self.limits = limits
     }
 
-    /// Returns a stored playlist with the variants that can be played now. A media playlist, or one with errors, stays
-    /// as it is.
+    /// Returns a stored playlist with the variants that can be played now. A media playlist, or a playlist with errors,
+    /// is not changed.
     ///
     /// - Throws: `CancellationError` if the task is cancelled.
     func playable(_ document: HLSDocument, _ call: OutgoingRequest, at second: Int64) async throws -> HLSDocument {
@@ -51,7 +51,7 @@ final class OfflineVariants: Sendable {
             guard let url = rewriter.url(of: uri) else { continue }
             guard let source = try? call.source(of: url) else { continue }  // Without a source, it is not stored.
             let media = cache.media(for: source)
-            let record = try? await media.storedResource()  // Nor can what can't be looked up be played from there.
+            let record = try? await media.storedResource()  // Otherwise it counts as missing.
             if record?.isComplete == true { stored[uri] = media }
         }
         guard playlist.variants.contains(where: { stored[$0.uri] != nil }), await !isReachable(call, at: second) else {
@@ -101,7 +101,7 @@ final class OfflineVariants: Sendable {
         return stored
     }
 
-    /// Returns a stored MPD with the representations that can be played now. A live one stays as it is.
+    /// Returns a stored MPD with the representations that can be played now. A live MPD is not changed.
     ///
     /// - Throws: `CancellationError` if the task is cancelled.
     func playable(_ document: DASHDocument, _ call: OutgoingRequest, at second: Int64) async throws -> DASHDocument {
@@ -164,7 +164,8 @@ final class OfflineVariants: Sendable {
         return hasSegment ? .whole : .none
     }
 
-    /// Returns how much of a variant is stored. If the budget is used up, the rules of an MPD's representation apply.
+    /// Returns how much of a variant is stored. If the budget is used up, the same rules apply as for a representation
+    /// of an MPD.
     private func extent(
         of media: MediaResource, at url: OriginURL, _ call: OutgoingRequest, _ master: HLSPlaylist,
         _ budget: inout LookupBudget

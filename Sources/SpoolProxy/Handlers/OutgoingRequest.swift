@@ -62,8 +62,8 @@ struct OutgoingRequest: Sendable {
         return path.hasPrefix("//") ? "/." + path : path
     }
 
-    /// Whether a steering server must not replace the host of the client's addresses. They contain the server's token,
-    /// or the name of the origin, and the host is not the one that the steering server knows.
+    /// Whether a steering server must not replace the host in the client's addresses. These contain the server's token
+    /// or the name of the origin, and their host is not the one that the steering server knows.
     var mustNotBeSteered: Bool { !isReverse || !prefix.isEmpty }
 
     /// The source of the requested resource.

@@ -89,7 +89,8 @@ struct Responder: Sendable {
         }
     }
 
-    /// Makes the redirects of the server's own origin to itself lead to this server, with the client's token.
+    /// Changes redirects from the server's own origin to itself, so that they lead to this server, with the client's
+    /// token.
     private func relocated(_ response: Response, _ call: OutgoingRequest) -> Response {
         guard call.isReverse, let location = response.head.fields[.location] else { return response }
         guard let target = call.url.sameOrigin(location) else { return response }
@@ -129,8 +130,8 @@ struct Responder: Sendable {
         allowReading(&response, request)
     }
 
-    /// Whether a field acts on all pages of an origin, or lets pages read the response. Fields that send a browser to
-    /// addresses of other servers count as well.
+    /// Whether a field affects all pages of an origin, allows other pages to read the response, or makes a browser
+    /// request addresses of other servers.
     private static func isForOwnPages(_ name: String) -> Bool {
         forOwnPages.contains(name) || name.hasPrefix("access-control-")
     }
@@ -140,10 +141,10 @@ struct Responder: Sendable {
         "referrer-policy",
     ]
 
-    /// Whether a browser asks if a page may send a request (Fetch standard, §3.2.2).
+    /// Whether this is a preflight, in which a browser asks whether a page may send a request (Fetch standard, §3.2.2).
     ///
     /// A browser sends no credentials with it, not even the server's token. The server responds itself, because its
-    /// configuration decides which pages may read, not the origin.
+    /// configuration, and not the origin, decides which pages may read responses.
     private func isPreflight(_ request: RequestHead) -> Bool {
         request.method == .options && !configuration.corsOrigins.isEmpty && request.fields["origin"] != nil
             && request.fields["access-control-request-method"] != nil

@@ -8,8 +8,8 @@ import Synchronization
 ///
 /// It knows only streams that have an end. Live segments have no stored manifest and are separate resources.
 ///
-/// A manifest of the same origin takes precedence over one of another origin. Otherwise a foreign manifest could remove
-/// pinned files of a stream, because it names them.
+/// A manifest of the same origin takes precedence over one of another origin. Otherwise a foreign manifest that names
+/// the pinned files of a stream could remove them.
 final class StreamMembers: Sendable {
     private struct State {
         /// The manifest that was opened first, by the hashes of the addresses that belong to it.
@@ -26,7 +26,7 @@ final class StreamMembers: Sendable {
     /// The maximum number of addresses, enough for about twenty feature-length videos in two-second segments and
     /// several variants.
     ///
-    /// When it is reached, all addresses are forgotten at once. If only some were, the tag of their manifest would
+    /// When it is reached, all addresses are forgotten together. If only some were, the tag of their manifest would
     /// prevent them from being recorded again.
     private static let limit = 500_000
     private static let manifestLimit = 10_000

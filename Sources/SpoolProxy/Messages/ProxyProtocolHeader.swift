@@ -2,31 +2,31 @@
 import NIOCore
 import SpoolHTTP
 
-/// The header with which a load balancer starts a connection, by the PROXY protocol of HAProxy (versions 1 and 2).
+/// The header with which a load balancer starts a connection in version 1 or 2 of HAProxy's PROXY protocol.
 ///
-/// Parsing performs no I/O. Addresses of the server, ports and additional values are not used.
+/// Parsing performs no I/O. The server's address, the ports and additional values are ignored.
 struct ProxyProtocolHeader: Sendable, Hashable {
     /// The address of the client. It is `nil` for a connection of the load balancer itself, such as a health check, and
     /// for a client without an IP address.
     var client: IPAddress?
 
-    /// The error that states why bytes are not such a header.
+    /// The error of bytes that are not a valid header, with the reason.
     struct Malformed: Error, Hashable, CustomStringConvertible {
         let description: String
     }
 
-    /// Removes the header from the front of a connection's bytes. The result is `nil` until it is complete.
+    /// Removes the header from the start of a connection's bytes. Returns `nil` until the header is complete.
     ///
-    /// No bytes after the header are removed.
+    /// Bytes after the header stay.
     ///
-    /// - Throws: ``Malformed`` as soon as the bytes cannot become a header.
+    /// - Throws: ``Malformed`` as soon as the bytes can't be the start of a header.
     static func next(in buffer: inout ByteBuffer) throws(Malformed) -> ProxyProtocolHeader? {
         let bytes = buffer.readableBytesView
         guard let first = bytes.first else { return nil }
         let isText = first == signature1[0]
         let signature = isText ? signature1 : signature2
         guard bytes.starts(with: signature.prefix(bytes.count)) else {
-            throw Malformed(description: "the connection does not start with it")
+            throw Malformed(description: "the connection does not start with one")
         }
         guard bytes.count >= signature.count else { return nil }
         guard let (header, count) = try isText ? text(bytes) : binary(bytes) else { return nil }
@@ -37,10 +37,11 @@ struct ProxyProtocolHeader: Sendable, Hashable {
     // MARK: - Version 1
 
     private static let signature1 = Array("PROXY ".utf8)
-    /// The maximum length of a header in version 1, with CR LF.
+    /// The maximum length in bytes of a version 1 header, including CR LF.
     private static let textLimit = 107
 
-    /// Parses `PROXY TCP4 192.0.2.1 198.51.100.1 56324 443`, or `TCP6`, or `UNKNOWN` and any text.
+    /// Parses a line such as `PROXY TCP4 192.0.2.1 198.51.100.1 56324 443`. The protocol may also be `TCP6`, or
+    /// `UNKNOWN` with any text after it.
     private static func text(_ bytes: ByteBufferView) throws(Malformed) -> (ProxyProtocolHeader, count: Int)? {
         guard let end = bytes.prefix(textLimit).firstIndex(of: 0x0A) else {
             if bytes.count >= textLimit { throw Malformed(description: "its line has no end within 107 bytes") }
@@ -53,10 +54,10 @@ struct ProxyProtocolHeader: Sendable, Hashable {
         let count = line.count + 1
         if parts[0] == "UNKNOWN" { return (ProxyProtocolHeader(), count) }
         guard parts.count == 5, parts[0] == "TCP4" || parts[0] == "TCP6" else {
-            throw Malformed(description: "its line has another protocol or another number of parts")
+            throw Malformed(description: "its line has an unknown protocol or a wrong number of parts")
         }
         for text in parts[1...2] where text.contains(":") != (parts[0] == "TCP6") {
-            throw Malformed(description: "an address has another family than the protocol")
+            throw Malformed(description: "the family of an address differs from the protocol")
         }
         guard let client = IPAddress(parts[1]), IPAddress(parts[2]) != nil else {
             throw Malformed(description: "an address is invalid")

@@ -29,7 +29,7 @@ struct RequestHead: Sendable, Hashable {
             }
         }
 
-        /// Whether the body of a request has a meaning.
+        /// Whether the method defines a meaning for the body of a request.
         var usesBody: Bool {
             switch self {
             case .get, .head, .options: false

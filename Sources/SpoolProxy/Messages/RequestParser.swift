@@ -29,7 +29,7 @@ struct RequestParser {
         if searched == 0, let first = buffer.readableBytesView.first, !Self.isTokenByte(first) {
             // This may be the first half of an empty line.
             if first == 0x0D, buffer.readableBytes == 1 { return nil }
-            // Other protocols, such as TLS, may send no line feed for which to wait.
+            // A client of another protocol, such as TLS, may never send a line feed.
             throw Self.malformed("the first line does not start with a method")
         }
         guard let end = endOfHead(in: buffer) else {

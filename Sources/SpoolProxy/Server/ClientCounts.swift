@@ -1,10 +1,10 @@
 #if Proxy
 import Synchronization
 
-/// The number of connections of each client, and of the running requests of each client that a trusted proxy names.
+/// The number of connections of each client, and of concurrent requests of each client that a trusted proxy names.
 ///
-/// A load balancer uses one connection for several clients in turn, so their requests count instead. IPv6 clients are
-/// counted by their network.
+/// A load balancer uses one connection for several clients in turn, so their requests are counted instead. IPv6 clients
+/// are counted by network.
 final class ClientCounts: Sendable {
     private let limit: Int
     /// See ``ProxyClient/network``.
@@ -15,7 +15,7 @@ final class ClientCounts: Sendable {
 
     /// Counts a connection or a request, unless its client has reached the limit.
     ///
-    /// - Returns: Whether it was counted, or its client has no limit. Call ``remove(_:)`` at its end in that case.
+    /// - Returns: `false` if its client has reached the limit. Otherwise, call ``remove(_:)`` when it ends.
     func add(_ client: ProxyClient) -> Bool {
         guard client.isLimited else { return true }
         let network = client.network

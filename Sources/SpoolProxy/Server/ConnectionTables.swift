@@ -88,7 +88,7 @@ final class ConnectionTable {
     private var connections: [ObjectIdentifier: ProxyConnection] = [:]
     /// The buffers that these connections share.
     let buffers = HitBuffers()
-    /// The number of connections and requests of each client of the server.
+    /// The connections and requests of each client.
     let clients: ClientCounts
 
     init(clients: ClientCounts = ClientCounts(limit: .max)) { self.clients = clients }

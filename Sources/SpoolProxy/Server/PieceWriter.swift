@@ -73,7 +73,7 @@ struct PieceWriter {
         if isChunked { channel.write(IOData.byteBuffer(chunkHead(count)), promise: nil) }
         var rest = 0..<count
         if isPaced, count > Self.unsent {
-            // The socket accepts a whole piece at once, but the next one only after it has sent the first.
+            // The socket accepts a whole piece immediately, but the next one only after it has sent the first.
             channel.write(data(0..<count - Self.unsent), promise: nil)
             rest = count - Self.unsent..<count
         }
@@ -153,11 +153,11 @@ final class SentSlice: Sendable {
     func release() { _ = try? handle.takeDescriptorOwnership() }  // It fails only if the descriptor was released.
 }
 
-/// A cork, with which a connection sends only full packets until it is released (`TCP_CORK` of Linux's tcp(7)).
+/// A cork: until it is released, a connection sends only full packets (`TCP_CORK` in tcp(7) of Linux).
 ///
-/// A head is then sent together with the first bytes of its body, and the client wakes once. Use it on the event loop
-/// of the channel and release it in the same call, because bytes that fill no packet wait until then. On other systems
-/// it does nothing.
+/// The head of a response is then sent together with the first bytes of its body, so that the client wakes only once.
+/// Use the cork on the event loop of the channel. Release it in the same call, because a partly filled packet waits
+/// until then. On other systems, the type does nothing.
 struct TCPCork {
     #if os(Linux)
     private let options: (any NIOSynchronousChannelOptions)?

@@ -157,7 +157,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// Removes the PROXY protocol header, which names the client of the connection.
     ///
-    /// - Returns: Whether requests, or the end of the connection, may follow.
+    /// - Returns: `false` if the header is not complete yet.
     private func takeIntroduction() -> Bool {
         do {
             guard let header = try ProxyProtocolHeader.next(in: &inbound) else { return false }

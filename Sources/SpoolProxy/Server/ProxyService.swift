@@ -12,7 +12,7 @@ final class ProxyService: Sendable {
     let date: DateText
     /// The cache's own threads for reading. Responses are created on them, so that a chunk needs no change of thread.
     let executor: (any TaskExecutor)?
-    /// The proxies whose statements about clients are used at this address.
+    /// The proxies that may name clients at this address.
     let trustedProxies: TrustedProxies
     private let responder: Responder
     private let log: AccessLog?
@@ -61,7 +61,7 @@ final class ProxyService: Sendable {
 
     /// Responds to one request.
     ///
-    /// - Parameter rejection: The reason if the request is rejected before it is looked at, otherwise `nil`.
+    /// - Parameter rejection: The reason if the request is rejected without being examined, otherwise `nil`.
     func serve(
         _ request: RequestHead, body: RequestBodyStream.Body?, client: ProxyClient, rejection: RequestFailure? = nil,
         over sender: ResponseSender

@@ -29,7 +29,8 @@ struct RecentMedia: Sendable {
     /// The encoded digests of the whole resource, which only a 200 has.
     private let digests: [UInt8]
 
-    /// The maximum number of bytes of a response. A reader sends more, because it does not have all of them in memory.
+    /// The maximum number of bytes of a response. Larger responses are sent by a reader, which does not load all of
+    /// their bytes into memory.
     private static let limit: Int64 = 1 << 20
     /// The maximum number of bytes that are read into the buffer of their head. More are sent faster from their file.
     static let readLimit = 32 << 10

@@ -1,7 +1,7 @@
 import ByteRanges
 
-/// The state of one version of a media file on disk: which bytes were received, and which of them are proven. It also
-/// has the changes that the catalog does not have yet.
+/// The state of one version of a media file on disk: its received bytes, and those of them that are verified. It also
+/// contains the changes that the catalog does not have yet.
 ///
 /// It makes the decisions of ``MediaFile``, without its I/O and locks. The ``storedRanges`` bytes were received, by
 /// this process or an earlier one. The ``trusted`` bytes were received by this process, or compared with their checksum
@@ -17,7 +17,7 @@ struct BlockMap: Sendable {
     private(set) var storedRanges: ByteRangeSet
     /// Bytes that may be served.
     private(set) var trusted = ByteRangeSet()
-    /// Bytes that were trusted, and must be checked again.
+    /// Bytes that were trusted and must be checked again.
     private var expired = ByteRangeSet()
     /// The number of times that bytes were removed. Bytes that were read while it changed may be zeros of a punched
     /// hole.
@@ -25,8 +25,8 @@ struct BlockMap: Sendable {
 
     /// Whether blocks are encrypted, so that each read needs their checksums, and not only the first one.
     let keepsSeals: Bool
-    /// Checksums that each read needs and that the catalog may not have: they were made here, and are not known to be
-    /// written.
+    /// Checksums that each read needs and that the catalog may not have, because they were made by this process and may
+    /// not be written yet.
     private var made: [Int64: BlockRecord] = [:]
     /// Blocks whose checksums were returned last, to be written.
     private var taken: [Int64] = []

@@ -242,8 +242,8 @@ extension Catalog {
 
     /// Writes the log of a closed catalog into its file, and removes the log.
     ///
-    /// The file can then be replaced. SQLite does not allow this while any other connection has the catalog open.
-    /// Afterwards, no reader can start a log again.
+    /// The file can then be replaced. SQLite does not allow this while any other connection has the catalog open. After
+    /// that, no reader can start a new log.
     ///
     /// - Throws: ``CacheError`` with code `directoryInUse`, or `storage`.
     static func endLog(of path: String) throws {

@@ -11,8 +11,8 @@ struct CatalogDownloads {
 
     // MARK: - Sets
 
-    /// Adds resources to sets and pins them, even if none of their bytes are stored yet. Members of a set stay, and get
-    /// an address if they had none.
+    /// Adds resources to sets and pins them, even if none of their bytes are stored yet. Existing members of a set
+    /// stay, and get an address if they had none.
     func add(_ downloads: [DownloadRecord], at date: Date) throws {
         try catalog.write { db in
             for download in downloads {

@@ -61,8 +61,8 @@ enum CatalogSchema {
     /// - Dates are microseconds since 1970.
     /// - AUTOINCREMENT: a late record of a removed generation must not find another one under its number.
     /// - `resource.presentation`: the resource that names this one as its part, such as the playlist of a segment. They
-    ///   are used, pinned and removed together. A presentation is not a part of another. A part's `lastUsedAt` may be
-    ///   earlier than that of the presentation. It is corrected when the part is about to be evicted, so that using
+    ///   are used, pinned and removed together. A presentation is never part of another one. A part's `lastUsedAt` may
+    ///   be earlier than that of the presentation. It is corrected when the part is about to be evicted, so that using
     ///   thousands of parts changes one row. Among parts with the same date, the later ones are evicted first, because
     ///   the next playback needs the first ones.
     /// - `createdSealed`, `usedSealed`: the encrypted dates of an encrypted cache. There, `createdAt` and `lastUsedAt`

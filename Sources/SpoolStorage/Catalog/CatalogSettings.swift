@@ -11,14 +11,14 @@ struct CatalogSettings {
 
     // MARK: - Sums
 
-    /// Returns the bytes in all recorded blocks. Every write updates the sum. It is counted here only if it is
-    /// impossible, or larger than the capacity.
+    /// Returns the bytes in all recorded blocks. Every write updates the sum. The sum is counted again only if it is
+    /// impossible or larger than the capacity.
     ///
-    /// - Parameter capacity: The capacity in bytes; `nil` if there is none. A damaged sum above it would make the cache
-    ///   seem full for good.
+    /// - Parameter capacity: The capacity in bytes; `nil` if there is none. A damaged sum above the capacity would make
+    ///   the cache seem permanently full.
     func storedBytes(capacity: Int64? = nil) throws -> Int64 { try sum("storedBytes", capacity) }
 
-    /// Returns the bytes that the rows of all versions take, as ``storedBytes(capacity:)``.
+    /// Returns the number of bytes that the rows of all versions use, like ``storedBytes(capacity:)``.
     func rowBytes(capacity: Int64? = nil) throws -> Int64 { try sum("rowBytes", capacity) }
 
     /// Returns the sum of a column of the versions, which is stored under the column's name.
@@ -27,7 +27,7 @@ struct CatalogSettings {
         if Catalog.byteCount(stored) == stored, stored <= capacity ?? .max { return stored }
         guard catalog.isWritable else { return try catalog.read { db in try Self.count(name, db) } }
         return try catalog.write { db in
-            // No version stores more bytes than it has.
+            // A version can't store more bytes than its length.
             try db.execute(
                 sql: """
                     UPDATE generation SET storedBytes = length

@@ -72,8 +72,7 @@ struct CatalogTransaction {
         return (id, replaced)
     }
 
-    /// Whether the date at which a resource was first stored can be read. Otherwise its row would count as missing
-    /// again.
+    /// Whether the date on which a resource was first stored can be read. If not, its row would count as missing again.
     private func hasCreationDate(_ name: String) throws -> Bool {
         let statement = try db.cachedStatement(sql: "SELECT createdSealed, createdAt FROM resource WHERE key = ?")
         guard let row = try Row.fetchOne(statement, arguments: [name]) else { return true }
@@ -242,7 +241,7 @@ struct CatalogTransaction {
 
     /// Records the position at which playback of a resource has stopped; `nil` for its end.
     ///
-    /// - Parameter isConsumed: Whether it is played once, and was played to its end.
+    /// - Parameter isConsumed: Whether the media is to be played once and was played to its end.
     func recordStop(_ stop: Int64?, isConsumed: Bool, of key: String) throws {
         try changeHistory(cipher.name(of: key)) { history in
             history.stop = stop
@@ -273,8 +272,8 @@ struct CatalogTransaction {
     /// Makes a resource a part of a presentation, and pins it if that is pinned, if both are recorded.
     ///
     /// Parts of the resource become parts of the presentation: a master playlist has the segments of its media
-    /// playlists. A resource that is pinned separately is not changed, because another origin's manifest may name it,
-    /// too.
+    /// playlists. A resource that is pinned separately is not changed, because a manifest of another origin may also
+    /// name it.
     func setPresentation(_ presentation: String, of key: String) throws {
         guard presentation != key else { return }
         let (presentation, key) = (cipher.name(of: presentation), cipher.name(of: key))

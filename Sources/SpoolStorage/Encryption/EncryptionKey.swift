@@ -135,7 +135,8 @@ struct EncryptionMark {
         let salt = data.prefix(Self.saltByteCount)
         let envelopeKey = try Self.envelopeKey(key, salt: Data(salt))
         guard let secret = CacheSecret(opening: Data(data.dropFirst(Self.saltByteCount)), with: envelopeKey) else {
-            throw CacheError(.wrongEncryptionKey, "“\(path)” is encrypted with another key than the one that was given")
+            throw CacheError(
+                .wrongEncryptionKey, "“\(path)” is encrypted with a different key than the one that was given")
         }
         return secret
     }

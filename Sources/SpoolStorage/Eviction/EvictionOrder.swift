@@ -35,7 +35,7 @@ package struct EvictionOrder: Sendable {
         var partCount = 0
         /// The time of the last use, in seconds since 1970.
         var lastUse: Double?
-        /// The bytes of its members, by the quota that they count toward.
+        /// The bytes of its members, grouped by the quota that they count toward.
         var ofQuotas: [Int: EvictableBytes] = [:]
     }
 
@@ -55,9 +55,9 @@ package struct EvictionOrder: Sendable {
         case to(Int?)
     }
 
-    /// Uses that are less than this time apart belong to one playback session, in seconds.
+    /// The maximum time in seconds between two uses of one playback session.
     package static let sessionGap: TimeInterval = 600
-    /// A presentation that was used less than this time ago is being played, in seconds.
+    /// The time in seconds during which a presentation counts as being played after a use.
     private static let playingTime: TimeInterval = 60
     /// The number of parts, and of their bytes, that are the start of a presentation.
     private static let startParts = (count: 8, bytes: Int64(2 << 20))
@@ -89,7 +89,7 @@ package struct EvictionOrder: Sendable {
     /// The number of known resources.
     package var count: Int { places.count }
 
-    // MARK: - What comes about
+    // MARK: - Changes
 
     /// Sets the stored bytes of a resource. It is added even if it has no bytes.
     ///
@@ -151,7 +151,7 @@ package struct EvictionOrder: Sendable {
 
     /// Records a use of a resource.
     ///
-    /// - Parameter isEnd: Whether a use ends now, which does not start a session.
+    /// - Parameter isEnd: Whether this is the end of a use, which does not start a session.
     package mutating func use(_ key: CacheKey, partOf whole: CacheKey? = nil, at date: Date, isEnd: Bool = false) {
         let number = places[key]?.unit ?? whole.flatMap { places[$0]?.unit ?? presentations[$0] }
         guard let number, let last = units[number]?.lastUse else { return }
@@ -182,7 +182,7 @@ package struct EvictionOrder: Sendable {
     /// Returns the number of bytes that count toward a quota.
     package func byteCount(ofQuota quota: Int) -> Int64 { quotas[quota].byteCount }
 
-    /// Returns what to evict next. It stays the same until its bytes are evicted, or it is held.
+    /// Returns the next victim. The result is the same until its bytes are evicted or it is held.
     ///
     /// - Parameter quota: The quota to evict from; `nil` for all resources.
     package mutating func nextVictim(

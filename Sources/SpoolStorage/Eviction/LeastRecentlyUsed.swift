@@ -30,8 +30,8 @@ package struct LeastRecentlyUsed: EvictionStrategy {
     }
 }
 
-/// Evicts the largest of the resources that were used longest ago, from its end. Many short resources stay instead of a
-/// long one.
+/// Evicts bytes from the end of the largest among the least recently used resources, so that many short resources stay
+/// instead of a long one.
 package struct LargestFirst: EvictionStrategy {
     /// The number of resources, used longest ago, that are compared for each eviction.
     private static let reach = 128

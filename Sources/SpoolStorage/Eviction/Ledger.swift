@@ -8,8 +8,8 @@ import Synchronization
 /// returned once. Only received bytes are counted.
 ///
 /// Rows of the catalog, with their header fields, are counted separately (``rowBytes``). They may exceed the limit by a
-/// small part of it, ``allowance(of:)``; further rows use the space of media. A disk therefore holds at most the limit
-/// and that allowance, even if all resources are small.
+/// small part of it, ``allowance(of:)``; further rows use the space of media. Therefore, a cache uses at most the limit
+/// and that allowance on disk, even if all resources are small.
 ///
 /// Its lock is the innermost one: nothing is called under it.
 final class Ledger: Sendable {

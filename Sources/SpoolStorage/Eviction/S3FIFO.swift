@@ -79,8 +79,7 @@ struct S3FIFO: Sendable {
     /// - Parameter isMainSpared: Whether nothing is evicted if new resources exceed their share and all of them are
     ///   held. Their readers have passed bytes that are worth less.
     mutating func nextVictim(isMainSpared: Bool = false) -> Int? {
-        // A step without a result reduces a use count, or moves a resource that is used or no longer large,
-        // permanently.
+        // A step without a result reduces a use count, or permanently moves a resource that is used or no longer large.
         while true {
             let isNewFull = Double(bytes.new) > Self.smallShare * Double(byteCount)
             let new = queues.first(Self.large) ?? queues.first(Self.small)

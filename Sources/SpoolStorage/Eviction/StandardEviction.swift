@@ -8,7 +8,8 @@ package struct StandardEviction: EvictionStrategy {
         var byteCount: Int64 = 0
         var isHeld = false
         var isConsumed = false
-        /// Whether it was returned as a victim since its bytes last increased. If no bytes are left, it is remembered.
+        /// Whether it was returned as a victim since its bytes last increased. This is remembered even if no bytes are
+        /// left.
         var isNamed = false
     }
 

@@ -6,8 +6,8 @@ package import Synchronization
 ///
 /// A thread takes locks in the order of their classes. While it holds a lock, it may take only locks of a later class,
 /// or another lock of the last class. A lock that all keys share therefore never waits for the file of one key, and no
-/// lock of the engine waits for the app. A lock that may be taken only if it is free (`withLockIfAvailable`) makes no
-/// thread wait, so any class may be tried at any time.
+/// lock of the engine waits for the app. `withLockIfAvailable` takes a lock only if it is free, so that the thread
+/// never waits. It may be used for any class at any time.
 package enum LockClass: Int, Sendable, CaseIterable {
     /// The holder may wait for the app, for example for the resolver of a source.
     case mayWaitForApp

@@ -41,7 +41,7 @@ extension SystemFile {
 /// Waits until all data that was written to a file or directory has reached the device.
 ///
 /// After `fsync`, the data may still be in the drive's cache, where a loss of power destroys it. `F_FULLFSYNC` also
-/// empties that cache. Some volumes have only `fsync`, for example network volumes. Source: `fsync(2)`, `fcntl(2)`.
+/// empties that cache. Some volumes, such as network volumes, support only `fsync`. Source: `fsync(2)`, `fcntl(2)`.
 ///
 /// - Returns: 0, or -1 with the cause in `errno`.
 func synchronizeToDevice(_ descriptor: Int32) -> Int32 {

@@ -13,7 +13,7 @@ import Musl
 final class SystemFile: StoredFile {
     let path: String
     let descriptor: Int32
-    /// Whether the file system can read without waiting. It is asked once for each opening.
+    /// Whether the file system can read without waiting. This is determined once for each opened file.
     let canReadNow = Atomic(true)
     /// The time of this opening's last write, in seconds since the first write of the process. Only Apple platforms use
     /// it.

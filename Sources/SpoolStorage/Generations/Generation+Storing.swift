@@ -66,7 +66,7 @@ extension Generation {
     }
 
     private func makeMemory(for range: Range<Int64>, _ isAwaited: Bool) -> ReservedSpace {
-        // Block by block, so that bytes are stored on disk again as soon as it accepts them.
+        // The range is stored block by block, so that bytes go to the disk again as soon as it accepts them.
         let part = range.lowerBound..<min(range.upperBound, Block.roundDown(range.lowerBound) + Block.size)
         let needed = memory.missingByteCount(in: part)
         if case .reserved(let reservation) = memory.reserve(needed) { return ReservedSpace(part, .memory, reservation) }
@@ -152,7 +152,7 @@ extension Generation {
                 try prefix.withUnsafeMutableBytes { try disk.read(start..<offset, into: $0) }
             } catch let error as CacheError {
                 guard error.code != .closed else { return .retired }
-                // The disk neither accepts bytes nor returns these. This block is discarded, because playback would
+                // The disk neither accepts new bytes nor returns these. This block is discarded, because playback would
                 // stall.
                 throw MissingBytes(invalidated: disk.blocks.invalidate(start..<offset), range: start..<offset)
             }

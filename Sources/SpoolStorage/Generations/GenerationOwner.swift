@@ -25,8 +25,8 @@ protocol GenerationOwner: AnyObject, Sendable {
     /// turn.
     ///
     /// - Parameter isUrgent: Whether a player waits for the bytes, at the time of the call.
-    /// - Returns: `full` if there is no space although all media that may be evicted has been evicted. `late` if a
-    ///   player waits, and freeing space takes a long time.
+    /// - Returns: `full` if there is no space after all evictable media has been evicted; `late` if a player waits and
+    ///   freeing space takes a long time.
     func reserveSpace(
         _ count: Int64, rowBytes: Int64, isUrgent: @escaping @Sendable () -> Bool
     ) async -> ReservationResult

@@ -15,12 +15,12 @@ final class AwaitedSpace: Sendable {
 
     var isOver: Bool { state.withLock { $0.isOver } }
     var isLate: Bool { state.withLock { $0.isLate } }
-    /// Whether the waiting task was cancelled. It still waits for a moment, because its bytes have been received.
+    /// Whether the waiting task was cancelled. It still waits briefly, because its bytes have been received.
     var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
     /// Reserves the space if there is enough.
     ///
-    /// - Returns: Whether no more has to be evicted.
+    /// - Returns: Whether nothing more has to be evicted, because the space is reserved or the wait is over.
     func reserve(_ count: Int64, rowBytes: Int64, of ledger: Ledger) -> Bool {
         state.withLock { state in
             guard !state.isOver else { return true }
@@ -34,7 +34,7 @@ final class AwaitedSpace: Sendable {
         state.withLock { Self.exchange(&$0.result, with: .full) }
     }
 
-    // Older standard libraries can exchange only what can be copied.
+    // In older standard libraries, only copyable values can be exchanged.
     private static func exchange(
         _ result: inout ReservationResult, with new: consuming ReservationResult
     ) -> ReservationResult {

@@ -101,7 +101,8 @@ extension CacheDirectory {
             fileSystem: fileSystem, bytes: bytes, lock: nil, signature: "")
     }
 
-    /// Returns the catalog to read only, or the reason why the disk does not allow that; `nil` if there is none.
+    /// Returns the catalog, opened to read only, or the reason why the disk does not allow that; `nil` if there is no
+    /// catalog.
     private static func readableCatalog(
         _ path: String, _ key: EncryptionKey?, _ fileSystem: any FileSystem
     ) throws -> Result<Catalog, CacheError>? {
@@ -163,7 +164,7 @@ extension CacheDirectory {
     private static func takeLock(_ path: String, _ fileSystem: any FileSystem) throws -> any StoredFile {
         let lockPath = path + "/lock"
         if let lock = try fileSystem.lockFile(lockPath) { return lock }
-        // Only for the message: the file may be empty, or removed meanwhile.
+        // Only the message needs it, so it does not matter if the file is empty or was removed meanwhile.
         let holder = (try? text(of: fileSystem.openFile(lockPath, .read)))?.prefix { !$0.isNewline } ?? ""
         throw CacheError(.directoryInUse, "“\(path)” is in use by \(holder.isEmpty ? "another process" : holder)")
     }

@@ -392,8 +392,8 @@ final class CatalogRounds: Sendable {
 
 /// Dates of use by the wall clock. No two are equal, and a small step back of the clock does not move them back.
 ///
-/// A clock that was wrong by years and is corrected counts from then on. Dates that it recorded meanwhile are moved
-/// back.
+/// When a clock that was wrong by years is corrected, the new time is used, and dates that were recorded meanwhile are
+/// moved back.
 struct UseTimes: Sendable {
     private var last = Date.distantPast
 
@@ -405,7 +405,7 @@ struct UseTimes: Sendable {
 
     mutating func next(at now: Date) -> Use {
         let isAfterJump = now.addingTimeInterval(60) < last
-        // The catalog distinguishes microseconds. The one between two uses is for the presentation of the used
+        // The catalog distinguishes microseconds. The microsecond between two uses is for the presentation of the used
         // resource.
         last = isAfterJump ? now : max(now, last.addingTimeInterval(0.000_002))
         return Use(date: last, isAfterJump: isAfterJump)

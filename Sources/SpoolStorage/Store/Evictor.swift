@@ -108,8 +108,8 @@ struct Evictor: Sendable {
     ///
     /// One eviction runs at a time. Others wait without a thread.
     ///
-    /// - Parameter isUrgent: Whether a player waits for the bytes now. Then the result is `late` after the patience,
-    ///   although the eviction continues. Other bytes wait for its end.
+    /// - Parameter isUrgent: Whether a player waits for the bytes now. In that case, the result is `late` after the
+    ///   patience, although the eviction continues. Other bytes wait for its end.
     func reserveSpace(
         _ count: Int64, rowBytes: Int64, isUrgent: @escaping @Sendable () -> Bool
     ) async -> ReservationResult {
@@ -214,7 +214,7 @@ struct Evictor: Sendable {
         try? await store.flush()  // If it can't be written, that was reported, and the recorded order counts.
         return await state.turns.run(0) {
             let before = state.freeing.byteCount
-            // All of it: in any order, including media without bytes.
+            // All media is evicted, in any order, including media without bytes.
             if size == 0 { await store.executor.run(in: .background) { evictAll() } }
             while ledger.used > size {
                 guard await store.executor.run(in: .background, { free(ledger.used - size) }) > 0 else { break }

@@ -168,7 +168,8 @@ final class ExportFile: Sendable {
 
     /// Removes the file.
     func discard() {
-        // If it can't be removed there is nothing more to do. A disk that can't do that could not write it either.
+        // If the file can't be removed, nothing more can be done. A disk that fails to remove it would also have failed
+        // to write it.
         unlink(partial)
     }
 }

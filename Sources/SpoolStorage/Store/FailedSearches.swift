@@ -1,9 +1,9 @@
-/// The searches for media to evict that found nothing. In a full cache, each received piece needs space, and a search
-/// examines all media.
+/// Prevents searches for media to evict that would find nothing. In a full cache, each received piece needs space, and
+/// a search examines all media.
 ///
-/// A search is not repeated until something has changed that may let it find media: a version was released, recorded or
-/// unpinned. It is repeated after a second in any case, because other reasons end without a report, such as a key whose
-/// turn another task had. It does not search.
+/// After a search found nothing, it is not repeated until a version is released, recorded or unpinned. It is also
+/// repeated after a second, because other reasons end without a report, such as a key whose turn another task had. This
+/// type does not search.
 final class FailedSearches: Sendable {
     /// The time after which a search is repeated.
     static let interval: Duration = .seconds(1)
@@ -11,7 +11,7 @@ final class FailedSearches: Sendable {
     private struct State {
         var changes: UInt64 = 0
         var failure: (changes: UInt64, time: Duration)?
-        /// The time at which all users of open versions were asked.
+        /// The time of the last search that asked all users of open versions.
         var askedAllAt: Duration?
         var count = 0
     }
@@ -40,7 +40,7 @@ final class FailedSearches: Sendable {
     /// Records that a search found nothing.
     func recordFailure(of changes: UInt64, at now: Duration) { state.withLock { $0.failure = (changes, now) } }
 
-    /// Whether a search asks the users of all open versions, and not only those with readers that have moved.
+    /// Whether a search asks the users of all open versions, and not only of those whose readers have moved.
     func mustAskAll(at now: Duration) -> Bool {
         state.withLock { state in
             if let last = state.askedAllAt, now - last < Self.interval { return false }

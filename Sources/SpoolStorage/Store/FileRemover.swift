@@ -28,7 +28,8 @@ final class FileRemover: Sendable {
                 continue
             }
             if resource.storedBytes > 0 {
-                // A damaged record has lost its file's name. If not even that can be recorded, an unclean shutdown may.
+                // A damaged record does not contain the name of its file, so a sweep has to find the file. If that
+                // can't be recorded, an unclean shutdown may still cause a sweep.
                 try? directory.catalog.settings.setSweepPending(true)
             }
             ledger.giveBack(resource.storedBytes)
@@ -65,7 +66,7 @@ final class FileRemover: Sendable {
                 "removal", error,
                 "\(error.message); the space of such files counts as used until they can be removed")
         } else {
-            // A file that was never written proves nothing: removing what does not exist always works.
+            // A file that was never written proves nothing, because removing a missing file always succeeds.
             if let error {
                 reporter.warn(error.message)
             } else if claim > 0 {

@@ -300,7 +300,7 @@ struct GenerationTable: Sendable {
     struct Ended: Sendable {
         /// The outcome for those that were open.
         var outcome = Outcome()
-        /// The outcome for the others.
+        /// The resources whose versions were not open.
         var stored: [RemovedResource] = []
     }
 

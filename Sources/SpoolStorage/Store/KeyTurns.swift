@@ -3,8 +3,8 @@ import Synchronization
 /// The turns of keys. One task at a time decides about a key, first come, first served. A task that waits holds no
 /// thread.
 ///
-/// Turns of different keys are independent. A task may hold one across slow I/O of its key. While it does, it waits only
-/// for turns of a later ``TurnKind``, and not for the turn of another key. Debug builds check that.
+/// Turns of different keys are independent. A task may have the turn of its key during slow I/O. During that time, it
+/// waits only for turns of a later ``TurnKind``, and not for the turn of another key. Debug builds check this.
 package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
     private struct Waiter {
         let number: UInt64

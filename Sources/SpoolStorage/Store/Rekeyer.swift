@@ -121,7 +121,7 @@ private struct Rekeyer: Sendable {
 
     // MARK: - Space
 
-    /// Returns the size of the copy. Each file may use a part of a page more than its bytes. The second catalog is
+    /// Returns the size of the copy. Each file may use part of a page in addition to its bytes. The second catalog is
     /// rewritten once.
     func plan() throws -> RekeyingPlan {
         let (count, bytes) = (try catalog.generationCount(), try catalog.settings.storedBytes())

@@ -42,10 +42,10 @@ package final class Store: Sendable {
         package var minimumFreeSpace: Int64 = 0
         /// The bytes of memory for media that can't be stored, of all resources together; at least 1 MiB.
         package var memoryLimit: Int64
-        /// The time for which a player waits for space on disk. It is short, because the wait delays playback. Another
-        /// program may have locked the catalog, or the disk may be slow.
+        /// The time for which a player waits for space on disk. The wait occurs if the disk is slow, or if another
+        /// program has locked the catalog. It is short, because it delays playback.
         ///
-        /// With 50 ms, media was stored with missing blocks on a machine that was only busy with other work.
+        /// With a limit of 50 ms, blocks were not stored on a machine that was merely busy with other work.
         package var spaceTimeout = Duration.milliseconds(200)
         /// The number of media files that may be open concurrently; at least 8.
         package var openFileLimit: Int
@@ -218,7 +218,8 @@ package final class Store: Sendable {
 
     /// Records that playback of the resource has stopped at `offset`, or at its end if that is `nil`.
     ///
-    /// - Parameter isConsumed: Whether it is played once, and was played to its end. Then it is evicted first.
+    /// - Parameter isConsumed: Whether the media is to be played once and was played to its end. Such media is evicted
+    ///   first.
     package func recordStop(_ offset: Int64?, isConsumed: Bool = false, of key: CacheKey) {
         writer.recordStop(offset, isConsumed: isConsumed, of: key)
     }

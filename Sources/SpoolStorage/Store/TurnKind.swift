@@ -2,13 +2,13 @@ import Synchronization
 
 /// The kinds of turns, in the order in which a task takes them.
 package enum TurnKind: Int, Sendable, CaseIterable {
-    /// The evaluation of the responses of one resource.
+    /// The turn for evaluating the responses of one resource.
     case response
-    /// The choice of the key under which a variant of a resource is started.
+    /// The turn for choosing the key of a new variant of a resource.
     case variant
-    /// The files of one key, or eviction.
+    /// The turn for the files of one key, or for eviction.
     case file
-    /// Changes of the catalog.
+    /// The turn for changing the catalog.
     case catalog
 
     /// Whether a task that has a turn of this kind may wait for a turn of another kind.
@@ -16,11 +16,11 @@ package enum TurnKind: Int, Sendable, CaseIterable {
 }
 
 #if DEBUG
-/// The kinds of turns that tasks have. A child task does not count as its parent.
+/// The kinds of the turns that tasks currently have. A child task does not inherit the turns of its parent.
 package enum HeldTurns {
     private static let tasks = Mutex<[Int: [TurnKind]]>([:])
 
-    /// A number of the current task, which it has while it runs. `nil` outside of tasks.
+    /// The number of the current task, which is unique while the task runs; `nil` outside of tasks.
     private static var task: Int? { withUnsafeCurrentTask { $0?.hashValue } }
 
     /// The kinds of the turns that the current task has, in order.

@@ -84,7 +84,7 @@ struct VersionOpener: Sendable {
             giveBack: { [ledger = store.ledger] in ledger.giveBack($0) })
     }
 
-    /// Compares the file with its record, in the background: after an unclean shutdown, claims without bytes are
+    /// Compares the file with its record after an unclean shutdown, in the background. Claims without bytes are
     /// returned, and bytes without a claim are freed.
     ///
     /// A version that is never opened returns its claims when it is evicted.

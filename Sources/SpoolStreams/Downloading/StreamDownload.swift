@@ -133,7 +133,8 @@ struct StreamDownload: Sendable {
             let isPage = try await media.contentInformation().contentType?.hasPrefix("text/html") == true
             throw CacheError(
                 isPage ? .malformedResponse : .capacityExceeded,
-                "\(media.source.redactedURL) was received, but the cache stores only \(stored.byteCount.counted("byte")) of it",
+                "\(media.source.redactedURL): only \(stored.byteCount.counted("byte")) of the received file "
+                    + "could be stored",
                 key: media.key, range: file.range)
         }
     }

@@ -76,7 +76,7 @@ public enum OriginBehavior: Sendable {
     /// Stalls after this number of body bytes, until `OriginServer/release(_:)` or until the client closes; `nil`
     /// stalls before the headers.
     case stall(after: Int64?)
-    /// Sends this number of bytes at once, then waits on the server's clock.
+    /// Sends pieces of this number of bytes, and waits on the server's clock between them.
     case drip(Int, every: Duration)
     /// Closes the connection after a complete response, as its headers report.
     case closeConnection

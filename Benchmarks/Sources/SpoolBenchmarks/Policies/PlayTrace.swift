@@ -29,7 +29,7 @@ struct PlayTrace: Sendable {
         static let scan = Flags(rawValue: 8)
     }
 
-    /// Blocks that a playback session reads at once.
+    /// Blocks that a playback session reads together.
     struct Event: Sendable {
         /// The time, in seconds.
         var time: Double

@@ -8,7 +8,7 @@ import ByteRanges
 struct StartRanges: Sendable {
     /// The next step.
     enum Step: Sendable, Equatable {
-        /// Fetch `part` and pass it to ``take(_:)``. `within` is needed by a player anyway, and may be fetched at the
+        /// Fetch `part` and pass it to ``take(_:)``. A player needs `within` in any case, so it may be fetched at the
         /// same time.
         case read(part: Range<Int64>, within: Range<Int64>)
         /// These bytes are needed.
