@@ -51,7 +51,7 @@ struct LoadingRequestContractTests {
         #expect(contract.cancel() == false)
     }
 
-    @Test("Finishing with fewer bytes than requested is short, unless the length is unknown or the request fails")
+    @Test("A finished request with too few bytes counts as short, unless the length is unknown or it fails")
     func shortFinish() {
         var contract = opened()
         #expect(finish(&contract) == .init(isFirst: true, violations: [.shortFinish]))

@@ -26,7 +26,7 @@ struct ForwardedNodesTests {
     }
 
     @Test(
-        "E209: malformed Forwarded fields are rejected, also if a quoted string would hide the next element",
+        "E209: malformed Forwarded fields are rejected, even if a quoted string would hide the next element",
         arguments: [
             "for", "=x", "for=\"192.0.2.1", "for=\"x, for=192.0.2.1", "for=\"x, for=\"[2001:db8::1]\"",
             "for=192.0.2.1 x", "for =192.0.2.1", "for= 192.0.2.1", "for=192.0.2.1;for=192.0.2.2", "for=a b",
@@ -37,7 +37,7 @@ struct ForwardedNodesTests {
         #expect(ForwardedNodes.inForwarded(["for=192.0.2.9", value]) == nil)
     }
 
-    @Test("X-Forwarded-For has addresses with or without ports and brackets")
+    @Test("X-Forwarded-For may have addresses with or without ports and brackets")
     func xForwardedFor() {
         #expect(
             ForwardedNodes.inXForwardedFor([" 192.0.2.1,198.51.100.1:8080 ,, 2001:db8::1", "[2001:db8::2]:1, unknown"])

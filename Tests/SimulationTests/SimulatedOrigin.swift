@@ -122,7 +122,7 @@ final class SimulatedOrigin: Upstream {
                 guard !rest.isEmpty else { return nil }
                 let piece = try origin.state.withLock { state in
                     if state.random.chance(state.faults.cut) {
-                        throw UpstreamError(.connectionLost, "the line was cut")
+                        throw UpstreamError(.connectionLost, "the connection was lost")
                     }
                     let count = Int64(1 + state.random.below(origin.largestPiece))
                     let piece = rest.lowerBound..<min(rest.upperBound, rest.lowerBound + count)

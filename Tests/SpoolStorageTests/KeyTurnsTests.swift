@@ -37,7 +37,7 @@ struct KeyTurnsTests {
     }
 
     #if DEBUG
-    @Test("A task knows the kinds of its turns, also after an error, and a task that it starts has none of them")
+    @Test("A task knows the kinds of its turns, even after an error; a task that it starts has none of them")
     func held() async throws {
         struct Failure: Error {}
         let files = KeyTurns<Int>(.file)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// What comes of a store's call while another is in the middle of its own, on another thread.
+/// The results of a call of a store while another thread is in the middle of a call.
 @Suite("Store: concurrent calls", .timeLimit(.minutes(10)))
 struct StoreTurnsTests {
     private let fixture: StoreFixture
@@ -59,10 +59,10 @@ struct StoreTurnsTests {
             try await fixture.store(name, length: count * block, in: store)
             #expect(try await store.setPinned(true, StoreFixture.key(name)))
         }
-        // What is evicted ahead has found nothing.
+        // The eviction in advance has found nothing.
         await store.waitUntilIdle()
         #expect(try await store.setPinned(false, key))
-        // All of the small one goes for one block.
+        // The whole small resource is evicted to get one block.
         let gate = hold(.remove)
         defer { gate.open() }
         let (first, second) = (try fixture.begin("b", in: store), try fixture.begin("c", in: store))
@@ -100,7 +100,7 @@ struct StoreTurnsTests {
             let record = try store.catalog.resource(key: hash)
             reads += 1
             guard reads == 1 else { return record }
-            // What was read is outdated now, and nobody has the new version open.
+            // The record that was read is now stale, and the new version is not open.
             let result = try StoreFixture.bytes(0..<2 * block, of: "new").withUnsafeBytes { bytes in
                 try new.generation.store(bytes, at: 0, in: &space)
             }
@@ -151,7 +151,7 @@ struct StoreTurnsTests {
     }
 }
 
-/// Blocks the thread of the first call that comes to it until it is opened; later ones pass.
+/// Blocks the thread of the first call until the gate is opened. Later calls pass.
 final class Gate: Sendable {
     private let arrived = AsyncStream.makeStream(of: Void.self)
     private let opened = DispatchSemaphore(value: 0)
@@ -167,7 +167,7 @@ final class Gate: Sendable {
         opened.wait()
     }
 
-    /// Waits until the call has come.
+    /// Waits until the first call is blocked.
     func arrival() async { for await _ in arrived.stream {} }
 
     func open() { opened.signal() }

@@ -67,7 +67,7 @@ import Testing
         }
         upstream.deliver(10, of: "/a")
         try await upstream.log.wait { $0[0].bytesSent == 10 }
-        upstream.fail("/a", UpstreamError(.connectionLost, "the line went dead"))
+        upstream.fail("/a", UpstreamError(.connectionLost, "the connection was lost"))
         let (count, error) = await reader.value
         #expect(count == 10)
         #expect(error?.code == .connectionLost)

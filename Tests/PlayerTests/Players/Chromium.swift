@@ -30,7 +30,7 @@ struct Chromium: MediaPlayer {
         let words = result.split(separator: " ")
         guard words.count == 3, words[0] == "ended", let position = Double(words[1]), let duration = Double(words[2])
         else {
-            throw Tool.Failed(description: "Chromium did not come to the end: \(result)")
+            throw Tool.Failed(description: "Chromium did not reach the end: \(result)")
         }
         guard let expected = plan.duration else { return }
         guard abs(duration - expected) < 1, position > duration - 0.5 else {

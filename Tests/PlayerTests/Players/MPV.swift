@@ -23,7 +23,7 @@ struct MPV: MediaPlayer {
         let words = result.text.split(separator: "\n").first { $0.hasPrefix("ended ") }?.split(separator: " ") ?? []
         guard words.count == 4, words[1] == "eof", let position = Double(words[2]), let duration = Double(words[3])
         else {
-            throw Tool.Failed(description: "mpv did not come to the end: \(result.text)")
+            throw Tool.Failed(description: "mpv did not reach the end: \(result.text)")
         }
         guard let expected = plan.duration else { return }
         guard abs(duration - expected) < 1, position > duration - 0.5 else {

@@ -13,7 +13,7 @@ import Synchronization
 /// played from start to end with a sound origin and disk. Everything runs on one `SeededExecutor`.
 final class Play: Sendable {
     private let world: PlayWorld
-    /// Whether the log is needed even if the play finds nothing.
+    /// Whether the log is kept even if the play has no findings.
     private let keepsLog: Bool
     private let isOver = Mutex(false)
     private let isUnwatched = Mutex(false)
@@ -37,7 +37,7 @@ final class Play: Sendable {
     }
 
     private static let runs = Atomic(0)
-    /// In memory, if the machine has such a directory.
+    /// The directory is in memory if the machine has one.
     private static let scratch =
         FileManager.default.fileExists(atPath: "/dev/shm") ? "/dev/shm" : NSTemporaryDirectory()
 
@@ -61,7 +61,7 @@ final class Play: Sendable {
         case .endless: world.report(.hang, "no end after \(executor.steps) steps")
         }
         let steps = executor.steps
-        // While it sleeps, it would keep the play alive.
+        // A sleeping task would keep the play alive.
         watching.cancel()
         _ = executor.run(limit: 100_000) { self.isUnwatched.withLock { $0 } }
         return PlaybackReport(

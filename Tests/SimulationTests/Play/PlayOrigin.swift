@@ -251,7 +251,7 @@ final class PlayOrigin: Sendable {
         do {
             try await clock.sleep(until: clock.now.advanced(by: duration))
         } catch {
-            throw UpstreamError(.cancelled, "the request was given up")
+            throw UpstreamError(.cancelled, "the request was cancelled")
         }
     }
 }

@@ -29,7 +29,7 @@ struct Player {
             case 1:
                 // Opened and released immediately.
                 world.log.add(
-                    name, "opens and lets go \(open(random.pick(world.plan.media), viewer).key.hash.prefix(4))")
+                    name, "opens and releases \(open(random.pick(world.plan.media), viewer).key.hash.prefix(4))")
             case 2: await askInformation()
             case 3: await readCancelled()
             case 4, 5: await readSeveral()

@@ -51,7 +51,7 @@ final class Sending: Sendable {
         if media.pace > .zero { try await origin.sleep(media.pace) }
         // The connections of a killed process are closed.
         if life.isDead { throw UpstreamError(.other, "the process has been killed") }
-        if Task.isCancelled { throw UpstreamError(.cancelled, "the body was given up") }
+        if Task.isCancelled { throw UpstreamError(.cancelled, "the body was cancelled") }
         let rest = rest.withLock { $0 }
         guard !rest.isEmpty else {
             isEnded.withLock { $0 = true }
@@ -86,7 +86,7 @@ final class Sending: Sendable {
             origin.state.withLock {
                 $0.retries.fail(media.name(for: viewer), in: life.number, at: rest.lowerBound, now: now)
             }
-            throw UpstreamError(.connectionLost, "the line to \(media.path) was cut")
+            throw UpstreamError(.connectionLost, "the connection for \(media.path) was lost")
         case .stalled:
             try await origin.sleep(.seconds(15))
             throw UpstreamError(.timedOut, "\(media.path) sent nothing for 15 s")
@@ -95,7 +95,8 @@ final class Sending: Sendable {
             let idle = origin.state.withLock { $0.retries.idleTimeout(of: name, now: now) }
             // A transfer without readers is cancelled after 50 ms, unless its rest fits into the buffers of sockets.
             if idle > .milliseconds(100), rest.upperBound - rest.lowerBound > 256 << 10 {
-                life.world.report(.transferAtRest, "\(media.path) sends \(piece) to nobody since \(idle)", in: life)
+                life.world.report(
+                    .transferAtRest, "\(media.path) sends \(piece), which no reader has needed for \(idle)", in: life)
             }
             self.rest.withLock { $0 = piece.upperBound..<$0.upperBound }
             largest.withLock { $0 = max($0, piece.upperBound - piece.lowerBound) }

@@ -157,7 +157,7 @@ import FoundationNetworking
         }
     }
 
-    @Test func `E207: A malformed PROXY protocol header closes the connection, with one line on standard error`()
+    @Test func `E207: a malformed PROXY protocol header closes the connection, with one line on standard error`()
         async throws
     {
         let spool = try SpoolProcess()

@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test(
-        "E206: the last node that is no trusted proxy is the client",
+        "E206: the last node that is not a trusted proxy is the client",
         arguments: [
             ([], ["198.51.100.1"], "198.51.100.1"),
             ([], ["203.0.113.9, 198.51.100.1, 10.9.9.9"], "198.51.100.1"),
@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test(
-        "E206: Without a client in the fields, the request is that of the trusted proxy",
+        "E206: if the fields name no client, the trusted proxy is the client",
         arguments: [[], [""], ["10.0.0.3, 10.0.0.2"], ["10.0.0.3", ",", "192.0.2.7"]])
     func unnamed(others: [String]) throws {
         let found = try client([], others)
@@ -63,7 +63,7 @@ import Testing
         #expect(!found.isLimited && !found.isLoopback)
     }
 
-    @Test("E206: Trusted proxies are single addresses or blocks, with IPv4 within IPv6 as IPv4")
+    @Test("E206: trusted proxies are addresses or blocks, and IPv4 within IPv6 counts as IPv4")
     func blocks() throws {
         func isTrusted(_ block: String, _ address: String) throws -> Bool {
             let client = TrustedProxies([block]).client(at: try SocketAddress(ipAddress: address, port: 1))
@@ -86,7 +86,7 @@ import Testing
         #expect(AddressBlock("::ffff:10.0.0.0/95") == nil)
     }
 
-    @Test("E210: A server with trusted proxies counts as reachable from other machines, also on 127.0.0.1")
+    @Test("E210: a server with trusted proxies counts as reachable from other machines, even on 127.0.0.1")
     func reachable() throws {
         var configuration = ProxyConfiguration()
         configuration.trustedProxies = ["127.0.0.1"]
@@ -100,7 +100,7 @@ import Testing
         #expect(allows(try #require(IPAddress("1.1.1.1")), 80))
     }
 
-    @Test("Invalid trusted proxies, PROXY protocol without them, and a limit below one are rejected")
+    @Test("Invalid trusted proxies, the PROXY protocol without any, and a limit below one are rejected")
     func invalid() {
         var configuration = ProxyConfiguration()
         configuration.token = "secret"

@@ -37,7 +37,7 @@ import Testing
         (binary(0x20, 0x00, []), nil), (binary(0x20, 0x11, addresses4), nil), (binary(0x20, 0xFF, [1]), nil),
     ]
 
-    /// The result for bytes that are received at once: `nil` if more are needed.
+    /// The result for bytes that are received in one piece; `nil` if more are needed.
     private enum Outcome: Equatable {
         case header(ProxyProtocolHeader, count: Int)
         case malformed
@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test(
-        "E207: A header is complete at its last byte, wherever the received pieces end; later bytes are not removed",
+        "E207: a header is complete at its last byte, for any division into pieces; later bytes are not removed",
         arguments: valid.indices)
     func pieces(index: Int) throws {
         let (bytes, client) = Self.valid[index]
@@ -68,7 +68,7 @@ import Testing
         for rest in ["", "GET / HTTP/1.1\r\n\r\n", "\r\n\0PROXY \n"] {
             #expect(Self.parse(bytes + Array(rest.utf8)) == .header(header, count: bytes.count))
         }
-        // A later reader index must not matter.
+        // The reader index must not affect the result.
         var buffer = ByteBuffer(bytes: [1, 2, 3] + bytes + [4])
         buffer.moveReaderIndex(forwardBy: 3)
         #expect(try ProxyProtocolHeader.next(in: &buffer) == header)
@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test(
-        "E207: Malformed headers are rejected",
+        "E207: malformed headers are rejected",
         arguments: [
             "GET / HTTP/1.1\r\n", "proxy TCP4 ", "PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\n", "PROXY \r\n",
             "PROXY TCP4 192.0.2.1 198.51.100.1 56324\r\n", "PROXY TCP4 192.0.2.1 198.51.100.1 56324 443 1\r\n",
@@ -90,7 +90,7 @@ import Testing
         ])
     func malformed(text: String) { #expect(Self.parse(text.utf8) == .malformed) }
 
-    @Test("E207: Binary headers with an unknown version, command or family, or a wrong length, are rejected")
+    @Test("E207: binary headers with an unknown version, command or family, or a wrong length, are rejected")
     func malformedBinary() {
         for command in UInt8.min ... .max where command != 0x20 && command != 0x21 {
             #expect(Self.parse(Self.signature + [command]) == .malformed)
@@ -104,7 +104,7 @@ import Testing
         #expect(Self.parse(Self.signature + [0x21, 0x11, 0xFF, 0xFF] + Self.addresses4) == nil)
     }
 
-    @Test("E207: Changed headers give the same result in pieces as at once, and no client that they don't contain")
+    @Test("E207: changed headers give the same result in pieces as in one piece, and only clients that they contain")
     func changed() {
         var random = SplitMix(7)
         for _ in 0..<3000 {

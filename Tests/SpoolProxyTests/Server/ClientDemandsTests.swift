@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// Requests with which a client makes the server ask the origin again.
+/// Requests with which a client makes the server send requests to the origin.
 @Suite(.timeLimit(.minutes(5))) struct ClientDemandsTests {
     /// An origin that allows each response to be stored, and counts the requests.
     private final class CountingUpstream: Upstream {
@@ -96,7 +96,7 @@ import Testing
         await cache.close()
     }
 
-    @Test("E217: the stored response is used after safe methods, and not after other ones")
+    @Test("E217: the stored response is used after safe methods, but not after unsafe ones")
     func methods() async throws {
         for (method, isSafe) in [
             ("PROPFIND", true), ("REPORT", true), ("SEARCH", true), ("QUERY", true), ("OPTIONS", true), ("POST", false),

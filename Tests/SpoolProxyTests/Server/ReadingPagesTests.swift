@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test("E214: A preflight needs no token and does not reach the origin, in forward and reverse mode")
+    @Test("E214: a preflight needs no token and does not reach the origin, in forward and reverse mode")
     func preflights() async throws {
         try await OriginServer.run(["/a": .pattern(10)]) { origin in
             for isReverse in [false, true] {

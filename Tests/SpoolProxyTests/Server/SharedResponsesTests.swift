@@ -130,7 +130,7 @@ import Testing
     }
 
     @Test(arguments: [FreshnessPolicy.http, .immutable])
-    func `E200: The client that causes a response with a cookie receives it, without a second origin request`(
+    func `E200: the client that causes a response with a cookie receives it, without a second origin request`(
         freshness: FreshnessPolicy
     ) async throws {
         try await OriginServer.run(["/a": Self.cookies(for: "sid=bogus")]) { origin in
@@ -151,7 +151,7 @@ import Testing
         }
     }
 
-    @Test func `E199: One client receives a long error page, and the others request it`() async throws {
+    @Test func `E199: one client receives a long error page, and the others request it`() async throws {
         let page = Data(repeating: 0x61, count: 300_000)
         let head =
             "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nContent-Length: 300000\r\nSet-Cookie: a=b\r\n\r\n"

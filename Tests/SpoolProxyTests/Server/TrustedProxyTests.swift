@@ -9,7 +9,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// A server behind a load balancer, which the test plays.
+/// A server behind a load balancer. The test takes the part of the load balancer.
 @Suite(.timeLimit(.minutes(10))) struct TrustedProxyTests {
     /// An origin that records each request and never responds.
     private final class SilentUpstream: Upstream {
@@ -105,11 +105,11 @@ import Testing
         try await channel.close()
     }
 
-    @Test("E206: the log shows the client that a trusted proxy names, and ignores the fields of all others")
+    @Test("E206: the log shows the client that a trusted proxy names; fields from other addresses are ignored")
     func log() async throws {
         let trusted = try await Self.run { (server, _) async throws in
             #expect(try await Self.statuses(server, Self.health(from: "198.51.100.1")) == [200])
-            // One connection with the requests of several clients.
+            // The requests of several clients are sent over one connection.
             let several = ["198.51.100.2", "2001:db8::2"].map { Self.health(from: $0, isLast: false) }.joined()
             #expect(try await Self.statuses(server, several + Self.health()) == [200, 200, 200])
             let two = Self.health("Forwarded: for=198.51.100.3\r\n", from: "198.51.100.4")
@@ -123,7 +123,7 @@ import Testing
         #expect(others == ["127.0.0.1", "127.0.0.1"])
     }
 
-    @Test("E208: the running requests of each client that a trusted proxy names are limited, and not its connections")
+    @Test("E208: if a trusted proxy names a client, its concurrent requests are limited, and not its connections")
     func requestsPerClient() async throws {
         _ = try await Self.run { server, origin in
             func media(_ index: Int, from client: String) -> String { Self.request("/\(index)", from: client) }
@@ -156,7 +156,7 @@ import Testing
         }
     }
 
-    @Test("E208: IPv6 clients of one network of 64 bits that a trusted proxy names share a limit")
+    @Test("E208: IPv6 clients of one /64 network that a trusted proxy names share a limit")
     func networks() async throws {
         _ = try await Self.run(limit: 1) { server, origin in
             let text = Self.request("/1", "Forwarded: for=\"[2001:db8::1]\"\r\n")
@@ -192,7 +192,7 @@ import Testing
         #expect(clients.suffix(5) == ["192.0.2.2", "127.0.0.1", "192.0.2.3", "127.0.0.1", "192.0.2.9"])
     }
 
-    @Test("E207: a trusted proxy without a PROXY protocol header is disconnected, as is another address with one")
+    @Test("E207: a trusted proxy without a PROXY protocol header, and another address with one, are disconnected")
     func malformedProxyProtocol() async throws {
         _ = try await Self.run(usesProxyProtocol: true) { (server, _) async throws in
             for text in [Self.health(), "PROXY TCP4 1 2 3 4\r\n" + Self.health(), "\r\n\r\n\0x"] {

@@ -61,7 +61,7 @@ import Testing
                 == expected)
     }
 
-    @Test("E212: content steering is removed on request, also if it is the first element of an MPD that moves")
+    @Test("E212: content steering is removed on request, even if it is the first element of a redirected MPD")
     func steering() throws {
         let start = "<MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\">"
         let element = "<ContentSteering defaultServiceLocation=\"a\">https://steer.example/s</ContentSteering>"

@@ -133,7 +133,7 @@ struct UnprovenVersionCases {
         try await stage.session { cache in
             var bytes = try await cache.media(for: stage.url()).bytes()
             #expect(bytes.isEmpty)
-            // The headers come with a second request, which the reader does not wait for.
+            // A second request, for which the reader does not wait, receives the headers.
             await cache.waitUntilIdle()
             let previous = stage.origin.log.exchanges.count
             #expect(previous <= 2)

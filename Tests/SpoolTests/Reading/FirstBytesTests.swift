@@ -96,7 +96,7 @@ struct FirstBytesTests {
                 await Task.yield()
             }
             #expect(!scheduler.inspect { $0.machine.isPlaybackWaiting })
-            stage.origin.fail("/a", UpstreamError(.connectionLost, "the line was cut"))
+            stage.origin.fail("/a", UpstreamError(.connectionLost, "the connection was lost"))
             await scheduler.waitUntilIdle()
             #expect(stage.origin.log.exchanges.count == 1)
             #expect(scheduler.inspect { $0.machine.plan.transfers.ids.isEmpty })
