@@ -241,7 +241,7 @@ extension ByteRangeSet {
             return
         }
 
-        // From the first range that overlaps or touches this one, to the first that starts beyond it.
+        // Replaces all ranges that overlap or touch this one, up to the first that starts beyond it.
         let start = leaves.positionOfFirstRange(endingAfter: range.lowerBound - 1)
         guard let first = leaves.range(at: start), first.lowerBound <= range.upperBound else {
             leaves.replace(start, start, with: range)

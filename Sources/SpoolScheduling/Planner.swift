@@ -51,7 +51,7 @@ package struct Planner: ~Copyable {
     package enum HeadDecision: Equatable {
         /// There is a version, or only the end of the resource is known.
         case described
-        /// Not yet. The reader is woken when a response has been evaluated.
+        /// The headers are not known yet. The reader is woken when a response has been evaluated.
         case wait
         /// The headers cannot be fetched. The shell stores the reason.
         case failed(FailureID)

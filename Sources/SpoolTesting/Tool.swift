@@ -80,7 +80,7 @@ package struct Tool: Sendable {
                 }
                 if !rest.isEmpty { line.yield(String(decoding: rest, as: UTF8.self)) }
                 line.finish()
-                // Not left to the last reference, which Foundation's process holds on Linux.
+                // It is closed here, because on Linux, the last reference is held by Foundation's process.
                 try? output.close()  // It is read to its end, so nothing can be lost.
             }
         }

@@ -87,7 +87,7 @@ final class OpenResource: Sendable {
     }
 
     func send(_ kind: CacheEvent.Kind) {
-        // This comes before the event is sent, because its receiver may read the state immediately.
+        // This is done before the event is sent, because its receiver may read the state immediately.
         switch kind {
         case .retrying(_, let cause): state.withLock { $0.lastRetryCause = cause.about(key) }
         case .failed(let error): state.withLock { $0.lastFailure = error.about(key) }

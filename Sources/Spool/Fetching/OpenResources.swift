@@ -123,7 +123,7 @@ final class OpenResources: Sendable {
             return ((identity, resource), nil)
         }
         if let (identity, resource) = found, let closing {
-            // Not under the lock, because the scheduler takes its own.
+            // This is not called under the lock, because the scheduler takes its own lock.
             beforeReopening()
             resource.scheduler.reopen()
             state.withLock { state in

@@ -27,7 +27,7 @@ struct ResourceReaders {
         demand: RequestDirectives = .init(), use fixedUse: StoredFreshness.Use? = nil, ahead: ReadAheadStart = .full
     ) -> (id: ReaderID, position: ReaderPosition, use: StoredFreshness.Use) {
         resource.usage.recordUse()
-        // This comes first, so that nothing is requested while a player of another resource waits.
+        // This is done first, so that nothing is requested while a player of another resource waits.
         if priority == .preload { resource.preloadBegins() }
         var part: (version: Generation, canBeCompleted: Bool)?
         while true {

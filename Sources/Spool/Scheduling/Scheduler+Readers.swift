@@ -156,7 +156,7 @@ extension Scheduler {
     /// The result for a reader that needs the response headers of its version.
     enum HeadResult: Sendable {
         case version(VersionInUse)
-        /// Not yet. The reader is woken when a response has been evaluated.
+        /// The headers are not known yet. The reader is woken when a response has been evaluated.
         case wait
         /// The headers of this range cannot be fetched. The error is `nil` if the reason is not known.
         case failed(CacheError?, Range<Int64>)

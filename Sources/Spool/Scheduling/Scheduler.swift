@@ -162,12 +162,12 @@ final class Scheduler: Sendable {
 
         func perform(_ scheduler: Scheduler) {
             for (task, position) in cancelled {
-                // This comes first, because the cache may end with its last transfer.
+                // This is called first, because the cache may end with its last transfer.
                 handlers?.cancelled(position)
                 task.cancel()
             }
-            // This comes before a player is woken. Otherwise its next request could pause a preload because the player
-            // still seems to wait.
+            // This is called before a player is woken. Otherwise its next request could pause a preload because the
+            // player still seems to wait.
             if let playbackWaits { handlers?.playbackWaits(playbackWaits) }
             for waiter in waiters { waiter.resume() }
             for (id, delay) in timers { scheduler.setTimer(id, delay) }

@@ -46,7 +46,7 @@ final class LoadingRequest {
         guard let type = description.contentType(allowed: information.allowedContentTypes) else { return false }
         information.contentType = type
         if let length = description.length { information.contentLength = length }
-        // Also set without a length, because the cache serves stored ranges and waits for other ranges.
+        // This is also set if the length is unknown, because the cache serves stored ranges and waits for others.
         information.isByteRangeAccessSupported = true
         information.isEntireLengthAvailableOnDemand = description.isComplete
         return true

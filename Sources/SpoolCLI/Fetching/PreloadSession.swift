@@ -70,7 +70,7 @@ enum StreamAmount: Equatable, Sendable {
     /// The segments that start within these seconds, at least one.
     case first(seconds: Double)
     case whole
-    /// Only the playlist or manifest, like any other file.
+    /// The playlist or manifest itself, like any other file, without its segments.
     case playlist
 }
 

@@ -138,7 +138,7 @@ extension AdminPage {
 
         const show = status => {
             const {requests} = status, hits = requests.hit ?? 0;
-            // Without the requests for this page.
+            // Requests for this page are not counted.
             const all = ["hit", "miss", "partial", "stale"].reduce((sum, kind) => sum + (requests[kind] ?? 0), 0);
             fill("figures",
                 figure("Stored", bytes(status.storedBytes), status.capacityBytes === null ? "no limit"

@@ -49,7 +49,7 @@ struct RecentMedia: Sendable {
         else { return nil }
         var constant = EndToEndFields.withoutMessageDigests(head.fields)
         for name in Self.dynamic { constant[name] = nil }
-        // Without a `Date` of the origin, each response has its own.
+        // If the origin sent no `Date`, each response has its own.
         hasDate = response.fields[.date] != nil
         if !hasDate { constant[.date] = nil }
         constant[.contentType] = response.fields[.contentType]

@@ -135,7 +135,7 @@ final class Catalog: Sendable {
         self.path = path
         self.setAside = setAside
         self.marks = fileSystem
-        // Created first for its mode, 0600, which SQLite also gives to its other files.
+        // The file is created here, so that its mode is 0600. SQLite gives its other files the same mode.
         _ = try fileSystem.openFile(path, .create)
         let busyWait = BusyWait()
         self.busyWait = busyWait

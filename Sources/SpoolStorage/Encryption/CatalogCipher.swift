@@ -12,7 +12,7 @@ struct CatalogCipher: Sendable {
         case url, contentType, createdAt, lastUsedAt, version, fields, collection, source, history
     }
 
-    /// A value that has another type than its column, or that was changed, moved or encrypted with another key.
+    /// A value whose type is not that of its column, or that was changed, moved or encrypted with another key.
     struct UnreadableValue: Error {}
 
     private struct Keys {

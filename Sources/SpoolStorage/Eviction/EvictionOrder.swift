@@ -177,7 +177,7 @@ package struct EvictionOrder: Sendable {
         if let place = places[key] { report(place.unit) { $0.markConsumed(place.unit) } }
     }
 
-    // MARK: - What goes
+    // MARK: - Victims
 
     /// Returns the number of bytes that count toward a quota.
     package func byteCount(ofQuota quota: Int) -> Int64 { quotas[quota].byteCount }

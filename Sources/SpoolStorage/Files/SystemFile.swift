@@ -29,7 +29,7 @@ final class SystemFile: StoredFile {
             }
         var descriptor: Int32
         repeat {
-            // Without waiting, as opening a pipe would.
+            // O_NONBLOCK, because opening a pipe would wait otherwise.
             descriptor = open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
         } while descriptor < 0 && errno == EINTR
         guard descriptor >= 0 else {
@@ -114,7 +114,7 @@ final class SystemFile: StoredFile {
     func nextData(from offset: Int64) throws(CacheError) -> Range<Int64>? {
         let size = try size()
         guard offset < size else { return nil }
-        // Nothing here goes by the descriptor's position, which this moves.
+        // This changes the position of the descriptor, which no method uses.
         let start = seekData(off_t(max(offset, 0)))
         if start < 0, errno == ENXIO { return nil }
         let end = start < 0 ? start : seekHole(start)

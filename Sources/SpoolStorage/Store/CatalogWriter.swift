@@ -247,7 +247,7 @@ struct CatalogWriter: Sendable {
         }
         var taken = Taken(generation: generation)
         if generation.row.value == nil {
-            // From here on it does not end before the catalog has been changed.
+            // From here on, the version does not end before the catalog has been changed.
             guard store.table.withLock({ $0.beginRecording(identifier) }) else { return }
             round.begun.append(generation)
             // Readers may already have received its bytes as stored, so the row is claimed in any case.

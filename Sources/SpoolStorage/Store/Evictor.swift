@@ -168,7 +168,7 @@ struct Evictor: Sendable {
 
     /// Evicts a little more than is needed now if little space is left, so that the next bytes need not wait.
     ///
-    /// Only unused media is evicted, and only if all of it, or all of its body, is to go.
+    /// Only unused media is evicted, and only if all of it, or all of its body, may be evicted.
     ///
     /// - Parameter hasNewBytes: Whether bytes were stored. If not, only rows were added.
     func freeSpaceAhead(hasNewBytes: Bool) {

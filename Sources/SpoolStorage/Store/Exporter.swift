@@ -114,7 +114,7 @@ final class ExportFile: Sendable {
         let name = ".spool-\(GenerationIdentifier().hex).partial"
         let partial = folder.isEmpty ? name : "\(folder)/\(name)"
         try checkPath(path)
-        // Never another user's file, and never through a link. It is readable like the user's other files.
+        // The file is never another user's, and never a link. Its permissions are those of the user's other new files.
         let descriptor = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o666)
         guard descriptor >= 0 else { throw CacheError.system("could not be created", path: path, errno: errno) }
         if isThere, fchmod(descriptor, status.st_mode & 0o7777) != 0 {
