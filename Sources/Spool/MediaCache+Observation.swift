@@ -52,7 +52,7 @@ extension MediaCache {
     ///   - repairing: Whether damaged blocks are removed, so that they are fetched again when they are needed.
     ///   - progress: Called occasionally, from any thread.
     /// - Returns: The result. Blocks whose file can't be opened this time are counted as unchecked, with the cause.
-    /// - Throws: `CacheError`: `.storage` if the catalog can't be read, or can't be written for a repair; `.closed`.
+    /// - Throws: `CacheError` with code `.storage` if the catalog can't be read or repaired, or `.closed`.
     public func verify(
         repairing: Bool, progress: @escaping @Sendable (VerificationProgress) -> Void = { _ in }
     ) async throws -> VerificationReport {

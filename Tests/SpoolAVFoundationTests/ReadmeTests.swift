@@ -10,7 +10,7 @@ struct ReadmeTests {
     private func example(
         _ url: URL, _ urls: [URL], in cache: MediaCache, send: (Data) async throws -> Void
     ) async throws {
-        // begin
+        // start
         let player = AVQueuePlayer(items: urls.map { AVPlayerItem(caching: $0, in: cache) })
         player.enableCaching()
         player.play()
@@ -25,7 +25,7 @@ struct ReadmeTests {
         let lines = source.split(separator: "\n", omittingEmptySubsequences: false).map {
             $0.trimmingCharacters(in: .whitespaces)
         }
-        let shown = try #require(lines.firstIndex(of: "// begin"))..<#require(lines.firstIndex(of: "// end"))
+        let shown = try #require(lines.firstIndex(of: "// start"))..<#require(lines.firstIndex(of: "// end"))
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
         let readme = try String(contentsOf: root.appending(path: "README.md"), encoding: .utf8)

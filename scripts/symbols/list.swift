@@ -71,11 +71,11 @@ for module in CommandLine.arguments.dropFirst(2) {
             lines.insert("\(path)\t\(declaration)\(protocols.map { " : \($0)" } ?? "")")
             if symbol.docComment?.lines.contains(where: { !$0.text.isEmpty }) != true {
                 isFine = false
-                problem("\(module): no doc comment: \(path)")
+                problem("\(module): \(path) has no doc comment")
             }
             if withCases.contains(symbol.identifier.precise), !declaration.contains("@nonexhaustive") {
                 isFine = false
-                problem("\(module): an enum that can't grow, without @nonexhaustive: \(path)")
+                problem("\(module): the enum \(path) can't grow, because it is not @nonexhaustive")
             }
         }
     }

@@ -46,7 +46,7 @@ final class StoreOpening: Sendable {
 
     /// Returns the store for a caller that needs the content of the directory.
     ///
-    /// - Throws: `CacheError`: the reason why the directory can't be used; `.closed`.
+    /// - Throws: `CacheError` with the reason why the directory can't be used, or with code `.closed`.
     func directory() async throws -> Store {
         let opened = try await opened()
         if let failure = opened.failure { throw failure }

@@ -4,8 +4,8 @@ import HTTPTypes
 
 /// The headers of a response, in the form in which they are stored with a version.
 struct StoredHead: Codable, Sendable, Hashable {
-    /// The limit of the stored header fields of a response, in bytes of names and values: 16 KiB for the fields, and
-    /// another 16 KiB for the separately stored fields. If the fields are larger, unneeded ones are left out.
+    /// The limit of the stored header fields of a response, in bytes of names and values. There are 16 KiB for the fields,
+    /// and 16 KiB for those that are stored separately. If the fields are larger, unneeded ones are left out.
     static let limit = 16 << 10
 
     /// Whether the separately stored fields, which distinguish versions and variants and can't be left out, exceed the
@@ -46,9 +46,10 @@ struct StoredHead: Codable, Sendable, Hashable {
         if EndToEndFields.hasCookies(head.headerFields), !EndToEndFields.hasCookies(fields) { dropsCookies = true }
     }
 
-    /// Returns the URL to store with a response. This is the URL of the resource, which the catalog always contains, or
-    /// the final URL of a playlist, because its references are relative to it. The result is `nil` in all other cases,
-    /// because the path of a redirect or of a resolved URL may be secret.
+    /// Returns the URL to store with a response.
+    ///
+    /// It is the URL of the resource, which the catalog always contains, or the final URL of a playlist, to which
+    /// references are relative. The result is `nil` in all other cases, because the path of a redirect or of a resolved URL may be secret.
     private static func storableAddress(_ url: URL, _ fields: HTTPFields, of redactedURL: String?) -> String? {
         let type = fields[.contentType]?.lowercased() ?? ""
         let isManifest =

@@ -36,9 +36,9 @@ struct BypassResponder: Sendable {
 
     /// Forwards a request.
     ///
-    /// For a safe request without a body, the origin has ``time``, which is more than for a request to the cache: nothing
-    /// is stored, so a retry would find nothing. Other requests may have effects that take longer. The transport limits
-    /// their time.
+    /// The limit for a safe request without a body is ``time``. It is longer than for a request to the cache, because
+    /// nothing is stored that a retry could use. Other requests may have effects that take longer, so only the transport
+    /// limits their time.
     ///
     /// - Parameter hold: See ``respond(to:_:body:hold:)``.
     /// - Throws: `RequestFailure`: 502 or 504 if the origin does not respond.

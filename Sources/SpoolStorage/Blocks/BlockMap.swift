@@ -19,8 +19,8 @@ struct BlockMap: Sendable {
     private(set) var trusted = ByteRangeSet()
     /// Bytes that were trusted and must be checked again.
     private var expired = ByteRangeSet()
-    /// The number of times that bytes were removed. Bytes that were read while it changed may be zeros of a punched
-    /// hole.
+    /// The number of times that bytes were removed. Bytes that were read while it changed may be zeros, because
+    /// their space was freed.
     private(set) var removals: UInt64 = 0
 
     /// Whether blocks are encrypted, so that each read needs their checksums, and not only the first one.

@@ -32,7 +32,7 @@ final class Ledger: Sendable {
 
     private let state: Mutex<State>
 
-    /// Creates a ledger in which `used` bytes, and `rowBytes` of rows, are claimed.
+    /// Creates an account in which `used` bytes, and `rowBytes` of rows, are claimed.
     init(limit: Int64?, used: Int64, rowBytes: Int64 = 0) {
         state = Mutex(State(limit: limit, used: used, rowBytes: rowBytes))
     }
@@ -145,7 +145,7 @@ enum ReservationResult: ~Copyable, Sendable {
     }
 }
 
-/// Reserved bytes of a ledger. The bytes that are not stored are returned when it ends.
+/// Reserved bytes of an account. The bytes that are not stored are returned when it ends.
 struct Reservation: ~Copyable, Sendable {
     private let ledger: Ledger?
     /// The number of bytes that may still be stored.

@@ -16,8 +16,9 @@ extension CacheDirectory {
     /// be cleaned up, and each file is repaired when it is opened.
     ///
     /// - Parameter key: The key of an encrypted cache. A new cache is encrypted with it.
-    /// - Throws: ``CacheError``: `directoryInUse`, which names the process that has the directory; `catalogTooNew`;
-    ///   `keyRequired`, `wrongEncryptionKey`; `storage`, including if other users can write to the directory.
+    /// - Throws: ``CacheError``. `directoryInUse` names the process that has the directory open. Other codes are
+    ///   `catalogTooNew`, `keyRequired` and `wrongEncryptionKey`. `storage` is also thrown if other users can write to the
+    ///   directory.
     convenience init(
         opening path: String, key: EncryptionKey? = nil, fileSystem: any FileSystem, bytes: (any ByteStore)? = nil,
         now: Date
@@ -70,7 +71,8 @@ extension CacheDirectory {
         if case .success(let readable)? = try Self.readableCatalog(catalogPath, key, fileSystem) { catalog = readable }
         let notice =
             catalog == nil
-            ? "nothing is stored: \(cause.message)" : "the cache is read-only; nothing new is stored: \(cause.message)"
+            ? "nothing is stored: \(cause.message)"
+            : "the cache is read-only, so nothing new is stored: \(cause.message)"
         try self.init(
             path: path, catalog: catalog ?? Catalog(inMemory: catalogPath),
             access: catalog == nil ? .none(cause) : .read(cause), notices: [notice], fileSystem: fileSystem,
@@ -80,8 +82,8 @@ extension CacheDirectory {
     /// Opens a cache to read only, while another process has it or may open it. It takes no lock and changes nothing.
     ///
     /// - Parameter cause: The reason why it is only read.
-    /// - Throws: ``CacheError``: `notStored` if there is no cache; `catalogTooNew`, `catalogDamaged`, `storage`;
-    ///   `keyRequired`, `wrongEncryptionKey`.
+    /// - Throws: ``CacheError`` with code `notStored` if there is no cache, or `catalogTooNew`, `catalogDamaged`,
+    ///   `storage`, `keyRequired` or `wrongEncryptionKey`.
     convenience init(
         beside path: String, key: EncryptionKey? = nil, fileSystem: any FileSystem, bytes: (any ByteStore)? = nil,
         because cause: CacheError
@@ -123,8 +125,8 @@ extension CacheDirectory {
 
     /// Opens the catalog of a cache that another process may be using, to inspect it.
     ///
-    /// - Throws: ``CacheError``: `notStored` if there is no cache; `catalogTooNew`, `catalogDamaged`, `storage`;
-    ///   `keyRequired`, `wrongEncryptionKey`.
+    /// - Throws: ``CacheError`` with code `notStored` if there is no cache, or `catalogTooNew`, `catalogDamaged`,
+    ///   `storage`, `keyRequired` or `wrongEncryptionKey`.
     static func catalog(
         inspecting path: String, key: EncryptionKey? = nil, fileSystem: any FileSystem
     ) throws -> Catalog {

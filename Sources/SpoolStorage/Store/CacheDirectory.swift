@@ -253,7 +253,7 @@ final class CacheDirectory: Sendable {
 
     /// Returns the space on the volume of the media.
     ///
-    /// - Throws: ``CacheError``: `storage` if the space can't be read; `invalidArgument` if it is unknown.
+    /// - Throws: ``CacheError`` with code `storage` if the space can't be read, or `invalidArgument` if it is unknown.
     func volumeSpace() throws(CacheError) -> VolumeSpace {
         if let space = try bytes.volumeSpace() { return space }
         throw CacheError(

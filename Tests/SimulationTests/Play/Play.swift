@@ -13,7 +13,7 @@ import Synchronization
 /// played from start to end with a sound origin and disk. Everything runs on one `SeededExecutor`.
 final class Play: Sendable {
     private let world: PlayWorld
-    /// Whether the log is kept even if the play has no findings.
+    /// Whether the log is stored even if the play has no findings.
     private let keepsLog: Bool
     private let isOver = Mutex(false)
     private let isUnwatched = Mutex(false)
