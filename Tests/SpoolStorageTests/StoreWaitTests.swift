@@ -258,6 +258,8 @@ struct StoreWaitTests {
             defer { hasStored.set() }
             return try await fixture.store(0..<block, of: "new", in: new.generation, ending: false)
         }
+        // A deadline that passes before the eviction has started does not make the eviction known to be slow.
+        await gate.arrival()
         while !hasStored.isSet {
             fixture.clock.advance(by: Store.Configuration().spaceTimeout)
             await Task.yield()
