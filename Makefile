@@ -32,6 +32,8 @@ PREFIX ?= /usr/local
 export SWIFT_DETERMINISTIC_HASHING := 1
 # The number of concurrent tests. With more tests than processors, tests with time limits would have to wait.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 3
+# With TEST_MINUTES, a run in which a test never ends fails after that time.
+LIMITED := $(if $(TEST_MINUTES),timeout $(TEST_MINUTES)m)
 FORMATTED := Sources Tests Examples Benchmarks Fuzz scripts Package.swift
 
 demo: setup-media
@@ -44,8 +46,10 @@ test: setup-tests
 	@scripts/setup --optional mpv chromium chromium-driver haproxy
 	@echo "— building and running the tests"
 	@mkdir -p .build
-	@set -o pipefail; swift test 2>&1 | tee .build/test.log || \
-		{ echo "— failures"; grep -aE -A4 "recorded an issue|error:|Fatal" .build/test.log; exit 1; }
+	@swift build --build-tests
+	@set -o pipefail; $(LIMITED) swift test --skip-build 2>&1 | tee .build/test.log || \
+		{ echo "— failures"; grep -aE -A4 "recorded an issue|error:|Fatal" .build/test.log || true; \
+		$(if $(TEST_MINUTES),echo "— the run may take at most $(TEST_MINUTES) minutes";) exit 1; }
 
 test-players: setup-tests setup-players
 	@echo "— playing through the proxy with every player"
