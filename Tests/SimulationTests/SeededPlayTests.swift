@@ -13,7 +13,7 @@ struct SeededPlayTests {
 
     private let environment = ProcessInfo.processInfo.environment
 
-    @Test("500 simulated plays find no fault", .timeLimit(.minutes(10)))
+    @Test("500 simulated plays find no fault", .timeLimit(.minutes(30)))
     func gate() async {
         if let seed = environment["SPOOL_SEED"].flatMap(UInt64.init) { return await replay(seed) }
         let first = environment["SPOOL_FIRST_SEED"].flatMap(UInt64.init) ?? 0
