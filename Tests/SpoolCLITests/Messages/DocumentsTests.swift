@@ -8,8 +8,8 @@ struct DocumentsTests {
     private static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
     static let documents = [
-        "README.md", "CONTRIBUTING.md", "docs/apple.md", "docs/benchmarks.md", "docs/cases.md", "docs/errors.md",
-        "docs/format.md", "docs/glossary.md", "docs/threat-model.md",
+        "README.md", "CONTRIBUTING.md", "docs/apple.md", "docs/benchmarks.md", "docs/cases.md", "docs/commands.md",
+        "docs/errors.md", "docs/format.md", "docs/glossary.md", "docs/threat-model.md",
     ]
 
     private func text(_ path: String) throws -> String {
