@@ -7,7 +7,7 @@
 #   make soak SECONDS=600  simulated playback with new seeds for ten minutes, in a release build
 #   make fuzz SECONDS=600  each fuzzer of Fuzz/ for ten minutes
 #   make sanitize          the engine's tests with ThreadSanitizer, then with AddressSanitizer
-#   make lint              check format, warnings, public symbols, privacy manifests, language, and dependencies of apps
+#   make lint              check format, warnings, public symbols, privacy, language, reference, and dependencies of apps
 #   make api               update the list of public symbols in docs/api.txt
 #   make docs              the documentation as a web site, in .build/docs/site
 #   make manual            man pages and shell completions, in .build/manual
@@ -77,6 +77,9 @@ lint: setup
 	@echo "— checking the language"
 	@scripts/check-language --self-test
 	@scripts/check-language
+	@echo "— checking the reference documentation"
+	@scripts/check-reference --self-test
+	@scripts/check-reference
 	@echo "— checking the packages that an app resolves"
 	@scripts/check-app
 
