@@ -54,7 +54,7 @@ let package = Package(
         .library(name: "SpoolSources", targets: ["SpoolSources"]),
         .library(name: "SpoolTesting", targets: ["SpoolTesting"]),
         .executable(name: "spool", targets: ["SpoolCLI"]),
-        // For the fuzzers of this repository alone.
+        // This library is only for the fuzzers of this repository.
         .library(name: "_HTTPRanges", targets: ["HTTPRanges"]),
     ],
     traits: [

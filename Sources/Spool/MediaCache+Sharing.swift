@@ -83,7 +83,7 @@ extension MediaCache {
         var question: RequestTurns.Turn?
         let found = resources.acquire(own, orAnyBut: passed) {
             let resource = OpenResource(key: own.key, credentials: credentials, context: context)
-            // Before another request can find it.
+            // The turn is taken before another request can find the resource.
             if asks { question = SharedUse(resource: resource).takeTurn() }
             return resource
         }

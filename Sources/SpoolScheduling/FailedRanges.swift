@@ -212,7 +212,7 @@ struct FailedRanges {
     /// A place that waits for its retry, or for which the origin has sent `Retry-After`, concerns missing bytes from
     /// now on.
     ///
-    /// - Returns: The other places, which are to be removed.
+    /// - Returns: The other places, which the caller removes.
     mutating func endValidation() -> [Number] {
         var ended: [Number] = []
         for var place in all where place.isValidation {

@@ -102,7 +102,7 @@ struct Plan: ~Copyable {
 
     // MARK: Transfers
 
-    /// Determines whether readers want a transfer, and resumes one that was paused.
+    /// Determines whether readers need a transfer, and resumes it if it was paused.
     private mutating func review(_ id: TransferID, _ actions: inout [Action]) {
         guard let transfer = transfers[id], transfer.isLive else { return }
         let limit = transfers.limit(of: id, transfer, in: stored)

@@ -226,7 +226,7 @@ extension Planner {
         return (false, actions)
     }
 
-    /// Whether only preloads want it, and a player waits.
+    /// Whether only preloads need the transfer while a player waits.
     private mutating func yields(_ transfer: TransferState) -> Bool {
         transfer.priority == .preload && plan.mustPreloadsYield && !plan.isAwaited(transfer, by: .playback)
             && !plan.readers.reaches(
@@ -250,7 +250,7 @@ extension Planner {
         }
         plan.transfers.update(id) { $0.respond(body, isSequential: isSequential) }
         guard let transfer = plan.transfers[id] else { return [] }
-        // Bytes that it was to receive, and does not, have to be requested again.
+        // The bytes that the transfer will not receive after all have to be requested again.
         plan.readers.enqueue(wanting: Range(from: Block.roundDown(previous.position), to: transfer.position))
         plan.readers.enqueue(wanting: Range(from: transfer.end ?? .max, to: previous.end ?? .max))
         plan.extend(id)

@@ -195,7 +195,7 @@ struct ReaderTable {
         readers[id]?.queued = place
     }
 
-    /// Puts all readers into the queue that want bytes of `range`.
+    /// Adds all readers that need bytes of `range` to the queue.
     mutating func enqueue(wanting range: Range<Int64>) {
         for id in playback.demands.readers(wanting: range) { enqueue(id) }
         for id in preloads.demands.readers(wanting: range) { enqueue(id) }

@@ -235,11 +235,11 @@ struct TransferState {
 
     /// Whether readers need its bytes.
     enum Interest: Equatable {
-        /// A reader does. → drains, unwanted
+        /// A reader needs its bytes. → drains, unwanted
         case wanted
         /// No reader needs them. The rest is so small that it was probably sent already, and is stored. → wanted
         case drains
-        /// No reader does. It is paused, and is cancelled when the timer fires. → wanted
+        /// No reader needs them. The transfer is paused, and is cancelled when the timer fires. → wanted
         case unwanted(TimerID)
     }
 

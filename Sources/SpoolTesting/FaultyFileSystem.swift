@@ -118,7 +118,7 @@ package final class FaultyFileSystem: FileSystem {
     fileprivate func check(_ call: Call, _ path: String) throws(CacheError) {
         switch effect(on: call, path) {
         case .error(let code), .shortWrite(_, let code):
-            throw .system("failed on purpose (\(call.rawValue))", path: path, errno: code.rawValue)
+            throw .system("simulated failure (\(call.rawValue))", path: path, errno: code.rawValue)
         case .flippedBit, .endOfFile, .notSparse, nil: break
         }
     }
@@ -210,7 +210,7 @@ private final class FaultyFile: StoredFile {
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(CacheError) -> Int {
         switch fileSystem.effect(on: .read, path) {
         case .error(let code), .shortWrite(_, let code):
-            throw .system("could not be read on purpose", path: path, errno: code.rawValue)
+            throw .system("could not be read (simulated)", path: path, errno: code.rawValue)
         case .endOfFile: return 0
         case .flippedBit:
             let count = try base.read(into: buffer, at: offset)
@@ -238,10 +238,10 @@ private final class FaultyFile: StoredFile {
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
         switch fileSystem.effect(on: .write, path) {
-        case .error(let code): throw .system("could not be written on purpose", path: path, errno: code.rawValue)
+        case .error(let code): throw .system("could not be written (simulated)", path: path, errno: code.rawValue)
         case .shortWrite(let count, let code):
             try base.write(UnsafeRawBufferPointer(rebasing: bytes.prefix(count)), at: offset)
-            throw .system("could be written in part only, on purpose", path: path, errno: code.rawValue)
+            throw .system("could be written only in part (simulated)", path: path, errno: code.rawValue)
         case .flippedBit, .endOfFile, .notSparse, nil: try base.write(bytes, at: offset)
         }
     }
@@ -249,7 +249,7 @@ private final class FaultyFile: StoredFile {
     func punchHole(_ range: Range<Int64>) throws(CacheError) {
         switch fileSystem.effect(on: .punchHole, path) {
         case .error(let code), .shortWrite(_, let code):
-            throw .system("could not be freed on purpose", path: path, errno: code.rawValue)
+            throw .system("could not be freed (simulated)", path: path, errno: code.rawValue)
         case .notSparse:
             guard range.upperBound >= (try base.size()) else {
                 throw .system("can't be sparse", path: path, errno: EOPNOTSUPP)

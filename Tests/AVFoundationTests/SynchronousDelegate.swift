@@ -8,7 +8,7 @@ final class SynchronousDelegate: NSObject, AVAssetResourceLoaderDelegate {
     private let bytes: Data
     private let contentType: String
     private let answersProbe: Bool
-    /// The offset at which a request that goes further is finished early, without an error.
+    /// The offset at which a longer request is finished early, without an error.
     private let stopsAt: Int64
 
     init(_ media: TestMedia, answersProbe: Bool = false, stopsAt: Int64 = .max) throws {

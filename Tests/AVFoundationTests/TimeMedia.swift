@@ -40,7 +40,7 @@ enum TimeMedia: String, CaseIterable {
         let picture = "color=black:size=160x120:rate=10:duration=12,format=gray,geq=lum='2*N'"
         let video = ["-f", "lavfi", "-i", picture]
         let sound = ["-f", "lavfi", "-i", "sine=duration=12"]
-        // Lossless, so that a gray value differs from the requested one by at most one.
+        // The video is lossless, so that a gray value differs from the requested one by at most one.
         let h264 = ["-c:v", "libx264", "-preset", "ultrafast", "-qp", "0", "-pix_fmt", "yuv420p", "-g", "10"]
         let codecs = h264 + ["-c:a", "aac", "-movflags", "+faststart"]
         func make(_ media: TimeMedia, _ arguments: [String]) throws {

@@ -422,7 +422,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("An asset has the original URL and the cache key, and one method chooses its class")
+    @Test("AVURLAsset.caching returns a caching asset with its URL and cache key, or a plain asset for a file")
     func keeps() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = try #require(AVURLAsset.caching(address(), in: cache) as? CachingURLAsset)

@@ -40,7 +40,7 @@ struct StoreDiskUsageTests {
             guard let lease = try? fixture.begin("\(number)", length: length, in: store) else { continue }
             let start = Block.roundDown(Int64.random(in: 0..<length, using: &generator) / 2)
             let end = min(length, start + Int64.random(in: 1...1_000_000, using: &generator))
-            // As much as the disk takes.
+            // The disk may store only a part.
             _ = try? await fixture.store(start..<end, of: "\(number)", in: lease.generation)
             lease.end()
         }

@@ -169,7 +169,7 @@ struct StoreRandomTests {
         } catch is MissingBytes {
             // The bytes were evicted or damaged meanwhile, or their read failed. An engine would fetch them again.
         } catch is CacheError {
-            // The disk failed on purpose.
+            // The simulated disk failed.
         }
     }
 

@@ -143,7 +143,7 @@ struct StoreStandardEvictionTests {
             pass(6)
         }
         let storedRanges = try await stored(store)
-        // The newest parts are stored, and the first two as the start.
+        // The newest parts remain stored, and so do the first two, because they are the start.
         for number in [0, 1, 56, 57, 58, 59] { #expect(storedRanges["p\(number)"] == [0..<8 * block], "\(number)") }
         #expect(storedRanges["p20"] == nil)
         #expect(storedRanges["song"] == [0..<4 * block])

@@ -495,7 +495,7 @@ struct BoundedWorkTests {
         #expect(victim?.members.count == 128)
         #expect(victim?.members.first?.key == StoreFixture.key("19999"))
         #expect(order.examinedCount == 128)
-        // The next ones, after these are gone.
+        // After these were removed, the search examines only the next ones.
         for member in victim?.members ?? [] { order.remove(member.key) }
         _ = order.nextVictim(isLastResort: true, at: later, limit: 128)
         #expect(order.examinedCount == 2 * 128)

@@ -24,7 +24,7 @@ struct FuzzCase {
     let seed: UInt64
     let server: HostileServer
 
-    /// The maximum number of requests of a case. A read comes to a few positions, and retries at each.
+    /// The maximum number of requests of a case. A read requests a few positions, and retries each of them.
     private static let mostRequests = 400
 
     func run(_ totals: inout Totals) async throws {

@@ -111,7 +111,7 @@ public import Foundation
     }
 }
 
-// In an extension because of the problem that `AVPlayer.seeks` describes.
+// This is an extension because of the problem that `AVPlayer.seeks` describes.
 extension AVPlayerItem {
     /// Seeks to a time. The handler receives whether the seek finished. See ``AVPlayer/seek(to:completionHandler:)``.
     public func seek(to time: CMTime, completionHandler: (@Sendable (Bool) -> Void)? = nil) {
@@ -123,7 +123,7 @@ extension AVPlayerItem {
     }
 }
 
-// In an extension because of the problem that `AVPlayer.seeks` describes.
+// This is an extension because of the problem that `AVPlayer.seeks` describes.
 extension AVPlayerItem {
     /// The loaded time ranges, each a `CMTimeRange`.
     ///

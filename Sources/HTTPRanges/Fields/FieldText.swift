@@ -12,7 +12,7 @@ enum FieldText {
         var count = 0
         for byte in text {
             guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { return nil }
-            // At most 2^55 * 10 + 9.
+            // The product is at most 2^55 * 10 + 9.
             value = min(value * 10 + Int64(byte - UInt8(ascii: "0")), limit)
             count += 1
         }

@@ -3,7 +3,7 @@ import ByteRanges
 /// The bytes that a response contains, and the length of the resource (`Content-Range`, RFC 9110 §14.4).
 ///
 /// There are three forms: `bytes 0-99/1000`, `bytes 0-99/*` for an unknown length, and `bytes */1000` for the length in
-/// a 416. Header text is closed (`0-99`), ``range`` is half-open (`0..<100`).
+/// a 416. In the header, the end is inclusive (`0-99`), and in ``range`` it is exclusive (`0..<100`).
 package struct ContentRange: Sendable, Hashable {
     /// The following bytes, never empty; `nil` for `bytes */1000`.
     package let range: Range<Int64>?

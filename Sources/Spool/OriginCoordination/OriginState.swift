@@ -8,7 +8,7 @@ import Synchronization
 /// A wait for a connection ends when it is cancelled, or if no connection is returned for too long. Players are served
 /// before preloads, and otherwise in the order of their requests.
 ///
-/// A long response without ranges occupies its connection until its reader leaves, and an endless or slow one may never
+/// A long response without ranges occupies its connection until its reader closes, and an endless or slow one may never
 /// release it. Up to ``streamLimit`` such responses therefore do not count toward the connection limit.
 final class OriginState: Sendable {
     /// The maximum number of long or slow responses that do not count toward the connection limit. Others count.

@@ -80,7 +80,7 @@ public final class Preload: Sendable {
         return mayBegin
     }
 
-    /// Records the number of stored bytes and of wanted bytes.
+    /// Records the number of stored bytes and of bytes to preload.
     func note(stored: Int64, of wanted: Int64?) {
         progress.withLock { progress in
             progress.state.storedByteCount = stored
@@ -184,7 +184,7 @@ public struct PreloadState: Sendable {
         public static let waiting = Phase(name: .waiting)
         /// Bytes are being fetched.
         public static let running = Phase(name: .running)
-        /// All wanted bytes are stored.
+        /// All bytes to preload are stored.
         public static let finished = Phase(name: .finished)
         /// It failed; see ``PreloadState/error``.
         public static let failed = Phase(name: .failed)
@@ -197,19 +197,19 @@ public struct PreloadState: Sendable {
 
     /// The phase.
     public internal(set) var phase = Phase.waiting
-    /// The number of stored bytes, among the wanted ones.
+    /// The number of stored bytes of the part to preload.
     public internal(set) var storedByteCount: Int64 = 0
-    /// The number of wanted bytes; `nil` while unknown, because the container has to be examined first.
+    /// The number of bytes to preload; `nil` while it is unknown, because the container has to be examined first.
     public internal(set) var targetByteCount: Int64?
     /// The reason of a failure.
     public internal(set) var error: (any Error)?
 
-    /// The stored share, from 0 to 1; `nil` while the wanted bytes are unknown.
+    /// The stored share, from 0 to 1; `nil` while the number of bytes to preload is unknown.
     public var fractionCompleted: Double? {
         targetByteCount.map { $0 > 0 ? min(Double(storedByteCount) / Double($0), 1) : 1 }
     }
 
-    /// Whether all wanted bytes are stored.
+    /// Whether all bytes to preload are stored.
     public var isComplete: Bool { phase == .finished }
 }
 

@@ -28,7 +28,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     private let waits = CancellableWaits()
     /// Whether its bytes count as served to a client.
     private let isCounted: Bool
-    /// Measures the time to a player's first bytes.
+    /// The timer of a player's first bytes.
     private let watch: FirstByteTimer?
 
     init(
@@ -67,7 +67,7 @@ public final class MediaReader: AsyncSequence, Sendable {
         return try await withTaskCancellationHandler {
             guard let executor = media.resource?.context.executor else { _ = try await media.opened(); return nil }
             // The scheduler wakes this task on the threads that read its bytes. For each chunk, the task changes
-            // threads there and back.
+            // to such a thread and back.
             let chunk = try await executor.runAsync { try await self.pull(limit) }
             if chunk == nil { try Task.checkCancellation() }
             return chunk

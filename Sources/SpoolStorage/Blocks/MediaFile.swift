@@ -131,7 +131,7 @@ final class MediaFile: Sendable {
 
     /// Ends all claims, because the version has left the cache.
     ///
-    /// - Returns: The number of bytes that were claimed until now; 0 if the claims have already ended.
+    /// - Returns: The number of bytes that were claimed so far; 0 if the claims have already ended.
     func endCounting() -> Int64 { blocks.endCounting() }
 
     // MARK: - Changes for the catalog

@@ -52,7 +52,7 @@ final class CatalogCopy: Sendable {
 
     /// Removes the copy from the disk.
     func discard(_ fileSystem: any FileSystem) {
-        try? database.close()  // The file is removed all the same.
+        try? database.close()  // The file is removed in any case.
         let folder = (path as NSString).deletingLastPathComponent
         try? Self.remove(from: folder, fileSystem)  // Otherwise the next copy, or the next opening, removes it.
     }

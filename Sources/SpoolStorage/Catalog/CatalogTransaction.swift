@@ -314,7 +314,7 @@ struct CatalogTransaction {
                 """)
         let name = cipher.name(of: key)
         return try Row.fetchOne(statement, arguments: [name]).map { row in
-            let identifier = (try? row.data(2)) ?? nil  // Of another type: the file has lost its name.
+            let identifier = (try? row.data(2)) ?? nil  // A value of another type names no file.
             return RemovedResource(
                 key: key, url: try Catalog.url(row, 0, cipher, of: name) ?? Catalog.unreadable,
                 isPinned: row.isSet(1), generation: identifier.flatMap { GenerationIdentifier($0) },

@@ -74,7 +74,7 @@ struct CatalogUses {
         let storedRanges = row.storedRanges(2)
         // If another program has changed the date, it is unknown.
         let date = try? cipher.open(row, 5, number: 4, .lastUsedAt, of: name)
-        let url = try? Catalog.url(row, 7, cipher, of: name)  // Of another type: no host.
+        let url = try? Catalog.url(row, 7, cipher, of: name)  // A value of another type has no host.
         let count = row.byteCount(3)
         return Evictable(
             key: cipher.key(of: name), presentation: whole.map { cipher.key(of: $0) },

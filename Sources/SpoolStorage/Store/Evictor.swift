@@ -219,7 +219,7 @@ struct Evictor: Sendable {
             while ledger.used > size {
                 guard await store.executor.run(in: .background, { free(ledger.used - size) }) > 0 else { break }
             }
-            // Only this eviction frees bytes meanwhile, although others may be stored.
+            // During this turn, no other eviction frees bytes, although new bytes may be stored.
             return state.freeing.byteCount - before
         }
     }

@@ -139,7 +139,7 @@ final class FileRemover: Sendable {
                 isDone = false
                 return false
             }
-            // In this order: a recorded version was live until it was recorded.
+            // The order matters, because a version stays live until it is recorded.
             guard !isLive, try !directory.catalog.contains(identifier) else { return true }
             let count = allocatedBytes(of: identifier)
             guard let error = directory.removeMedia(identifier) else { return true }

@@ -27,7 +27,7 @@ extension Store: GenerationOwner {
     /// Starts another version next to the stored one.
     ///
     /// It replaces the stored version when one of its blocks, or all of it, is on disk. If nothing is stored, every
-    /// byte counts. If it is cancelled before, it leaves nothing.
+    /// byte counts. A call that is cancelled before that stores nothing.
     ///
     /// - Parameters:
     ///   - url: Scheme, host and path. Other parts are removed when it is recorded.

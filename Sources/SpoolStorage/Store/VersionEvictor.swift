@@ -47,7 +47,7 @@ struct VersionEvictor: Sendable {
             return 0
         }
         guard let lease = try store.versions.openStored(member.key, nil) else {
-            // In an unknown format it is evicted as a whole. Otherwise it has been removed.
+            // The file is in an unknown format and is evicted as a whole, or it has been removed.
             return try evictWhole(member.key)
         }
         let generation = lease.generation

@@ -35,12 +35,12 @@ public enum ByteStoreContract {
             Case("a file exists from its creation to its removal") { store in
                 try check(try store.open(name(0), isWritable: true) == nil, "a file exists that was not created")
                 _ = try store.create(name(0))
-                try check(try store.open(name(0), isWritable: false) != nil, "it does not exist")
-                try check(try store.contains(name(0)), "it is not contained")
-                try check(try store.open(name(1), isWritable: false) == nil, "another one exists, too")
-                try check(try !store.contains(name(1)), "another one is contained")
+                try check(try store.open(name(0), isWritable: false) != nil, "a created file does not exist")
+                try check(try store.contains(name(0)), "the store does not contain a created file")
+                try check(try store.open(name(1), isWritable: false) == nil, "another file exists, too")
+                try check(try !store.contains(name(1)), "the store contains another file")
                 try check(try store.remove(name(0)), "removing found no file")
-                try check(try store.open(name(0), isWritable: true) == nil, "it still exists")
+                try check(try store.open(name(0), isWritable: true) == nil, "a removed file still exists")
                 try check(try !store.remove(name(0)), "removing a missing file reported one")
                 try checkEqual(try store.create(name(0)).size(), 0, "the size of a new one of that name")
             },

@@ -49,7 +49,7 @@ struct SimulatedMedia: Sendable {
         return media
     }
 
-    var url: URL { URL(string: "http://media.example\(path)")! }  // Made of letters and a digit.
+    var url: URL { URL(string: "http://media.example\(path)")! }  // The path has only letters and a digit.
 
     init(number: Int, longest: Int, changes: Bool, _ random: inout SplitMix) {
         path = "/media\(number)"

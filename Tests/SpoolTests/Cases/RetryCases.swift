@@ -200,7 +200,7 @@ struct RetryCases {
             let reader = media.openReader(at: 0, end: nil, priority: .preload, in: resource)
             #expect(resource.scheduler.inspect { $0.machine.plan.transfers.ids.isEmpty })
             resource.context.coordinator.playbackWaits(false, at: "http://a.example:80")
-            // Not before no player has waited for a second.
+            // The preload resumes only when no player has waited for a second.
             #expect(resource.scheduler.inspect { $0.machine.plan.transfers.ids.isEmpty })
             try await stage.flowing {
                 while resource.context.coordinator.preloadStanding(of: resource) == .held {

@@ -13,7 +13,7 @@ struct SchedulerCostTests {
         let few = cost(readers: 16)
         let many = cost(readers: 1600)
         #expect(many.served <= few.served)
-        // For each of about 50 inputs, one or two leaves of the index for each of six transfers.
+        // Each of about 50 inputs examines one or two leaves of the index for each of six transfers.
         #expect(many.examined <= few.examined + 50 * 6 * 64)
         #expect(many.examined < 50 * 1600)
     }

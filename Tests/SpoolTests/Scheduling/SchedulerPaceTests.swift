@@ -16,7 +16,7 @@ struct SchedulerPaceTests {
         #expect(play.taken > 9_500_000)
         #expect(play.requested - play.taken <= mib)
         #expect(play.stored - play.taken <= mib)
-        // The same holds for any other time of leaving.
+        // The same applies whenever the player disconnects.
         #expect(play.worst <= mib + 128 * kib)
     }
 

@@ -45,7 +45,7 @@ struct SchedulerStateMachineTests {
             bench.take(reader)
         }
         #expect(bench.position(of: first) == 768 * kib)
-        // At most one megabyte beyond the last reported position of the player.
+        // The requests end at most one megabyte beyond the last reported position of the player.
         #expect(bench.live == [0..<mib, mib..<1728 * kib])
     }
 

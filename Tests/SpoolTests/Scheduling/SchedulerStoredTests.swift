@@ -144,7 +144,7 @@ struct SchedulerStoredTests {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<mib), needsValidation: true)
         bench.open(at: 0)
         let question = bench.liveIDs[0]
-        // As after the failure of another request: the stored bytes may be used.
+        // After the failure of another request, the stored bytes may be used.
         bench.perform(bench.machine.validated())
         guard case .failed(let failure) = bench.interrupt(question, retryAfter: .seconds(120)) else {
             Issue.record("the player waits for two minutes")

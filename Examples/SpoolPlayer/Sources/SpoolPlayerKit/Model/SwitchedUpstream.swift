@@ -22,7 +22,7 @@ final class SwitchedUpstream: Upstream {
         let address = MediaSource(url: request.url).redactedURL
         guard !isOffline else { throw UpstreamError(.unreachable, "\(address): the app's offline switch is on") }
         var response = try await base.open(request)
-        // Also interrupts responses in progress. This needs a copy of the bytes.
+        // The switch also interrupts responses in progress. This needs a copy of the bytes.
         response.body = UpstreamBody(
             response.body.map { [self] chunk in
                 guard !isOffline else {
