@@ -23,7 +23,7 @@ extension MediaResource {
     }
 }
 
-/// Publishes the elements of a stream. Each subscriber has a separate stream, which is read when the subscriber
+/// A publisher of the elements of a stream. Each subscriber has a separate stream, which is read when the subscriber
 /// requests more.
 private struct StreamPublisher<Output: Sendable>: Publisher {
     typealias Failure = Never

@@ -104,7 +104,7 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
             repeat {
                 sent = state.withLock { $0.sent }
                 let limit = configuration.responseTimeout
-                let isOver = (try? await configuration.clock.sleep(for: limit)) != nil  // Cancelled by the headers.
+                let isOver = (try? await configuration.clock.sleep(for: limit)) != nil  // The headers cancel it.
                 guard isOver else { return }
             } while sent < state.withLock { $0.sent }
             giveUp(UpstreamError(.timedOut, "\(name) did not respond within \(configuration.responseTimeout)"))

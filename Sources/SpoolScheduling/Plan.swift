@@ -1,8 +1,8 @@
 import ByteRanges
 
-/// Finds requests for the readers of one resource, and decides which transfers pause and which are cancelled.
+/// The plan of the requests for the readers of one resource. It decides which transfers pause and which are cancelled.
 ///
-/// The plan is incremental. A change notes which readers it concerns, in the queue of the ``ReaderTable``. Then
+/// The plan is incremental. A change adds the readers that it concerns to the queue of the ``ReaderTable``. Then
 /// ``settle(_:)`` reviews transfers and finds requests for those readers, until nothing changes. A planner that
 /// examined everything after each change would make the same decisions. Tests compare the two.
 struct Plan: ~Copyable {

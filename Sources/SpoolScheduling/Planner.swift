@@ -3,7 +3,7 @@ package import ByteRanges
 /// Whether the origin supports range requests.
 package enum RangeSupport: Equatable, Sendable { case unknown, supported, unsupported }
 
-/// Decides which bytes of one resource are requested, when, and when a request is cancelled.
+/// The state machine that decides which bytes of one resource are requested, when, and when a request is cancelled.
 ///
 /// It has no clock, no I/O and no lock, and does not know what stores or sends the bytes. Each input is a mutating
 /// function that returns actions for the shell, in order, and the shell performs them. An input records what has

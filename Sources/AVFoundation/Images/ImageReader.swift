@@ -132,7 +132,7 @@ struct ImageSearch: Sendable, Equatable {
 
     /// libmpv accepts an image that starts slightly before the time.
     private static let earlySlack = 0.0055
-    /// Containers round times to milliseconds.
+    /// The tolerance of times, in seconds, because containers round them to milliseconds.
     private static let lateSlack = 0.001
     private static let secondsEarlier = [0.0, 2, 10, 30]
 

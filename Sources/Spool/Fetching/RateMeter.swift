@@ -1,4 +1,4 @@
-/// Measures the rate of a body, without the time during which it was paused.
+/// A meter of the rate of a body, without the time during which it was paused.
 struct RateMeter {
     private var bytes: Int64 = 0
     private var active = Duration.zero

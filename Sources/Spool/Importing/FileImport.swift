@@ -54,7 +54,7 @@ public struct ImportVerification: Sendable, Hashable {
     public static let hash = ImportVerification(name: .hash)
 }
 
-/// Imports a file into a cache like the bytes of an origin.
+/// The import of a file into a cache, in the same way as the bytes of an origin.
 private struct FileImport {
     private static let chunkSize: Int64 = 1 << 20
 

@@ -1,6 +1,6 @@
 import SpoolScheduling
 
-/// Receives a cache's events as they happen, for monitoring or profiling.
+/// A receiver of a cache's events as they happen, for monitoring or profiling.
 ///
 /// `metrics` counts them for swift-metrics, with the package trait `Metrics`. `signposts` shows them in Xcode's
 /// Instruments, on Apple platforms.

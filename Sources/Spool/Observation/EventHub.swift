@@ -3,7 +3,7 @@ import Logging
 import SpoolStorage
 import Synchronization
 
-/// Passes each event to every listener and to the log, with nearly no cost without listeners.
+/// The distribution of each event to every listener and to the log. It costs nearly nothing without listeners.
 final class EventHub: Sendable {
     private struct State {
         var listeners: [Int: Listener] = [:]

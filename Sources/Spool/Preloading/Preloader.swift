@@ -1,6 +1,6 @@
 import SpoolScheduling
 
-/// Fetches media into a cache before playback: several files at a time, the highest priority first.
+/// An object that fetches media into a cache before playback: several files at a time, the highest priority first.
 ///
 /// ```swift
 /// let preloader = Preloader(cache)

@@ -1,7 +1,7 @@
 import SpoolStorage
 import Synchronization
 
-/// Measures the time until a reader's first bytes, and reports it once to the instruments of the cache.
+/// A timer that measures the time until a reader's first bytes, and reports it once to the cache's instruments.
 final class FirstByteTimer: Sendable {
     private enum Phase {
         case idle

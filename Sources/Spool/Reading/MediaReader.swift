@@ -97,7 +97,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     /// Iterates over the remaining chunks.
     public func makeAsyncIterator() -> Iterator { Iterator(reader: self) }
 
-    /// Pulls chunks.
+    /// The iterator over the chunks.
     public struct Iterator: AsyncIteratorProtocol {
         let reader: MediaReader
 

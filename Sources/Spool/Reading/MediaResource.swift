@@ -186,7 +186,7 @@ public final class MediaResource: Sendable {
             ?? ContentInformation(length: nil, contentType: nil, supportsByteRanges: resource.supportsByteRanges)
     }
 
-    /// Returns whether ``contentInformation()`` needs no request to the origin.
+    /// Whether ``contentInformation()`` needs no request to the origin.
     ///
     /// - Throws: `CacheError` with code `closed`; `CancellationError`.
     package var isKnown: Bool {
@@ -256,7 +256,7 @@ public final class MediaResource: Sendable {
         MediaReader(media: self, range: range, priority: .playback, chunkSize: chunkSize, handsOutSlices: true)
     }
 
-    /// Returns the stored ranges, without a request to the origin.
+    /// The stored ranges. Reading them sends no request to the origin.
     ///
     /// - Throws: `CacheError` with code `.closed`; `CancellationError`.
     public var storedRanges: ByteRangeSet { get async throws { try await opened().scheduler.storedRanges } }

@@ -2,7 +2,7 @@ public import Foundation
 package import HTTPTypes
 public import SpoolStorage
 
-/// Decides which URLs refer to the same resource: the parts of a URL that its cache key includes.
+/// The rule for which URLs refer to the same resource: the parts of a URL that its cache key includes.
 ///
 /// The default includes everything except the fragment. Exclude parts that vary between playbacks, such as signatures,
 /// expiry times, session tokens, and the host of a content delivery network. Do not exclude parts that distinguish
@@ -24,7 +24,7 @@ public struct CacheKeyPolicy: Sendable {
     /// The whole URL without its fragment, with scheme and host in lower case (RFC 3986 §6.2.2.1).
     public static let url = CacheKeyPolicy(.parts(ignoredItems: [], ignoresQuery: false, ignoresHost: false))
 
-    /// Equals ``url`` without the query, for URLs whose whole query varies between playbacks.
+    /// A policy like ``url`` without the query, for URLs whose whole query varies between playbacks.
     public static let ignoringQuery = CacheKeyPolicy(.parts(ignoredItems: [], ignoresQuery: true, ignoresHost: false))
 
     /// Returns a policy like ``url`` without the named query items.

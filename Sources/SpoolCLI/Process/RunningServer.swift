@@ -94,7 +94,7 @@ struct RunningServer: Error {
     }
 }
 
-/// Runs a command for another process, on a cache that is open in this one.
+/// The execution of a command for another process, on a cache that is open in this one.
 enum RemoteCommand {
     private static let run = Mutex<(@Sendable ([String]) async -> Int32)?>(nil)
 

@@ -8,14 +8,14 @@ public struct EvictionPolicy: Sendable {
     /// Creates the strategy of one cache.
     package let makeStrategy: @Sendable () -> any EvictionStrategy
     /// Whether anything is evicted to free space for new media.
-    package let makesRoom: Bool
+    package let makesSpace: Bool
 
-    package init(makesRoom: Bool = true, _ makeStrategy: @escaping @Sendable () -> any EvictionStrategy) {
-        self.makesRoom = makesRoom
+    package init(makesSpace: Bool = true, _ makeStrategy: @escaping @Sendable () -> any EvictionStrategy) {
+        self.makesSpace = makesSpace
         self.makeStrategy = makeStrategy
     }
 
-    /// Stores media that is played again, and the starts of all other media.
+    /// The policy that keeps media that is played again, and the starts of all other media.
     ///
     /// New media that was played in only one session is evicted first, starting with the largest. Media that was played
     /// again stays longer (S3-FIFO: Yang et al., “FIFO queues are all you need for cache eviction”, SOSP 2023). Its
@@ -24,17 +24,18 @@ public struct EvictionPolicy: Sendable {
     /// day.
     public static let standard = EvictionPolicy { StandardEviction() }
 
-    /// Evicts the media that was used longest ago.
+    /// The policy that evicts the media that was used longest ago.
     public static let leastRecentlyUsed = EvictionPolicy { LeastRecentlyUsed() }
 
-    /// Evicts the largest of the media that was used longest ago. Many short resources stay instead of a long one.
+    /// The policy that evicts the largest of the media that was used longest ago. Many short resources stay instead of a
+    /// long one.
     public static let largestFirst = EvictionPolicy { LargestFirst() }
 
-    /// Evicts nothing for new media. When the cache is full, media that is not stored plays without being stored.
+    /// The policy that evicts nothing for new media. When the cache is full, media that is not stored plays without being stored.
     ///
     /// ``/Spool/MediaCache/evict(to:)``, a smaller capacity and ``/Spool/MediaCacheConfiguration/maximumAge`` still
     /// evict media, the least recently used first.
-    public static let never = EvictionPolicy(makesRoom: false) { LeastRecentlyUsed() }
+    public static let never = EvictionPolicy(makesSpace: false) { LeastRecentlyUsed() }
 }
 
 /// The maximum size of some of the media: of one host, or of media with a tag of the app.

@@ -1,4 +1,4 @@
-/// Evicts the resource that was used longest ago, from its end.
+/// The strategy that evicts the resource that was used longest ago, from its end.
 package struct LeastRecentlyUsed: EvictionStrategy {
     private var queue = LinkedQueues(1)
     private var entries = EvictionEntries()
@@ -30,8 +30,8 @@ package struct LeastRecentlyUsed: EvictionStrategy {
     }
 }
 
-/// Evicts bytes from the end of the largest among the least recently used resources, so that many short resources stay
-/// instead of a long one.
+/// The strategy that evicts bytes from the end of the largest among the least recently used resources. Many short
+/// resources stay instead of a long one.
 package struct LargestFirst: EvictionStrategy {
     /// The number of resources, used longest ago, that are compared for each eviction.
     private static let reach = 128

@@ -1,4 +1,4 @@
-/// Keeps media that is played again, and the starts of all other media.
+/// The strategy that keeps media that is played again, and the starts of all other media.
 ///
 /// Bodies are evicted by S3-FIFO, and each playback session counts as one use. A separate S3-FIFO pool contains the
 /// starts of resources that have lost their body, up to a share of all bytes. Media that is played once is evicted

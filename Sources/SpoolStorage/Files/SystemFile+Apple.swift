@@ -49,7 +49,8 @@ func synchronizeToDevice(_ descriptor: Int32) -> Int32 {
 }
 
 extension FileProtection {
-    /// Excludes a cache's directory from backups, because its media can be fetched again, and sets protection classes.
+    /// The system's protection: it excludes a cache's directory from backups, because its media can be fetched again,
+    /// and sets protection classes.
     ///
     /// The class of the directory and its files is "complete until first user authentication". Playback then continues
     /// while the screen is locked. macOS has no protection classes. Source: `NSURLIsExcludedFromBackupKey`,

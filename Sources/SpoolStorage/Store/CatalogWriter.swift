@@ -2,9 +2,9 @@ import ByteRanges
 import Foundation
 import Synchronization
 
-/// Records changes of versions, and uses of resources, in the catalog: at most one round of writing at a time.
+/// The writer of changes of versions, and of uses of resources, to the catalog. It writes one round at a time.
 ///
-/// ``Flusher`` decides when. A value over a store.
+/// ``Flusher`` decides when it writes. It is a value over a store.
 struct CatalogWriter: Sendable {
     /// The state of a store's writing.
     final class State: Sendable {

@@ -28,7 +28,7 @@ final class EvictionQueue: Sendable {
     }
 
     /// Whether the policy evicts media to make space for new media.
-    var makesSpace: Bool { policy.makesRoom }
+    var makesSpace: Bool { policy.makesSpace }
 
     /// Whether the order has been read.
     var isRead: Bool { order.withLock { $0 != nil } }

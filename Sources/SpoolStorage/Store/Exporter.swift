@@ -10,7 +10,7 @@ import Glibc
 import Musl
 #endif
 
-/// Copies complete resources into files. A value over a store.
+/// The export of complete resources into files, as a value over a store.
 struct Exporter: Sendable {
     private let store: Store
 

@@ -1,5 +1,5 @@
-/// Prevents searches for media to evict that would find nothing. In a full cache, each received piece needs space, and
-/// a search examines all media.
+/// The record of searches for media to evict that found nothing, so that they are not repeated. In a full cache, each
+/// received piece needs space, and a search examines all media.
 ///
 /// After a search found nothing, it is not repeated until a version is released, recorded or unpinned. It is also
 /// repeated after a second, because other reasons end without a report, such as a key whose turn another task had. This

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Removes and pins resources. A value over a store.
+/// The removal and pinning of resources, as a value over a store.
 struct ResourceRemover: Sendable {
     private let store: Store
 

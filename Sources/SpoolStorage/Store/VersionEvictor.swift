@@ -2,8 +2,8 @@ import ByteRanges
 import Foundation
 import Synchronization
 
-/// Frees the bytes that ``Evictor`` chooses: of resources that are removed, of parts of versions, and of open versions
-/// whose users offer them.
+/// The eviction of the bytes that ``Evictor`` chooses: of resources that are removed, of parts of versions, and of open
+/// versions whose users offer them.
 ///
 /// It is a value over a store. The caller has the turn of each key, unless a method has another rule.
 struct VersionEvictor: Sendable {

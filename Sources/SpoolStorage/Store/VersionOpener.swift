@@ -2,7 +2,7 @@ import ByteRanges
 import Foundation
 import Synchronization
 
-/// Opens stored versions, and starts new ones. A value over a store.
+/// The opening of stored versions and the start of new ones, as a value over a store.
 struct VersionOpener: Sendable {
     private let store: Store
 

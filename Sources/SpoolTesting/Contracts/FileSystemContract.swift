@@ -127,7 +127,7 @@ package enum FileSystemContract {
             try expectFailure(.EBADF, naming: folder + "/file") {
                 try StoredFileContract.write("lost", to: file, at: 0)
             }
-            try expect(try StoredFileContract.text(of: file) == "kept", "it was written anyway")
+            try expect(try StoredFileContract.text(of: file) == "kept", "a file opened for reading was written")
         },
         Case(description: "an empty path, or one with a NUL, is rejected") { files, folder in
             for path in [folder + "/a\0b", ""] {

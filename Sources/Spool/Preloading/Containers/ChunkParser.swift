@@ -1,6 +1,6 @@
 import ByteRanges
 
-/// Finds the bytes that a player needs of WAVE (RIFF; EBU Tech 3306 for RF64) and AIFF.
+/// A parser that finds the bytes that a player needs of WAVE (RIFF; EBU Tech 3306 for RF64) and AIFF.
 ///
 /// They are every chunk except the samples, including those behind them, and the first seconds.
 struct ChunkParser {
@@ -15,7 +15,7 @@ struct ChunkParser {
     /// A limit above the number of chunks in real files.
     private static let mostChunks = 256
     /// The maximum size of a chunk that a player waits for.
-    private static let largestNeeded: Int64 = 4 << 20
+    private static let maximumChunkSize: Int64 = 4 << 20
     /// The part of the samples that players examine to detect DTS.
     private static let examined: Int64 = 200 << 10
 
@@ -86,7 +86,7 @@ struct ChunkParser {
     }
 
     private func needAll(of chunk: Chunk, _ plan: inout StartPlan) {
-        if chunk.size <= Self.largestNeeded { plan.need(chunk.size, at: chunk.body) }
+        if chunk.size <= Self.maximumChunkSize { plan.need(chunk.size, at: chunk.body) }
     }
 
     /// Returns the chunk at an offset; `nil` at the end of the file.
@@ -109,14 +109,16 @@ struct ChunkParser {
     }
 }
 
-/// Finds the bytes that a player needs of a Core Audio file (“Apple Core Audio Format Specification 1.0”).
+/// A parser that finds the bytes that a player needs of a Core Audio file.
+///
+/// Source: “Apple Core Audio Format Specification 1.0”.
 ///
 /// They are every chunk except the samples, including a packet table behind them, and the first seconds.
 struct CAFParser {
     /// A limit above the number of chunks in real files.
     private static let mostChunks = 128
     /// The maximum size of a chunk that a player waits for.
-    private static let largestNeeded: Int64 = 16 << 20
+    private static let maximumChunkSize: Int64 = 16 << 20
 
     let bytes: ContainerBytes
 
@@ -145,7 +147,7 @@ struct CAFParser {
             case "data": samples = samples ?? body..<body.adding(count)
             default: break
             }
-            if name != "data", count <= Self.largestNeeded { plan.need(count, at: body) }
+            if name != "data", count <= Self.maximumChunkSize { plan.need(count, at: body) }
             offset = body.adding(count)
         }
         guard let samples else { throw .malformed }

@@ -1,6 +1,6 @@
 import ByteRanges
 
-/// Detects the container by its first bytes, and uses its parser to find the bytes that a player needs.
+/// The choice of a parser by the first bytes of a container, to find the bytes that a player needs.
 enum ContainerParser {
     /// Adds the needed bytes to `plan`.
     ///

@@ -1,6 +1,6 @@
 import ByteRanges
 
-/// Finds the bytes that a player needs of MPEG-4 and QuickTime files (ISO/IEC 14496-12).
+/// A parser that finds the bytes that a player needs of MPEG-4 and QuickTime files (ISO/IEC 14496-12).
 ///
 /// They are `ftyp`, the `moov` box at any position, the headers of all other boxes, and the first samples of each
 /// track. For a fragmented file, they are `sidx` and the first fragments.
@@ -29,7 +29,7 @@ struct MP4Parser {
     /// A limit above the number of adjacent boxes in real files.
     static let mostBoxes = 256
     /// The maximum size of a box other than `moov` that a player waits for.
-    private static let largestNeeded: Int64 = 4 << 20
+    private static let maximumBoxSize: Int64 = 4 << 20
 
     let bytes: ContainerBytes
     let seconds: Double
@@ -58,7 +58,7 @@ struct MP4Parser {
             case "mdat", "free", "skip", "wide", "uuid": if box.name == "mdat" { media.append(box) }
             case "moof":
                 if let movie { return try fragments(from: box, index, movie, &plan) }
-            default: if box.end - box.start <= Self.largestNeeded { plan.need(box.range) }
+            default: if box.end - box.start <= Self.maximumBoxSize { plan.need(box.range) }
             }
             offset = box.end
         }
@@ -90,7 +90,7 @@ struct MP4Parser {
         plan.need(length - 16..<length)
         guard try bytes.code(at: length - 12) == "mfro" else { return }
         let size = try bytes.size(at: length - 4, bytes: 4)
-        if size <= Self.largestNeeded { plan.need(max(0, length - size)..<length) }
+        if size <= Self.maximumBoxSize { plan.need(max(0, length - size)..<length) }
     }
 
     /// Adds the first fragment of each track.

@@ -18,7 +18,7 @@ struct MatroskaParser {
     /// The maximum number of elements before a cluster, or in a seek head.
     private static let mostElements = 128
     /// The maximum size of elements that a player needs first.
-    private static let largestNeeded: Int64 = 32 << 20
+    private static let maximumElementSize: Int64 = 32 << 20
 
     let bytes: ContainerBytes
 
@@ -90,7 +90,7 @@ struct MatroskaParser {
     private func readElement(
         at element: Element, _ found: inout Found, _ plan: inout StartPlan
     ) throws(ContainerBytes.Stop) {
-        guard element.id != ID.void, element.size ?? .max <= Self.largestNeeded else { return }
+        guard element.id != ID.void, element.size ?? .max <= Self.maximumElementSize else { return }
         plan.need(element.start..<element.end)
         switch element.id {
         case ID.information: found.duration = try duration(in: element) ?? found.duration

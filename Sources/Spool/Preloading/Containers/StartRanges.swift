@@ -1,7 +1,7 @@
 import ByteRanges
 
-/// Finds the bytes that a player needs to start: the container's headers at any position, and the first seconds of
-/// media.
+/// The search for the bytes that a player needs to start: the container's headers at any position, and the first
+/// seconds of media.
 ///
 /// Makes decisions only: it requests bytes, receives them, and repeats until it has found the plan. It ends for any
 /// bytes after a limited number of requests. It fetches nothing itself, and examines only a small part of a file.
