@@ -169,7 +169,7 @@ struct DemandIndex {
 
     /// Whether a reader, other than `excluded`, starts before `limit` and reaches beyond `offset`.
     mutating func reaches(
-        _ bound: Demand.Bound, startingBefore limit: Int64, beyond offset: Int64, besides excluded: ReaderID? = nil
+        _ bound: Demand.Bound, startingBefore limit: Int64, beyond offset: Int64, except excluded: ReaderID? = nil
     ) -> Bool {
         var isFound = false
         search(bound, startingBefore: limit, beyond: offset) { entry in

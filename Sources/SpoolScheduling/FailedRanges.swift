@@ -184,7 +184,7 @@ struct FailedRanges {
     ///
     /// - Parameter others: The places that other transfers request.
     func retried(
-        at offset: Int64, isSequential: Bool, isValidation: Bool, besides others: Set<Number>
+        at offset: Int64, isSequential: Bool, isValidation: Bool, except others: Set<Number>
     ) -> Number? {
         if places.isEmpty { return nil }
         let candidates = isSequential ? all : places(at: offset)
@@ -228,7 +228,7 @@ struct FailedRanges {
 
     /// Returns the places that no longer matter, once there are many: neither waiting nor requested for longer than
     /// `age`.
-    mutating func outdated(now: Duration, age: Duration, besides kept: Set<Number>) -> [Number] {
+    mutating func outdated(now: Duration, age: Duration, except kept: Set<Number>) -> [Number] {
         guard places.count >= purgeAt else { return [] }
         let old = all.filter { place in
             if case .waiting = place.state { return false }

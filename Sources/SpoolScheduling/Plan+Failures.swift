@@ -50,7 +50,7 @@ extension Plan {
         // A place that stops no reader, and that no reader will request, does not matter.
         if place.state != .trying || isWanted(place) { failures.put(place) }
         reviewStatuses(at: place, &actions)
-        for number in failures.outdated(now: now, age: retryPolicy.maximumWait, besides: retriedPlaces) {
+        for number in failures.outdated(now: now, age: retryPolicy.maximumWait, except: retriedPlaces) {
             removePlace(number, &actions)
         }
         enqueueSuccessors(of: transfer)

@@ -132,14 +132,14 @@ struct Plan: ~Copyable {
 
     /// Whether a reader wants bytes that the transfer receives before `limit`.
     private mutating func isWanted(
-        _ transfer: TransferState, limit: Int64, besides reader: ReaderID? = nil
+        _ transfer: TransferState, limit: Int64, except reader: ReaderID? = nil
     ) -> Bool {
         if transfer.isValidation { return true }
         // At the end of a window, the transfer pauses and is not cancelled, in particular if a request can't start
         // there again.
         return readers.reaches(
             transfer.isSequential ? .keepsBody : .keeps, startingBefore: limit, beyond: transfer.position,
-            besides: reader)
+            except: reader)
     }
 
     /// Back-pressure: a transfer is at most a window ahead of its readers. A transfer that only preloads need pauses
@@ -255,7 +255,7 @@ struct Plan: ~Copyable {
     ) {
         let id = TransferID(number: next())
         let place = failures.retried(
-            at: lower, isSequential: upper == nil, isValidation: isValidation, besides: retriedPlaces)
+            at: lower, isSequential: upper == nil, isValidation: isValidation, except: retriedPlaces)
         transfers.begin(
             id, at: lower, upper: upper, for: reader, priority: state.priority, isValidation: isValidation,
             retrying: place)
@@ -300,7 +300,7 @@ struct Plan: ~Copyable {
                 return .coming(transfer)
             }
             let limit = transfers.limit(of: carrier, transfer, in: stored)
-            return isWanted(transfer, limit: limit, besides: id) ? .none : .tooFarAhead(carrier)
+            return isWanted(transfer, limit: limit, except: id) ? .none : .tooFarAhead(carrier)
         }
     }
 

@@ -35,14 +35,14 @@ extension Planner {
     package func isWaiting(_ id: ReaderID) -> Bool { plan.readers[id]?.isWaiting ?? false }
 
     /// Whether a reader of the current version needs bytes from a transfer other than `other`.
-    package func isFeeding(besides other: TransferID? = nil) -> Bool {
-        plan.transfers.contains(besides: other) { $0.isLive && !$0.isValidation }
+    package func isFeeding(except other: TransferID? = nil) -> Bool {
+        plan.transfers.contains(except: other) { $0.isLive && !$0.isValidation }
             && plan.readers.states.contains { $0.hasRead && plan.lacksBytes($0) }
     }
 
     /// Whether a reader of the current version needs bytes from any transfer, even if it has not read yet.
     package var isFilling: Bool {
-        plan.transfers.contains(besides: nil) { $0.isLive && !$0.isValidation }
+        plan.transfers.contains(except: nil) { $0.isLive && !$0.isValidation }
             && plan.readers.states.contains { $0.mayUseStored && plan.lacksBytes($0) }
     }
 

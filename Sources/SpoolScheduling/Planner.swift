@@ -259,7 +259,7 @@ extension Planner {
 
     /// Whether another whole body is useful. It is not if the current one will reach all bytes that readers wait for.
     private func needsBody(beside id: TransferID) -> Bool {
-        guard let first = plan.transfers.firstSequentialPosition(besides: id) else { return true }
+        guard let first = plan.transfers.firstSequentialPosition(except: id) else { return true }
         return plan.readers.states.contains { reader in
             guard reader.isWaiting, let demand = reader.demand else { return false }
             return plan.stored.firstMissingRange(in: demand.lower..<demand.takes).map { $0.lowerBound < first } ?? false
@@ -452,7 +452,7 @@ extension Planner {
         guard let transfer = plan.transfers[id] else { return nil }
         // No reader needs the response of a cancelled transfer.
         guard transfer.isLive else { return ([], []) }
-        guard isFeeding(besides: id) else { return nil }
+        guard isFeeding(except: id) else { return nil }
         let left = plan.readers.ids.filter { plan.readers[$0].map { isServed($0, onlyBy: id) } ?? false }
         for id in left { plan.readers.remove(id) }
         var actions: [Action] = []
@@ -466,7 +466,7 @@ extension Planner {
         if plan.transfers[id]?.isValidation == true { return !reader.mayUseStored }
         guard reader.mayUseStored, reader.isWaiting, !reader.hasRead else { return false }
         let offset = plan.nextMissingRange(of: reader)
-        return !plan.transfers.contains(besides: id) { transfer in
+        return !plan.transfers.contains(except: id) { transfer in
             transfer.isLive && !transfer.isValidation && transfer.position <= offset && offset < transfer.end ?? .max
         }
     }

@@ -49,12 +49,12 @@ struct ReaderTable {
     /// Whether a reader of at least this priority, other than `excluded`, starts before `limit` and reaches beyond
     /// `offset`.
     mutating func reaches(
-        _ bound: Demand.Bound, startingBefore limit: Int64, beyond offset: Int64, besides excluded: ReaderID? = nil,
+        _ bound: Demand.Bound, startingBefore limit: Int64, beyond offset: Int64, except excluded: ReaderID? = nil,
         for priority: Priority = .preload
     ) -> Bool {
-        if playback.demands.reaches(bound, startingBefore: limit, beyond: offset, besides: excluded) { return true }
+        if playback.demands.reaches(bound, startingBefore: limit, beyond: offset, except: excluded) { return true }
         return priority == .preload
-            && preloads.demands.reaches(bound, startingBefore: limit, beyond: offset, besides: excluded)
+            && preloads.demands.reaches(bound, startingBefore: limit, beyond: offset, except: excluded)
     }
 
     /// Returns the reader that reaches furthest, of those that start before `limit` and reach beyond `offset`. Any

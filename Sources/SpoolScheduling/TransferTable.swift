@@ -38,12 +38,12 @@ struct TransferTable {
     var liveCount: Int { transfers.values.count(where: \.isLive) }
 
     /// Returns the lowest position of the transfers of a whole body, except `id`.
-    func firstSequentialPosition(besides id: TransferID) -> Int64? {
+    func firstSequentialPosition(except id: TransferID) -> Int64? {
         transfers.filter { $0.key != id && $0.value.isSequential && $0.value.isLive }.values.map(\.position).min()
     }
 
     /// Whether a transfer other than `id` satisfies the condition.
-    func contains(besides id: TransferID?, where isMeant: (TransferState) -> Bool) -> Bool {
+    func contains(except id: TransferID?, where isMeant: (TransferState) -> Bool) -> Bool {
         transfers.contains { $0.key != id && isMeant($0.value) }
     }
 

@@ -66,17 +66,17 @@ package enum EndToEndFields {
     /// Returns `fields` without digests of the message, for a message with other bytes of the same representation, such
     /// as a part.
     package static func withoutMessageDigests(_ fields: HTTPFields) -> HTTPFields {
-        fields.without { ofMessage.contains($0.canonicalName) }
+        fields.without { messageDigests.contains($0.canonicalName) }
     }
 
     /// Returns the digests of the message.
     package static func messageDigests(of fields: HTTPFields) -> HTTPFields {
-        fields.without { !ofMessage.contains($0.canonicalName) }
+        fields.without { !messageDigests.contains($0.canonicalName) }
     }
 
     /// Returns `fields` without digests, for a response whose bytes were changed.
     package static func withoutDigests(_ fields: HTTPFields) -> HTTPFields {
-        fields.without { ofMessage.contains($0.canonicalName) || ofRepresentation.contains($0.canonicalName) }
+        fields.without { messageDigests.contains($0.canonicalName) || representationDigests.contains($0.canonicalName) }
     }
 
     /// Returns `fields` with names and values of at most `limit` bytes. The largest of those that no cache or player
@@ -120,9 +120,9 @@ package enum EndToEndFields {
         "www-authenticate", "authentication-info", "authentication-control",
     ]
     /// Digests of the bytes of one message, which may be a part (RFC 9530 §2, RFC 1864).
-    private static let ofMessage: Set<String> = ["content-digest", "content-md5"]
+    private static let messageDigests: Set<String> = ["content-digest", "content-md5"]
     /// Digests of a whole representation (RFC 9530 §3, RFC 3230).
-    private static let ofRepresentation: Set<String> = ["repr-digest", "digest", "unencoded-digest"]
+    private static let representationDigests: Set<String> = ["repr-digest", "digest", "unencoded-digest"]
     /// Fields whose values are addresses, for example signed ones.
     private static let addresses: Set<String> = [
         "content-location", "link", "location", "refresh", "sourcemap", "x-sourcemap",

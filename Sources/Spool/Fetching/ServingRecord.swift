@@ -2,7 +2,7 @@ import Synchronization
 
 /// The counts of the bytes of one resource: those that its origin sent, and those that its readers received.
 ///
-/// Its lock is held for a counter's time, so that readers of stored bytes do not wait for each other here.
+/// Its lock is held only while a counter changes, so that readers of stored bytes do not wait for each other here.
 final class ServingRecord: Sendable {
     private let counts = Mutex(TransferStatistics())
     private let unserved: UnservedBytes

@@ -80,7 +80,7 @@ final class Scheduler: Sendable {
         self.executor = executor
     }
 
-    /// Sets the effects of actions. Called once, before the first input.
+    /// Sets the handlers that perform actions. It is called once, before the first input.
     func attach(_ handlers: Handlers) { state.withLock { $0.handlers = handlers } }
 
     /// Feeds the machine under the lock and performs its actions afterwards.

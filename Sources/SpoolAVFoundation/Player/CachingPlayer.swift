@@ -227,7 +227,7 @@ extension CachingPlayer.Status: CustomStringConvertible {
     }
 }
 
-/// The state that was sent to a system's now-playing display, from which the display continues automatically.
+/// The state that was last sent to the system's now-playing display. The display advances its time automatically.
 struct NowPlayingSnapshot: Hashable, Sendable {
     var entry: CachingQueue.Entry.ID
     /// The duration in seconds, or `nil` for a live stream, or while it is unknown.

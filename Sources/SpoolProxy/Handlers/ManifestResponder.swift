@@ -85,7 +85,7 @@ struct ManifestResponder: Sendable {
     }
 
     /// The maximum size of a manifest that is rewritten on the threads that serve players, in bytes. A larger one would
-    /// hold them up.
+    /// delay players.
     private static let quickBytes = 256 << 10
 
     /// Returns whether the type and the length allow a manifest.

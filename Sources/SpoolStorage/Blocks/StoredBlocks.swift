@@ -8,7 +8,7 @@ import Synchronization
 /// changes the map, reads checksums from the catalog, and returns claims of space. It does not decide what is read or
 /// written.
 ///
-/// Methods that use the file block the calling thread. The others take a lock for some nanoseconds.
+/// Methods that use the file block the calling thread. The others hold a lock for a few nanoseconds.
 final class StoredBlocks: Sendable {
     private struct State: Sendable {
         var map: BlockMap
