@@ -26,7 +26,7 @@ extension PlayTrace {
     ///
     /// - `r ID BLOCKS CLASS` declares a resource. The class is 0 for a track, 1 for a podcast, 2 for a long video and 3
     ///   for a short one.
-    /// - `TIME ID FIRST COUNT SITTING FLAGS` is a read, in order of time. The time is in seconds, and blocks have 64
+    /// - `TIME ID FIRST COUNT SESSION FLAGS` is a read, in order of time. The time is in seconds, and blocks have 64
     ///   KiB. The flags are added: 1 for the start of a session, 2 for its end, 4 for a completed one, 8 for a scan.
     /// - Empty lines, and lines that start with `#`, are ignored.
     ///
@@ -51,7 +51,7 @@ extension PlayTrace {
             }
             guard fields.count == 6, let time = Double(fields[0]), time.isFinite, let begin = Int32(fields[2]),
                 let count = Int32(fields[3]), let sitting = Int32(fields[4]), let flags = UInt8(fields[5])
-            else { throw refuse("not “TIME ID FIRST COUNT SITTING FLAGS”") }
+            else { throw refuse("not “TIME ID FIRST COUNT SESSION FLAGS”") }
             guard let resource = numbers[String(fields[1])] else { throw refuse("no resource \(fields[1])") }
             guard begin >= 0, count >= 0, begin <= resources[Int(resource)].blockCount - count else {
                 throw refuse("blocks beyond the resource's end")
