@@ -82,10 +82,20 @@ struct UsageError {
             ("--output", "a file, or - for standard output"), ("--cache", "a directory"), ("--key-file", "a file"),
             ("--passphrase-file", "a file"),
             ("--new-key-file", "a file"), ("--new-passphrase-file", "a file"),
-            ("<file>", "the file to write"),
+            ("--variant", "highest, lowest, bits per second, or a resolution such as 1280x720"),
+            ("--maximum-redirects", "a number of at least 0"), ("--token", "a token of letters, digits and -._~"),
+            ("--token-file", "a file with the token"), ("--node", "a name"), ("--server-name", "a host name"),
+            ("--allow-host", "a host, such as example.com or *.example.com"),
+            ("--cors-origin", "an origin, such as https://player.example"),
+            ("--trusted-proxy", "an IP address or a block, such as 10.0.0.0/8"),
+            ("--max-connections-per-client", "a number of at least 1"), ("--request-directives", "follow or ignore"),
+            ("<file>", "the file to write"), ("<set>", "the set's name"),
             ("<url", "a URL with a host, such as https://example.com/video.mp4"),
         ]
-        return forms.first { place.contains($0.0) }?.1 ?? "a value"
+        let words = place.split(separator: " ")
+        return forms.first { name, _ in
+            words.contains(Substring(name)) || name.hasPrefix("<") && place.contains(name)
+        }?.1 ?? "a value"
     }
 }
 

@@ -77,6 +77,12 @@ struct NewcomerTests {
         Mistake(["play", "http://h/a", "--until", "-1"], 64, "--until"),
         Mistake(["gc", "--to", "-1"], 64, "--to"),
         Mistake(["gc", "--to", "half"], 64, "a size such as 500MB"),
+        Mistake(["get", "http://h/a", "--hls", "--variant", "best"], 64, "invalid value “best”", "highest, lowest"),
+        Mistake(["serve", "--token"], 64, "--token <token> requires a value: give a token"),
+        Mistake(["serve", "--token-file"], 64, "--token-file <file> requires a value: give a file with the token"),
+        Mistake(["serve", "--max-connections-per-client", "x"], 64, "invalid value “x”", "a number of at least 1"),
+        Mistake(["serve", "--request-directives", "x"], 64, "invalid value “x”", "follow or ignore"),
+        Mistake(["offline", "rm"], 64, "<set> is missing: give the set's name"),
         // Valid command lines that can't be run.
         Mistake(["play", "no such file.mp3", "--headless"], 1, "no such file.mp3", "no such file or directory"),
         Mistake(["play", "/", "--headless"], 1, "“/” can't be played: it is a directory"),
