@@ -11,11 +11,18 @@ struct SpoolCommand: AsyncParsableCommand {
         commandName: "spool",
         abstract: "A media cache for players: play once, keep every byte.",
         version: SpoolVersion.current,
-        subcommands: [
-            GetCommand.self, PreloadCommand.self, PlayCommand.self, ListCommand.self, InfoCommand.self, PinCommand.self,
-            UnpinCommand.self,
-            OfflineCommand.self, RemoveCommand.self, GarbageCollectCommand.self, ExportCommand.self, ImportCommand.self,
-            VerifyCommand.self, RekeyCommand.self, DemoCommand.self, ServeCommand.self, URLCommand.self,
+        groupedSubcommands: [
+            CommandGroup(name: "Playback", subcommands: [GetCommand.self, PreloadCommand.self, PlayCommand.self]),
+            CommandGroup(
+                name: "Contents",
+                subcommands: [
+                    ListCommand.self, InfoCommand.self, PinCommand.self, UnpinCommand.self, RemoveCommand.self,
+                    GarbageCollectCommand.self, ExportCommand.self, ImportCommand.self,
+                ]),
+            CommandGroup(name: "Offline", subcommands: [OfflineCommand.self]),
+            CommandGroup(name: "Server", subcommands: [ServeCommand.self, URLCommand.self]),
+            CommandGroup(name: "Maintenance", subcommands: [VerifyCommand.self, RekeyCommand.self]),
+            CommandGroup(name: "Demonstration", subcommands: [DemoCommand.self]),
         ])
 
     // This is also an option group of each subcommand, so that the options may precede or follow the subcommand.

@@ -9,8 +9,8 @@ struct ListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ls", abstract: "List the contents of the cache, even while another process uses it.",
         discussion: """
-            A stream with several files has one line. With --json, each file is listed, with the key of its playlist as its \
-            presentation.
+            A stream with several files has one line. With --json, each file is listed, with the key of its playlist or \
+            MPD as its streamKey.
             """)
 
     @OptionGroup var options: CacheOptions
