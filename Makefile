@@ -37,7 +37,7 @@ LIMITED := $(if $(TEST_MINUTES),timeout $(TEST_MINUTES)m)
 FORMATTED := Sources Tests Examples Benchmarks Fuzz scripts Package.swift
 
 demo: setup-media
-	@echo "— building the spool command (the first time takes some minutes)"
+	@echo "— building the spool command (the first time takes several minutes)"
 	@swift build --product spool
 	@echo "— playing"
 	@.build/debug/spool demo $${MEDIA:+"$$MEDIA"}

@@ -161,7 +161,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
     func urlSession(
         _ session: URLSession, didReceive challenge: URLAuthenticationChallenge
     ) async -> (URLSession.AuthChallengeDisposition, URLCredential?) {
-        // The same as without this method.
+        // Without a handler, the system handles the challenge.
         guard let onChallenge else { return (.performDefaultHandling, nil) }
         return await onChallenge(challenge)
     }

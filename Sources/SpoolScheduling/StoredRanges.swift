@@ -74,7 +74,7 @@ struct StoredRanges {
 
     /// Records that bytes have been stored.
     ///
-    /// - Returns: The number of them that were missing.
+    /// - Returns: The number of these bytes that were missing before.
     mutating func insert(_ range: Range<Int64>) -> Int64 {
         let count = missingByteCount(in: range)
         ranges.insert(range)

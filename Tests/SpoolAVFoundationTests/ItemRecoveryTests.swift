@@ -179,7 +179,7 @@ struct ItemRecoveryTests {
         var actions: [ItemRecovery.Action] = []
         for second in 300..<600 {
             let now = Double(second)
-            // Each item receives bytes for some seconds, and fails.
+            // Each item receives bytes for several seconds, and fails.
             let item: Snapshot.Item = second % 40 < 7 ? .ready : .failed(.other)
             let isPlain = actions.contains(.plainItem)
             let action = recovery.check(

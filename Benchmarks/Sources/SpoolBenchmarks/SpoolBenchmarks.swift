@@ -59,7 +59,7 @@ struct Benchmark: Sendable {
     func isMeant(by argument: String) -> Bool { name == argument || name.hasPrefix(argument + "-") }
 }
 
-/// The results of a benchmark: its tables, and its rows in the final table of promises.
+/// The results of a benchmark: its tables, and its rows in the final table of goals.
 struct Report: Sendable {
     var tables: [Table] = []
     var promises: [Promise] = []

@@ -97,8 +97,8 @@ extension LoadingRequest {
             end = overflow ? nil : max(0, sum)
         }
 
-        /// Returns whether the bytes are the two of an information request, which the player does not use. Delivering
-        /// them has made players stall.
+        /// Returns whether the request is for the two bytes with which a player requests the content information. The
+        /// player does not use them, and delivering them has made players stall.
         private static func isProbe(
             information: Bool,
             data: (requestedOffset: Int64, requestedLength: Int, currentOffset: Int64, toEnd: Bool)

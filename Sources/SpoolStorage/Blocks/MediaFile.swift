@@ -8,7 +8,7 @@ import Synchronization
 /// waits for bytes from the network. It stores no records itself. The catalog stores them, from ``takeChanges()``.
 ///
 /// Methods that access bytes block, and belong on a ``BlockingExecutor``. The queries (``storedRanges``,
-/// ``contains(_:)``, …) take a lock for some nanoseconds. Any thread may call them. Reads do not wait for anything
+/// ``contains(_:)``, …) hold a lock for a few nanoseconds. Any thread may call them. Reads do not wait for anything
 /// else. Storing and evicting take turns, so that space that has just been written to is not freed.
 final class MediaFile: Sendable {
     /// The state that storing and evicting share. Its lock is held across their file calls, which call nothing back.

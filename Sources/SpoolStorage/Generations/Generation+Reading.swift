@@ -137,7 +137,7 @@ extension Generation {
 extension MediaSlice {
     /// The bytes of the slice, which are read now; empty if the disk fails. This blocks.
     package var data: Data {
-        // Empty if the disk has failed since the bytes were verified; ``read(into:)`` throws the error.
+        // The data is empty if the disk has failed since the bytes were verified; ``read(into:)`` throws the error.
         (try? ReadBuffers.data(upTo: count) { try read(into: $0) }) ?? Data()  // See above.
     }
 }

@@ -186,7 +186,7 @@ extension DASHPresentation {
         guard let seconds else { return file }
         let head = representation.segments.indexRange?.upperBound ?? 65_536
         let rate = min(Double(Int64(representation.bandwidth) ?? 0), 1e9) / 8
-        // A player downloads whole segments, which last some seconds each.
+        // A player downloads whole segments, which last several seconds each.
         let media = Int64(min(rate * max(seconds, 4) * 1.25, 1e12)) + 65_536
         var file = file
         file.byteRange = 0..<min(head, 1 << 40) + media

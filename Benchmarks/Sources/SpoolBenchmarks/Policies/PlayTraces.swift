@@ -132,7 +132,7 @@ extension PlayTraceBuilder {
         }
     }
 
-    /// Plays all of a resource in sessions some hours apart. Each resumes one block before the previous one's end.
+    /// Plays all of a resource in sessions several hours apart. Each resumes one block before the previous one's end.
     fileprivate mutating func watchInParts(
         _ resource: Int32, at time: Double, parts: Int, lasting seconds: Double, rewinds: Int = 0
     ) {

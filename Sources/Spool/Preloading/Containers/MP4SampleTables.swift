@@ -15,7 +15,7 @@ struct MP4SampleTables {
     /// Whether the chunk offsets are in `co64`, which has 64-bit offsets.
     let isLarge: Bool
 
-    /// The maximum number of entries to examine. It is enough for some seconds of any media.
+    /// The maximum number of entries to examine. It is enough for several seconds of any media.
     private static let mostSteps = 8192
 
     /// Returns the ranges of the samples of the first seconds, and whether these are all, or only those within the
