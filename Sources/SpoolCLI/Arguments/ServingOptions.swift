@@ -52,7 +52,7 @@ struct ServingOptions: ParsableArguments {
             "Whether clients can bypass the cache with Cache-Control or Pragma (default: follow with --origin).",
             valueName: "rule"))
     var requestDirectives: RequestDirectivesRule?
-    @Option(help: ArgumentHelp("Address for metrics and contents, instead of /.spool/.", valueName: "host:port"))
+    @Option(help: ArgumentHelp("Separate address for the status page and metrics.", valueName: "host:port"))
     var admin: ListenAddress?
     @Option(
         name: .customLong("access-log"),
