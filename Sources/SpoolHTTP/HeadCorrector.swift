@@ -14,6 +14,7 @@ import NIOHTTP1
 /// - White space before a colon is removed (§5.1), and so are fields without a name.
 /// - `Transfer-Encoding: identity` is removed.
 /// - `Content-Length` is removed if `chunked` is the only transfer coding (§6.3).
+/// - A repeated `Content-Length` becomes one if all values are equal (RFC 9110 §8.6).
 final class HeadCorrector: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -176,10 +177,23 @@ struct ResponseHeadText {
             remove("content-length")
             isAmbiguous = true
         }
+        let lengths = values(of: "content-length").flatMap { value in
+            value.components(separatedBy: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+        }
+        if lengths.count > 1, let length = lengths.first, lengths.allSatisfy({ $0 == length }) {
+            remove("content-length")
+            insert("Content-Length: \(length)")
+            isCorrected = true
+        }
         // An interim head does not end the connection. The final one does.
         guard isAmbiguous, let status = lines.first, !Self.isInterim(status) else { return }
         remove("connection")
-        lines.insert(Array("Connection: close".utf8), at: max(lines.count - 1, 0))
+        insert("Connection: close")
+    }
+
+    /// Adds a field at the end, before the empty line.
+    private mutating func insert(_ field: String) {
+        lines.insert(Array(field.utf8), at: max(lines.count - 1, 0))
     }
 
     private func values(of name: String) -> [String] {

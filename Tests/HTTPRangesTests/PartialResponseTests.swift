@@ -21,6 +21,13 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         }
     }
 
+    @Test("E280: a 203 is used like a 200")
+    func transformed() throws {
+        let response = makeResponse(203, ("ETag", "\"a\""), ("Content-Length", "1000"))
+        let placement = try #require(evaluate(response, from: nil, end: nil).accepted)
+        #expect(placement.offset == 0 && placement.end == 1000)
+    }
+
     @Test("A1: a part with the same strong tag joins the stored version, which keeps missing details")
     func sameTag() throws {
         let response = makeResponse(206, ("ETag", "\"a\""), ("Content-Range", "bytes 500-599/*"))

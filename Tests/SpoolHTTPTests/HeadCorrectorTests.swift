@@ -21,6 +21,8 @@ import Testing
         ("HTTP/1.1 200 OK\r\nContent-Length \t:5\r\nETag:\"a\"\r\n\r\nhello", true),
         ("HTTP/1.1 200 OK\r\n:nothing\r\nContent-Length:5\r\nETag:\"a\"\r\n\r\nhello", true),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding:Identity\r\nContent-Length:5\r\nETag:\"a\"\r\n\r\nhello", true),
+        ("HTTP/1.1 200 OK\r\nContent-Length:5\r\ncontent-length: 5\r\nETag:\"a\"\r\n\r\nhello", true),
+        ("HTTP/1.1 200 OK\r\nContent-Length:5, 5\r\nETag:\"a\"\r\n\r\nhello", true),
         ("HTTP/1.1 103 Early\nLink:</x>\n\nHTTP/1.1 200 OK\nETag:\"a\"\nContent-Length:5\n\nhello", false),
         ("HTTP/1.1 200 OK\nContent-Length:5\nETag:\"a\"\n\nhello", false),
         ("HTTP/1.1 200 OK\r\nX:1\r\n\t2\r\nContent-Length:5\r\nETag:\"a\"\r\n\r\nhello", false),

@@ -96,7 +96,7 @@ extension PartialResponse {
     /// - A 206 is stored at its `Content-Range`, if that is a part of the requested range. Otherwise it is rejected
     ///   (RFC 9110 §15.3.7). If the `Content-Range` is missing or malformed, a body with the length of the requested
     ///   range is that range.
-    /// - A 200 is stored from byte 0, whatever was requested.
+    /// - A 200 is stored from byte 0, whatever was requested. So is a 203, which a transforming proxy sends (§15.3.4).
     /// - A total other than the stored length means another version, even with the same entity tag.
     /// - If nothing contradicts or proves sameness, the rule `.immutable` combines the bytes. The validator becomes
     ///   weak, because it no longer applies to all of them. The rule `.strong` stores the response as another
@@ -113,7 +113,7 @@ extension PartialResponse {
         let head = Head(response: response, askedFrom: askedFrom.map { max(0, $0) }, askedEnd: askedEnd)
         do throws(BodyClaim.Contradiction) {
             switch response.status.code {
-            case 200: return try head.evaluateWhole(stored: stored, rule: rule)
+            case 200, 203: return try head.evaluateWhole(stored: stored, rule: rule)
             case 206: return try head.evaluatePart(stored: stored, rule: rule)
             case 304: return try head.evaluateNotModified(stored: stored)
             case 416: return try head.evaluateUnsatisfiable(stored: stored)
