@@ -9,11 +9,13 @@ import NIOHTTP1
 /// must not guess where a message ends. That risk does not exist here: each connection has one client, and is closed
 /// after a response whose framing was corrected.
 ///
-/// - A SHOUTcast status line, `ICY 200 OK`, becomes `HTTP/1.0 200 OK`.
+/// - A SHOUTcast status line, `ICY 200 OK`, becomes `HTTP/1.0 200 OK`. In other status lines, `http` becomes `HTTP`, and
+///   several spaces become one.
 /// - LF alone at the end of a line is replaced with CRLF (RFC 9112 §2.2), and folded lines are joined (§5.2).
-/// - White space before a colon is removed (§5.1), and so are fields without a name.
-/// - `Transfer-Encoding: identity` is removed.
-/// - `Content-Length` is removed if `chunked` is the only transfer coding (§6.3).
+/// - White space before a colon is removed (§5.1), and so are fields whose name is missing or invalid.
+/// - Control characters in a value become spaces (RFC 9110 §5.5).
+/// - `Transfer-Encoding: identity` is removed. `chunked` twice becomes one.
+/// - `Content-Length` is removed if `chunked` is the only transfer coding (RFC 9112 §6.3).
 /// - A repeated `Content-Length` becomes one if all values are equal (RFC 9110 §8.6).
 final class HeadCorrector: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
@@ -94,7 +96,7 @@ final class HeadCorrector: ChannelInboundHandler {
     private func mayBeHead(_ buffer: ByteBuffer) -> Bool {
         let start = buffer.readableBytesView.prefix(4)
         return buffer.readableBytes <= Self.limit
-            && ("HTTP".utf8.starts(with: start) || ResponseHeadText.icy.utf8.starts(with: start))
+            && ("HTTP".utf8.starts(with: start.map(\.uppercased)) || ResponseHeadText.icy.utf8.starts(with: start))
     }
 }
 
@@ -115,6 +117,7 @@ struct ResponseHeadText {
         text.correctStatusLine()
         text.joinFoldedLines()
         text.correctNames()
+        text.correctValues()
         text.correctFraming()
         guard text.isCorrected || text.isAmbiguous else { return nil }
         return Array(text.lines.joined(separator: "\r\n".utf8)) + Array("\r\n".utf8)
@@ -135,9 +138,21 @@ struct ResponseHeadText {
     }
 
     private mutating func correctStatusLine() {
-        guard let first = lines.first, first.starts(with: Self.icy.utf8) else { return }
-        lines[0] = Array("HTTP/1.0 ".utf8) + first.dropFirst(Self.icy.utf8.count)
-        isAmbiguous = true
+        guard let first = lines.first else { return }
+        if first.starts(with: Self.icy.utf8) {
+            lines[0] = Array("HTTP/1.0 ".utf8) + first.dropFirst(Self.icy.utf8.count)
+            isAmbiguous = true
+            return
+        }
+        // At most the version, the status and the reason, in which spaces stay.
+        let parts = first.split(maxSplits: 2, whereSeparator: Self.isSpace)
+        guard parts.count > 1, parts[1].count == 3 else { return }
+        let reason = parts.dropFirst(2).first?.drop(while: Self.isSpace) ?? []
+        var line = parts[0].map(\.uppercased) + [UInt8(ascii: " ")] + parts[1]
+        if first.count > parts[0].count + 4 { line += [UInt8(ascii: " ")] + reason }
+        guard line != first else { return }
+        lines[0] = line
+        isCorrected = true
     }
 
     private mutating func joinFoldedLines() {
@@ -164,22 +179,39 @@ struct ResponseHeadText {
             isCorrected = true
         }
         let count = lines.count
-        lines = lines.prefix(1) + lines.dropFirst().filter { $0.first != UInt8(ascii: ":") }
+        lines =
+            lines.prefix(1)
+            + lines.dropFirst().filter { line in
+                line.firstIndex(of: UInt8(ascii: ":")).map { $0 > 0 && line[..<$0].allSatisfy(Self.isTokenByte) }
+                    ?? true
+            }
         if lines.count < count { isCorrected = true }
     }
 
+    private mutating func correctValues() {
+        for index in lines.indices.dropFirst() where lines[index].contains(where: Self.isControl) {
+            lines[index] = lines[index].map { Self.isControl($0) ? UInt8(ascii: " ") : $0 }
+            isAmbiguous = true
+        }
+    }
+
     private mutating func correctFraming() {
-        let codings = values(of: "transfer-encoding")
+        let codings = elements(of: "transfer-encoding")
         if codings == ["identity"] {
             remove("transfer-encoding")
             isCorrected = true
-        } else if codings == ["chunked"], !values(of: "content-length").isEmpty {
-            remove("content-length")
-            isAmbiguous = true
+        } else if codings.first == "chunked", Set(codings).count == 1 {
+            if codings.count > 1 {
+                remove("transfer-encoding")
+                insert("Transfer-Encoding: chunked")
+                isAmbiguous = true
+            }
+            if !elements(of: "content-length").isEmpty {
+                remove("content-length")
+                isAmbiguous = true
+            }
         }
-        let lengths = values(of: "content-length").flatMap { value in
-            value.components(separatedBy: ",").map { $0.trimmingCharacters(in: .whitespaces) }
-        }
+        let lengths = elements(of: "content-length")
         if lengths.count > 1, let length = lengths.first, lengths.allSatisfy({ $0 == length }) {
             remove("content-length")
             insert("Content-Length: \(length)")
@@ -196,10 +228,11 @@ struct ResponseHeadText {
         lines.insert(Array(field.utf8), at: max(lines.count - 1, 0))
     }
 
-    private func values(of name: String) -> [String] {
-        lines.dropFirst().filter { Self.name(of: $0) == name }.map { line in
-            String(decoding: line.dropFirst(name.utf8.count + 1), as: UTF8.self)
-                .trimmingCharacters(in: .whitespaces).lowercased()
+    /// The elements of all lists with this name, in lower case.
+    private func elements(of name: String) -> [String] {
+        lines.dropFirst().filter { Self.name(of: $0) == name }.flatMap { line in
+            String(decoding: line.dropFirst(name.utf8.count + 1), as: UTF8.self).lowercased()
+                .components(separatedBy: ",").map { $0.trimmingCharacters(in: .whitespaces) }
         }
     }
 
@@ -212,5 +245,24 @@ struct ResponseHeadText {
     }
 
     private static func isSpace(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
+
+    private static func isControl(_ byte: UInt8) -> Bool {
+        byte < UInt8(ascii: " ") && byte != UInt8(ascii: "\t") || byte == 0x7F
+    }
+
+    /// Whether names of fields may contain the byte (RFC 9110 §5.6.2).
+    private static func isTokenByte(_ byte: UInt8) -> Bool {
+        let isAlphanumeric =
+            (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+            || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte.uppercased)
+        return isAlphanumeric || "!#$%&'*+-.^_`|~".utf8.contains(byte)
+    }
+}
+
+extension UInt8 {
+    /// The upper-case letter, if it is an ASCII letter in lower case.
+    fileprivate var uppercased: UInt8 {
+        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(self) ? self - 32 : self
+    }
 }
 #endif

@@ -23,6 +23,10 @@ import Testing
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding:Identity\r\nContent-Length:5\r\nETag:\"a\"\r\n\r\nhello", true),
         ("HTTP/1.1 200 OK\r\nContent-Length:5\r\ncontent-length: 5\r\nETag:\"a\"\r\n\r\nhello", true),
         ("HTTP/1.1 200 OK\r\nContent-Length:5, 5\r\nETag:\"a\"\r\n\r\nhello", true),
+        ("http/1.1  200   OK\r\nContent-Length:5\r\nETag:\"a\"\r\n\r\nhello", true),
+        ("HTTP/1.1 200\r\nX Y:1\r\n[x]:1\r\n\u{e9}:1\r\nContent-Length:5\r\nETag:\"a\"\r\n\r\nhello", true),
+        ("HTTP/1.1 200 OK\r\nX:a\rb\u{0}c\u{7f}\r\nContent-Length:5\r\nETag:\"a\"\r\n\r\nhello", false),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding:chunked, chunked\r\nETag:\"a\"\r\n\r\n5\r\nhello\r\n0\r\n\r\n", false),
         ("HTTP/1.1 103 Early\nLink:</x>\n\nHTTP/1.1 200 OK\nETag:\"a\"\nContent-Length:5\n\nhello", false),
         ("HTTP/1.1 200 OK\nContent-Length:5\nETag:\"a\"\n\nhello", false),
         ("HTTP/1.1 200 OK\r\nX:1\r\n\t2\r\nContent-Length:5\r\nETag:\"a\"\r\n\r\nhello", false),
@@ -100,7 +104,8 @@ import Testing
             "HTTP/1.1 200 OK\r\nContent-Length:5\r\nTransfer-Encoding:gzip, chunked\r\n\r\n",
             "HTTP/1.1 200 OK\r\nContent-Length:5\r\nContent-Length:6\r\n\r\n",
             "HTTP/1.1 200 OK\r\nContent-Length:5\r\nTransfer-Encoding:chunked\r\nTransfer-Encoding:identity\r\n\r\n",
-            "HTTP/1.1 200 OK\r\nno colon\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nno colon\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200\r\n\r\n",
+            "HTTP/1.1 200 \r\n\r\n", "HTTP/1.1 404 Not  Found \r\n\r\n", "HTTP/1.1 2000 OK\r\n\r\n",
         ])
     func unchanged(_ head: String) {
         #expect(ResponseHeadText.corrected(Array(head.utf8)) == nil)

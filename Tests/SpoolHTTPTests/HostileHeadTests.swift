@@ -105,7 +105,7 @@ struct HostileHeadTests {
         "E70: a body with a transfer coding other than one “chunked”, or with two lengths, is rejected",
         arguments: [
             "Transfer-Encoding: gzip, chunked", "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked",
-            "Transfer-Encoding: chunked, chunked", "Transfer-Encoding: gzip",
+            "Transfer-Encoding: chunked, gzip", "Transfer-Encoding: gzip",
             "Content-Length: 15\r\nContent-Length: 16", "Content-Length: 15, 16",
         ])
     func framings(_ fields: String) async throws {

@@ -87,7 +87,9 @@ struct ArgumentTests {
     @Test("URLs must be http or https with a host; play also accepts files")
     func addresses() {
         #expect(MediaURL(argument: "HTTP://h/a.mp3") != nil)
-        for text in ["http://h/Show%20S01/[HD] é%.mp3?a=|&b=%2F", "http://h/Show%20S01/%5BHD%5D%20é%25.mp3?a=%7C&b=%2F"] {
+        for text in [
+            "http://h/Show%20S01/[HD] é%.mp3?a=|&b=%2F", "http://h/Show%20S01/%5BHD%5D%20é%25.mp3?a=%7C&b=%2F",
+        ] {
             #expect(
                 MediaURL(argument: text)?.url.absoluteString
                     == "http://h/Show%20S01/%5BHD%5D%20%C3%A9%25.mp3?a=%7C&b=%2F")
