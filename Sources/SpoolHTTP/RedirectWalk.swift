@@ -47,9 +47,9 @@ struct RedirectWalk {
         let locations = head.headerFields[values: .location]
         guard [301, 302, 303, 307, 308].contains(head.status.code), let location = locations.first else { return false }
         let from = request.url
-        guard locations.count == 1 else {
+        guard Set(locations).count == 1 else {
             throw UpstreamError(
-                .invalidRedirect, "\(from.nameForMessages) redirects with \(locations.count) Location fields")
+                .invalidRedirect, "\(from.nameForMessages) redirects with \(locations.count) different Location fields")
         }
         // A user in an origin's URL has no meaning (RFC 9110 §4.2.4).
         let absolute = URL(string: location, relativeTo: from)?.absoluteURL
