@@ -65,19 +65,25 @@ public final class ProxyServer: Service, MediaServer, Sendable {
 
     /// Creates a server like ``init(cache:configuration:)``.
     ///
-    /// - Parameter clock: The clock for the time limits of responses.
+    /// - Parameters:
+    ///   - clock: The clock for the time limits of responses.
+    ///   - now: Returns the date, which determines the age of responses. The default is the system's.
     convenience init(
-        cache: MediaCache, configuration: ProxyConfiguration, clock: any Clock<Duration>
+        cache: MediaCache, configuration: ProxyConfiguration, clock: any Clock<Duration>,
+        now: @escaping @Sendable () -> Date = { Date() }
     ) throws(ProxyError) {
         try configuration.validate()
         let log = try configuration.accessLog.map { url throws(ProxyError) in try AccessLog(url) }
-        self.init(cache: cache, valid: configuration, log: log, clock: clock)
+        self.init(cache: cache, valid: configuration, log: log, clock: clock, now: now)
     }
 
     /// Creates a server.
     ///
     /// - Parameter configuration: A validated configuration.
-    init(cache: MediaCache, valid configuration: ProxyConfiguration, log: AccessLog?, clock: any Clock<Duration>) {
+    init(
+        cache: MediaCache, valid configuration: ProxyConfiguration, log: AccessLog?, clock: any Clock<Duration>,
+        now: @escaping @Sendable () -> Date = { Date() }
+    ) {
         self.cache = cache
         self.configuration = configuration
         let count = configuration.threadCount > 0 ? configuration.threadCount : UsableCores.count
@@ -87,7 +93,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         tables = ConnectionTables(group, limits: limits)
         self.log = log
         let metrics = ProxyMetrics()
-        let date = DateText()
+        let date = DateText(now: now)
         let mark = "spool-" + String(UInt64.random(in: .min ... .max), radix: 36)
         let origin = configuration.origin.flatMap { try? OriginURL($0) }  // It is valid.
         self.origin = origin

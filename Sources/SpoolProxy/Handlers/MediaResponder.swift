@@ -268,9 +268,9 @@ struct MediaResponder: Sendable {
                 try await passing.respond(to: request, call, body: nil, hold: hold), of: call)
         }
         guard cache.freshness == .http, try await media.needsAsking(demand) else { return nil }
-        let date = Date()
+        let asked = Date(timeIntervalSince1970: Double(date.second))
         let passed = try await passing.pass(request, call, body: nil, hold: hold)
-        try await media.update(byHead: passed.head, from: passed.url, requestDate: date)
+        try await media.update(byHead: passed.head, from: passed.url, requestDate: asked)
         var response = passing.response(passed, to: request)
         response.note(
             .forwarded(.stale, stored: false, status: passed.head.status.code), by: configuration.nodeName)

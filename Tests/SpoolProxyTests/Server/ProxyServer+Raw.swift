@@ -72,7 +72,8 @@ extension ProxyServer {
     static func run<R>(
         _ configuration: ProxyConfiguration = ProxyConfiguration(), freshness: FreshnessPolicy = .http,
         keys: CacheKeyPolicy = .url, clock: any Clock<Duration> = ContinuousClock(),
-        upstream: (any Upstream)? = nil, _ body: (ProxyServer, MediaCache) async throws -> R
+        now: @escaping @Sendable () -> Date = { Date() }, upstream: (any Upstream)? = nil,
+        _ body: (ProxyServer, MediaCache) async throws -> R
     ) async throws -> R {
         var (configuration, settings) = (configuration, MediaCache.Configuration())
         configuration.port = 0
@@ -81,8 +82,9 @@ extension ProxyServer {
         settings.keyPolicy = keys
         configuration.configure(&settings)
         let cache = MediaCache.inMemory(
-            upstream: upstream ?? HTTPUpstream.standard(configuration.restricting(.init())), configuration: settings)
-        let server = try ProxyServer(cache: cache, configuration: configuration, clock: clock)
+            upstream: upstream ?? HTTPUpstream.standard(configuration.restricting(.init())), configuration: settings,
+            now: now)
+        let server = try ProxyServer(cache: cache, configuration: configuration, clock: clock, now: now)
         try await server.start()
         return try await server.stopping(cache) { try await body(server, cache) }
     }

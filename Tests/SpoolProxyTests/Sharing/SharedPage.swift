@@ -1,0 +1,154 @@
+import HTTPTypes
+import SpoolTesting
+
+/// A resource of the origin in a sharing test: what its responses permit, and on which request fields they depend.
+struct SharedPage: Sendable {
+    enum Kind: Sendable {
+        /// Each response has its own bytes, which identify the request that caused it.
+        case stamped
+        /// All responses have the same bytes and permit sharing. Clients request the whole.
+        case media
+        /// The same, but clients request parts.
+        case mediaInParts
+    }
+
+    let path: String
+    let kind: Kind
+    /// The length of a body, in bytes.
+    let length: Int
+    let hasTag: Bool
+    /// The choices for the directives of a response.
+    let directives: [SharingDirectives]
+    /// The choices for the request fields that select a response.
+    let vary: [[String]]
+    let setsCookies: Bool
+
+    var isMedia: Bool { kind != .stamped }
+
+    /// Draws a resource. The first two are media.
+    static func draw(_ number: Int, _ random: inout SplitMix) -> SharedPage {
+        if number < 2 || random.chance(6) {
+            return SharedPage(
+                path: "/\(number)", kind: number % 2 == 0 ? .media : .mediaInParts,
+                length: 1 + random.below(150_000),
+                hasTag: true, directives: [.forMedia], vary: [[]],
+                setsCookies: false)
+        }
+        let vary = (0..<1 + random.below(2)).map { _ in
+            random.pick([
+                [], [], [], ["accept-language"], ["x-user"], ["accept-language", "x-user"], ["*"],
+                ["cookie"],
+            ])
+        }
+        let hasTag = random.chance(2)
+        return SharedPage(
+            path: "/\(number)", kind: .stamped, length: random.pick([40, 300, 3000, 40_000, 70_000]),
+            hasTag: hasTag,
+            directives: (0..<1 + random.below(2)).map { _ in .draw(&random, hasTag: hasTag) }, vary: vary,
+            setsCookies: random.chance(3))
+    }
+}
+
+/// The directives of a response that determine whether a shared cache may reuse it.
+struct SharingDirectives: Sendable {
+    /// The directives without a value.
+    var flags: Set<String> = []
+    var maxAge: Int?
+    var sharedMaxAge: Int?
+    var staleWhileRevalidate: Int?
+    /// The age of the representation, in seconds, from which a cache may estimate a lifetime.
+    var modifiedAge: Int?
+    /// The directive that names `Set-Cookie`, or `nil`.
+    var naming: String?
+
+    static let forMedia = SharingDirectives(flags: ["public"], maxAge: 1_000_000)
+
+    /// The value of `Cache-Control`, or `nil` without directives.
+    var text: String? {
+        var parts = flags.sorted()
+        if let maxAge { parts.append("max-age=\(maxAge)") }
+        if let sharedMaxAge { parts.append("s-maxage=\(sharedMaxAge)") }
+        if let staleWhileRevalidate { parts.append("stale-while-revalidate=\(staleWhileRevalidate)") }
+        if let naming { parts.append("\(naming)=\"Set-Cookie\"") }
+        return parts.isEmpty ? nil : parts.joined(separator: ", ")
+    }
+
+    /// - Parameter hasTag: Whether the response has an entity tag. All its directives are then in `Cache-Control`, so that
+    ///   each 304 replaces all of them.
+    static func draw(_ random: inout SplitMix, hasTag: Bool) -> SharingDirectives {
+        var drawn = SharingDirectives()
+        if random.chance(6) { drawn.flags.insert(random.pick(["private", "no-store", "no-cache"])) }
+        if random.chance(2) { drawn.flags.insert("public") }
+        if random.chance(6) {
+            drawn.flags.insert(random.pick(["must-revalidate", "proxy-revalidate"]))
+        }
+        if !random.chance(3) { drawn.maxAge = random.pick([0, 1, 5, 60, 1000]) }
+        if random.chance(5) { drawn.sharedMaxAge = random.pick([0, 5, 60]) }
+        if random.chance(8) { drawn.staleWhileRevalidate = random.pick([5, 100]) }
+        if !hasTag, random.chance(4) { drawn.modifiedAge = random.pick([0, 100, 10_000]) }
+        if random.chance(8) { drawn.naming = random.pick(["private", "no-cache"]) }
+        if hasTag, drawn.text == nil { drawn.maxAge = 0 }
+        return drawn
+    }
+}
+
+/// A drawn request of a user.
+struct SharingRequest: Sendable {
+    /// The number of the request in the run, which it contains as `X-Call`.
+    let number: Int
+    let user: Int
+    let method: String
+    let page: Int
+    /// The fields that may select a response, or that identify the user.
+    let fields: [String: String]
+    /// The directives of the request, or `nil`.
+    let control: String?
+    let range: Range<Int>?
+    /// Whether the client may disconnect before it has received the response.
+    let mayLeave: Bool
+
+    static func draw(
+        _ number: Int, of pages: [SharedPage], users: Int, _ random: inout SplitMix
+    )
+        -> SharingRequest
+    {
+        let (user, page) = (random.below(users), random.below(pages.count))
+        var fields = ["x-user": "u\(user)"]
+        if random.chance(3) {
+            fields["authorization"] = random.chance(2) ? "Basic u\(user)" : "Basic all"
+        }
+        if random.chance(3) { fields["cookie"] = random.chance(2) ? "sid=u\(user)" : "theme=dark" }
+        if random.chance(2) { fields["accept-language"] = random.pick(["en", "de"]) }
+        if pages[page].isMedia {
+            var range: Range<Int>?
+            if pages[page].kind == .mediaInParts {
+                let start = random.below(pages[page].length)
+                range = start..<start + 1 + random.below(pages[page].length - start)
+            }
+            return SharingRequest(
+                number: number, user: user, method: "GET", page: page, fields: fields, control: nil,
+                range: range,
+                mayLeave: false)
+        }
+        var control: String?
+        if random.chance(8) {
+            control = random.pick([
+                "no-cache", "no-store", "max-age=0", "max-age=3", "max-stale=10", "only-if-cached",
+            ])
+        }
+        return SharingRequest(
+            number: number, user: user,
+            method: random.chance(12) ? random.pick(["HEAD", "POST"]) : "GET", page: page,
+            fields: fields, control: control, range: nil, mayLeave: random.chance(20))
+    }
+
+    /// The bytes of the request.
+    func text(to path: String) -> String {
+        var lines = ["\(method) \(path) HTTP/1.1", "Host: localhost", "X-Call: \(number)"]
+        lines += fields.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
+        if let control { lines.append("Cache-Control: \(control)") }
+        if let range { lines.append("Range: bytes=\(range.lowerBound)-\(range.upperBound - 1)") }
+        if method == "POST" { lines.append("Content-Length: 0") }
+        return lines.joined(separator: "\r\n") + "\r\n\r\n"
+    }
+}

@@ -1,0 +1,268 @@
+import Foundation
+import HTTPRanges
+import HTTPTypes
+import Spool
+import SpoolOrigin
+import SpoolTesting
+import Synchronization
+
+/// An origin without a socket that stamps each response, and that sends each part of a response when the test allows it.
+final class SharingOrigin: Upstream {
+    /// A part of a response that waits for the test.
+    struct Held: Sendable {
+        let serial: Int
+        fileprivate let continuation: CheckedContinuation<Void, Never>
+    }
+
+    private struct State {
+        var random: SplitMix
+        var records: [SharingRecord] = []
+        var serials = 0
+        var now = 1_700_000_000
+        var held: [Held] = []
+        var isOpen = false
+        /// The bytes that the cache has taken of each page, by credentials.
+        var bytes: [Int: [String: Int]] = [:]
+        var requests: [Int: [String: Int]] = [:]
+    }
+
+    let pages: [SharedPage]
+    private let state: Mutex<State>
+    private let whenHeld: @Sendable () -> Void
+
+    /// - Parameter whenHeld: Called when a part starts to wait.
+    init(pages: [SharedPage], seed: UInt64, whenHeld: @escaping @Sendable () -> Void) {
+        self.pages = pages
+        self.whenHeld = whenHeld
+        state = Mutex(State(random: SplitMix(seed)))
+    }
+
+    // MARK: Time and waiting
+
+    /// The time of the origin, the cache and the server, in seconds since 1970.
+    var now: Int { state.withLock { $0.now } }
+
+    func advance(by seconds: Int) { state.withLock { $0.now += seconds } }
+
+    /// The number of waiting parts.
+    var heldCount: Int { state.withLock { $0.held.count } }
+
+    /// Sends one waiting part.
+    func release(_ random: inout SplitMix) {
+        let index = random.next()
+        let held = state.withLock { state -> Held? in
+            guard !state.held.isEmpty else { return nil }
+            return state.held.remove(at: Int(index % UInt64(state.held.count)))
+        }
+        held?.continuation.resume()
+    }
+
+    /// Sends all parts, also later ones.
+    func openUp() {
+        let held = state.withLock { state in
+            state.isOpen = true
+            defer { state.held = [] }
+            return state.held
+        }
+        for held in held { held.continuation.resume() }
+    }
+
+    fileprivate func hold(_ serial: Int) async {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isOpen = state.withLock { state in
+                    if !state.isOpen, !Task.isCancelled {
+                        state.held.append(Held(serial: serial, continuation: continuation))
+                        return false
+                    }
+                    return true
+                }
+                if isOpen { continuation.resume() } else { whenHeld() }
+            }
+        } onCancel: {
+            let held = state.withLock { state in
+                let cancelled = state.held.filter { $0.serial == serial }
+                state.held.removeAll { $0.serial == serial }
+                return cancelled
+            }
+            for held in held { held.continuation.resume() }
+        }
+    }
+
+    // MARK: Results
+
+    var records: [SharingRecord] { state.withLock { $0.records } }
+
+    /// The number of requests, and of the bytes sent, for each user's credentials.
+    func fetches(of page: Int) -> [(credentials: String, requests: Int, bytes: Int)] {
+        state.withLock { state in
+            (state.requests[page] ?? [:]).map { ($0.key, $0.value, state.bytes[page]?[$0.key] ?? 0) }
+        }
+    }
+
+    /// The bytes of a response: its number, then bytes that follow from it.
+    static func body(_ serial: Int, length: Int) -> [UInt8] {
+        let stamp = Array("\(serial);".utf8)
+        let start = serial % 251
+        return stamp + pattern[start..<start + max(0, length - stamp.count)]
+    }
+
+    private static let pattern = OriginContent.pattern(PatternBytes(length: 1 << 18)).bytes(0..<1 << 18)
+
+    static func credentials(_ fields: [String: String]) -> String {
+        (fields["authorization"] ?? "-") + ", " + (fields["cookie"] ?? "-")
+    }
+
+    // MARK: Responses
+
+    func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
+        let serial = state.withLock { state in
+            state.serials += 1
+            return state.serials
+        }
+        await hold(serial)
+        try Task.checkCancellation()
+        return state.withLock { respond(to: request, serial, &$0) }
+    }
+
+    private func respond(
+        to request: UpstreamRequest, _ serial: Int, _ state: inout State
+    )
+        -> UpstreamResponse
+    {
+        let number = Int(request.url.path.dropFirst()) ?? 0
+        let page = pages[number]
+        var fields: [String: String] = [:]
+        for name in ["x-user", "authorization", "cookie", "accept-language"] {
+            fields[name] = HTTPField.Name(name).flatMap { request.headerFields[$0] }
+        }
+        let call =
+            HTTPField.Name("X-Call").flatMap { request.headerFields[$0] }.flatMap { Int($0) } ?? -1
+        var (status, vary) = (200, state.random.pick(page.vary))
+        var directives = state.random.pick(page.directives)
+        var confirmed = serial
+        if !page.isMedia {
+            let tag = request.headerFields[.ifNoneMatch]
+            let known = state.records.first {
+                $0.hasTag && tag == "\"\($0.serial)\"" && $0.serial == $0.representation
+            }
+            if let known, known.page == number, isSameRepresentation(known, fields),
+                !state.random.chance(4)
+            {
+                (status, confirmed, vary) = (304, known.serial, known.vary)
+            } else if state.random.chance(30) {
+                (status, directives, vary) = (503, SharingDirectives(), [])
+            }
+        }
+        let record = SharingRecord(
+            serial: serial, page: number, call: call, method: request.method.rawValue,
+            requestFields: fields,
+            status: status,
+            directives: directives, vary: vary, time: state.now, representation: confirmed,
+            hasTag: page.hasTag && status != 503)
+        state.records.append(record)
+        var body =
+            page.isMedia ? Self.body(0, length: page.length) : Self.body(serial, length: page.length)
+        var head = self.head(of: record)
+        if status == 304 || request.method == .head { body = [] }
+        if page.isMedia {
+            let credentials = Self.credentials(fields)
+            state.requests[number, default: [:]][credentials, default: 0] += 1
+            if let range = range(request.headerFields[.range], page.length) {
+                head.status = .partialContent
+                head.headerFields[.contentRange] =
+                    "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(page.length)"
+                body = Array(body[range])
+            }
+            head.headerFields[.contentLength] = "\(body.count)"
+            return UpstreamResponse(
+                head: head, url: request.url,
+                body: UpstreamBody(
+                    SharingBody(bytes: body, serial: serial, origin: self, page: number, credentials)))
+        }
+        if status != 304 { head.headerFields[.contentLength] = "\(page.length)" }
+        return UpstreamResponse(
+            head: head, url: request.url,
+            body: UpstreamBody(SharingBody(bytes: body, serial: serial, origin: self)))
+    }
+
+    /// Whether the origin would send the same bytes for another request: it belongs to the same user.
+    private func isSameRepresentation(_ record: SharingRecord, _ fields: [String: String]) -> Bool {
+        record.requestFields["x-user"] == fields["x-user"]
+            && record.vary.allSatisfy { record.requestFields[$0] == fields[$0] }
+    }
+
+    private func head(of record: SharingRecord) -> HTTPResponse {
+        let page = pages[record.page]
+        var fields: HTTPFields = [.date: Self.date(record.time), .contentType: "text/plain"]
+        fields[.cacheControl] = record.directives.text
+        if let age = record.directives.modifiedAge {
+            fields[.lastModified] = Self.date(record.time - age)
+        }
+        if !record.vary.isEmpty { fields[.vary] = record.vary.joined(separator: ", ") }
+        if record.hasTag { fields[.eTag] = page.isMedia ? "\"media\"" : "\"\(record.representation)\"" }
+        if page.setsCookies { fields[.setCookie] = "from=\(record.serial)" }
+        if !page.isMedia, let name = HTTPField.Name("X-Stamp") { fields[name] = "\(record.serial)" }
+        return HTTPResponse(status: .init(code: record.status), headerFields: fields)
+    }
+
+    private func range(_ text: String?, _ length: Int) -> Range<Int>? {
+        guard
+            let bounds = text?.dropFirst("bytes=".count).split(
+                separator: "-", omittingEmptySubsequences: false),
+            bounds.count == 2, let first = Int(bounds[0]), first < length
+        else { return nil }
+        return first..<min(length, (Int(bounds[1]) ?? length - 1) + 1)
+    }
+
+    fileprivate func noteTaken(_ count: Int, of page: Int, _ credentials: String) {
+        state.withLock { $0.bytes[page, default: [:]][credentials, default: 0] += count }
+    }
+
+    private static func date(_ seconds: Int) -> String {
+        HTTPDate(secondsSince1970: Int64(seconds)).text
+    }
+}
+
+/// The body of a response. Its second half waits for the test.
+private struct SharingBody: AsyncSequence, Sendable {
+    let bytes: [UInt8]
+    let serial: Int
+    let origin: SharingOrigin
+    /// The page and the credentials under which its bytes are counted.
+    let counted: (page: Int, credentials: String)?
+
+    init(bytes: [UInt8], serial: Int, origin: SharingOrigin) {
+        (self.bytes, self.serial, self.origin, counted) = (bytes, serial, origin, nil)
+    }
+
+    init(bytes: [UInt8], serial: Int, origin: SharingOrigin, page: Int, _ credentials: String) {
+        (self.bytes, self.serial, self.origin, counted) = (bytes, serial, origin, (page, credentials))
+    }
+
+    func makeAsyncIterator() -> Iterator { Iterator(body: self) }
+
+    struct Iterator: AsyncIteratorProtocol {
+        let body: SharingBody
+        private var sent = 0
+        private var hasWaited = false
+
+        init(body: SharingBody) { self.body = body }
+
+        mutating func next() async throws -> [UInt8]? {
+            if sent >= body.bytes.count / 2, !hasWaited, !body.bytes.isEmpty {
+                hasWaited = true
+                await body.origin.hold(body.serial)
+                try Task.checkCancellation()
+            }
+            guard sent < body.bytes.count else { return nil }
+            let end = hasWaited ? body.bytes.count : body.bytes.count / 2
+            let piece = Array(body.bytes[sent..<Swift.min(end, sent + 4096)])
+            sent += piece.count
+            if let counted = body.counted {
+                body.origin.noteTaken(piece.count, of: counted.page, counted.credentials)
+            }
+            return piece
+        }
+    }
+}

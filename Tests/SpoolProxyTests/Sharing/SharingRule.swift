@@ -1,0 +1,107 @@
+import HTTPTypes
+
+/// A response that the origin has sent, with what decides about its reuse.
+struct SharingRecord: Sendable {
+    /// The number of the response, with which its body and its fields are stamped.
+    let serial: Int
+    let page: Int
+    /// The client's request that caused the response.
+    let call: Int
+    let method: String
+    let requestFields: [String: String]
+    let status: Int
+    let directives: SharingDirectives
+    let vary: [String]
+    /// The time of the response, in seconds.
+    let time: Int
+    /// The number of the response whose bytes this 304 confirms, otherwise its own.
+    let representation: Int
+    let hasTag: Bool
+}
+
+/// The rule for a shared cache (RFC 9111), written without the code that it tests.
+struct SharingRule {
+    /// All requests of the run.
+    let requests: [SharingRequest]
+    /// All responses of the origin so far.
+    let records: [SharingRecord]
+    /// The requests that had their response before the checked request was sent.
+    let completed: Set<Int>
+
+    /// Returns why a response must not be sent to a request, or `nil` if it may be.
+    ///
+    /// - Parameter sent: The time at which the request was sent, in seconds.
+    func violation(_ record: SharingRecord, for request: SharingRequest, sent: Int) -> String? {
+        if record.call == request.number { return nil }
+        if let reason = unshareable(record, for: request) { return reason }
+        let own = records.filter { $0.call == request.number }
+        if own.contains(where: { $0.status == 304 && $0.representation == record.representation }) {
+            return nil
+        }
+        // Each 304 that confirms the bytes replaces the directives (§4.3.4).
+        let all = records.filter { $0.representation == record.representation }
+        let last = all.lastIndex { completed.contains($0.call) } ?? 0
+        let current = all[last...].filter { unshareable($0, for: request) == nil }
+        let failed = own.contains { $0.status >= 500 }
+        if current.contains(where: { isUsable($0, for: request, at: sent, failed: failed) }) {
+            return nil
+        }
+        return "the response is not fresh, and the origin did not confirm it"
+    }
+
+    /// Returns why no other request may ever use a response (§3, §3.5, §4.1), or `nil`.
+    private func unshareable(_ record: SharingRecord, for request: SharingRequest) -> String? {
+        let directives = record.directives
+        if request.method == "POST" { return "it is the response to another POST" }
+        if record.method == "POST" { return "it is the response to a POST" }
+        if directives.flags.contains("no-store") { return "no-store" }
+        if directives.flags.contains("private") { return "private" }
+        if requests.indices.contains(record.call), requests[record.call].control == "no-store" {
+            return "its request had no-store"
+        }
+        if record.status >= 500 { return "it is an error" }
+        if record.requestFields["authorization"] != nil, directives.sharedMaxAge == nil,
+            directives.flags.isDisjoint(with: ["public", "must-revalidate"])
+        {
+            return "its request had Authorization"
+        }
+        for name in record.vary {
+            if name == "*" { return "Vary: *" }
+            if record.requestFields[name] != request.fields[name] { return "Vary: \(name)" }
+        }
+        return nil
+    }
+
+    /// Returns whether a response may be used without a request to the origin (§4.2, §5.2.1; RFC 5861 §3).
+    private func isUsable(
+        _ record: SharingRecord, for request: SharingRequest, at now: Int, failed: Bool
+    ) -> Bool {
+        let directives = record.directives
+        if directives.flags.contains("no-cache") || request.control == "no-cache" { return false }
+        let lifetime =
+            directives.sharedMaxAge ?? directives.maxAge ?? (directives.modifiedAge ?? 0) / 10
+        let age = max(0, now - record.time)
+        if request.control == "max-age=0" { return false }
+        if request.control == "max-age=3", age > 3 { return false }
+        if age < lifetime { return true }
+        if directives.sharedMaxAge != nil { return false }
+        if !directives.flags.isDisjoint(with: ["must-revalidate", "proxy-revalidate"]) { return false }
+        if failed { return true }
+        let allowed = max(
+            directives.staleWhileRevalidate ?? 0, request.control == "max-stale=10" ? 11 : 0)
+        return age < lifetime + allowed
+    }
+
+    /// Returns why a cookie of a response must not be sent to a request, or `nil` if it may be.
+    func violation(cookieOf record: SharingRecord, for request: SharingRequest, sent: Int) -> String? {
+        if record.call == request.number { return nil }
+        if record.directives.naming != nil { return "the origin names Set-Cookie as private" }
+        let directives = record.directives
+        if directives.flags.contains("no-cache")
+            || directives.sharedMaxAge ?? directives.maxAge ?? 0 == 0
+        {
+            return "the origin permits no reuse of its response"
+        }
+        return violation(record, for: request, sent: sent)
+    }
+}
