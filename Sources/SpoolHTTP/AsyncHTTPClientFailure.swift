@@ -44,6 +44,7 @@ struct AsyncHTTPClientFailure {
                 "cannot be reached: " + (error.connectionErrors.first.map { words($0.error) } ?? "name not found")
             )
         case is RefusedAddress: (.other, "has an address that is not allowed")
+        case is HiddenAddress: (.unreachable, "cannot be reached: its host has no address that may be used")
         case is SocketAddressError: (.unreachable, "cannot be reached: name not found")
         case let error as IOError: read(error)
         case is NIOSSLExtraError: (.untrustedServer, "has no certificate for this name")

@@ -19,6 +19,7 @@ public final class AsyncHTTPClientUpstream: Upstream {
     private let configuration: HTTPUpstream.Configuration
     private let tls: TLSConfiguration
     private let proxies: ProxyEnvironment
+    private let gate: AddressGate?
     /// One client for each route. The environment limits their number.
     private let clients = Mutex<[Way: Client]>([:])
 
@@ -41,6 +42,7 @@ public final class AsyncHTTPClientUpstream: Upstream {
         tls.additionalTrustRoots += additionalTrustRoots.map { .file($0.path) }
         self.tls = tls
         proxies = ProxyEnvironment(configuration.proxyEnvironment)
+        gate = AddressGate(configuration)
     }
 
     /// Sends one request; see ``Upstream/open(_:)``.
@@ -48,21 +50,26 @@ public final class AsyncHTTPClientUpstream: Upstream {
         try await SpoolHTTP.open(request, configuration) { [self] request, exchange in
             do {
                 let way = Way(try proxies.proxy(for: request.url), isSecure: request.url.isSecure)
-                if way != .direct, let allows = configuration.allowsAddress {
-                    try AddressGate(allows: allows).check(request.url)
+                guard way == .direct, let resolved = gate?.resolve(request.url) else {
+                    if way != .direct { try gate?.check(request.url) }
+                    return try client(way).start(request, exchange)
                 }
-                try client(way).start(request, exchange)
+                resolved.flatMapThrowing { [self] in try client(way).start(request, exchange) }
+                    .whenFailure { Self.fail(exchange, request.url, $0) }
             } catch {
-                let name = request.url.nameForMessages
-                exchange.finish(.failure(AsyncHTTPClientFailure(error, isInBody: false).upstreamError(name)))
+                Self.fail(exchange, request.url, error)
             }
         }
+    }
+
+    private static func fail(_ exchange: Exchange<ReceivedBytes>, _ url: URL, _ error: any Error) {
+        exchange.finish(.failure(AsyncHTTPClientFailure(error, isInBody: false).upstreamError(url.nameForMessages)))
     }
 
     private func client(_ way: Way) -> Client {
         clients.withLock { clients in
             if let client = clients[way] { return client }
-            let client = Client(configuration, tls, way)
+            let client = Client(configuration, tls, way, way == .direct ? gate : nil)
             clients[way] = client
             return client
         }
@@ -89,9 +96,11 @@ public final class AsyncHTTPClientUpstream: Upstream {
     private final class Client: Sendable {
         private let http: HTTPClient
         private let way: Way
+        private let gate: AddressGate?
 
-        init(_ configuration: HTTPUpstream.Configuration, _ tls: TLSConfiguration, _ way: Way) {
+        init(_ configuration: HTTPUpstream.Configuration, _ tls: TLSConfiguration, _ way: Way, _ gate: AddressGate?) {
             self.way = way
+            self.gate = gate
             var settings = HTTPClient.Configuration(
                 redirectConfiguration: .disallow,
                 // No read timeout is set, because AsyncHTTPClient's also counts while back-pressure pauses a body.
@@ -106,8 +115,6 @@ public final class AsyncHTTPClientUpstream: Upstream {
                 channel.setOption(.recvAllocator, value: BodyGatherer.largeReads)
                     .flatMap { channel.setOption(.maxMessagesPerRead, value: 1) }
             }
-            var gate: AddressGate?
-            if case .direct = way { gate = configuration.allowsAddress.map { AddressGate(allows: $0) } }
             let prepares: @Sendable (any Channel) -> EventLoopFuture<Void> = { [gate] channel in
                 gate?.check(channel).flatMap { readsMuch(channel) } ?? readsMuch(channel)
             }
@@ -129,6 +136,9 @@ public final class AsyncHTTPClientUpstream: Upstream {
         }
 
         deinit { http.shutdown { _ in } }
+
+        /// Returns the error to report for a failed request.
+        func reported(_ error: any Error) -> any Error { gate?.reported(error) ?? error }
 
         func start(_ request: UpstreamRequest, _ exchange: Exchange<ReceivedBytes>) throws {
             var headers = HTTPHeaders()
@@ -205,7 +215,7 @@ public final class AsyncHTTPClientUpstream: Upstream {
                 return state.held
             }
             held?.succeed()
-            let failure = AsyncHTTPClientFailure(error, isInBody: state.withLock { $0.hasHead })
+            let failure = AsyncHTTPClientFailure(client.reported(error), isInBody: state.withLock { $0.hasHead })
             exchange.finish(.failure(failure.upstreamError(name)))
         }
 
@@ -272,39 +282,6 @@ extension Duration {
         let (seconds, attoseconds) = components
         let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
         return overflow ? (seconds > 0 ? .max : .min) : whole + attoseconds / 1_000_000_000
-    }
-}
-
-/// A check of whether the address of a new connection may be used.
-///
-/// Names are resolved once, by the client that connects, so the checked address is the one that is used.
-private struct AddressGate: Sendable {
-    let allows: @Sendable (IPAddress, Int) -> Bool
-
-    /// Checks a connection over which only a TLS handshake was sent, and closes it if the address is rejected.
-    func check(_ channel: any Channel) -> EventLoopFuture<Void> {
-        guard isAllowed(channel.remoteAddress) else {
-            channel.close(promise: nil)
-            return channel.eventLoop.makeFailedFuture(RefusedAddress())
-        }
-        return channel.eventLoop.makeSucceededVoidFuture()
-    }
-
-    /// Checks the address in a URL that a proxy is to request. The proxy resolves names.
-    ///
-    /// - Throws: ``RefusedAddress``.
-    func check(_ url: URL) throws {
-        let host = (url.host(percentEncoded: false) ?? "").drop { $0 == "[" }.prefix { $0 != "]" && $0 != "%" }
-        guard let address = IPAddress(host) else { return }
-        guard allows(address, url.port ?? (url.isSecure ? 443 : 80)) else { throw RefusedAddress() }
-    }
-
-    /// Whether an address is allowed. An unreadable one is not.
-    private func isAllowed(_ address: SocketAddress?) -> Bool {
-        guard let address, let text = address.ipAddress, let port = address.port,
-            let numbers = IPAddress(text.prefix { $0 != "%" })
-        else { return false }
-        return allows(numbers, port)
     }
 }
 #endif

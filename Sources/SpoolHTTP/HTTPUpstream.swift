@@ -80,9 +80,15 @@ extension HTTPUpstream {
         /// Only `AsyncHTTPClientUpstream` calls it, with the address of a new connection, before it sends a request. It
         /// is therefore also called for each redirect. A rejected request fails with an underlying ``RefusedAddress``.
         ///
-        /// With TLS, the handshake has been attempted by then. With a proxy, only an address in the URL is checked,
-        /// because the proxy resolves names.
+        /// With TLS, the handshake has been attempted by then, unless ``hidesAddresses`` is true. With a proxy, only an
+        /// address in the URL is checked, because the proxy resolves names.
         package var allowsAddress: (@Sendable (IPAddress, Int) -> Bool)?
+        /// Whether the sender of a request must not learn anything about rejected addresses. The default is false.
+        ///
+        /// Names are then also resolved and checked before a connection is opened, so that no rejected address receives
+        /// a packet. The error is the same for a rejected address and for an unknown name. This costs a look-up for
+        /// each host, at most every 30 seconds.
+        package var hidesAddresses = false
         /// Whether a redirect to a URL may be followed; `nil` allows all.
         package var allowsRedirect: (@Sendable (URL) -> Bool)?
         /// The clock of the header and idle timeouts.
@@ -166,3 +172,7 @@ extension MediaCache {
 package struct RefusedAddress: Error {
     package init() {}
 }
+
+/// The underlying error if the name is unknown or has a rejected address, with
+/// ``HTTPUpstream.Configuration/hidesAddresses``.
+struct HiddenAddress: Error {}

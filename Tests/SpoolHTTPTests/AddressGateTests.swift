@@ -1,5 +1,6 @@
 #if AsyncHTTPClient
 import Foundation
+import HTTPTypes
 import SpoolTesting
 import Synchronization
 import Testing
@@ -78,6 +79,56 @@ struct AddressGateTests {
             #expect((error.underlying is RefusedAddress) == isRefused, "\(host)")
         }
         #expect(IPAddress("::ffff:10.0.0.1") == IPAddress("10.0.0.1"))
+    }
+
+    @Test("E230: a hidden address receives no connection, and its error is the same as that of any other name or port")
+    func hidden() async throws {
+        try await OriginServer.run(["/a": .pattern(10)]) { origin in
+            var configuration = HTTPUpstream.Configuration()
+            configuration.proxyEnvironment = [:]
+            let loopback = try #require(IPAddress("127.0.0.1"))
+            configuration.allowsAddress = { address, _ in address != loopback && address.bytes.count == 4 }
+            configuration.hidesAddresses = true
+            let upstream = AsyncHTTPClientUpstream(configuration)
+            var texts: Set<String> = []
+            // An open port, a closed one, TLS, other forms of the address, and a name that is too long.
+            for address in [
+                "http://localhost:\(origin.port)", "http://127.1:\(origin.port)", "http://127.0.0.1:\(origin.port)",
+                "http://2130706433:\(origin.port)", "http://localhost:1", "https://localhost:\(origin.port)",
+                "http://[::1]:\(origin.port)", "http://\(String(repeating: "a", count: 64)).invalid",
+            ] {
+                let url = try #require(URL(string: address + "/a"))
+                let error = try await error(upstream, url)
+                #expect(error.code == .unreachable && error.underlying is HiddenAddress, "\(address): \(error)")
+                texts.insert(error.message(after: url.absoluteString))
+            }
+            #expect(texts == ["cannot be reached: its host has no address that may be used"])
+            #expect(origin.connectionCount == 0)
+        }
+    }
+
+    @Test("E230: a name with allowed addresses is requested, and is not resolved again for some time")
+    func allowed() async throws {
+        try await OriginServer.run(["/a": .pattern(10)]) { origin in
+            var configuration = HTTPUpstream.Configuration()
+            configuration.proxyEnvironment = [:]
+            let count = Mutex(0)
+            configuration.allowsAddress = { _, _ in
+                count.withLock { $0 += 1 }
+                return true
+            }
+            configuration.hidesAddresses = true
+            let upstream = AsyncHTTPClientUpstream(configuration)
+            var counts: [Int] = []
+            for _ in 0..<3 {
+                let request = UpstreamRequest(url: origin.url("/a", host: "localhost"))
+                let response = try await upstream.open(request)
+                #expect(response.head.status == .ok)
+                for try await _ in response.body {}
+                counts.append(count.withLock { $0 })
+            }
+            #expect(counts[0] > 0 && counts[1] <= counts[0] + 1 && counts[2] <= counts[1] + 1)
+        }
     }
 }
 #endif

@@ -70,6 +70,8 @@ extension ProxyConfiguration {
             if port == serverPort.value, address.isLoopback || address.isUnspecified { return false }
             return mayBeSpecial || !address.isSpecial
         }
+        // Clients on other machines must not learn which addresses and ports of the network are in use.
+        upstream.hidesAddresses = !mayBeSpecial
         let patterns = allowedHosts.compactMap { HostPattern($0) }
         guard !patterns.isEmpty else { return upstream }
         upstream.allowsRedirect = { url in

@@ -95,9 +95,12 @@ import Testing
         configuration.token = "secret"
         try configuration.validate()
         // Connections to the addresses of this network are then not opened.
-        let allows = try #require(configuration.restricting(.init()).allowsAddress)
+        let restricted = configuration.restricting(.init())
+        let allows = try #require(restricted.allowsAddress)
+        #expect(restricted.hidesAddresses)
         #expect(allows(try #require(IPAddress("192.168.0.1")), 80) == false)
         #expect(allows(try #require(IPAddress("1.1.1.1")), 80))
+        #expect(!ProxyConfiguration().restricting(.init()).hidesAddresses)
     }
 
     @Test("Invalid trusted proxies, the PROXY protocol without any, and a limit below one are rejected")
