@@ -95,19 +95,33 @@ struct EndToEndFieldsTests {
         #expect(lines == ["x-two: c", "content-encoding: br", "x-one: d", "x-three: e"])
     }
 
+    @Test("E229: fields that protect pages are never removed, whether other fields or they themselves are long")
+    func protective() throws {
+        let long = String(repeating: "x", count: 1000)
+        let all = try fields([
+            ("Link", long + long), ("Content-Security-Policy", "default-src 'self'"), ("X-Frame-Options", "DENY"),
+            ("Strict-Transport-Security", "max-age=9"), ("ETag", "\"1\""), ("X-Other", long),
+        ])
+        let protective = ["Content-Security-Policy", "X-Frame-Options", "Strict-Transport-Security"]
+        #expect(EndToEndFields.bounded(all, to: 200).map(\.name.rawName) == protective + ["ETag"])
+        #expect(EndToEndFields.bounded(all, to: 0).map(\.name.rawName) == protective)
+        #expect(EndToEndFields.protectiveBytes(of: all) == 106)
+        #expect(EndToEndFields.protectiveBytes(of: [.eTag: long]) == 0)
+    }
+
     @Test("Above the limit, the largest fields that no cache needs are removed first, then the largest others")
     func bounded() throws {
         let long = String(repeating: "x", count: 1000)
         let all = try fields([
-            ("X-Small", "1"), ("X-Large", long + long), ("Cache-Control", "max-age=1, " + long), ("ETag", "\"1\""),
+            ("X-Small", "1"), ("X-Large", long + long), ("Link", "</a>; rel=b" + long), ("ETag", "\"1\""),
             ("Set-X", long),
         ])
         #expect(EndToEndFields.bounded(all, to: 10_000) == all)
         #expect(
             EndToEndFields.bounded(all, to: 3000).map(\.name.rawName) == [
-                "X-Small", "Cache-Control", "ETag", "Set-X",
+                "X-Small", "Link", "ETag", "Set-X",
             ])
-        #expect(EndToEndFields.bounded(all, to: 1100).map(\.name.rawName) == ["X-Small", "Cache-Control", "ETag"])
+        #expect(EndToEndFields.bounded(all, to: 1100).map(\.name.rawName) == ["X-Small", "Link", "ETag"])
         #expect(EndToEndFields.bounded(all, to: 100).map(\.name.rawName) == ["ETag"])
         #expect(EndToEndFields.bounded(all, to: 0).isEmpty)
     }

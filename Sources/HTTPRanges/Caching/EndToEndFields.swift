@@ -81,11 +81,13 @@ package enum EndToEndFields {
 
     /// Returns `fields` with names and values of at most `limit` bytes. The largest of those that no cache or player
     /// needs are removed first.
+    ///
+    /// Fields that protect the origin's pages are never removed, even if they exceed the limit. See
+    /// ``protectiveBytes(of:)``.
     package static func bounded(_ fields: HTTPFields, to limit: Int) -> HTTPFields {
-        func size(_ field: HTTPField) -> Int { field.name.rawName.utf8.count + field.value.utf8.count + 4 }
         var excess = fields.reduce(-limit) { $0 + size($1) }
         guard excess > 0 else { return fields }
-        let order = fields.enumerated().sorted { one, other in
+        let order = fields.enumerated().filter { !isProtective($0.element.name) }.sorted { one, other in
             let (isNeeded, isOtherNeeded) = (isNeeded(one.element.name), isNeeded(other.element.name))
             if isNeeded != isOtherNeeded { return !isNeeded }
             return (size(one.element), one.offset) > (size(other.element), other.offset)
@@ -97,6 +99,16 @@ package enum EndToEndFields {
         }
         return HTTPFields(fields.enumerated().filter { !dropped.contains($0.offset) }.map(\.element))
     }
+
+    /// Returns the size of the fields that protect the origin's pages, in bytes. Without them, a response would be less
+    /// safe than the origin intends.
+    package static func protectiveBytes(of fields: HTTPFields) -> Int {
+        fields.reduce(0) { $0 + (isProtective($1.name) ? size($1) : 0) }
+    }
+
+    private static func size(_ field: HTTPField) -> Int { field.name.rawName.utf8.count + field.value.utf8.count + 4 }
+
+    private static func isProtective(_ name: HTTPField.Name) -> Bool { protective.contains(name.canonicalName) }
 
     /// Returns the media type without its parameters (RFC 9110 §8.3.1).
     private static func essence(of fields: HTTPFields) -> String? {
@@ -126,6 +138,14 @@ package enum EndToEndFields {
     /// Fields whose values are addresses, for example signed ones.
     private static let addresses: Set<String> = [
         "content-location", "link", "location", "refresh", "sourcemap", "x-sourcemap",
+    ]
+    /// Fields that restrict what pages may do, how they may be used, or which caches may store them.
+    private static let protective: Set<String> = [
+        "cache-control", "cdn-cache-control", "clear-site-data", "content-disposition", "content-security-policy",
+        "content-security-policy-report-only", "cross-origin-embedder-policy", "cross-origin-opener-policy",
+        "cross-origin-resource-policy", "origin-agent-cluster", "permissions-policy", "referrer-policy",
+        "strict-transport-security", "x-content-type-options", "x-frame-options", "x-permitted-cross-domain-policies",
+        "x-xss-protection",
     ]
     private static let needed: Set<String> = [
         "cache-control", "cdn-cache-control", "content-disposition", "content-encoding", "content-language",

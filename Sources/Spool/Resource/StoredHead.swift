@@ -8,11 +8,13 @@ struct StoredHead: Codable, Sendable, Hashable {
     /// and 16 KiB for those that are stored separately. If the fields are larger, unneeded ones are left out.
     static let limit = 16 << 10
 
-    /// Whether the separately stored fields, which distinguish versions and variants and can't be left out, exceed the
-    /// limit. Such a response is passed on without being stored.
+    /// Whether fields that can't be left out exceed the limit. These are the separately stored fields, which distinguish
+    /// versions and variants, and those that protect the origin's pages. Such a response is passed on without being
+    /// stored.
     static func exceedsLimit(_ fields: HTTPFields) -> Bool {
         let needed: [HTTPField.Name] = [.eTag, .lastModified, .contentType, .contentEncoding, .vary]
         return needed.reduce(0) { sum, name in fields[values: name].reduce(sum) { $0 + $1.utf8.count } } > limit
+            || EndToEndFields.protectiveBytes(of: fields) > limit
     }
 
     /// The status of the whole resource: 200 if the response was a part.
