@@ -117,7 +117,11 @@ public final class ProxyServer: Service, MediaServer, Sendable {
             token: String?, origin: OriginURL?, servesAdmin: Bool, trustedProxies: TrustedProxies = TrustedProxies(),
             run: (@Sendable ([String]) async -> CommandOutcome)? = nil
         ) -> ProxyService {
-            let rules = AccessRules(token: token, serverNames: configuration.serverNames)
+            // Everyone may use a server with its own origin, from any page.
+            let isForPages = origin != nil && !servesAdmin
+            let rules = AccessRules(
+                token: token, serverNames: configuration.serverNames,
+                pages: isForPages ? nil : configuration.corsOrigins)
             let admin = AdminResponder(cache: cache, metrics: metrics, rules: rules, run: run)
             return ProxyService(
                 configuration: configuration, date: date, executor: cache.readingExecutor,

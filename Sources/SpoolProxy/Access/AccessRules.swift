@@ -22,10 +22,13 @@ struct AccessRules: Sendable {
     var token: String?
     /// The accepted host names in lower case, in addition to IP addresses and `localhost`.
     var serverNames: Set<String>
+    /// The origins of the web pages whose requests are accepted without a token, or `nil` if those of all pages are.
+    var pages: Set<String>?
 
-    init(token: String?, serverNames: [String]) {
+    init(token: String?, serverNames: [String], pages: [String]? = nil) {
         self.token = token
         self.serverNames = Set(serverNames.map { $0.lowercased() })
+        self.pages = pages.map { Set($0) }
     }
 
     /// Allows or rejects a request.
@@ -33,11 +36,14 @@ struct AccessRules: Sendable {
     /// A page can reach the server with its own host name if that name resolves to the server's address (DNS
     /// rebinding). Therefore, only known names are accepted.
     ///
-    /// - Throws: `RequestFailure` with status 400 for an invalid host, 421 for an unknown host name, or 401 without the
-    ///   token.
+    /// - Throws: `RequestFailure` with status 400 for an invalid host, or 421 for an unknown host name. The status is 401
+    ///   without the token, and 403 for a request of a web page that is not allowed.
     func admit(_ head: RequestHead) throws(RequestFailure) -> Admitted {
         try checkHost(head)
-        guard let token else { return Admitted(target: head.target, prefix: "") }
+        guard let token else {
+            try checkPage(head)
+            return Admitted(target: head.target, prefix: "")
+        }
         if let rest = withoutToken(head.target, token) {
             return Admitted(target: rest, prefix: "/~" + token, secret: token)
         }
@@ -66,6 +72,35 @@ struct AccessRules: Sendable {
         if IPAddress(host: name) != nil || name == "localhost" || name.hasSuffix(".localhost") { return }
         if serverNames.contains(name) { return }
         throw RequestFailure(421, "unknown host name in the request; add it to the server names (--server-name)")
+    }
+
+    /// Checks the web page that sent a request.
+    ///
+    /// Any page can make a browser send a request to this machine, even though it can't read the response. The origin
+    /// could be a device in the local network. Browsers state in `Sec-Fetch-Site` whether a page of another origin sent
+    /// the request (Fetch Metadata, §2.3), and players do not have that field. Media elements send no `Origin`, so the
+    /// origin of their page is that of `Referer`.
+    ///
+    /// - Throws: `RequestFailure` with status 403.
+    private func checkPage(_ head: RequestHead) throws(RequestFailure) {
+        guard let pages, !pages.contains("*"), Self.isFromOtherPage(head.fields) else { return }
+        let page = head.fields["origin"] ?? head.fields["referer"].map(Self.origin)
+        guard page.map(pages.contains) == true else {
+            throw RequestFailure(
+                403,
+                "a web page of another origin sent the request; add the origin to those of web pages (--cors-origin)")
+        }
+    }
+
+    /// Whether a web page of another origin sent a request, according to its browser.
+    static func isFromOtherPage(_ fields: RequestFields) -> Bool {
+        fields.values("sec-fetch-site").contains { $0 != "same-origin" && $0 != "none" }
+    }
+
+    /// Returns the origin of a URL: `scheme://host:port`.
+    private static func origin(of url: String) -> String {
+        guard let authority = url.firstRange(of: "://")?.upperBound else { return "" }
+        return String(url[..<(url[authority...].firstIndex { "/?#".contains($0) } ?? url.endIndex)])
     }
 
     private func withoutToken(_ target: String, _ token: String) -> String? {
@@ -98,8 +133,7 @@ struct AccessRules: Sendable {
         for value in head.fields.values("origin") {
             guard let host = head.host, value.lowercased() == "http://" + host.lowercased() else { return false }
         }
-        if let site = head.fields["sec-fetch-site"], site != "same-origin", site != "none" { return false }
-        return true
+        return !Self.isFromOtherPage(head.fields)
     }
 }
 

@@ -165,9 +165,11 @@ struct RecentMedia: Sendable {
         head.writeStaticString("\r\n\r\n")
     }
 
-    /// Whether a request differs from others for the same target only in its range.
+    /// Whether a request differs from others for the same target only in its range. The access control must check those
+    /// of web pages.
     private static func isPlain(_ request: RequestHead, readsOrigin: Bool) -> Bool {
         request.fields.has(noneOf: readsOrigin ? special + ["origin"] : special)
+            && !AccessRules.isFromOtherPage(request.fields)
     }
 
     private static let special: [StaticString] = [

@@ -72,4 +72,36 @@ import Testing
         #expect(try !rules.mayChange(Self.head("/", "Origin: http://localhost:1\r\n")))
         #expect(try !rules.mayChange(Self.head("/", "Sec-Fetch-Site: cross-site\r\n")))
     }
+
+    @Test(
+        "E228: without a token, requests of other web pages are rejected unless the configuration allows their origin",
+        arguments: [
+            ("", true), ("Sec-Fetch-Site: none\r\n", true), ("Sec-Fetch-Site: same-origin\r\n", true),
+            ("Origin: https://other.example\r\n", true),
+            ("Sec-Fetch-Site: cross-site\r\n", false), ("Sec-Fetch-Site: same-site\r\n", false),
+            ("Sec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site\r\n", false),
+            ("Sec-Fetch-Site: cross-site\r\nOrigin: https://player.example\r\n", true),
+            ("Sec-Fetch-Site: cross-site\r\nReferer: https://player.example/\r\n", true),
+            ("Sec-Fetch-Site: cross-site\r\nReferer: https://player.example\r\n", true),
+            ("Sec-Fetch-Site: cross-site\r\nReferer: https://player.example:8443/a\r\n", false),
+            ("Sec-Fetch-Site: cross-site\r\nReferer: https://other.example/?https://player.example/\r\n", false),
+            ("Sec-Fetch-Site: cross-site\r\nOrigin: null\r\nReferer: https://player.example/\r\n", false),
+            ("Sec-Fetch-Site: cross-site\r\nOrigin: null\r\n", false),
+        ] as [(String, Bool)])
+    func otherPages(fields: String, isAllowed: Bool) throws {
+        let rules = AccessRules(token: nil, serverNames: [], pages: ["https://player.example"])
+        let head = try Self.head("/http/h/a", fields)
+        if isAllowed {
+            #expect(try rules.admit(head).target == "/http/h/a")
+        } else {
+            let failure = #expect(throws: RequestFailure.self) { try rules.admit(head) }
+            #expect(failure?.status == 403)
+        }
+        for rules in [
+            AccessRules(token: nil, serverNames: [], pages: ["*"]), AccessRules(token: nil, serverNames: []),
+        ] { #expect(try rules.admit(head).target == "/http/h/a") }
+        // A page that knows the token may use the server.
+        let withToken = AccessRules(token: "s3cret", serverNames: [], pages: [])
+        #expect(try withToken.admit(Self.head("/~s3cret/http/h/a", fields)).target == "/http/h/a")
+    }
 }

@@ -146,4 +146,54 @@ import Testing
             }
         }
     }
+
+    @Test("E229: a response with long header fields keeps those that protect pages, or is not stored")
+    func longFields() async throws {
+        let protective = ["Content-Security-Policy", "X-Frame-Options", "Strict-Transport-Security"]
+        for (policy, link, isStored) in [(10, 20_000, true), (20_000, 10, false)] {
+            var page = OriginResource(.pattern(PatternBytes(length: 1000)), contentType: "text/html")
+            page.headerFields[.cacheControl] = "max-age=1000"
+            let address = String(repeating: "a", count: link)
+            page.headerFields[try #require(HTTPField.Name("Link"))] = "</\(address)>; rel=canonical"
+            for name in protective {
+                page.headerFields[try #require(HTTPField.Name(name))] = String(repeating: "a", count: policy)
+            }
+            let resource = page
+            try await OriginServer.run(["/a": resource]) { origin in
+                var configuration = ProxyConfiguration()
+                configuration.origin = origin.url("/")
+                try await ProxyServer.run(configuration) { server, _ in
+                    for _ in 0..<3 {
+                        let response = try await server.get("/a")
+                        #expect(response.status == 200 && response.body.count == 1000)
+                        for name in protective { #expect(response.field(name)?.count == policy, "\(name)") }
+                    }
+                    #expect(origin.log.exchanges.count == (isStored ? 1 : 3))
+                }
+            }
+        }
+    }
+
+    @Test(
+        "E228: a page of another origin can't use the server on this machine, even on a connection with other requests")
+    func otherPages() async throws {
+        try await OriginServer.run(["/a": .pattern(1000)]) { origin in
+            let cross = "Sec-Fetch-Site: cross-site\r\n"
+            for isReverse in [false, true] {
+                var configuration = ProxyConfiguration()
+                if isReverse { configuration.origin = origin.url("/") }
+                let target = isReverse ? "/a" : "/http/127.0.0.1:\(origin.port)/a"
+                try await ProxyServer.run(configuration, freshness: .immutable) { server, _ in
+                    let status = isReverse ? 200 : 403
+                    #expect(try await server.get(target, cross).status == status)
+                    #expect(origin.log.exchanges.isEmpty == !isReverse)
+                    let request = "GET \(target) HTTP/1.1\r\nHost: localhost\r\n"
+                    var bytes = try await server.exchange(
+                        "\(request)\r\n\(request)\r\n\(request)\(cross)Connection: close\r\n\r\n")[...]
+                    let statuses = try (0..<3).map { _ in try #require(RawResponse(&bytes)).status }
+                    #expect(statuses == [200, 200, status])
+                }
+            }
+        }
+    }
 }
