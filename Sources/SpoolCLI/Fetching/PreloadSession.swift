@@ -113,7 +113,8 @@ struct PreloadOutcome: Sendable {
                 chunk.withUnsafeBytes { prefix.append(contentsOf: $0) }
             }
             let type = try await media.response().response.fields[.contentType]
-            return ManifestKind(prefix: prefix, contentType: type)
+            let kind = ManifestKind(prefix: prefix, contentType: type)
+            return kind == .dashElement ? nil : kind
         } catch {
             // A resource that cannot be read back is treated as a single file.
             return nil
@@ -134,7 +135,7 @@ struct PreloadOutcome: Sendable {
             let download = HLSDownloader(
                 source, in: cache, variant: variant, firstSeconds: seconds, maximumConcurrentDownloads: jobs)
             return try await download.run().progress.bytes
-        case .dash:
+        case .dash, .dashElement:
             return try await DASHDownloader(source, in: cache, firstSeconds: seconds, maximumConcurrentDownloads: jobs)
                 .run().bytes
         }

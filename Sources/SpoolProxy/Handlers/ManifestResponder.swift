@@ -163,7 +163,11 @@ struct ManifestResponder: Sendable {
         let lifetime: ManifestLifetime
         do {
             let rewrite = { @Sendable () async throws in
-                try await kind == .hls ? playlist(received, call) : mpd(received, call)
+                switch kind {
+                case .hls: try await playlist(received, call)
+                case .dash: try await mpd(received, call)
+                case .dashElement: remoteElement(received, call)
+                }
             }
             (bytes, lifetime) =
                 try await received.bytes.count > Self.quickBytes ? cache.runMaintenance(rewrite) : rewrite()
@@ -214,7 +218,8 @@ struct ManifestResponder: Sendable {
             call.isForOwner
             ? received.bytes
             : try document.rewritten(
-                requestedURL: call.url, removesSteering: call.mustNotBeSteered, proxied: proxiedRecordingOrigins(call))
+                requestedURL: call.url, removesSteering: call.mustNotBeSteered, servesAllOrigins: !call.isReverse,
+                proxied: proxiedRecordingOrigins(call))
         guard let playlist = document.playlist else { return (text, .none) }
         let tag = "\(document.byteCount) \(received.version)"
         knowledge.note(playlist, requested: call.url, found: document.url, key: received.key, tag: tag)
@@ -238,8 +243,22 @@ struct ManifestResponder: Sendable {
         }
         guard !call.isForOwner else { return (received.bytes, document.lifetime) }
         let text = try document.rewritten(
-            requestedURL: call.url, removesSteering: call.mustNotBeSteered, proxied: proxiedRecordingOrigins(call))
+            requestedURL: call.url, removesSteering: call.mustNotBeSteered, servesAllOrigins: !call.isReverse,
+            proxied: proxiedRecordingOrigins(call))
         return (text, document.lifetime)
+    }
+
+    /// Rewrites an element of an MPD in a document of its own. The client resolves its relative references against the
+    /// MPD, so they stay unchanged.
+    private func remoteElement(
+        _ received: Received, _ call: OutgoingRequest
+    ) -> (bytes: [UInt8], lifetime: ManifestLifetime) {
+        guard !call.isForOwner else { return (received.bytes, .unstated) }
+        // A document that can't be read, such as one with several elements, is sent unchanged.
+        let document = try? DASHDocument(parsingRemoteElement: received.bytes, at: received.url)
+        let text = try? document?.rewritten(  // As above.
+            servesAllOrigins: !call.isReverse, proxied: proxiedRecordingOrigins(call))
+        return (text ?? received.bytes, .unstated)
     }
 
     /// Returns a function that converts addresses in a manifest, and records that it names their origins.

@@ -23,6 +23,8 @@ package struct DASHDocument: Sendable {
         case base
         /// A reference that is relative to the URL of the MPD.
         case document
+        /// The URL of a clock, relative to the URL of the MPD.
+        case clock
     }
 
     /// A URI in the text of an element or in the value of an attribute.
@@ -33,6 +35,9 @@ package struct DASHDocument: Sendable {
         /// The index of the base.
         let base: Int
         let isCharacterData: Bool
+        /// The number of directories of all bases of the reference, if they are on other origins than its own base. An
+        /// absolute path is then rewritten as a relative one.
+        var depth: Int?
     }
 
     /// A URL to which references are relative.
@@ -61,8 +66,8 @@ package struct DASHDocument: Sendable {
     let references: [Reference]
     /// The bases. The first one is the URL of the MPD.
     let bases: [Base]
-    /// The ranges of the elements for content steering.
-    private let steering: [Range<Int>]
+    /// The ranges of the elements for content steering and for patches.
+    private let removable: [Range<Int>]
     /// The ranges of the text that filters have removed.
     private(set) var removed: ByteRangeSet = []
     /// The media, up to the limit on entries.
@@ -79,13 +84,24 @@ package struct DASHDocument: Sendable {
     ///   - `refused` if it has a document type
     ///   - `malformed` if it is not XML, its root is not `MPD`, or its tags do not match
     package init(parsing bytes: [UInt8], at url: OriginURL) throws(ManifestError) {
-        var parser = DASHParser(url)
+        try self.init(parsing: bytes, at: url, roots: ["MPD"])
+    }
+
+    /// Parses an element of an MPD that the MPD names with `xlink:href` (ISO/IEC 23009-1 §5.5). It has its own document.
+    ///
+    /// - Throws: The same errors as ``init(parsing:at:)``, also if the document has several elements.
+    package init(parsingRemoteElement bytes: [UInt8], at url: OriginURL) throws(ManifestError) {
+        try self.init(parsing: bytes, at: url, roots: ManifestKind.remoteElements)
+    }
+
+    private init(parsing bytes: [UInt8], at url: OriginURL, roots: Set<String>) throws(ManifestError) {
+        var parser = DASHParser(url, roots: roots)
         let root = try parser.read(bytes)
         (self.bytes, self.url) = (bytes, url)
         isDynamic = root.value("type").map { $0.elementsEqual("dynamic".utf8) } ?? false
         minimumUpdatePeriod = root.value("minimumUpdatePeriod").flatMap { DecimalNumbers.duration($0) }
         (prefix, firstChild, hasBaseURL) = (parser.prefix, parser.firstChild, parser.hasBaseURL)
-        (references, bases, steering) = (parser.references, parser.bases, parser.steering)
+        (references, bases, removable) = (parser.references, parser.bases, parser.removable)
         (media, hasTooManyEntries) = (parser.media, parser.hasTooManyEntries)
     }
 
@@ -167,27 +183,33 @@ extension DASHDocument {
     /// Returns the text for a client of the proxy, with references that lead to the proxy.
     ///
     /// It rewrites `BaseURL`, `Location`, `PatchLocation`, `xlink:href`, the server of `ContentSteering` (ETSI
-    /// TS 103 998), and the URLs and templates of segments. References that already lead to the proxy, and all other
-    /// bytes, stay unchanged. The contents of `ContentProtection` also stay unchanged. So do the clocks in `UTCTiming`,
-    /// because a time from a cache would be wrong.
+    /// TS 103 998), and the URLs and templates of segments. It also rewrites the URL of the MPD that follows or replaces
+    /// this one. References that already lead to the proxy, and all other bytes, stay unchanged. The contents of `ContentProtection` also stay
+    /// unchanged. So do the absolute URLs of clocks (`UTCTiming`), because a time from a cache would be wrong.
     ///
     /// If a redirect leads to another directory, an MPD without a `BaseURL` gets one. Its templates cannot be rewritten
     /// instead, because representations with different bases inherit them.
     ///
     /// - Parameters:
     ///   - requestedURL: The URL that the client requested, if it differs from ``url``.
-    ///   - removesSteering: Whether content steering is removed, as in a playlist. The default is `false`.
+    ///   - removesSteering: Whether content steering is removed, as in a playlist, and the URLs of patches, whose
+    ///     contents are not rewritten. Players then request the whole MPD again. The default is `false`.
+    ///   - servesAllOrigins: Whether the proxy serves all origins, so that relative URLs of clocks become those of the
+    ///     origin. The default is `false`.
     ///   - proxied: See ``ReferenceRewriter/init(finalURL:requestedURL:proxied:)``.
     /// - Throws: ``ManifestError`` with code `tooLarge`.
     package func rewritten(
-        requestedURL: OriginURL? = nil, removesSteering: Bool = false, proxied: @escaping (OriginURL) -> String
+        requestedURL: OriginURL? = nil, removesSteering: Bool = false, servesAllOrigins: Bool = false,
+        proxied: @escaping (OriginURL) -> String
     ) throws(ManifestError) -> [UInt8] {
-        let removed = removesSteering ? removed.adding(steering) : removed
+        let removed = removesSteering ? removed.adding(removable) : removed
         let document = ReferenceRewriter(finalURL: url, requestedURL: requestedURL, proxied: proxied)
         var insertion = hasBaseURL || !document.movesRelativeReferences ? nil : firstChild
         // Nothing can be inserted into a removed element.
-        if removesSteering, let element = steering.first(where: { $0.lowerBound == insertion }) {
-            insertion = element.upperBound
+        if removesSteering {
+            while let element = removable.first(where: { $0.lowerBound == insertion }) {
+                insertion = element.upperBound
+            }
         }
         var rewriters = DASHBaseRewriters(
             bases, insertion == nil ? document : ReferenceRewriter(finalURL: url, proxied: proxied), proxied)
@@ -199,10 +221,18 @@ extension DASHDocument {
                 isInserted = true
             }
             guard !reference.place.isEmpty, let text = text(of: reference) else { continue }
-            var rewriter = reference.kind == .document || !isInserted ? document : rewriters[reference.base]
+            let isOfDocument = [.document, .clock].contains(reference.kind)
+            var rewriter = isOfDocument || !isInserted ? document : rewriters[reference.base]
             // An absolute reference needs no base.
             if rewriter == nil, URIReference(text).scheme != nil { rewriter = document }
-            guard let written = rewriter?.rewritten(text) else { continue }
+            let written =
+                reference.relativePath(text)
+                ?? rewriter.flatMap { (rewriter) -> String? in
+                    guard reference.kind == .clock else { return rewriter.rewritten(text) }
+                    if URIReference(text).scheme != nil { return nil }
+                    return servesAllOrigins ? rewriter.url(of: text)?.description : rewriter.rewritten(text)
+                }
+            guard let written else { continue }
             if reference.isCharacterData {
                 // The end of the section must not occur in it.
                 try splices.replace(reference.place, with: Array(written.replacing("]]>", with: "]]%3E").utf8))
@@ -220,6 +250,15 @@ extension DASHDocument {
     private func base(_ url: String) -> [UInt8] {
         let name = prefix + "BaseURL>".utf8
         return Array("<".utf8) + name + XMLText.escaped(url) + "</".utf8 + name
+    }
+}
+
+extension DASHDocument.Reference {
+    /// Returns the relative form of an absolute path whose bases are on several origins, or `nil` if the reference is
+    /// rewritten for its own base.
+    fileprivate func relativePath(_ text: String) -> String? {
+        guard let depth, text.hasPrefix("/"), !text.hasPrefix("//") else { return nil }
+        return (depth == 0 ? "./" : String(repeating: "../", count: depth)) + text.dropFirst()
     }
 }
 

@@ -12,6 +12,41 @@ struct DASHParser {
         let index: Int
         /// The rewriter that resolves references, or `nil` if the URL cannot be requested through the proxy.
         let rewriter: ReferenceRewriter?
+        /// The properties of the alternatives that further `BaseURL` elements name.
+        var alternatives: Bases
+
+        init(index: Int, rewriter: ReferenceRewriter?, alternatives: Bases? = nil) {
+            (self.index, self.rewriter) = (index, rewriter)
+            self.alternatives = alternatives ?? Bases(rewriter)
+        }
+    }
+
+    /// A summary of the bases to which a reference is relative.
+    ///
+    /// An absolute path, such as `/a.mp4`, leads to another origin for each base. A rewritten path can do so only as a
+    /// relative one, which starts with `../` for each directory of the bases.
+    private struct Bases {
+        /// The number of directories, or `nil` if the bases have different numbers.
+        private(set) var depth: Int?
+        /// One of the origins, or `nil` if a base cannot be requested through the proxy.
+        private(set) var origin: OriginURL?
+        private(set) var hasSeveralOrigins = false
+
+        init(_ rewriter: ReferenceRewriter?) { (depth, origin) = (rewriter?.depth, rewriter?.finalURL) }
+
+        mutating func add(_ other: Bases) {
+            if depth != other.depth { depth = nil }
+            let isSame = origin.flatMap { one in other.origin.map { one.isSameOrigin(as: $0) } } ?? false
+            hasSeveralOrigins = hasSeveralOrigins || other.hasSeveralOrigins || !isSame
+        }
+
+        /// Returns the bases after a relative reference that leads from a base with `start` directories to one with
+        /// `depth`.
+        func moved(to depth: Int?, from start: Int?) -> Bases {
+            var moved = self
+            moved.depth = self.depth == start ? depth : nil
+            return moved
+        }
     }
 
     /// An element whose end has not been read yet.
@@ -35,6 +70,10 @@ struct DASHParser {
         var isMixed = false
         /// The segments that the element describes for itself and its descendants.
         var segments: DASHSegments
+        /// The bases of the representations in the element, or `nil` if it has none.
+        var bases: Bases?
+        /// The indices of the references that belong to these representations.
+        var pending: [Int] = []
     }
 
     private(set) var prefix: [UInt8] = []
@@ -43,8 +82,10 @@ struct DASHParser {
     private(set) var references: [DASHDocument.Reference] = []
     private(set) var bases: [DASHDocument.Base]
     private(set) var media = DASHPresentation()
-    /// The ranges of the elements for content steering.
-    private(set) var steering: [Range<Int>] = []
+    /// The ranges of the elements for content steering and for patches.
+    private(set) var removable: [Range<Int>] = []
+    /// The names of the root, without its prefix.
+    private let roots: Set<String>
     private var open: [Element] = []
     private var baseCount = 0
     private var entryCount = 0
@@ -52,7 +93,8 @@ struct DASHParser {
     private var representation: DASHPresentation.Representation?
     private let document: Base
 
-    init(_ url: OriginURL) {
+    init(_ url: OriginURL, roots: Set<String>) {
+        self.roots = roots
         bases = [DASHDocument.Base(url: url, parent: 0)]
         document = Base(index: 0, rewriter: ReferenceRewriter(finalURL: url))
     }
@@ -76,7 +118,7 @@ struct DASHParser {
             switch token {
             case .start(let tag):
                 if open.isEmpty {
-                    guard root == nil, tag.name.localName.elementsEqual("MPD".utf8) else {
+                    guard root == nil, roots.contains(String(decoding: tag.name.localName, as: UTF8.self)) else {
                         throw ManifestError(.malformed, "the XML document does not have a single root element MPD")
                     }
                     root = tag
@@ -123,6 +165,7 @@ struct DASHParser {
         let outer = open.last?.inner ?? document
         let isIgnored = open.last?.isIgnored == true || name == "ContentProtection"
         let segments = open.last?.segments ?? DASHSegments()
+        let first = references.count
         if !isIgnored {
             addReferences(of: tag, name, outer)
             readMedia(tag, name)
@@ -131,7 +174,8 @@ struct DASHParser {
         open.append(
             Element(
                 tagName: tag.name, name: name, start: tag.start, outer: outer, inner: outer, isIgnored: isIgnored,
-                segments: segments))
+                segments: segments,
+                pending: (first..<references.count).filter { [.media, .template].contains(references[$0].kind) }))
         guard tag.isEmpty || open.count <= DASHDocument.maximumDepth else {
             throw ManifestError(
                 .tooLarge, "the elements of an MPD are nested more than \(DASHDocument.maximumDepth) deep")
@@ -156,6 +200,7 @@ struct DASHParser {
     private mutating func end(at position: Int) throws(ManifestError) {
         guard let element = open.popLast(), !element.isIgnored else { return }
         if let text = element.text, !element.isMixed { try read(text, of: element) }
+        settlePending(of: element)
         switch element.name {
         case "Representation":
             guard var done = representation.take(), let set = media.lastSet,
@@ -168,12 +213,36 @@ struct DASHParser {
         case "AdaptationSet":
             guard let set = media.lastSet else { return }
             media.periods[set.period].sets[set.index].place = element.start..<position
-        case "ContentSteering": steering.append(element.start..<position)
+        case "ContentSteering", "PatchLocation": removable.append(element.start..<position)
         default: break
         }
     }
 
     // MARK: References
+
+    /// Decides how the references of an element that has ended are rewritten if they are absolute paths.
+    ///
+    /// If the element has no representations, they belong to those of the element around it.
+    private mutating func settlePending(of element: Element) {
+        let bases = element.name == "Representation" ? element.inner.alternatives : element.bases
+        let parent = open.indices.last
+        guard let bases else {
+            guard let parent else { return }
+            if open[parent].pending.isEmpty {
+                open[parent].pending = element.pending
+            } else {
+                open[parent].pending += element.pending
+            }
+            return
+        }
+        let ownOrigin = element.inner.rewriter?.finalURL
+        let isOwn = bases.origin.flatMap { one in ownOrigin.map { one.isSameOrigin(as: $0) } } ?? false
+        if bases.hasSeveralOrigins || !isOwn {
+            for index in element.pending { references[index].depth = bases.depth }
+        }
+        guard let parent else { return }
+        if open[parent].bases == nil { open[parent].bases = bases } else { open[parent].bases?.add(bases) }
+    }
 
     /// Reads the text of an element that has ended.
     private mutating func read(_ text: ArraySlice<UInt8>, of element: Element) throws(ManifestError) {
@@ -186,14 +255,27 @@ struct DASHParser {
             }
             let outer = open[last].outer
             add(text, .base, outer, isCharacterData: element.isCharacterData)
+            if outer.alternatives.hasSeveralOrigins {
+                references[references.count - 1].depth = outer.alternatives.depth
+            }
             let reference =
                 element.isCharacterData ? String(validating: text, as: UTF8.self) : XMLText.unescaped(text)
-            guard let reference, !open[last].hasBase else { return }
+            guard let reference else { return }
             // An absolute reference needs no base.
-            let isAbsolute = URIReference(reference).scheme != nil
+            let parts = URIReference(reference)
+            let isAbsolute = parts.scheme != nil
             let rewriter = (outer.rewriter ?? (isAbsolute ? document.rewriter : nil))?.relative(to: reference)
+            var alternatives = Bases(rewriter)
+            // A relative reference has one target for each alternative of the outer base.
+            if !isAbsolute, parts.authority == nil, outer.alternatives.hasSeveralOrigins {
+                alternatives.add(outer.alternatives.moved(to: alternatives.depth, from: outer.rewriter?.depth))
+            }
+            guard !open[last].hasBase else {
+                open[last].inner.alternatives.add(alternatives)
+                return
+            }
             open[last].hasBase = true
-            open[last].inner = Base(index: bases.count, rewriter: rewriter)
+            open[last].inner = Base(index: bases.count, rewriter: rewriter, alternatives: alternatives)
             bases.append(DASHDocument.Base(url: rewriter?.finalURL, parent: outer.index))
         case "Location", "PatchLocation", "ContentSteering":
             add(text, .document, document, isCharacterData: element.isCharacterData)
@@ -210,13 +292,28 @@ struct DASHParser {
             case "InitializationSet": (.media, ["initialization"])
             default: (.document, [])
             }
+        let listed = Self.listedKind(tag, name)
         for (attribute, value) in tag.attributes {
-            if names.contains(where: { $0.utf8.elementsEqual(attribute) }) {
+            if let listed, attribute.elementsEqual("value".utf8) {
+                // White space separates the references.
+                for piece in value.split(whereSeparator: XMLScanner.isSpace) { add(piece, listed, document) }
+            } else if names.contains(where: { $0.utf8.elementsEqual(attribute) }) {
                 add(XMLText.trimmed(value), kind, base)
             } else if attribute.contains(UInt8(ascii: ":")), attribute.localName.elementsEqual("href".utf8) {
                 add(XMLText.trimmed(value), .document, document)
             }
         }
+    }
+
+    /// Returns the kind of the references in the `value` of an element, or `nil` if it has none.
+    ///
+    /// They lead to a clock (ISO/IEC 23009-1 §5.8.4.11), or to the MPD that follows or replaces this one (§5.11, §5.12).
+    private static func listedKind(_ tag: XMLStartTag, _ name: String) -> DASHDocument.ReferenceKind? {
+        guard ["UTCTiming", "SupplementalProperty", "EssentialProperty"].contains(name),
+            let scheme = tag.text("schemeIdUri")
+        else { return nil }
+        if name == "UTCTiming" { return scheme.hasPrefix("urn:mpeg:dash:utc:http-") ? .clock : nil }
+        return ["urn:mpeg:dash:mpd-chaining:2016", "urn:mpeg:dash:fallback:2016"].contains(scheme) ? .document : nil
     }
 
     private mutating func add(

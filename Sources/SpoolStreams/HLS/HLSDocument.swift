@@ -13,6 +13,8 @@ package struct HLSDocument: Sendable {
         /// The range in the text, without quotes.
         let place: Range<Int>
         let isKey: Bool
+        /// Whether the reference leads to a list of interstitial assets, whose references are not rewritten.
+        let isAssetList: Bool
         /// The number of variable definitions before the reference.
         let definitionCount: Int
     }
@@ -182,13 +184,15 @@ extension HLSDocument {
     ///   - requestedURL: The URL that the client requested, if it differs from ``url``.
     ///   - removesSteering: Whether content steering is removed. A steering server can replace the host of an address,
     ///     which is the proxy's, and would then receive addresses of the proxy. The default is `false`.
+    ///   - servesAllOrigins: Whether the proxy serves all origins, so that URLs of lists of interstitial assets become
+    ///     those of their origin. The default is `false`.
     ///   - limit: The maximum size of the result, in bytes, and the maximum total size of references with variables
     ///     replaced.
     ///   - proxied: See ``ReferenceRewriter/init(finalURL:requestedURL:proxied:)``.
     /// - Throws: ``ManifestError`` with code `tooLarge`.
     package func rewritten(
-        requestedURL: OriginURL? = nil, removesSteering: Bool = false, limit: Int = maximumRewrittenBytes,
-        proxied: @escaping (OriginURL) -> String
+        requestedURL: OriginURL? = nil, removesSteering: Bool = false, servesAllOrigins: Bool = false,
+        limit: Int = maximumRewrittenBytes, proxied: @escaping (OriginURL) -> String
     ) throws(ManifestError) -> [UInt8] {
         let removed = removesSteering ? removed.adding(steering) : removed
         var writer = HLSReferenceWriter(
@@ -202,7 +206,8 @@ extension HLSDocument {
             while definitions.startIndex < reference.definitionCount { writer.define(definitions.removeFirst()) }
             // A reference that is not UTF-8 stays unchanged.
             guard !reference.place.isEmpty, let text = text(of: reference),
-                let written = try writer.rewritten(text)
+                let written = try reference.isAssetList && servesAllOrigins
+                    ? writer.direct(text) : writer.rewritten(text)
             else { continue }
             try splices.replace(reference.place, with: written.utf8)
         }
@@ -223,6 +228,16 @@ private struct HLSReferenceWriter {
     mutating func define(_ definition: HLSDefinition) {
         variables.define(definition)
         clientVariables.define(definition)
+    }
+
+    /// Returns the origin's URL for a reference, or `nil` if it stays unchanged.
+    mutating func direct(_ text: String) throws(ManifestError) -> String? {
+        let hasVariables = HLSVariables.areReferred(in: text)
+        guard hasVariables || URIReference(text).scheme == nil else { return nil }
+        let resolved = hasVariables ? try variables.substituted(text, limit: substitutionsLeft) : text
+        guard let resolved else { return nil }
+        if hasVariables { substitutionsLeft -= resolved.utf8.count }
+        return rewriter.url(of: resolved)?.description.escapingVariables
     }
 
     /// Returns the replacement for a reference, or `nil` if it stays unchanged.

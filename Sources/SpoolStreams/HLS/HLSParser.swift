@@ -96,7 +96,9 @@ struct HLSParser {
         if !names.isEmpty {
             for attribute in attributes.attributes where attribute.isQuoted && names.contains(where: attribute.isNamed)
             {
-                try addReference(attribute.value.indices, isKey: tag == .key || tag == .sessionKey)
+                try addReference(
+                    attribute.value.indices, isKey: tag == .key || tag == .sessionKey,
+                    isAssetList: attribute.isNamed("X-ASSET-LIST"))
             }
         }
         switch tag {
@@ -141,12 +143,15 @@ struct HLSParser {
         openVariant?.start = line.range.upperBound
     }
 
-    private mutating func addReference(_ place: Range<Int>, isKey: Bool = false) throws(ManifestError) {
+    private mutating func addReference(
+        _ place: Range<Int>, isKey: Bool = false, isAssetList: Bool = false
+    ) throws(ManifestError) {
         guard references.count < maximumReferences else {
             throw ManifestError(.tooLarge, "a playlist has more than \(maximumReferences) references")
         }
         references.append(
-            HLSDocument.Reference(place: place, isKey: isKey, definitionCount: definitions.count))
+            HLSDocument.Reference(
+                place: place, isKey: isKey, isAssetList: isAssetList, definitionCount: definitions.count))
     }
 }
 

@@ -6,6 +6,11 @@ package enum ManifestKind: Hashable, Sendable {
     case hls
     /// An XML document whose root element is `MPD` (ISO/IEC 23009-1).
     case dash
+    /// An XML document with an element of an MPD, which the MPD names with `xlink:href`.
+    case dashElement
+
+    /// The names of the elements of an MPD that can be in a document of their own and contain references.
+    static let remoteElements: Set<String> = ["Period", "AdaptationSet", "Representation", "SegmentList"]
 
     /// The number of bytes of a body that ``init(prefix:contentType:)`` examines.
     package static let prefixLength = 4096
@@ -30,6 +35,7 @@ package enum ManifestKind: Hashable, Sendable {
         }
         switch XMLScanner.rootName(bytes) {
         case .name(let name) where name.elementsEqual("MPD".utf8): self = .dash
+        case .name(let name) where Self.isRemoteElement(name): self = .dashElement
         case .cut where fills && type.contains("dash+xml"): self = .dash
         default: return nil
         }
@@ -43,9 +49,13 @@ package enum ManifestKind: Hashable, Sendable {
         let tag = Array("#EXTM3U".utf8)
         if bytes.starts(with: tag) || tag.starts(with: bytes) || bytes.allSatisfy(XMLScanner.isSpace) { return true }
         return switch XMLScanner.rootName(bytes) {
-        case .name(let name): name.elementsEqual("MPD".utf8)
+        case .name(let name): name.elementsEqual("MPD".utf8) || isRemoteElement(name)
         case .cut: true
         case .none: false
         }
+    }
+
+    private static func isRemoteElement(_ name: some Collection<UInt8>) -> Bool {
+        name.count <= 16 && remoteElements.contains(String(decoding: name, as: UTF8.self))
     }
 }

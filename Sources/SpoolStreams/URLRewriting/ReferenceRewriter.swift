@@ -71,6 +71,9 @@ package struct ReferenceRewriter {
         return ReferenceRewriter(finalURL: target, proxied: proxied)
     }
 
+    /// The number of directories in the path of the base.
+    var depth: Int { ends.count - 1 }
+
     /// Whether the client resolves file names in the manifest's directory incorrectly, because of a redirect.
     var movesRelativeReferences: Bool { !sharesDirectory }
 

@@ -79,6 +79,110 @@ import Testing
         #expect(moved == start + "<BaseURL>/~TOKEN/https/origin.example/v/a.mpd</BaseURL>" + base)
     }
 
+    @Test(
+        "E231: an absolute path in a template leads to the origin of each BaseURL",
+        arguments: [
+            // Representations of one adaptation set are on different origins.
+            (
+                """
+                <AdaptationSet><SegmentTemplate media="/s/$Number$.m4s" index="../i"/>\
+                <Representation><BaseURL>https://a.example/p/</BaseURL></Representation>\
+                <Representation><BaseURL>https://b.example/q/</BaseURL></Representation></AdaptationSet>
+                """, "../s/$Number$.m4s"
+            ),
+            // A player can choose between two BaseURLs.
+            (
+                """
+                <BaseURL>https://a.example/p/x/</BaseURL><BaseURL>https://b.example/q/y/z</BaseURL>\
+                <AdaptationSet><SegmentTemplate media="/s/$Number$.m4s"/><Representation/></AdaptationSet>
+                """, "../../s/$Number$.m4s"
+            ),
+            (
+                """
+                <BaseURL>https://a.example/</BaseURL><BaseURL>https://b.example/</BaseURL><AdaptationSet>\
+                <SegmentTemplate media="/s:$Number$.m4s"/><Representation><BaseURL>v/</BaseURL></Representation>\
+                </AdaptationSet>
+                """, "../s:$Number$.m4s"
+            ),
+            (
+                """
+                <BaseURL>https://a.example</BaseURL><BaseURL>https://b.example</BaseURL>\
+                <AdaptationSet><SegmentTemplate media="/s:$Number$.m4s"/><Representation/></AdaptationSet>
+                """, "./s:$Number$.m4s"
+            ),
+            // The paths have different numbers of directories, so that no relative path leads to both roots.
+            (
+                """
+                <BaseURL>https://a.example/p/</BaseURL><BaseURL>https://b.example/q/y/</BaseURL>\
+                <AdaptationSet><SegmentTemplate media="/s/$Number$.m4s"/><Representation/></AdaptationSet>
+                """, "/~TOKEN/https/a.example/s/$Number$.m4s"
+            ),
+            // One origin needs no relative path.
+            (
+                """
+                <BaseURL>https://a.example/p/</BaseURL><BaseURL>https://a.example/q/</BaseURL>\
+                <AdaptationSet><SegmentTemplate media="/s/$Number$.m4s"/><Representation/></AdaptationSet>
+                """, "/~TOKEN/https/a.example/s/$Number$.m4s"
+            ),
+        ])
+    func severalBases(text: String, media: String) throws {
+        let written = try rewrite("<MPD><Period>\(text)</Period></MPD>")
+        #expect(written.contains("media=\"\(media)\""), "\(written)")
+        #expect(!text.contains("../i") || written.contains("index=\"../i\""))
+    }
+
+    @Test("E231: a BaseURL that is an absolute path, and the list of segments below it, lead to each outer origin")
+    func nestedBases() throws {
+        let text = """
+            <MPD><BaseURL>https://a.example/p/</BaseURL><BaseURL>https://b.example/q/</BaseURL><Period><AdaptationSet>\
+            <Representation><BaseURL>/v/w/</BaseURL><SegmentList><Initialization sourceURL="/i"/>\
+            <SegmentURL media="/1"/></SegmentList></Representation></AdaptationSet></Period></MPD>
+            """
+        let expected =
+            text
+            .replacing(">https:/", with: ">/~TOKEN/https").replacing("/v/w/", with: "../v/w/")
+            .replacing("\"/i\"", with: "\"../../i\"").replacing("\"/1\"", with: "\"../../1\"")
+        #expect(try rewrite(text) == expected)
+    }
+
+    @Test("E232: patches are removed, relative clocks lead to the origin, and the next MPD leads to the proxy")
+    func patchesAndClocks() throws {
+        let clock = "<UTCTiming schemeIdUri=\"urn:mpeg:dash:utc:http-iso:2014\" value=\"%\"/>"
+        let next = "<SupplementalProperty value=\"%\" schemeIdUri=\"urn:mpeg:dash:mpd-chaining:2016\"/>"
+        let text =
+            "<MPD><PatchLocation ttl=\"9\">/p.mpp</PatchLocation><PatchLocation>q.mpp</PatchLocation>"
+            + clock.replacing("%", with: " /time  http://t/1 now") + next.replacing("%", with: "/next.mpd") + "</MPD>"
+        let document = try DASHDocument(
+            parsing: Array(text.utf8), at: OriginURL("https://origin.example/v/a.mpd"))
+        func rewritten(isForward: Bool) throws -> String {
+            let bytes = try document.rewritten(
+                removesSteering: true, servesAllOrigins: isForward, proxied: StubProxy.path)
+            return String(decoding: bytes, as: UTF8.self)
+        }
+        let end = next.replacing("%", with: "/~TOKEN/https/origin.example/next.mpd") + "</MPD>"
+        let times = " https://origin.example/time  http://t/1 https://origin.example/v/now"
+        #expect(try rewritten(isForward: true) == "<MPD>" + clock.replacing("%", with: times) + end)
+        let own = " /~TOKEN/https/origin.example/time  http://t/1 now"
+        #expect(try rewritten(isForward: false) == "<MPD>" + clock.replacing("%", with: own) + end)
+    }
+
+    @Test("E232: an element of an MPD in its own document is rewritten, except for its relative references")
+    func remoteElements() throws {
+        let url = try OriginURL("https://origin.example/v/p.xml")
+        for name in ManifestKind.remoteElements {
+            let text = "<\(name) xmlns=\"x\"><BaseURL>/b/</BaseURL><SegmentURL media=\"c\"/></\(name)>"
+            #expect(ManifestKind(prefix: Array(text.utf8)) == .dashElement)
+            #expect(ManifestKind.isPossible(prefix: Array(text.utf8)))
+            let document = try DASHDocument(parsingRemoteElement: Array(text.utf8), at: url)
+            let written = String(decoding: try document.rewritten(proxied: StubProxy.path), as: UTF8.self)
+            #expect(written == text.replacing("/b/", with: "/~TOKEN/https/origin.example/b/"))
+            #expect(throws: ManifestError.self) { try DASHDocument(parsing: Array(text.utf8), at: url) }
+        }
+        #expect(throws: ManifestError.self) {
+            try DASHDocument(parsingRemoteElement: Array("<Period/><Period/>".utf8), at: url)
+        }
+    }
+
     @Test func `The URLs of steering servers and common initialization segments are rewritten`()
         throws
     {
@@ -124,7 +228,7 @@ import Testing
             .replacing(">/p?a&#38;b<", with: ">/~TOKEN/https/origin.example/p?a&amp;b<")
             .replacing("http://x.example/p.xml", with: "/~TOKEN/http/x.example/p.xml")
             .replacing("'/rel'", with: "'/~TOKEN/https/origin.example/rel'")
-            .replacing("[/c?d&e]", with: "[/~TOKEN/https/cdn.example/c?d&e]")
+            .replacing("[/c?d&e]", with: "[../c?d&e]")  // The outer bases are on two origins.
             .replacing(
                 "/m-$Number%05d$-$Time$.m4s?a&amp;\"b\"",
                 with: "/~TOKEN/https/cdn.example/m-$Number%05d$-$Time$.m4s?a&amp;&quot;b&quot;"
@@ -144,8 +248,8 @@ import Testing
     @Test func `References after a nested BaseURL are relative to the outer one`() throws {
         let text = """
             <MPD><BaseURL>http://a/</BaseURL><Period><AdaptationSet><BaseURL>http://b/</BaseURL><SegmentURL media="/1"/>\
-            <Representation><BaseURL>http://c/</BaseURL><SegmentURL media="/2"/></Representation>\
-            <Representation><SegmentURL media="/3"/></Representation></AdaptationSet><SegmentURL media="/4"/></Period></MPD>
+            <Part><BaseURL>http://c/</BaseURL><SegmentURL media="/2"/></Part>\
+            <Part><SegmentURL media="/3"/></Part></AdaptationSet><SegmentURL media="/4"/></Period></MPD>
             """
         let prefix = "/~TOKEN/http"
         let expected =

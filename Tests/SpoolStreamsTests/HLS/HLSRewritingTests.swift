@@ -25,6 +25,23 @@ import Testing
         #expect(try rewrite(text).contains("SERVER-URI=\"/~TOKEN/https/origin.example/steer?a\""))
     }
 
+    @Test("E233: a proxy for all origins sends clients to the origin for the list of interstitial assets")
+    func assetLists() throws {
+        let line = "#EXT-X-DATERANGE:ID=\"1\",X-ASSET-LIST=\"%\"\n"
+        let text =
+            "#EXTM3U\n#EXT-X-DEFINE:NAME=\"v\",VALUE=\"/x\"\n"
+            + ["/ads/list.json", "list?a=1", "https://ads.example/list", "{$v}/list", "skd:list", "{$u}/list"]
+            .map { line.replacing("%", with: $0) }.joined()
+        let document = try HLSDocument(parsing: Array(text.utf8), at: OriginURL("https://origin.example/v/a.m3u8"))
+        let bytes = try document.rewritten(servesAllOrigins: true, proxied: StubProxy.path)
+        let expected =
+            text.replacing("\"/ads", with: "\"https://origin.example/ads")
+            .replacing("\"list?", with: "\"https://origin.example/v/list?")
+            .replacing("\"{$v}/list", with: "\"https://origin.example/x/list")
+        #expect(String(decoding: bytes, as: UTF8.self) == expected)
+        #expect(try rewrite(text).contains("X-ASSET-LIST=\"/~TOKEN/https/origin.example/ads/list.json\""))
+    }
+
     @Test func `References are rewritten in each tag that has one, and nothing else is changed`() throws {
         let text = """
             \u{FEFF}#EXTM3U\r
