@@ -154,6 +154,8 @@ final class SharingOrigin: Upstream {
                 (status, directives, vary) = (503, SharingDirectives(), [])
             }
         }
+        // A cache may treat responses with the same date of modification as one version (RFC 9110 §8.8.2.2).
+        if let age = directives.modifiedAge { directives.modifiedAge = age + serial * 10_000 }
         let record = SharingRecord(
             serial: serial, page: number, call: call, method: request.method.rawValue,
             requestFields: fields,
