@@ -74,39 +74,58 @@ extension ProxyServer {
         restarting.withLock { _ in
             guard !isStopped.load(ordering: .relaxed) else { return }
             guard let previous = running.withLock({ $0 }) else {
-                guard configuration.startsOnDemand, let channel = bind(configuration.port) else { return }
-                listen(on: channel)
+                guard configuration.startsOnDemand, let bound = bind(configuration.port) else { return }
+                become(Running(channels: [bound.channel], loopback: bound.loopback, address: bound.address))
                 return tables.start()
             }
-            // The socket is checked as well, because another process may listen on the port.
-            if let channel = previous.channels.first, channel.isListening, ListenerProbe.isReachable(previous.address) {
-                return
-            }
-            try? previous.channels.first?.close().wait()  // Fails only if the channel is closed.
+            let sockets = [previous.channels.first, previous.loopback].compactMap { $0 }
+            // The sockets are checked as well, because another process may listen on the port.
+            if sockets.allSatisfy({ $0.isReachable }) { return }
+            for socket in sockets { try? socket.close().wait() }  // Fails only if the channel is closed.
             // Without a port, playback fails.
-            guard let channel = bind(previous.address.port ?? configuration.port) ?? bind(0) else { return }
-            listen(on: channel, after: previous)
+            guard let bound = bind(previous.address.port ?? configuration.port) ?? bind(0) else { return }
+            become(
+                Running(
+                    channels: [bound.channel] + previous.channels.dropFirst(), loopback: bound.loopback,
+                    address: bound.address, control: previous.control))
         }
     }
 
-    private func bind(_ port: Int) -> (any Channel)? {
-        let host = configuration.host.trimmingBrackets
-        return try? bootstrap(service).bind(host: host, port: port).wait()  // If it fails, there is no URL.
-    }
-
-    private func listen(on channel: any Channel, after previous: Running? = nil) {
-        guard let address = channel.localAddress else {
-            try? channel.close().wait()  // It fails only if the channel is closed.
-            return
+    /// Listens on the configured address. A server in an app listens on 127.0.0.1 and, with the same port, on ::1.
+    ///
+    /// The system may resolve `localhost` to either address. Another process that listens on one of them would receive
+    /// the player's requests. A port that another process uses at one of them is therefore not used.
+    ///
+    /// - Returns: `nil` if the port is not free. Then there is no URL.
+    private func bind(_ port: Int) -> (channel: any Channel, loopback: (any Channel)?, address: SocketAddress)? {
+        let (host, listener) = (configuration.host.trimmingBrackets, bootstrap(service))
+        // A port that is free at the first address is nearly always free at the second.
+        for _ in 0..<(port == 0 ? 10 : 1) {
+            guard let channel = try? listener.bind(host: host, port: port).wait() else { return nil }
+            guard let address = channel.localAddress else {
+                try? channel.close().wait()  // It fails only if the channel is closed.
+                return nil
+            }
+            guard configuration.startsOnDemand, host == "127.0.0.1", let bound = address.port else {
+                return (channel, nil, address)
+            }
+            do {
+                return (channel, try listener.bind(host: "::1", port: bound).wait(), address)
+            } catch let error as IOError where [EADDRNOTAVAIL, EAFNOSUPPORT].contains(error.errnoCode) {
+                // Without IPv6, no process can listen on ::1.
+                return (channel, nil, address)
+            } catch {
+                try? channel.close().wait()  // It fails only if the channel is closed.
+            }
         }
-        become(
-            Running(
-                channels: [channel] + (previous?.channels.dropFirst() ?? []), address: address,
-                control: previous?.control))
+        return nil
     }
 }
 
 extension Channel {
+    /// Whether the channel's socket listens, and a connection to its address can be opened.
+    fileprivate var isReachable: Bool { isListening && localAddress.map(ListenerProbe.isReachable) ?? false }
+
     /// Whether the channel's socket listens, according to the system.
     fileprivate var isListening: Bool {
         let option = ChannelOptions.Types.SocketOption(

@@ -27,6 +27,8 @@ import Synchronization
 public final class ProxyServer: Service, MediaServer, Sendable {
     struct Running {
         var channels: [any Channel]
+        /// The socket at ::1 of a server in an app, with the port of the first one.
+        var loopback: (any Channel)?
         var address: SocketAddress
         var control: SocketAddress?
     }
@@ -288,7 +290,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         restarting.withLock { _ in
             guard !isStopped.exchange(true, ordering: .relaxed) else { return nil }
             return ServerEnding(
-                channels: running.withLock { $0.take()?.channels ?? [] },
+                channels: running.withLock { $0.take().map { $0.channels + [$0.loopback].compactMap { $0 } } ?? [] },
                 services: [service, adminService, controlService].compactMap { $0 },
                 tables: tables, exchanges: exchanges, patience: patience, log: log, group: group)
         }
