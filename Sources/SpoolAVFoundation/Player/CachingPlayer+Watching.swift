@@ -240,16 +240,18 @@ extension CachingPlayer {
     func willEnterForeground() {
         isInBackground = false
         wake()
-        // A live stream continues at its current end.
-        if queue.hasLostServer { renewItem() }
         check()
     }
 
-    /// Resumes loading.
+    /// Resumes loading. In the meantime, the system may have closed the server's socket, even if playback resumes in the
+    /// background, for example from headphones.
     func wake() {
-        guard isDormant else { return }
-        isDormant = false
-        queue.holdLoading(false)
+        if isDormant {
+            isDormant = false
+            queue.holdLoading(false)
+        }
+        // A live stream continues at its current end.
+        if queue.hasLostServer { renewItem() }
     }
 }
 #endif
