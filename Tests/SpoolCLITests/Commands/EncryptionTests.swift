@@ -56,9 +56,9 @@ struct EncryptionTests {
             #expect(try await spool.run("export", url, "-", "--key-file", "k1").output == Self.bytes)
             let before = try await spool.shell("cat cache/catalog.sqlite cache/media/*/* cache/lock | sha256sum").text
             for (options, sentence) in [
-                (["--key-file", "k2"], "with another key"), ([], "no key was given"),
+                (["--key-file", "k2"], "with a different key"), ([], "no key was given"),
                 (["--key-file", "nowhere"], "no such file"), (["--key-file", "copy"], "must have 32 bytes"),
-                (["--passphrase-file", "words"], "with another key"),
+                (["--passphrase-file", "words"], "with a different key"),
             ] {
                 for command in [
                     ["ls"], ["get", url], ["info", url], ["verify"], ["rm", url], ["gc", "--to", "0"],

@@ -54,16 +54,22 @@ struct DocumentsTests {
         }
     }
 
-    @Test("The files on the path of a byte exist")
+    @Test("The files and functions on the way of a range exist")
     func road() throws {
         let contributing = try text("CONTRIBUTING.md")
-        let sentence = try #require(contributing.components(separatedBy: "passes through 18 files").last)
-        let names = sentence.components(separatedBy: "\n\n")[0].components(separatedBy: "`").enumerated()
-            .filter { $0.offset % 2 == 1 }.map(\.element)
-        let sources = FileManager.default.enumerator(atPath: Self.root.appendingPathComponent("Sources").path)
-        let files = Set(try #require(sources).compactMap { ($0 as? String)?.components(separatedBy: "/").last })
-        #expect(names.count >= 18)
-        for name in names { #expect(files.contains(name + ".swift"), "CONTRIBUTING.md names \(name)") }
+        let section = try #require(contributing.components(separatedBy: "passes through 18 files").last)
+        let rows = section.split(separator: "\n").filter { $0.contains(/^\| \d+ \|/) }.prefix(18)
+        #expect(rows.count == 18)
+        for row in rows {
+            let columns = row.split(separator: "|")
+            let path = try #require(columns[1].split(separator: "`").dropFirst().first)
+            let code = try text("Sources/\(path)")
+            for name in columns[2].components(separatedBy: "`") where name.first?.isLetter == true {
+                let function = name.prefix { $0 != "(" }
+                let isDeclared = code.contains("func \(function)") || function == "init" && code.contains("init(")
+                #expect(isDeclared, "\(path): \(function)")
+            }
+        }
     }
 
     @Test("Each variable that CONTRIBUTING.md lists for tests is read by a test")
