@@ -109,6 +109,8 @@ struct SpoolProcess: Sendable {
         process.standardError = errors
         let (ends, end) = AsyncStream<Void>.makeStream()
         process.terminationHandler = { _ in end.finish() }
+        // The command would inherit that this process ignores a signal, as it does under nohup.
+        for number in [SIGINT, SIGTERM, SIGHUP] { _ = signal(number, SIG_DFL) }
         try process.run()
         let box = ProcessBox(process)
         let result = Task {
