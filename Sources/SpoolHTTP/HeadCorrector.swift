@@ -9,8 +9,8 @@ import NIOHTTP1
 /// must not guess where a message ends. That risk does not exist here: each connection has one client, and is closed
 /// after a response whose framing was corrected.
 ///
-/// - A SHOUTcast status line, `ICY 200 OK`, becomes `HTTP/1.0 200 OK`. In other status lines, `http` becomes `HTTP`, and
-///   several spaces become one.
+/// - A SHOUTcast status line, `ICY 200 OK`, becomes `HTTP/1.0 200 OK`. In other status lines, `http` becomes `HTTP`,
+///   and several spaces become one.
 /// - LF alone at the end of a line is replaced with CRLF (RFC 9112 §2.2), and folded lines are joined (§5.2).
 /// - White space before a colon is removed (§5.1), and so are fields whose name is missing or invalid.
 /// - Control characters in a value become spaces (RFC 9110 §5.5).
@@ -144,7 +144,7 @@ struct ResponseHeadText {
             isAmbiguous = true
             return
         }
-        // At most the version, the status and the reason, in which spaces stay.
+        // The parts are the version, the status and the reason. Spaces in the reason stay.
         let parts = first.split(maxSplits: 2, whereSeparator: Self.isSpace)
         guard parts.count > 1, parts[1].count == 3 else { return }
         let reason = parts.dropFirst(2).first?.drop(while: Self.isSpace) ?? []
@@ -179,12 +179,7 @@ struct ResponseHeadText {
             isCorrected = true
         }
         let count = lines.count
-        lines =
-            lines.prefix(1)
-            + lines.dropFirst().filter { line in
-                line.firstIndex(of: UInt8(ascii: ":")).map { $0 > 0 && line[..<$0].allSatisfy(Self.isTokenByte) }
-                    ?? true
-            }
+        lines = lines.prefix(1) + lines.dropFirst().filter { !Self.hasInvalidName($0) }
         if lines.count < count { isCorrected = true }
     }
 
@@ -248,6 +243,12 @@ struct ResponseHeadText {
 
     private static func isControl(_ byte: UInt8) -> Bool {
         byte < UInt8(ascii: " ") && byte != UInt8(ascii: "\t") || byte == 0x7F
+    }
+
+    /// Whether a name precedes the first colon that is empty or has bytes that are not allowed.
+    private static func hasInvalidName(_ line: [UInt8]) -> Bool {
+        guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return false }
+        return colon == 0 || !line[..<colon].allSatisfy(isTokenByte)
     }
 
     /// Whether names of fields may contain the byte (RFC 9110 §5.6.2).

@@ -101,7 +101,7 @@ extension ProxyServer {
         let (host, listener) = (configuration.host.trimmingBrackets, bootstrap(service))
         // A port that is free at the first address is nearly always free at the second.
         for _ in 0..<(port == 0 ? 10 : 1) {
-            guard let channel = try? listener.bind(host: host, port: port).wait() else { return nil }
+            guard let channel = try? listener.bind(host: host, port: port).wait() else { return nil }  // It is used.
             guard let address = channel.localAddress else {
                 try? channel.close().wait()  // It fails only if the channel is closed.
                 return nil

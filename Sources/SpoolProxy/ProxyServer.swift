@@ -31,6 +31,9 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         var loopback: (any Channel)?
         var address: SocketAddress
         var control: SocketAddress?
+
+        /// All sockets that listen.
+        var sockets: [any Channel] { channels + (loopback.map { [$0] } ?? []) }
     }
 
     let cache: MediaCache
@@ -290,7 +293,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         restarting.withLock { _ in
             guard !isStopped.exchange(true, ordering: .relaxed) else { return nil }
             return ServerEnding(
-                channels: running.withLock { $0.take().map { $0.channels + [$0.loopback].compactMap { $0 } } ?? [] },
+                channels: running.withLock { $0.take()?.sockets ?? [] },
                 services: [service, adminService, controlService].compactMap { $0 },
                 tables: tables, exchanges: exchanges, patience: patience, log: log, group: group)
         }

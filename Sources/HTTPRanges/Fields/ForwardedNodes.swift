@@ -97,8 +97,8 @@ package enum ForwardedNodes {
         return String(name)
     }
 
-    /// Whether text has only characters of addresses, ports and identifiers (RFC 7239 §6). A zone of an IPv6 address has
-    /// a `%`.
+    /// Whether text has only characters of addresses, ports and identifiers (RFC 7239 §6). A zone of an IPv6 address
+    /// has a `%`.
     private static func isIdentifier(_ text: Substring) -> Bool {
         !text.isEmpty && text.utf8.count <= limit
             && text.utf8.allSatisfy { byte in

@@ -4,13 +4,13 @@ import HTTPTypes
 
 /// The headers of a response, in the form in which they are stored with a version.
 struct StoredHead: Codable, Sendable, Hashable {
-    /// The limit of the stored header fields of a response, in bytes of names and values. There are 16 KiB for the fields,
-    /// and 16 KiB for those that are stored separately. If the fields are larger, unneeded ones are left out.
+    /// The limit of the stored header fields of a response, in bytes of names and values. There are 16 KiB for the
+    /// fields, and 16 KiB for those that are stored separately. If the fields are larger, unneeded ones are left out.
     static let limit = 16 << 10
 
-    /// Whether fields that can't be left out exceed the limit. These are the separately stored fields, which distinguish
-    /// versions and variants, and those that protect the origin's pages. Such a response is passed on without being
-    /// stored.
+    /// Whether fields that can't be left out exceed the limit. These are the separately stored fields, which
+    /// distinguish versions and variants, and those that protect the origin's pages. Such a response is passed on
+    /// without being stored.
     static func exceedsLimit(_ fields: HTTPFields) -> Bool {
         let needed: [HTTPField.Name] = [.eTag, .lastModified, .contentType, .contentEncoding, .vary]
         return needed.reduce(0) { sum, name in fields[values: name].reduce(sum) { $0 + $1.utf8.count } } > limit
@@ -51,7 +51,8 @@ struct StoredHead: Codable, Sendable, Hashable {
     /// Returns the URL to store with a response.
     ///
     /// It is the URL of the resource, which the catalog always contains, or the final URL of a playlist, to which
-    /// references are relative. The result is `nil` in all other cases, because the path of a redirect or of a resolved URL may be secret.
+    /// references are relative. The result is `nil` in all other cases, because the path of a redirect or of a resolved
+    /// URL may be secret.
     private static func storableAddress(_ url: URL, _ fields: HTTPFields, of redactedURL: String?) -> String? {
         let type = fields[.contentType]?.lowercased() ?? ""
         let isManifest =

@@ -243,8 +243,8 @@ extension CachingPlayer {
         check()
     }
 
-    /// Resumes loading. In the meantime, the system may have closed the server's socket, even if playback resumes in the
-    /// background, for example from headphones.
+    /// Resumes loading. In the meantime, the system may have closed the server's socket, even if playback resumes in
+    /// the background, for example from headphones.
     func wake() {
         if isDormant {
             isDormant = false

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Spool
+import SpoolProxy
 
 /// The URL of media at an origin: `http` or `https`, with a host.
 struct MediaURL: Hashable, Sendable, ExpressibleByArgument {
@@ -25,34 +26,15 @@ extension MediaURL {
 }
 
 extension URL {
-    /// Parses a URL from a command line. In its path and query, bytes that a URL can't have are percent-encoded, and
+    /// Parses a URL from a command line. After the host, bytes that a URL can't have are percent-encoded, and
     /// percent-encoded bytes stay as they are.
     ///
     /// Foundation's own parser encodes all percent signs of a text that has an invalid byte.
     fileprivate init?(entered text: String) {
         guard let authority = text.range(of: "://")?.upperBound else { return nil }
         let start = text[authority...].firstIndex { "/?#".contains($0) } ?? text.endIndex
-        let rest = Array(text[start...].utf8)
-        var encoded = String(text[..<start])
-        for (index, byte) in rest.enumerated() {
-            let isEscape =
-                byte == UInt8(ascii: "%") && rest.dropFirst(index + 1).prefix(2).count(where: Self.isHex) == 2
-            if isEscape || Self.mayStand(byte) {
-                encoded.unicodeScalars.append(Unicode.Scalar(byte))
-            } else {
-                encoded += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
-            }
-        }
-        self.init(string: encoded)
-    }
-
-    private static func isHex(_ byte: UInt8) -> Bool { Character(Unicode.Scalar(byte)).isHexDigit }
-
-    /// Whether the byte may occur in a path, a query or a fragment (RFC 3986 §3.3 to §3.5).
-    private static func mayStand(_ byte: UInt8) -> Bool {
-        let character = Character(Unicode.Scalar(byte))
-        return character.isASCII
-            && (character.isLetter || character.isNumber || "-._~!$&'()*+,;=:@/?#".contains(character))
+        let parts = text[start...].split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
+        self.init(string: text[..<start] + parts.map(\.encodingInvalidBytes).joined(separator: "#"))
     }
 }
 

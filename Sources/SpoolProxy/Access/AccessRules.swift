@@ -36,8 +36,8 @@ struct AccessRules: Sendable {
     /// A page can reach the server with its own host name if that name resolves to the server's address (DNS
     /// rebinding). Therefore, only known names are accepted.
     ///
-    /// - Throws: `RequestFailure` with status 400 for an invalid host, or 421 for an unknown host name. The status is 401
-    ///   without the token, and 403 for a request of a web page that is not allowed.
+    /// - Throws: `RequestFailure` with status 400 for an invalid host, or 421 for an unknown host name. The status is
+    ///   401 without the token, and 403 for a request of a web page that is not allowed.
     func admit(_ head: RequestHead) throws(RequestFailure) -> Admitted {
         try checkHost(head)
         guard let token else {

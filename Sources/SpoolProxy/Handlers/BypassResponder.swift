@@ -37,8 +37,8 @@ struct BypassResponder: Sendable {
     /// Forwards a request.
     ///
     /// The limit for a safe request without a body is ``time``. It is longer than for a request to the cache, because
-    /// nothing is stored that a retry could use. Other requests may have effects that take longer, so only the transport
-    /// limits their time.
+    /// nothing is stored that a retry could use. Other requests may have effects that take longer, so only the
+    /// transport limits their time.
     ///
     /// - Parameter hold: See ``respond(to:_:body:hold:)``.
     /// - Throws: `RequestFailure`: 502 or 504 if the origin does not respond.

@@ -254,11 +254,15 @@ struct ManifestResponder: Sendable {
         _ received: Received, _ call: OutgoingRequest
     ) -> (bytes: [UInt8], lifetime: ManifestLifetime) {
         guard !call.isForOwner else { return (received.bytes, .unstated) }
-        // A document that can't be read, such as one with several elements, is sent unchanged.
-        let document = try? DASHDocument(parsingRemoteElement: received.bytes, at: received.url)
-        let text = try? document?.rewritten(  // As above.
-            servesAllOrigins: !call.isReverse, proxied: proxiedRecordingOrigins(call))
-        return (text ?? received.bytes, .unstated)
+        do {
+            let document = try DASHDocument(parsingRemoteElement: received.bytes, at: received.url)
+            let text = try document.rewritten(
+                servesAllOrigins: !call.isReverse, proxied: proxiedRecordingOrigins(call))
+            return (text, .unstated)
+        } catch {
+            // A document that can't be read, such as one with several elements, is sent unchanged.
+            return (received.bytes, .unstated)
+        }
     }
 
     /// Returns a function that converts addresses in a manifest, and records that it names their origins.

@@ -80,8 +80,8 @@ struct MediaResponder: Sendable {
                     range = wanted
                     continue
                 }
-                // The reader stays open: a transfer that no reader needs is cancelled, and reading the manifest would then
-                // cause another request.
+                // The reader stays open: a transfer that no reader needs is cancelled, and reading the manifest would
+                // then cause another request.
                 let isPastEnd = Self.isPastEnd(range, length: length)
                 if let manifest = try await manifest(
                     of: opened, for: request, call, opener.priority, hold: hold, mayRead: !isPastEnd)

@@ -89,8 +89,8 @@ struct Response: Sendable {
         head.fields[.cacheStatus] = status.text(after: otherCaches)
     }
 
-    /// Returns the response with the cookies of one client. The next response on the connection is not prepared from it,
-    /// because it may be for another client of a load balancer.
+    /// Returns the response with the cookies of one client. The next response on the connection is not prepared from
+    /// it, because it may be for another client of a load balancer.
     func setting(_ cookies: HTTPFields) -> Response {
         guard !cookies.isEmpty else { return self }
         var response = self

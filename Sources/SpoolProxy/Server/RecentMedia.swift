@@ -165,8 +165,8 @@ struct RecentMedia: Sendable {
         head.writeStaticString("\r\n\r\n")
     }
 
-    /// Whether a request differs from others for the same target only in its range. The access control must check those
-    /// of web pages.
+    /// Whether a request differs from others for the same target only in its range. Requests of other web pages differ,
+    /// because the access rules decide about them.
     private static func isPlain(_ request: RequestHead, readsOrigin: Bool) -> Bool {
         request.fields.has(noneOf: readsOrigin ? special + ["origin"] : special)
             && !AccessRules.isFromOtherPage(request.fields)

@@ -27,11 +27,12 @@ public struct EvictionPolicy: Sendable {
     /// The policy that evicts the media that was used longest ago.
     public static let leastRecentlyUsed = EvictionPolicy { LeastRecentlyUsed() }
 
-    /// The policy that evicts the largest of the media that was used longest ago. Many short resources stay instead of a
-    /// long one.
+    /// The policy that evicts the largest of the media that was used longest ago. Many short resources stay instead of
+    /// a long one.
     public static let largestFirst = EvictionPolicy { LargestFirst() }
 
-    /// The policy that evicts nothing for new media. When the cache is full, media that is not stored plays without being stored.
+    /// The policy that evicts nothing for new media. When the cache is full, media that is not stored plays without
+    /// being stored.
     ///
     /// ``/Spool/MediaCache/evict(to:)``, a smaller capacity and ``/Spool/MediaCacheConfiguration/maximumAge`` still
     /// evict media, the least recently used first.

@@ -62,10 +62,10 @@ final class SystemFile: StoredFile {
         throw .system("could not be opened", path: path, errno: code, cause: cause)
     }
 
-    // The result does not matter. A network file system may report only here that it has lost bytes that it had accepted
-    // (ENOSPC, EDQUOT, EIO). Media files are checked when they are read next, and lost bytes are fetched again. All
-    // other data is synchronized before, and that call reports these errors. After EINTR, Linux has closed the
-    // descriptor, and other systems leave it unspecified.
+    // The result does not matter. A network file system may report only here that it has lost bytes that it had
+    // accepted (ENOSPC, EDQUOT, EIO). Media files are checked when they are read next, and lost bytes are fetched
+    // again. All other data is synchronized before, and that call reports these errors. After EINTR, Linux has closed
+    // the descriptor, and other systems leave it unspecified.
     deinit { close(descriptor) }
 
     var fileDescriptor: Int32? { descriptor }

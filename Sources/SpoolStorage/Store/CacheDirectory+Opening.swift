@@ -17,8 +17,8 @@ extension CacheDirectory {
     ///
     /// - Parameter key: The key of an encrypted cache. A new cache is encrypted with it.
     /// - Throws: ``CacheError``. `directoryInUse` names the process that has the directory open. Other codes are
-    ///   `catalogTooNew`, `keyRequired` and `wrongEncryptionKey`. `storage` is also thrown if other users can write to the
-    ///   directory.
+    ///   `catalogTooNew`, `keyRequired` and `wrongEncryptionKey`. `storage` is also thrown if other users can write to
+    ///   the directory.
     convenience init(
         opening path: String, key: EncryptionKey? = nil, fileSystem: any FileSystem, bytes: (any ByteStore)? = nil,
         now: Date

@@ -101,24 +101,7 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
     /// The URL as a Foundation URL, or `nil` if Foundation rejects it. Bytes that a URI cannot have are
     /// percent-encoded, as in a client (RFC 3986 §2.1). Percent-encoded bytes stay as they are.
     package var url: URL? {
-        var bytes = Array("\(scheme.rawValue)://\(authority)".utf8)
-        let target = Array(target.utf8)
-        for (index, byte) in target.enumerated() {
-            let isEscape =
-                byte == UInt8(ascii: "%") && target.count - index > 2 && target[index + 1].isHexDigit
-                && target[index + 2].isHexDigit
-            if isEscape || byte != UInt8(ascii: "%") && Self.mayStand(byte) {
-                bytes.append(byte)
-            } else {
-                bytes.appendPercentEncoded(byte)
-            }
-        }
-        return URL(string: String(decoding: bytes, as: UTF8.self))
-    }
-
-    /// Returns whether a byte may occur in a path or query: `pchar`, `/` and `?` (RFC 3986 §3.3, §3.4).
-    private static func mayStand(_ byte: UInt8) -> Bool {
-        byte.isASCIILetter || byte.isASCIIDigit || "-._~!$&'()*+,;=:@/?".utf8.contains(byte)
+        URL(string: "\(scheme.rawValue)://\(authority)\(target.encodingInvalidBytes)")
     }
 
     /// The URL as a reference, for resolving other references against it.
@@ -131,6 +114,23 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
     package var nameForMessages: String {
         "\(scheme.rawValue)://\(authority)\(Substring(target.utf8.prefix { $0 != UInt8(ascii: "?") }))"
             .escapedForMessage
+    }
+}
+
+extension StringProtocol {
+    /// The text with the bytes percent-encoded that a path, query or fragment cannot have (RFC 3986 §3.3 to §3.5).
+    /// Percent-encoded bytes stay as they are.
+    package var encodingInvalidBytes: String {
+        let text = Array(utf8)
+        var bytes: [UInt8] = []
+        for (index, byte) in text.enumerated() {
+            let isEscape =
+                byte == UInt8(ascii: "%") && text.count - index > 2 && text[index + 1].isHexDigit
+                && text[index + 2].isHexDigit
+            let mayStand = byte.isASCIILetter || byte.isASCIIDigit || "-._~!$&'()*+,;=:@/?".utf8.contains(byte)
+            if isEscape || mayStand { bytes.append(byte) } else { bytes.appendPercentEncoded(byte) }
+        }
+        return String(decoding: bytes, as: UTF8.self)
     }
 }
 

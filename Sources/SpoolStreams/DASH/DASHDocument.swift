@@ -87,7 +87,8 @@ package struct DASHDocument: Sendable {
         try self.init(parsing: bytes, at: url, roots: ["MPD"])
     }
 
-    /// Parses an element of an MPD that the MPD names with `xlink:href` (ISO/IEC 23009-1 §5.5). It has its own document.
+    /// Parses an element of an MPD that the MPD names with `xlink:href` (ISO/IEC 23009-1 §5.5). It has its own
+    /// document.
     ///
     /// - Throws: The same errors as ``init(parsing:at:)``, also if the document has several elements.
     package init(parsingRemoteElement bytes: [UInt8], at url: OriginURL) throws(ManifestError) {
@@ -183,9 +184,10 @@ extension DASHDocument {
     /// Returns the text for a client of the proxy, with references that lead to the proxy.
     ///
     /// It rewrites `BaseURL`, `Location`, `PatchLocation`, `xlink:href`, the server of `ContentSteering` (ETSI
-    /// TS 103 998), and the URLs and templates of segments. It also rewrites the URL of the MPD that follows or replaces
-    /// this one. References that already lead to the proxy, and all other bytes, stay unchanged. The contents of `ContentProtection` also stay
-    /// unchanged. So do the absolute URLs of clocks (`UTCTiming`), because a time from a cache would be wrong.
+    /// TS 103 998), and the URLs and templates of segments. It also rewrites the URL of the MPD that follows or
+    /// replaces this one. References that already lead to the proxy, and all other bytes, stay unchanged. The contents
+    /// of `ContentProtection` also stay unchanged. So do the absolute URLs of clocks (`UTCTiming`), because a time from
+    /// a cache would be wrong.
     ///
     /// If a redirect leads to another directory, an MPD without a `BaseURL` gets one. Its templates cannot be rewritten
     /// instead, because representations with different bases inherit them.
@@ -225,14 +227,7 @@ extension DASHDocument {
             var rewriter = isOfDocument || !isInserted ? document : rewriters[reference.base]
             // An absolute reference needs no base.
             if rewriter == nil, URIReference(text).scheme != nil { rewriter = document }
-            let written =
-                reference.relativePath(text)
-                ?? rewriter.flatMap { (rewriter) -> String? in
-                    guard reference.kind == .clock else { return rewriter.rewritten(text) }
-                    if URIReference(text).scheme != nil { return nil }
-                    return servesAllOrigins ? rewriter.url(of: text)?.description : rewriter.rewritten(text)
-                }
-            guard let written else { continue }
+            guard let written = reference.rewritten(text, by: rewriter, servesAllOrigins) else { continue }
             if reference.isCharacterData {
                 // The end of the section must not occur in it.
                 try splices.replace(reference.place, with: Array(written.replacing("]]>", with: "]]%3E").utf8))
@@ -254,9 +249,18 @@ extension DASHDocument {
 }
 
 extension DASHDocument.Reference {
+    /// Returns the replacement for the reference, whose text is `text`, or `nil` if it stays unchanged.
+    fileprivate func rewritten(_ text: String, by rewriter: ReferenceRewriter?, _ servesAllOrigins: Bool) -> String? {
+        if let path = relativePath(text) { return path }
+        guard let rewriter else { return nil }
+        guard kind == .clock else { return rewriter.rewritten(text) }
+        if URIReference(text).scheme != nil { return nil }
+        return servesAllOrigins ? rewriter.url(of: text)?.description : rewriter.rewritten(text)
+    }
+
     /// Returns the relative form of an absolute path whose bases are on several origins, or `nil` if the reference is
     /// rewritten for its own base.
-    fileprivate func relativePath(_ text: String) -> String? {
+    private func relativePath(_ text: String) -> String? {
         guard let depth, text.hasPrefix("/"), !text.hasPrefix("//") else { return nil }
         return (depth == 0 ? "./" : String(repeating: "../", count: depth)) + text.dropFirst()
     }

@@ -36,8 +36,13 @@ struct DASHParser {
 
         mutating func add(_ other: Bases) {
             if depth != other.depth { depth = nil }
-            let isSame = origin.flatMap { one in other.origin.map { one.isSameOrigin(as: $0) } } ?? false
-            hasSeveralOrigins = hasSeveralOrigins || other.hasSeveralOrigins || !isSame
+            hasSeveralOrigins = hasSeveralOrigins || other.hasSeveralOrigins || !isSameOrigin(as: other.origin)
+        }
+
+        /// Whether both URLs can be requested through the proxy and have the same origin.
+        func isSameOrigin(as url: OriginURL?) -> Bool {
+            guard let origin, let url else { return false }
+            return origin.isSameOrigin(as: url)
         }
 
         /// Returns the bases after a relative reference that leads from a base with `start` directories to one with
@@ -227,17 +232,10 @@ struct DASHParser {
         let bases = element.name == "Representation" ? element.inner.alternatives : element.bases
         let parent = open.indices.last
         guard let bases else {
-            guard let parent else { return }
-            if open[parent].pending.isEmpty {
-                open[parent].pending = element.pending
-            } else {
-                open[parent].pending += element.pending
-            }
+            if let parent { open[parent].pending += element.pending }
             return
         }
-        let ownOrigin = element.inner.rewriter?.finalURL
-        let isOwn = bases.origin.flatMap { one in ownOrigin.map { one.isSameOrigin(as: $0) } } ?? false
-        if bases.hasSeveralOrigins || !isOwn {
+        if bases.hasSeveralOrigins || !bases.isSameOrigin(as: element.inner.rewriter?.finalURL) {
             for index in element.pending { references[index].depth = bases.depth }
         }
         guard let parent else { return }
@@ -307,7 +305,8 @@ struct DASHParser {
 
     /// Returns the kind of the references in the `value` of an element, or `nil` if it has none.
     ///
-    /// They lead to a clock (ISO/IEC 23009-1 §5.8.4.11), or to the MPD that follows or replaces this one (§5.11, §5.12).
+    /// They lead to a clock (ISO/IEC 23009-1 §5.8.4.11), or to the MPD that follows or replaces this one (§5.11,
+    /// §5.12).
     private static func listedKind(_ tag: XMLStartTag, _ name: String) -> DASHDocument.ReferenceKind? {
         guard ["UTCTiming", "SupplementalProperty", "EssentialProperty"].contains(name),
             let scheme = tag.text("schemeIdUri")

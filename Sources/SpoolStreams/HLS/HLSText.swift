@@ -118,8 +118,8 @@ enum HLSTag: String {
 
 /// The attributes of a tag, by the grammar of RFC 8216 §4.2. Commas and equals signs in quotes are part of the value.
 ///
-/// White space after a comma is ignored, and names may have lowercase letters, as in players. Attributes after the first
-/// error are not read.
+/// White space after a comma is ignored, and names may have lowercase letters, as in players. Attributes after the
+/// first error are not read.
 struct HLSAttributeList {
     struct Attribute {
         let name: ArraySlice<UInt8>

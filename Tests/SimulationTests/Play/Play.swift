@@ -9,8 +9,9 @@ import Synchronization
 /// last checks.
 ///
 /// A play draws a plan: one to three media, an origin and a disk with or without faults, and a capacity or none. The
-/// plan has one to three lives. The play runs each life with concurrent players and chores. Then it runs a last life, in which everything is
-/// played from start to end with a sound origin and disk. Everything runs on one `SeededExecutor`.
+/// plan has one to three lives. The play runs each life with concurrent players and chores. Then it runs a last life,
+/// in which everything is played from start to end with a sound origin and disk. Everything runs on one
+/// `SeededExecutor`.
 final class Play: Sendable {
     private let world: PlayWorld
     /// Whether the log is stored even if the play has no findings.

@@ -6,7 +6,8 @@ import SpoolOrigin
 import SpoolTesting
 import Synchronization
 
-/// An origin without a socket that stamps each response, and that sends each part of a response when the test allows it.
+/// An origin without a socket that stamps each response, and that sends each part of a response when the test allows
+/// it.
 final class SharingOrigin: Upstream {
     /// A part of a response that waits for the test.
     struct Held: Sendable {
@@ -127,9 +128,7 @@ final class SharingOrigin: Upstream {
 
     private func respond(
         to request: UpstreamRequest, _ serial: Int, _ state: inout State
-    )
-        -> UpstreamResponse
-    {
+    ) -> UpstreamResponse {
         let number = Int(request.url.path.dropFirst()) ?? 0
         let page = pages[number]
         var fields: [String: String] = [:]

@@ -1,4 +1,3 @@
-import HTTPTypes
 
 /// A response that the origin has sent, with what decides about its reuse.
 struct SharingRecord: Sendable {
