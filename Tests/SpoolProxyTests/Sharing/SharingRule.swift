@@ -1,4 +1,3 @@
-
 /// A response that the origin has sent, with what decides about its reuse.
 struct SharingRecord: Sendable {
     /// The number of the response, with which its body and its fields are stamped.
