@@ -62,6 +62,26 @@ struct ClientProgress: Equatable {
     }
 }
 
+/// How long a client that sends nothing more waits for its response.
+///
+/// A client that has left looks the same until bytes are sent to it. The response is therefore cancelled if none are
+/// sent in three checks, which are about a second apart.
+struct HalfClosedWait {
+    private var sent = -1
+    private var checks = 0
+
+    /// Returns whether the response is cancelled.
+    ///
+    /// - Parameters:
+    ///   - sent: The number of body bytes that the socket has accepted.
+    ///   - buffered: The number of bytes that the socket has not accepted yet.
+    mutating func isOver(sent: Int, buffered: Int) -> Bool {
+        checks = buffered == 0 && sent == self.sent ? checks + 1 : 0
+        self.sent = sent
+        return checks >= 3
+    }
+}
+
 /// The number of body bytes of a connection that its socket has accepted.
 final class SendProgress: Sendable {
     private let bytes = Atomic<Int>(0)

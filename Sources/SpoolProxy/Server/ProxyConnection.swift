@@ -55,6 +55,9 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     private var hasStartedResponse = false
     private var hot: RecentMedia?
     private var isAdvancing = false
+    /// Whether the client sends nothing more. Whether it still receives shows only when bytes are sent.
+    private var isInputClosed = false
+    private var halfClosed = HalfClosedWait()
 
     /// The maximum number of received bytes that wait during a response.
     private static let inboundLimit = 64 << 10
@@ -99,6 +102,12 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        guard case .inputClosed? = event as? ChannelEvent else { return context.fireUserInboundEventTriggered(event) }
+        isInputClosed = true
+        advance()
+    }
+
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var bytes = unwrapInboundIn(data)
         if case .ending = state { return }
@@ -136,12 +145,13 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
             switch state {
             case .ending: return
             case .introducing:
-                guard takeIntroduction() else { return releaseRead() }
+                guard takeIntroduction() else { return isInputClosed ? close() : releaseRead() }
             case .responding:
                 guard takeBody() else { return }
             case .reading:
                 do {
                     guard let head = try parser.next(in: &inbound) else {
+                        guard !isInputClosed else { return end() }
                         // The parser has removed empty lines, which do not start a head.
                         if inbound.readableBytes > 0, !hasStartedHead { startHead() }
                         return releaseRead()
@@ -271,6 +281,9 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
                 case .end:
                     exchange.bodyEnded = true
                     exchange.sink?.end()
+                case .incomplete where isInputClosed:
+                    close()
+                    return false
                 case .incomplete: break
                 }
                 break
@@ -403,6 +416,10 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// Closes the connection if its deadline has passed. It is called about once a second.
     func check(now: NIODeadline) {
+        if isInputClosed, case .responding = state, let context {
+            let buffered = ClientProgress.bufferedBytes(of: context.channel)
+            guard !halfClosed.isOver(sent: progress.count, buffered: buffered) else { return close() }
+        }
         guard let deadline else { return }
         if case .responding(let exchange) = state, !exchange.isOver {
             return checkProgress(of: exchange, isDue: now >= deadline, now: now)

@@ -63,4 +63,40 @@ import Testing
             #expect(origin.log.bytesSent("/film.mp4") == 3_000_000)
         }
     }
+
+    @Test("E290: a client that sends nothing more after its requests receives all responses")
+    func halfClosed() async throws {
+        try await OriginServer.run(["/film.mp4": OriginResource(.pattern(PatternBytes(length: 3_000_000)))]) { origin in
+            try await ProxyServer.run(freshness: .immutable) { server, _ in
+                let request = "GET /http/127.0.0.1:\(origin.port)/film.mp4 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                    .connect(host: "127.0.0.1", port: try #require(server.port)) { channel in
+                        channel.eventLoop.makeCompletedFuture {
+                            try NIOAsyncChannel<ByteBuffer, ByteBuffer>(
+                                wrappingChannelSynchronously: channel,
+                                configuration: .init(isOutboundHalfClosureEnabled: true))
+                        }
+                    }
+                try await channel.executeThenClose { inbound, outbound in
+                    try await outbound.write(ByteBuffer(string: request + request))
+                    outbound.finish()
+                    var received: [UInt8] = []
+                    for try await buffer in inbound { received += buffer.readableBytesView }
+                    let content = OriginContent.pattern(PatternBytes(length: 3_000_000))
+                    var bytes = received[...]
+                    for _ in 0..<2 {
+                        let response = try #require(RawResponse(&bytes))
+                        #expect(response.body.elementsEqual(content.bytes(0..<3_000_000)))
+                    }
+                }
+            }
+        }
+    }
+
+    @Test("E290: a half-closed client to which nothing is sent in three checks has left")
+    func halfClosedWait() {
+        var wait = HalfClosedWait()
+        let progress = [(0, 0), (0, 0), (0, 0), (10, 0), (10, 0), (10, 5), (10, 0), (10, 0), (10, 0)]
+        #expect(progress.map { wait.isOver(sent: $0.0, buffered: $0.1) }.firstIndex(of: true) == 8)
+    }
 }
