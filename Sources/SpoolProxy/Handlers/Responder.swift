@@ -81,7 +81,7 @@ struct Responder: Sendable {
             {
                 call.removeCredentials()
             }
-            return relocated(try await media.respond(to: request, call), call)
+            return separatingRealms(relocated(try await media.respond(to: request, call), call), call)
         case .pass(let url):
             let call = try OutgoingRequest(
                 url, request, admitted, client, isReverse: true, adding: configuration.originFields, origins: origins)
@@ -98,6 +98,33 @@ struct Responder: Sendable {
         let fragment = URIReference(location).fragment.map { "#" + $0 } ?? ""
         response.head.fields[.location] = call.proxied(target) + fragment
         return response
+    }
+
+    /// Adds the origin to the realms of `Basic` challenges.
+    ///
+    /// To a browser, all origins have this server's address. It would send one origin's credentials to another that
+    /// names the same realm (RFC 7617 §2.2).
+    private func separatingRealms(_ response: Response, _ call: OutgoingRequest) -> Response {
+        guard !call.isReverse, !call.isForOwner, response.head.fields.contains(.wwwAuthenticate) else {
+            return response
+        }
+        var response = response
+        let challenges = response.head.fields[values: .wwwAuthenticate]
+        response.head.fields[values: .wwwAuthenticate] = challenges.map {
+            Self.challenge($0, namingOrigin: call.url.authority)
+        }
+        return response
+    }
+
+    /// Returns a field value in which the realms of `Basic` challenges start with the name of an origin.
+    static func challenge(_ value: String, namingOrigin origin: String) -> String {
+        let realm =
+            /(?i)(^|,\s*)(basic\s+(?:charset\s*=\s*"?[\w-]+"?\s*,\s*)?)realm\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/
+        let named = value.replacing(realm) { match in
+            let (_, start, scheme, quoted, token) = match.output
+            return "\(start)\(scheme)realm=\"\(origin): \(quoted ?? token ?? "")\""
+        }
+        return named.replacing(/(?i)(^|,\s*)basic\s*(?=,|$)/) { "\($0.output.1)Basic realm=\"\(origin)\"" }
     }
 
     /// The path of a request for the log, without a token or a query.

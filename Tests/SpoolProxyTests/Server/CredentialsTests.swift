@@ -83,4 +83,41 @@ import Testing
         }
         #expect(own.first == "Basic YTpi" && own.allSatisfy { $0 == own.first })
     }
+
+    @Test(
+        "E292: the realm of a challenge contains the origin, so that a browser sends no other origin the credentials",
+        arguments: [
+            ("Basic realm=\"films\"", "Basic realm=\"a.example:80: films\""),
+            ("basic charset=\"UTF-8\", realm=films", "basic charset=\"UTF-8\", realm=\"a.example:80: films\""),
+            ("Basic", "Basic realm=\"a.example:80\""),
+            (
+                "Digest realm=\"d\", nonce=\"basic realm=1\", Basic realm=\"a \\\"b\\\"\"",
+                "Digest realm=\"d\", nonce=\"basic realm=1\", Basic realm=\"a.example:80: a \\\"b\\\"\""
+            ),
+            ("Bearer realm=\"basic\"", "Bearer realm=\"basic\""),
+        ])
+    func realm(received: String, sent: String) {
+        #expect(Responder.challenge(received, namingOrigin: "a.example:80") == sent)
+    }
+
+    @Test("E292: two origins that name the same realm have different ones for the clients of the server")
+    func realms() async throws {
+        let response =
+            "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"films\"\r\nContent-Length: 0\r\n\r\n"
+        var film = OriginResource(.data(Data()))
+        film.rules = [.always(.raw(response, closes: false))]
+        try await OriginServer.run(["/a": film]) { origin in
+            try await ProxyServer.run { server, _ in
+                let challenges = try await [
+                    server.get("/http/127.0.0.1:\(origin.port)/a").field("www-authenticate"),
+                    server.get("/http/localhost:\(origin.port)/a").field("www-authenticate"),
+                ]
+                #expect(
+                    challenges == [
+                        "Basic realm=\"127.0.0.1:\(origin.port): films\"",
+                        "Basic realm=\"localhost:\(origin.port): films\"",
+                    ])
+            }
+        }
+    }
 }
