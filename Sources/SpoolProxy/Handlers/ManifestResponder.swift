@@ -5,12 +5,14 @@ import HTTPTypes
 import NIOCore
 import Spool
 import SpoolStreams
+import Synchronization
 
 /// The responder for HLS playlists and MPDs, whose references it changes to lead to the server.
 ///
 /// A manifest is recognized by its first bytes. If they are late, it must be named as one by its type or its path. It
 /// is fetched completely, parsed once, rewritten, and sent with its own length and entity tag. A live one is stored no
-/// longer than the time after which a player requests it again.
+/// longer than the time after which a player requests it again. The rewritten bytes of a large one that does not change
+/// are remembered.
 struct ManifestResponder: Sendable {
     /// A manifest, ready to be sent.
     struct Manifest: Sendable {
@@ -28,6 +30,7 @@ struct ManifestResponder: Sendable {
     let maximumBitRate: Int64?
     /// Whether the cache records the origins of a stream.
     let notesNeeds: Bool
+    let remembered = RewrittenManifests()
 
     /// Returns the manifest in a resource, or `nil` if the resource is not a manifest.
     ///
@@ -57,8 +60,10 @@ struct ManifestResponder: Sendable {
             if let name { knowledge.note(kind, ofVersion: name) }
         }
         guard let kind else { return nil }
+        let rewriting = name.flatMap { RewrittenManifests.name(ofVersion: $0, response, knowledge, call) }
+        if let rewriting, let known = await remembered(rewriting, call) { return manifest(known, response) }
         let wasAsked = opened.source != .hit && opened.source != .stale
-        return try await rewritten(kind, media, call, isOriginThere: wasAsked)
+        return try await rewritten(kind, media, call, as: rewriting, isOriginThere: wasAsked)
     }
 
     /// Returns a response to `HEAD` without the fields that differ for a rewritten manifest, such as its length.
@@ -144,11 +149,33 @@ struct ManifestResponder: Sendable {
         return .some(ManifestKind(prefix: prefix, contentType: response.fields[.contentType]))
     }
 
+    /// Returns the remembered bytes of a manifest, and records what they contain for later requests.
+    private func remembered(_ name: String, _ call: OutgoingRequest) async -> RewrittenManifests.Entry? {
+        guard let entry = remembered[name] else { return nil }
+        // Without its origin, a player must not choose a representation that is not stored.
+        if entry.kind == .dash, await !offline.isReachable(call, at: date.second) { return nil }
+        knowledge.note(keys: entry.keys)
+        for url in entry.named { knowledge.note(url, namedBy: call.url) }
+        return entry
+    }
+
+    /// Returns a rewritten manifest with its own length and entity tag.
+    private func manifest(_ entry: RewrittenManifests.Entry, _ received: StoredResponse) -> Manifest {
+        var response = received
+        response.length = Int64(entry.bytes.count)
+        response.validator = Validator(entityTag: entry.tag)
+        response.fields = EndToEndFields.withoutDigests(response.fields)
+        response.fields[.eTag] = entry.tag?.text
+        response.fields[.lastModified] = nil
+        return Manifest(response: response, bytes: entry.bytes)
+    }
+
+    /// - Parameter name: The name with which the result is remembered, or `nil` if it is not.
     private func rewritten(
-        _ kind: ManifestKind, _ media: MediaResource, _ call: OutgoingRequest, isOriginThere: Bool
+        _ kind: ManifestKind, _ media: MediaResource, _ call: OutgoingRequest, as name: String?, isOriginThere: Bool
     ) async throws -> Manifest {
         let reader = media.readerOfOpenVersion()
-        var response = try await reader.response().response
+        let response = try await reader.response().response
         var bytes: [UInt8] = []
         for try await chunk in reader {
             chunk.withUnsafeBytes { bytes.append(contentsOf: $0) }
@@ -160,7 +187,7 @@ struct ManifestResponder: Sendable {
             bytes: bytes, url: Self.found(call, response), key: media.key,
             version: response.validator.entityTag?.text ?? response.validator.lastModified ?? "",
             isFromStore: !isOriginThere)
-        let lifetime: ManifestLifetime
+        let result: Rewritten
         do {
             let rewrite = { @Sendable () async throws in
                 switch kind {
@@ -169,20 +196,31 @@ struct ManifestResponder: Sendable {
                 case .dashElement: remoteElement(received, call)
                 }
             }
-            (bytes, lifetime) =
-                try await received.bytes.count > Self.quickBytes ? cache.runMaintenance(rewrite) : rewrite()
+            result = try await received.bytes.count > Self.quickBytes ? cache.runMaintenance(rewrite) : rewrite()
         } catch let error as ManifestError {
             throw RequestFailure(502, "the manifest can't be used: \(error)")
         }
-        await limit(lifetime, of: media)
-        guard !call.isForOwner else { return Manifest(response: response, bytes: bytes) }
-        response.length = Int64(bytes.count)
-        let tag = EntityTag(value: "spool-" + CacheKey(String(decoding: bytes, as: UTF8.self)).hash.prefix(32))
-        response.validator = Validator(entityTag: tag)
-        response.fields = EndToEndFields.withoutDigests(response.fields)
-        response.fields[.eTag] = tag?.text
-        response.fields[.lastModified] = nil
-        return Manifest(response: response, bytes: bytes)
+        await limit(result.lifetime, of: media)
+        guard !call.isForOwner else { return Manifest(response: response, bytes: result.bytes) }
+        let tag = EntityTag(value: "spool-" + CacheKey(String(decoding: result.bytes, as: UTF8.self)).hash.prefix(32))
+        let entry = RewrittenManifests.Entry(
+            kind: kind, bytes: result.bytes, tag: tag, keys: result.keys, named: result.named)
+        if let name, result.isRepeatable, received.bytes.count >= RewrittenManifests.minimumBytes {
+            remembered.note(entry, for: name)
+        }
+        return manifest(entry, response)
+    }
+
+    /// The result of rewriting a manifest.
+    private struct Rewritten {
+        var bytes: [UInt8]
+        var lifetime: ManifestLifetime
+        /// Whether later requests for the same version have the same result.
+        var isRepeatable = false
+        /// The addresses of the keys that it names.
+        var keys: [OriginURL] = []
+        /// An address of each other origin that it names.
+        var named: [OriginURL] = []
     }
 
     /// A manifest as the origin sent it.
@@ -202,37 +240,39 @@ struct ManifestResponder: Sendable {
     /// - Throws: ``ManifestError``; `CancellationError` if the task is cancelled.
     private func playlist(
         _ received: Received, _ call: OutgoingRequest
-    ) async throws -> (bytes: [UInt8], lifetime: ManifestLifetime) {
+    ) async throws -> Rewritten {
         var document = try HLSDocument(
             parsing: received.bytes, at: received.url, importing: knowledge.variables(for: call.url))
         if received.isFromStore, !call.isForOwner {
             document = try await offline.playable(document, call, at: date.second)
         }
         // Keys are recorded before the client can request them.
-        knowledge.note(keys: document.keyAddresses)
+        let keys = document.keyAddresses
+        knowledge.note(keys: keys)
         if let maximumBitRate, !call.isForOwner {
             let stored = try await offline.storedVariants(of: document, call, above: maximumBitRate)
             document.limitBitRate(to: maximumBitRate, keeping: stored)
         }
+        let named = NamedOrigins(call.url, knowledge)
         let text =
             call.isForOwner
             ? received.bytes
             : try document.rewritten(
                 requestedURL: call.url, removesSteering: call.mustNotBeSteered, servesAllOrigins: !call.isReverse,
-                proxied: proxiedRecordingOrigins(call))
-        guard let playlist = document.playlist else { return (text, .none) }
+                proxied: { named.note($0, proxied: call.proxied) })
+        guard let playlist = document.playlist else { return Rewritten(bytes: text, lifetime: .none) }
         let tag = "\(document.byteCount) \(received.version)"
         knowledge.note(playlist, requested: call.url, found: document.url, key: received.key, tag: tag)
         recordNeeds(playlist, of: call, found: document.url)
-        return (text, playlist.lifetime)
+        return Rewritten(
+            bytes: text, lifetime: playlist.lifetime,
+            isRepeatable: playlist.kind == .media && playlist.lifetime == .unchanging, keys: keys, named: named.urls)
     }
 
     /// Filters and rewrites an MPD, and records its facts about later requests.
     ///
     /// - Throws: ``ManifestError``; `CancellationError` if the task is cancelled.
-    private func mpd(
-        _ received: Received, _ call: OutgoingRequest
-    ) async throws -> (bytes: [UInt8], lifetime: ManifestLifetime) {
+    private func mpd(_ received: Received, _ call: OutgoingRequest) async throws -> Rewritten {
         var document = try DASHDocument(parsing: received.bytes, at: received.url)
         if received.isFromStore, !call.isForOwner {
             document = try await offline.playable(document, call, at: date.second)
@@ -241,40 +281,30 @@ struct ManifestResponder: Sendable {
             let tag = "\(document.byteCount) \(received.version)"
             knowledge.note(document, requested: call.url, key: received.key, tag: tag)
         }
-        guard !call.isForOwner else { return (received.bytes, document.lifetime) }
+        guard !call.isForOwner else { return Rewritten(bytes: received.bytes, lifetime: document.lifetime) }
+        let named = NamedOrigins(call.url, knowledge)
         let text = try document.rewritten(
             requestedURL: call.url, removesSteering: call.mustNotBeSteered, servesAllOrigins: !call.isReverse,
-            proxied: proxiedRecordingOrigins(call))
-        return (text, document.lifetime)
+            proxied: { named.note($0, proxied: call.proxied) })
+        let isWhole = received.isFromStore ? await offline.isReachable(call, at: date.second) : true
+        return Rewritten(
+            bytes: text, lifetime: document.lifetime, isRepeatable: isWhole && !document.isDynamic, named: named.urls)
     }
 
     /// Rewrites an element of an MPD in a document of its own. The client resolves its relative references against the
     /// MPD, so they stay unchanged.
-    private func remoteElement(
-        _ received: Received, _ call: OutgoingRequest
-    ) -> (bytes: [UInt8], lifetime: ManifestLifetime) {
-        guard !call.isForOwner else { return (received.bytes, .unstated) }
+    private func remoteElement(_ received: Received, _ call: OutgoingRequest) -> Rewritten {
+        let unchanged = Rewritten(bytes: received.bytes, lifetime: .unstated)
+        guard !call.isForOwner else { return unchanged }
         do {
+            let named = NamedOrigins(call.url, knowledge)
             let document = try DASHDocument(parsingRemoteElement: received.bytes, at: received.url)
             let text = try document.rewritten(
-                servesAllOrigins: !call.isReverse, proxied: proxiedRecordingOrigins(call))
-            return (text, .unstated)
+                servesAllOrigins: !call.isReverse, proxied: { named.note($0, proxied: call.proxied) })
+            return Rewritten(bytes: text, lifetime: .unstated)
         } catch {
             // A document that can't be read, such as one with several elements, is sent unchanged.
-            return (received.bytes, .unstated)
-        }
-    }
-
-    /// Returns a function that converts addresses in a manifest, and records that it names their origins.
-    private func proxiedRecordingOrigins(_ call: OutgoingRequest) -> (OriginURL) -> String {
-        var last: OriginURL?
-        return { [knowledge] url in
-            // Most addresses of a manifest have the same origin.
-            if last.map({ !$0.isSameOrigin(as: url) }) ?? true {
-                last = url
-                knowledge.note(url, namedBy: call.url)
-            }
-            return call.proxied(url)
+            return unchanged
         }
     }
 
@@ -317,6 +347,73 @@ struct ManifestResponder: Sendable {
         case .revalidate: return
         case .immutable: _ = try? await media.remove()  // If it fails, the next request removes it.
         }
+    }
+}
+
+/// Records the other origins that a manifest names.
+private final class NamedOrigins {
+    /// The first address of each other origin.
+    private(set) var urls: [OriginURL] = []
+    private let manifest: OriginURL
+    private let knowledge: StreamKnowledge
+    private var last: OriginURL?
+
+    init(_ manifest: OriginURL, _ knowledge: StreamKnowledge) {
+        self.manifest = manifest
+        self.knowledge = knowledge
+    }
+
+    /// Records the origin of an address, and returns the result of converting it.
+    func note(_ url: OriginURL, proxied: (OriginURL) -> String) -> String {
+        // Most addresses of a manifest have the same origin.
+        if last.map({ !$0.isSameOrigin(as: url) }) ?? true {
+            last = url
+            if !url.isSameOrigin(as: manifest), !urls.contains(where: { $0.isSameOrigin(as: url) }) {
+                urls.append(url)
+                knowledge.note(url, namedBy: manifest)
+            }
+        }
+        return proxied(url)
+    }
+}
+
+/// The rewritten bytes of large manifests that do not change, so that they are parsed once and not for each request.
+final class RewrittenManifests: Sendable {
+    /// A rewritten manifest, and what is recorded whenever it is sent.
+    struct Entry: Sendable {
+        let kind: ManifestKind
+        let bytes: [UInt8]
+        let tag: EntityTag?
+        /// The addresses of the keys that it names.
+        let keys: [OriginURL]
+        /// An address of each other origin that it names.
+        let named: [OriginURL]
+    }
+
+    /// The minimum size of a manifest, in bytes. Parsing a smaller one costs little.
+    static let minimumBytes = 64 << 10
+    /// The maximum number of keys and of origins of a manifest.
+    private static let referenceLimit = 100
+
+    private let entries = Mutex(Remembered<String, Entry>(count: 64, bytes: 32 << 20, entryBytes: 8 << 20))
+
+    /// Returns the name of the result of rewriting a version for a request, or `nil` if the result may differ.
+    static func name(
+        ofVersion version: String, _ response: StoredResponse, _ knowledge: StreamKnowledge, _ call: OutgoingRequest
+    ) -> String? {
+        // Variables of another playlist may change.
+        guard !call.isForOwner, response.length ?? .max >= minimumBytes, knowledge.variables(for: call.url).isEmpty
+        else { return nil }
+        let date = response.fields[.date] ?? ""
+        return [version, date, "\(response.length ?? 0)", "\(call.isReverse)", call.prefix, call.url.description]
+            .joined(separator: "\n")
+    }
+
+    subscript(name: String) -> Entry? { entries.withLock { $0[name] } }
+
+    func note(_ entry: Entry, for name: String) {
+        guard entry.keys.count <= Self.referenceLimit, entry.named.count <= Self.referenceLimit else { return }
+        entries.withLock { $0.note(entry, for: name, bytes: name.utf8.count + entry.bytes.count) }
     }
 }
 #endif

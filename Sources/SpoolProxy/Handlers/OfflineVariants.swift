@@ -194,7 +194,7 @@ final class OfflineVariants: Sendable {
         }
     }
 
-    private func isReachable(_ call: OutgoingRequest, at second: Int64) async -> Bool {
+    func isReachable(_ call: OutgoingRequest, at second: Int64) async -> Bool {
         let name = call.url.authority
         if let known = known.withLock({ $0[name] }), second - known.second < Self.memory { return known.isReachable }
         guard let url = call.url.url else { return true }

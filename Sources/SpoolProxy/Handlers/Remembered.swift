@@ -6,8 +6,8 @@
 struct Remembered<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private struct Entry {
         var value: Value
-        /// The bytes of the key and the value, at most ``entryBytes``.
-        var bytes: UInt16
+        /// The bytes of the key and the value.
+        var bytes: UInt32
     }
 
     private var recent: [Key: Entry] = [:]
@@ -15,9 +15,7 @@ struct Remembered<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private var recentBytes = 0
     private let halfCount: Int
     private let halfBytes: Int
-
-    /// The maximum size of one entry, in bytes. By default, no request has a longer address.
-    private static var entryBytes: Int { 32 << 10 }
+    private let entryBytes: Int
 
     /// Creates an empty table.
     ///
@@ -25,9 +23,11 @@ struct Remembered<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     ///   - count: The maximum number of entries in both halves.
     ///   - bytes: The maximum number of bytes in both halves, as counted by ``note(_:for:bytes:)``. The default is 4
     ///     MiB.
-    init(count: Int, bytes: Int = 4 << 20) {
+    ///   - entryBytes: The maximum size of one entry, in bytes. By default, no request has a longer address.
+    init(count: Int, bytes: Int = 4 << 20, entryBytes: Int = 32 << 10) {
         halfCount = max(1, count / 2)
         halfBytes = bytes / 2
+        self.entryBytes = min(entryBytes, halfBytes)
     }
 
     /// Whether nothing was recorded.
@@ -36,18 +36,18 @@ struct Remembered<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     /// The last recorded value for a key, or `nil` if none is remembered.
     subscript(key: Key) -> Value? { (recent[key] ?? older[key])?.value }
 
-    /// Remembers a value instead of the key's previous one. An entry of more than 32 KiB is not remembered.
+    /// Remembers a value instead of the key's previous one. A larger entry than the maximum is not remembered.
     ///
     /// - Parameter bytes: The memory size of the key and the value, in bytes, without the table's overhead.
     mutating func note(_ value: Value, for key: Key, bytes: Int) {
         // An entry that is recorded again counts once, with its new size.
         if let previous = recent.removeValue(forKey: key) { recentBytes -= Int(previous.bytes) }
         older[key] = nil
-        guard bytes <= min(Self.entryBytes, halfBytes) else { return }
+        guard bytes <= entryBytes else { return }
         if recent.count >= halfCount || recentBytes + bytes > halfBytes {
             (older, recent, recentBytes) = (recent, [:], 0)
         }
-        recent[key] = Entry(value: value, bytes: UInt16(bytes))
+        recent[key] = Entry(value: value, bytes: UInt32(bytes))
         recentBytes += bytes
     }
 }

@@ -98,4 +98,40 @@ import Testing
             }
         }
     }
+
+    @Test("E291: a large playlist with an end is parsed once, and a new version of it is parsed again")
+    func largePlaylist() async throws {
+        func playlist(_ version: Int) -> OriginResource {
+            let segments = (0..<4000).map { "#EXTINF:4,\nhttp://cdn.example/v\(version)/\($0).ts\n" }.joined()
+            let text =
+                "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-KEY:METHOD=AES-128,URI=\"k\"\n\(segments)#EXT-X-ENDLIST\n"
+            var list = OriginResource(
+                .data(Data(text.utf8)), etag: "\"\(version)\"", contentType: "application/vnd.apple.mpegurl")
+            list.headerFields[.cacheControl] = "max-age=\(version == 1 ? 100 : 0)"
+            return list
+        }
+        try await OriginServer.run(["/a.m3u8": playlist(1), "/b.m3u8": playlist(0)]) { origin in
+            try await ProxyServer.run { server, cache in
+                let target = "/http/127.0.0.1:\(origin.port)"
+                let first = try await server.get("\(target)/a.m3u8")
+                let read = cache.statistics.bytesServed
+                #expect(first.body.count > RewrittenManifests.minimumBytes)
+                #expect(read > first.body.count / 2)
+                let second = try await server.get("\(target)/a.m3u8")
+                #expect(second.status == 200 && second.body == first.body)
+                #expect(second.field("etag") == first.field("etag"))
+                let part = try await server.get("\(target)/a.m3u8", "Range: bytes=0-6\r\n")
+                #expect(part.status == 206 && part.body == Array("#EXTM3U".utf8))
+                let tag = try #require(first.field("etag"))
+                #expect(try await server.get("\(target)/a.m3u8", "If-None-Match: \(tag)\r\n").status == 304)
+                #expect(cache.statistics.bytesServed == read, "no request has read the stored playlist")
+
+                for version in [2, 3] {
+                    origin.set("/b.m3u8", playlist(version))
+                    let text = String(decoding: try await server.get("\(target)/b.m3u8").body, as: UTF8.self)
+                    #expect(text.contains("/v\(version)/3999.ts"))
+                }
+            }
+        }
+    }
 }
