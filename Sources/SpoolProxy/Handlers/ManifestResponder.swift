@@ -44,7 +44,7 @@ struct ManifestResponder: Sendable {
         mayRead: Bool = true
     ) async throws -> Manifest? {
         let response = opened.response
-        guard response.status == 200, Self.mayBeManifest(response) else { return nil }
+        guard response.status == 200, Self.mayBeManifest(response, at: call.url) else { return nil }
         // A version without a validator has no name, and its kind is not recorded.
         let name = Self.name(of: response, media)
         let kind: ManifestKind?
@@ -84,8 +84,8 @@ struct ManifestResponder: Sendable {
     }
 
     /// Whether a version may be a manifest, as far as the server knows without reading it.
-    func mayBeManifest(_ response: StoredResponse, of media: MediaResource) -> Bool {
-        guard response.status == 200, Self.mayBeManifest(response) else { return false }
+    func mayBeManifest(_ response: StoredResponse, of media: MediaResource, at url: OriginURL) -> Bool {
+        guard response.status == 200, Self.mayBeManifest(response, at: url) else { return false }
         return Self.name(of: response, media).map { knowledge.kind(ofVersion: $0) != .some(nil) } ?? true
     }
 
@@ -93,11 +93,12 @@ struct ManifestResponder: Sendable {
     /// delay players.
     private static let quickBytes = 256 << 10
 
-    /// Returns whether the type and the length allow a manifest.
-    private static func mayBeManifest(_ response: StoredResponse) -> Bool {
+    /// Returns whether the type or the path, and the length, allow a manifest.
+    private static func mayBeManifest(_ response: StoredResponse, at url: OriginURL) -> Bool {
         if let length = response.length, length > HLSPlaylist.maximumBytes || length < 7 { return false }
         guard let type = response.fields[.contentType]?.lowercased() else { return true }
-        if saysManifest(type) { return true }
+        // Servers often send a playlist with the type of its segments.
+        if saysManifest(type) || isManifestPath(url) { return true }
         return !neverManifests.contains { type.hasPrefix($0) } && !type.contains("json")
     }
 
@@ -110,8 +111,11 @@ struct ManifestResponder: Sendable {
 
     /// Returns whether the type or the path names a manifest.
     private static func saysManifest(_ fields: HTTPFields, at url: OriginURL) -> Bool {
-        saysManifest(fields[.contentType]?.lowercased() ?? "")
-            || [".m3u8", ".mpd"].contains { url.path.hasSuffix($0) }
+        saysManifest(fields[.contentType]?.lowercased() ?? "") || isManifestPath(url)
+    }
+
+    private static func isManifestPath(_ url: OriginURL) -> Bool {
+        [".m3u8", ".m3u", ".mpd"].contains { url.path.lowercased().hasSuffix($0) }
     }
 
     /// Returns whether reading the first bytes costs little: the client requests them, or the resource is small.

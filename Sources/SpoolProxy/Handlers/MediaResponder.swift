@@ -226,7 +226,7 @@ struct MediaResponder: Sendable {
         hold: Duration?, mayRead: Bool
     ) async throws -> ManifestResponder.Manifest? {
         let (media, head) = (opened.media, opened.head)
-        guard manifests.mayBeManifest(head.response, of: media) else { return nil }
+        guard manifests.mayBeManifest(head.response, of: media, at: call.url) else { return nil }
         if hold == nil, priority != .preload, let patience {
             return try await retryingWhileUnavailable(patience) {
                 try await manifests.manifest(of: media, head, for: request, call, mayRead: mayRead)

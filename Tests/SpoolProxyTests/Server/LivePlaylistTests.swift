@@ -3,6 +3,7 @@ import HTTPTypes
 import Spool
 import SpoolOrigin
 import SpoolTesting
+import Synchronization
 import Testing
 
 @testable import SpoolProxy
@@ -130,6 +131,27 @@ import Testing
                     origin.set("/b.m3u8", playlist(version))
                     let text = String(decoding: try await server.get("\(target)/b.m3u8").body, as: UTF8.self)
                     #expect(text.contains("/v\(version)/3999.ts"))
+                }
+            }
+        }
+    }
+
+    @Test("E293: a playlist with the type of a segment is rewritten, and used no longer than a playlist")
+    func wrongType() async throws {
+        func list(_ sequence: Int) -> OriginResource {
+            var list = Self.playlist(sequence, control: "max-age=3600")
+            list.contentType = "video/mp2t"
+            return list
+        }
+        let now = Mutex(Date())
+        try await OriginServer.run(["/live.M3U8": list(1000)]) { origin in
+            try await ProxyServer.run(now: { now.withLock { $0 } }) { server, _ in
+                let target = "/http/127.0.0.1:\(origin.port)/live.M3U8"
+                for sequence in [1000, 1001] {
+                    origin.set("/live.M3U8", list(sequence))
+                    let text = String(decoding: try await server.get(target).body, as: UTF8.self)
+                    #expect(text.contains("SEQUENCE:\(sequence)"))
+                    now.withLock { $0 += 3 }
                 }
             }
         }
