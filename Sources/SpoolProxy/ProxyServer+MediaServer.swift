@@ -32,9 +32,11 @@ extension ProxyServer {
         configuration.token = Secret.drawn()
         configuration.startsOnDemand = true
         configuration.threadCount = 1
-        #if !canImport(Darwin)
-        // AVPlayer treats late headers as a failure and retries after an error. libmpv waits for headers, and skips
-        // segments that fail.
+        #if canImport(Darwin)
+        // AVPlayer treats late headers as a failure and retries after an error, also with another user agent.
+        configuration.limits.responseTimeout = ProxyLimits.avPlayerResponseTimeout
+        #else
+        // libmpv waits for headers, and skips segments that fail.
         configuration.waitsForOrigin = true
         #endif
         (configuration.maximumBitRate, configuration.cachesKeys) = (maximumBitRate, cachesKeys)

@@ -47,6 +47,11 @@ struct ServingOptions: ParsableArguments {
         help: ArgumentHelp("Maximum number of connections of one client on another machine.", valueName: "count"))
     var maximumConnectionsPerClient = ProxyLimits().maximumConnectionsPerClient
     @Option(
+        name: .customLong("response-timeout"),
+        help: ArgumentHelp(
+            "Maximum time until an origin's response starts, such as 90s; for AVPlayer, 2 s.", valueName: "time"))
+    var responseTimeout = DurationArgument(seconds: 60)
+    @Option(
         name: .customLong("request-directives"),
         help: ArgumentHelp(
             "Whether clients can bypass the cache with Cache-Control or Pragma (default: follow with --origin).",
@@ -79,6 +84,7 @@ struct ServingOptions: ParsableArguments {
         configuration.trustedProxies = trustedProxies
         configuration.usesProxyProtocol = usesProxyProtocol
         configuration.limits.maximumConnectionsPerClient = maximumConnectionsPerClient
+        configuration.limits.responseTimeout = responseTimeout.duration
         configuration.admin = admin.map { ($0.host, $0.port) }
         configuration.accessLog = accessLog.map { URL(fileURLWithPath: $0) }
         configuration.nodeName = node

@@ -23,7 +23,7 @@ struct ServeCommand: AsyncParsableCommand {
         help: ArgumentHelp(
             "Evict media that was not played for this time, such as 12h or 30d, unless it is pinned.", valueName: "time"
         ))
-    var maxAge: AgeArgument?
+    var maxAge: DurationArgument?
     @Option(
         help: ArgumentHelp(
             "Free space to leave on the volume, such as 5GB, regardless of the capacity.", valueName: "size")
@@ -81,7 +81,9 @@ struct ServeCommand: AsyncParsableCommand {
         configuration.logger = options.serverLogger
         if serving.origin != nil { configuration.originFields = try await fetching.headerFields() }
         DescriptorLimit.raise()
-        let upstream = HTTPUpstream.standard(configuration.restricting(fetching.upstreamConfiguration))
+        var transport = fetching.upstreamConfiguration
+        transport.responseTimeout = max(transport.responseTimeout, configuration.limits.responseTimeout)
+        let upstream = HTTPUpstream.standard(configuration.restricting(transport))
         let cache = try await options.openNow(upstream) { cache in
             cache.freshness = freshness.policy
             cache.eviction = eviction.policy
@@ -105,8 +107,13 @@ struct ServeCommand: AsyncParsableCommand {
 }
 
 /// A duration, such as `90s`, `30m`, `12h` or `30d`.
-struct AgeArgument: Hashable, Sendable, ExpressibleByArgument {
+struct DurationArgument: Hashable, Sendable, ExpressibleByArgument {
     var duration: Duration
+
+    /// Creates a duration for the default of an option.
+    init(seconds: Int) { duration = .seconds(seconds) }
+
+    var defaultValueDescription: String { "\(duration.components.seconds)s" }
 
     /// Parses a positive number with its unit. The result is `nil` for other text, and for more than a hundred years.
     init?(argument: String) {

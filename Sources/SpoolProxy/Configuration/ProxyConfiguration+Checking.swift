@@ -49,6 +49,9 @@ extension ProxyConfiguration {
         try check(
             limits.maximumConnectionsPerClient > 0,
             "invalid limit of \(limits.maximumConnectionsPerClient) connections per client: must be at least 1")
+        try check(
+            limits.responseTimeout > .zero,
+            "invalid response timeout of \(limits.responseTimeout): must be greater than 0")
         try check((0...65535).contains(port), "invalid port \(port): must be from 0 to 65535")
         try check(
             !startsOnDemand || admin == nil && control == nil,

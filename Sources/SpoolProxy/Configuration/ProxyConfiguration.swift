@@ -113,10 +113,14 @@ public struct ProxyLimits: Sendable, Hashable {
     /// Time in which the client waits for the origin is not counted. A client on this machine, such as a paused player,
     /// may pause for any time.
     public var sendTimeout = Duration.seconds(60)
-    /// The maximum time until a response starts. The default is 2 seconds.
+    /// The maximum time until a response starts. The default is 60 seconds, because some origins transcode first.
     ///
     /// If it starts later, the client receives 504, or 503 if the origin is known to delay the response deliberately.
-    public var responseTimeout = Duration.seconds(2)
+    /// For AVPlayer, whose user agent starts with `AppleCoreMedia/`, the limit is at most 2 seconds. AVPlayer treats a
+    /// later response as a failure. It sends the request again after a 504, and then receives the stored response.
+    ///
+    /// The transport of the cache has its own limit, `HTTPUpstream.Configuration.responseTimeout`.
+    public var responseTimeout = Duration.seconds(60)
     /// The maximum number of connections. The default is 20,000. Further connections get 503.
     public var maximumConnections = 20_000
     /// The maximum number of connections of one client on another machine. The default is 256. Further connections get
@@ -129,6 +133,15 @@ public struct ProxyLimits: Sendable, Hashable {
 
     /// Creates the default limits.
     public init() {}
+
+    /// The maximum of ``responseTimeout`` for AVPlayer.
+    static let avPlayerResponseTimeout = Duration.seconds(2)
+
+    /// Returns the time within which the response to a request has to start.
+    func responseTimeout(for request: RequestHead) -> Duration {
+        let isAVPlayer = request.fields["user-agent"]?.hasPrefix("AppleCoreMedia/") ?? false
+        return isAVPlayer ? min(responseTimeout, Self.avPlayerResponseTimeout) : responseTimeout
+    }
 }
 
 /// An error that states why a server could not start.

@@ -17,7 +17,7 @@ struct BypassResponder: Sendable {
     /// The object that repeats requests without a body while the origin is unavailable, or `nil` if they fail instead.
     let patience: OriginRetryWaiter?
 
-    /// The time in which the origin has to respond to a safe request.
+    /// The minimum time in which the origin has to respond to a safe request.
     private static let time = Duration.seconds(30)
 
     /// Forwards a request. The cache then does not use the resources that it may have changed (RFC 9111 §4.4).
@@ -36,9 +36,9 @@ struct BypassResponder: Sendable {
 
     /// Forwards a request.
     ///
-    /// The limit for a safe request without a body is ``time``. It is longer than for a request to the cache, because
-    /// nothing is stored that a retry could use. Other requests may have effects that take longer, so only the
-    /// transport limits their time.
+    /// The limit for a safe request without a body is the configured one, but at least ``time``. This includes
+    /// AVPlayer, because nothing is stored that a retry could use. Other requests may have effects that take longer, so
+    /// only the transport limits their time.
     ///
     /// - Parameter hold: See ``respond(to:_:body:hold:)``.
     /// - Throws: `RequestFailure`: 502 or 504 if the origin does not respond.

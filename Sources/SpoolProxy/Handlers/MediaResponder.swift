@@ -21,7 +21,7 @@ struct MediaResponder: Sendable {
 
     /// The time limit for the response to a preload of the server's operator.
     private static let preloadTimeout = Duration.seconds(3600)
-    /// The time for which a late response is still awaited, for the next client.
+    /// The minimum time for which a late response is still awaited, for the next client.
     private static let lateResponseTimeout = Duration.seconds(30)
     /// The time limit for a whole manifest.
     private static let manifestTime = Duration.seconds(10)
@@ -179,7 +179,10 @@ struct MediaResponder: Sendable {
         if hold == nil, let patience {
             return try await retryingWhileUnavailable(patience) { try await opener.open(range, of: known) }
         }
-        let limit = max(configuration.limits.responseTimeout, hold ?? .zero)
+        // A player that has requested a held response waits for it.
+        let limit =
+            hold.map { max($0, ProxyLimits.avPlayerResponseTimeout) }
+            ?? configuration.limits.responseTimeout(for: request)
         let outcome = try await TimeLimit.run(within: limit, on: clock, executor: cache.readingExecutor) {
             try await opener.open(range, of: known)
         }
@@ -205,9 +208,11 @@ struct MediaResponder: Sendable {
     private func store(
         _ opening: Task<MediaOpener.Opened, any Error>, for request: RequestHead, _ call: OutgoingRequest
     ) {
+        // If AVPlayer has received a 504, other clients may wait longer for the same response.
+        let limit = max(Self.lateResponseTimeout, configuration.limits.responseTimeout)
         Task { [clock, manifests] in
             let timer = Task {
-                try await clock.sleep(for: Self.lateResponseTimeout)
+                try await clock.sleep(for: limit)
                 opening.cancel()
             }
             defer { timer.cancel() }

@@ -31,10 +31,10 @@ struct ArgumentTests {
     @Test("Ages are numbers with a unit, and other text is rejected")
     func ages() {
         for (text, seconds) in [("90s", 90), ("30m", 1800), ("12h", 43_200), ("30d", 2_592_000), ("1.5m", 90)] {
-            #expect(AgeArgument(argument: text)?.duration == .seconds(seconds), "\(text)")
+            #expect(DurationArgument(argument: text)?.duration == .seconds(seconds), "\(text)")
         }
         for text in ["", "d", "30", "-1d", "0d", "+1d", "1w", "1e9d", "nand", "infd", " 1d", "99999d", "٣d"] {
-            #expect(AgeArgument(argument: text) == nil, "\(text)")
+            #expect(DurationArgument(argument: text) == nil, "\(text)")
         }
     }
 

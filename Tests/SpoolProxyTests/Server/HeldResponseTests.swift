@@ -65,7 +65,7 @@ import Testing
             async let held = server.get(target + "?_HLS_msn=12&_HLS_part=1")
             try await origin.log.wait { $0.count == 2 && $0[1].isStalled }
             try await clock.waitForSleepers(1)
-            async let other = server.get(target + "?a=b")
+            async let other = server.get(target + "?a=b", "User-Agent: AppleCoreMedia/1.0\r\n")
             try await origin.log.wait { $0.count == 3 && $0[2].isStalled }
             try await clock.waitForSleepers(2)
             clock.advance(by: .seconds(2))

@@ -90,9 +90,7 @@ import Testing
         let text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n/s.ts\n#EXT-X-ENDLIST\n"
         let clock = ManualClock()
         try await OriginServer.run([path: Self.resource(text, type: type)]) { origin in
-            var configuration = ProxyConfiguration()
-            configuration.limits.responseTimeout = .seconds(60)
-            try await ProxyServer.run(configuration, clock: clock) { server, _ in
+            try await ProxyServer.run(clock: clock) { server, _ in
                 async let response = server.get(Self.target(origin, path))
                 try await origin.log.wait { !$0.isEmpty && $0[0].isStalled }
                 for _ in 0..<4 {
