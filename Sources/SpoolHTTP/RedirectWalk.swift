@@ -5,11 +5,11 @@ import Spool
 
 /// The redirects of one request: decides after each response whether to send another request (RFC 9110 §15.4).
 ///
-/// It only makes decisions. If scheme, host or port change, only the fields that select the bytes are sent on. All
-/// others (`Authorization`, `Cookie`, an app's key fields) stay with their origin, even if a later redirect returns to
-/// it.
+/// It only makes decisions, and reads and fills the request's cookie jar. If scheme, host or port change, only the
+/// fields that select the bytes are sent on. All others (`Authorization`, `Cookie`, an app's key fields) stay with
+/// their origin, even if a later redirect returns to it.
 struct RedirectWalk {
-    /// The request to send now.
+    /// The request to send now, without the cookies of its jar.
     private(set) var request: UpstreamRequest
     private var remaining: Int
     private let limit: Int
@@ -17,8 +17,11 @@ struct RedirectWalk {
     private let allows: (@Sendable (URL) -> Bool)?
     private var visited: Set<String>
 
+    /// - Parameter now: The date by which cookies end. The default is the current one.
     /// - Throws: ``UpstreamError`` with code `other` if the request's URL can't be requested.
-    init(_ request: UpstreamRequest, _ configuration: HTTPUpstream.Configuration) throws(UpstreamError) {
+    init(
+        _ request: UpstreamRequest, _ configuration: HTTPUpstream.Configuration, at now: Date = Date()
+    ) throws(UpstreamError) {
         guard request.url.canBeAsked else {
             throw UpstreamError(.other, "\(request.url.nameForMessages) is not a valid http or https URL")
         }
@@ -32,17 +35,34 @@ struct RedirectWalk {
         remaining = limit
         allowsDowngrade = configuration.allowsInsecureRedirects
         allows = configuration.allowsRedirect
-        visited = [url.absoluteString]
+        visited = []
+        visited.insert(visit(at: now))
     }
 
-    /// Follows the redirect of `head`; returns false if it is the final response.
+    /// Returns the request to send now, with the cookies of its jar.
+    func outgoing(at now: Date = Date()) -> UpstreamRequest {
+        guard let cookies = request.cookies, !cookies.isEmpty else { return request }
+        var request = request
+        request.headerFields[.cookie] = cookies.text(
+            for: request.url, adding: request.headerFields[.cookie], at: now)
+        return request
+    }
+
+    /// The text that is the same for two requests only if they get the same response.
+    private func visit(at now: Date) -> String {
+        "\(request.url.absoluteString)\n\(outgoing(at: now).headerFields[.cookie] ?? "")"
+    }
+
+    /// Follows the redirect of `head`; returns false if it is the final response. The cookies of both are added to the
+    /// request's jar.
     ///
     /// Responses are final if the request disables redirects, or if its method is neither `GET` nor `HEAD`. Another
     /// method would have to be repeated or changed.
     ///
     /// - Throws: ``UpstreamError`` with code `redirects` if there are too many redirects or a loop. Also if the target
     ///   is missing, invalid, not allowed or unprotected after TLS.
-    mutating func follow(_ head: HTTPResponse) throws(UpstreamError) -> Bool {
+    mutating func follow(_ head: HTTPResponse, at now: Date = Date()) throws(UpstreamError) -> Bool {
+        request.cookies?.receive(head.headerFields, from: request.url, at: now)
         guard request.followsRedirects, [.get, .head].contains(request.method) else { return false }
         let locations = head.headerFields[values: .location]
         guard [301, 302, 303, 307, 308].contains(head.status.code), let location = locations.first else { return false }
@@ -70,13 +90,14 @@ struct RedirectWalk {
             throw UpstreamError(
                 .invalidRedirect, "\(from.nameForMessages) redirects, but the limit of \(limit) redirects is reached")
         }
-        guard visited.insert(target.absoluteString).inserted else {
-            throw UpstreamError(.invalidRedirect, "\(from.nameForMessages) redirects in a loop")
-        }
         remaining -= 1
         request.url = target
         if from.httpOrigin != target.httpOrigin {
             request.headerFields = HTTPFields(request.headerFields.filter { Self.portable.contains($0.name) })
+        }
+        // An origin may redirect to the same URL until it receives its cookie.
+        guard visited.insert(visit(at: now)).inserted else {
+            throw UpstreamError(.invalidRedirect, "\(from.nameForMessages) redirects in a loop")
         }
         return true
     }
@@ -130,7 +151,7 @@ func open<Chunk: GatheredBytes>(
         let url = walk.request.url
         guard !Task.isCancelled else { throw UpstreamError(.cancelled, "\(url.nameForMessages) was cancelled") }
         let exchange = Exchange<Chunk>(url.nameForMessages, configuration)
-        start(walk.request, exchange)
+        start(walk.outgoing(), exchange)
         let head = try await exchange.head()
         do {
             if let problem = ResponseFraming.problem(head) {

@@ -114,7 +114,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
             manifests: ManifestResponder(
                 cache: cache, knowledge: StreamKnowledge(), offline: OfflineVariants(cache: cache, clock: clock),
                 date: date, clock: clock, maximumBitRate: configuration.maximumBitRate,
-                notesNeeds: configuration.startsOnDemand))
+                notesNeeds: configuration.startsOnDemand),
+            sources: sources)
         func origins(_ allowedHosts: [String]) -> OriginRules {
             OriginRules(allowedHosts: allowedHosts, mark: mark, serverPort: configuration.serverPort)
         }

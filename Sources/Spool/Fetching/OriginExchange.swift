@@ -40,6 +40,8 @@ struct OriginExchange: Sendable {
         let fields = resolved.request.headerFields
         var request = UpstreamRequest(url: resolved.request.url, headerFields: fields)
         request.followsRedirects = context.configuration.followsRedirects
+        // If clients follow redirects themselves, they also have their own cookies.
+        request.cookies = request.followsRedirects ? credentials.source.cookies : nil
         request.headerFields[.acceptEncoding] = "identity"
         if request.url != credentials.source.url {
             context.coordinator.needs([request.url], for: credentials.source.url)

@@ -87,7 +87,7 @@ struct Transfer {
         var cacheability = ResponseCacheability(
             policy: context.configuration.freshness, request: request.headerFields, response: response.head,
             from: response.url, of: resource.redactedURL, requestDate: requestDate, responseDate: clock.now(),
-            isOfSite: context.configuration.storesEveryStatus)
+            isOfSite: context.configuration.storesEveryStatus, hasOwnCookies: request.cookies?.isEmpty == false)
         cacheability.freshness.asker = resource.freshness.asker
         let firstBytes = try await firstBytes(of: &response, from: origin)
         let verdict: ResponseEvaluation.Verdict

@@ -52,6 +52,8 @@ public struct MediaSource: Sendable {
     /// The key of the playlist or manifest that contains it. They are used, pinned and removed together, if both are
     /// stored.
     package var presentation: CacheKey?
+    /// The cookies that its origins have set. Its copies, and all parts of its stream, have the same ones.
+    package var cookies = CookieJar()
     /// The transport for its bytes instead of the cache's.
     var upstreamOverride: (any Upstream)?
     /// Distinguishes sources with their own resolvers, because their results are not known beforehand.
@@ -64,6 +66,7 @@ public struct MediaSource: Sendable {
     /// response.
     func requestsAlike(_ other: MediaSource) -> Bool {
         headerFields == other.headerFields && resolver == other.resolver
+            && (cookies === other.cookies || cookies.isEmpty && other.cookies.isEmpty)
     }
 
     /// Creates a source for the media at `url`, requested with `headerFields`.

@@ -12,9 +12,12 @@ struct ResponseCacheability: Sendable {
     private let saysExpires: Bool
     private let saysVary: Bool
 
+    /// - Parameter hasOwnCookies: Whether the request may have had cookies of the source's ``CookieJar``, which are not
+    ///   among its fields. Then the response to it can't be selected by `Cookie`. The default is `false`.
     init(
         policy: FreshnessPolicy, request: HTTPFields, response: HTTPResponse, from url: URL? = nil,
-        of redactedURL: String? = nil, requestDate: Date, responseDate: Date, isOfSite: Bool = false
+        of redactedURL: String? = nil, requestDate: Date, responseDate: Date, isOfSite: Bool = false,
+        hasOwnCookies: Bool = false
     ) {
         let fields = response.headerFields
         let control = CacheControl.governing(fields).control
@@ -29,7 +32,7 @@ struct ResponseCacheability: Sendable {
         self.mayStore =
             !hasLongFields
             && (policy != .http
-                || (!vary.isAny
+                || (!vary.isAny && !(hasOwnCookies && vary.names.contains("cookie"))
                     && control.allowsStoring(
                         shared: true, hasAuthorization: request[.authorization] != nil, status: response.status.code)))
         self.freshness = StoredFreshness(

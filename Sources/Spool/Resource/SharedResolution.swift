@@ -91,7 +91,8 @@ package final class SharedResolution<Value: Sendable>: Sendable {
 /// The source of an HLS or DASH presentation: of its manifest, and of the files in it.
 ///
 /// The source's fields are sent only to its own origin (RFC 9110 §4.3.1). A manifest can name any host, which must not
-/// get the credentials. A resolver is called once for all files, and again after a rejection.
+/// get the credentials. A resolver is called once for all files, and again after a rejection. Cookies that an origin
+/// sets with one file are sent with the requests for the others, as ``CookieJar`` allows.
 package final class PresentationSource: Sendable {
     /// The source of the manifest.
     package let source: MediaSource
@@ -108,6 +109,12 @@ package final class PresentationSource: Sendable {
     ///
     /// - Parameter fields: Additional fields for any origin. The source's fields override them.
     package func part(at url: URL, sending fields: HTTPFields = [:]) -> MediaSource {
+        var part = requested(at: url, sending: fields)
+        part.cookies = source.cookies
+        return part
+    }
+
+    private func requested(at url: URL, sending fields: HTTPFields) -> MediaSource {
         let key = url.absoluteString == source.url.absoluteString ? source.key : nil
         guard let resolver = source.resolver else {
             let own = url.isSameOrigin(as: source.url) ? source.headerFields : [:]

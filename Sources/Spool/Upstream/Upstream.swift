@@ -35,6 +35,9 @@ public struct UpstreamRequest: Sendable {
     public var body: UpstreamBody?
     /// Whether redirects of `GET` and `HEAD` are followed. Otherwise, they are the response.
     package var followsRedirects = true
+    /// The cookies that the transport sends in addition to ``headerFields``, and to which it adds those of the
+    /// responses, including redirects. The default, `nil`, sends and stores none.
+    package var cookies: CookieJar?
     /// The minimum time limit for the headers, if the origin is known to delay them; `nil` for the default.
     package var longestHold: Duration?
 

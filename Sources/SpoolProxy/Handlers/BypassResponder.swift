@@ -89,6 +89,7 @@ struct BypassResponder: Sendable {
         var asked = UpstreamRequest(url: url, headerFields: fields)
         asked.method = HTTPRequest.Method(rawValue: request.method.name) ?? .get
         asked.followsRedirects = !call.isReverse
+        asked.cookies = call.isReverse ? nil : call.presentation?.source.cookies ?? call.cookies
         if let body { asked.body = UpstreamBody(body.map { Data($0.readableBytesView) }) }
         return try await open(asked, body == nil ? patience : nil)
     }

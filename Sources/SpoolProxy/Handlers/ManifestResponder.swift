@@ -262,8 +262,8 @@ struct ManifestResponder: Sendable {
             call.isForOwner
             ? received.bytes
             : try document.rewritten(
-                requestedURL: call.url, removesSteering: call.mustNotBeSteered, servesAllOrigins: !call.isReverse,
-                proxied: { named.note($0, proxied: call.proxied) })
+                requestedURL: call.url, removesSteering: call.mustNotBeSteered, isMoved: call.isMoved,
+                servesAllOrigins: !call.isReverse, proxied: { named.note($0, proxied: call.proxied) })
         guard let playlist = document.playlist else { return Rewritten(bytes: text, lifetime: .none) }
         let tag = "\(document.byteCount) \(received.version)"
         knowledge.note(playlist, requested: call.url, found: document.url, key: received.key, tag: tag)
@@ -288,8 +288,8 @@ struct ManifestResponder: Sendable {
         guard !call.isForOwner else { return Rewritten(bytes: received.bytes, lifetime: document.lifetime) }
         let named = NamedOrigins(call.url, knowledge)
         let text = try document.rewritten(
-            requestedURL: call.url, removesSteering: call.mustNotBeSteered, servesAllOrigins: !call.isReverse,
-            proxied: { named.note($0, proxied: call.proxied) })
+            requestedURL: call.url, removesSteering: call.mustNotBeSteered, isMoved: call.isMoved,
+            servesAllOrigins: !call.isReverse, proxied: { named.note($0, proxied: call.proxied) })
         let isWhole = received.isFromStore ? await offline.isReachable(call, at: date.second) : true
         return Rewritten(
             bytes: text, lifetime: document.lifetime, isRepeatable: isWhole && !document.isDynamic, named: named.urls)
@@ -409,8 +409,11 @@ final class RewrittenManifests: Sendable {
         guard !call.isForOwner, response.length ?? .max >= minimumBytes, knowledge.variables(for: call.url).isEmpty
         else { return nil }
         let date = response.fields[.date] ?? ""
-        return [version, date, "\(response.length ?? 0)", "\(call.isReverse)", call.prefix, call.url.description]
-            .joined(separator: "\n")
+        return [
+            version, date, "\(response.length ?? 0)", "\(call.isReverse) \(call.isMoved)", call.prefix,
+            call.url.description,
+        ]
+        .joined(separator: "\n")
     }
 
     subscript(name: String) -> Entry? { entries.withLock { $0[name] } }

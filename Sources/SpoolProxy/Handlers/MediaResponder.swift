@@ -16,6 +16,8 @@ struct MediaResponder: Sendable {
     let patience: OriginRetryWaiter?
     let passing: BypassResponder
     let manifests: ManifestResponder
+    let sources: SourceRegistry
+    let originCookies = OriginCookies()
     /// The resources of the server's own origin that are different for each client.
     let passed = BypassedResources()
 
@@ -32,6 +34,7 @@ struct MediaResponder: Sendable {
     ///
     /// - Throws: `RequestFailure`: 504 if the origin does not start to respond in time.
     func respond(to request: RequestHead, _ call: OutgoingRequest) async throws -> Response {
+        let call = originCookies.adding(to: call)
         var source = try call.source
         let hold = manifests.knowledge.responseHold(for: call.url)
         source.responseHold = hold
@@ -223,6 +226,15 @@ struct MediaResponder: Sendable {
         }
     }
 
+    /// Returns a request whose client gets addresses in the manifest that lead to the cookies of the stream, if it has
+    /// any.
+    private func leadingToCookies(_ call: OutgoingRequest) throws(RequestFailure) -> OutgoingRequest {
+        guard !call.isForOwner, let cookies = call.cookies, !cookies.isEmpty else { return call }
+        var call = call
+        call.append(prefix: sources.prefix(for: cookies, at: try call.foundationURL))
+        return call
+    }
+
     /// Returns the manifest in a resource, or `nil` if the resource is not a manifest.
     ///
     /// - Parameter mayRead: See ``ManifestResponder/manifest(of:_:for:_:mayRead:)``.
@@ -232,6 +244,7 @@ struct MediaResponder: Sendable {
     ) async throws -> ManifestResponder.Manifest? {
         let (media, head) = (opened.media, opened.head)
         guard manifests.mayBeManifest(head.response, of: media, at: call.url) else { return nil }
+        let call = try leadingToCookies(call)
         if hold == nil, priority != .preload, let patience {
             return try await retryingWhileUnavailable(patience) {
                 try await manifests.manifest(of: media, head, for: request, call, mayRead: mayRead)

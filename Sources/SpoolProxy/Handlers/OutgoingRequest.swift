@@ -10,7 +10,7 @@ struct OutgoingRequest: Sendable {
     let url: OriginURL
     private(set) var fields: HTTPFields
     /// The prefix of the client's own paths.
-    let prefix: String
+    private(set) var prefix: String
     let isReverse: Bool
     /// Whether a command of the operator sends the request.
     ///
@@ -18,6 +18,9 @@ struct OutgoingRequest: Sendable {
     let isForOwner: Bool
     /// The source that ``SourceRegistry`` has for the address, or `nil` if the address has none.
     var presentation: PresentationSource?
+    /// The cookies that origins have set for earlier requests of the same file, or `nil` if they are not used or are
+    /// those of ``presentation``.
+    var cookies: CookieJar?
 
     /// - Parameter own: The fields for the server's own origin, which replace those of the client.
     /// - Throws: `RequestFailure`: 403 for an origin that is not allowed, 508 for a request of this server.
@@ -51,6 +54,15 @@ struct OutgoingRequest: Sendable {
     /// Removes the client's credentials from the request.
     mutating func removeCredentials() { fields[.authorization] = nil }
 
+    /// Whether the client sent the request to another address than the one that ``proxied(_:)`` returns.
+    private(set) var isMoved = false
+
+    /// Adds a prefix to the client's own paths, behind the previous one.
+    mutating func append(prefix: String) {
+        self.prefix += prefix
+        isMoved = true
+    }
+
     /// The path with which a client requests a URL from this server.
     ///
     /// If the server has its own origin and the URL is not one of that origin, the result is the URL itself.
@@ -80,7 +92,10 @@ struct OutgoingRequest: Sendable {
     /// - Throws: `RequestFailure` with status 400 for an address that `URL` does not accept.
     func source(of url: OriginURL) throws(RequestFailure) -> MediaSource {
         guard let url = url.url else { throw RequestFailure(400, "the URL can't be requested") }
-        return presentation?.part(at: url, sending: fields) ?? MediaSource(url: url, headerFields: fields)
+        if let presentation { return presentation.part(at: url, sending: fields) }
+        var source = MediaSource(url: url, headerFields: fields)
+        if let cookies { source.cookies = cookies }
+        return source
     }
 
     /// The URL of the requested resource.

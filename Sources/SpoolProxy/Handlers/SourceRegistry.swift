@@ -6,7 +6,7 @@ import Synchronization
 
 /// The sources of the addresses that players have received.
 ///
-/// The header fields of a source stay in the server, and the address contains a secret instead:
+/// The header fields and cookies of a source stay in the server, and the address contains a secret instead.
 /// `/.spool/source/SECRET/https/host/path` stands for the source at `https://host/path`. The addresses in a manifest
 /// get the same prefix and therefore the same source.
 ///
@@ -37,9 +37,22 @@ final class SourceRegistry: Sendable {
 
     /// Returns the prefix for the path of an origin's URL. It is the same for the same source.
     func prefix(for source: MediaSource) -> String {
+        prefix(for: source) { $0.isSame(as: source) }
+    }
+
+    /// Returns the prefix for the files of a stream whose origin has set cookies. It is the same for the same jar.
+    ///
+    /// Only a client that has received the manifest knows it, so that no other request is sent with the cookies.
+    func prefix(for cookies: CookieJar, at url: URL) -> String {
+        var source = MediaSource(url: url)
+        source.cookies = cookies
+        return prefix(for: source) { $0.isPlain && $0.cookies === cookies }
+    }
+
+    private func prefix(for source: MediaSource, where isSame: (MediaSource) -> Bool) -> String {
         let secret = state.withLock { state in
             state.uses += 1
-            if let known = state.entries.first(where: { $0.value.presentation.source.isSame(as: source) }) {
+            if let known = state.entries.first(where: { isSame($0.value.presentation.source) }) {
                 state.entries[known.key]?.lastUse = state.uses
                 return known.key
             }

@@ -196,16 +196,18 @@ extension DASHDocument {
     ///   - requestedURL: The URL that the client requested, if it differs from ``url``.
     ///   - removesSteering: Whether content steering is removed, as in a playlist, and the URLs of patches, whose
     ///     contents are not rewritten. Players then request the whole MPD again. The default is `false`.
+    ///   - isMoved: See ``ReferenceRewriter/init(finalURL:requestedURL:isMoved:proxied:)``.
     ///   - servesAllOrigins: Whether the proxy serves all origins, so that relative URLs of clocks become those of the
     ///     origin. The default is `false`.
-    ///   - proxied: See ``ReferenceRewriter/init(finalURL:requestedURL:proxied:)``.
+    ///   - proxied: See ``ReferenceRewriter/init(finalURL:requestedURL:isMoved:proxied:)``.
     /// - Throws: ``ManifestError`` with code `tooLarge`.
     package func rewritten(
-        requestedURL: OriginURL? = nil, removesSteering: Bool = false, servesAllOrigins: Bool = false,
-        proxied: @escaping (OriginURL) -> String
+        requestedURL: OriginURL? = nil, removesSteering: Bool = false, isMoved: Bool = false,
+        servesAllOrigins: Bool = false, proxied: @escaping (OriginURL) -> String
     ) throws(ManifestError) -> [UInt8] {
         let removed = removesSteering ? removed.adding(removable) : removed
-        let document = ReferenceRewriter(finalURL: url, requestedURL: requestedURL, proxied: proxied)
+        let document = ReferenceRewriter(
+            finalURL: url, requestedURL: requestedURL, isMoved: isMoved, proxied: proxied)
         var insertion = hasBaseURL || !document.movesRelativeReferences ? nil : firstChild
         // Nothing can be inserted into a removed element.
         if removesSteering {

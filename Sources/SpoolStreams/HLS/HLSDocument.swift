@@ -184,19 +184,21 @@ extension HLSDocument {
     ///   - requestedURL: The URL that the client requested, if it differs from ``url``.
     ///   - removesSteering: Whether content steering is removed. A steering server can replace the host of an address,
     ///     which is the proxy's, and would then receive addresses of the proxy. The default is `false`.
+    ///   - isMoved: See ``ReferenceRewriter/init(finalURL:requestedURL:isMoved:proxied:)``.
     ///   - servesAllOrigins: Whether the proxy serves all origins, so that URLs of lists of interstitial assets become
     ///     those of their origin. The default is `false`.
     ///   - limit: The maximum size of the result, in bytes, and the maximum total size of references with variables
     ///     replaced.
-    ///   - proxied: See ``ReferenceRewriter/init(finalURL:requestedURL:proxied:)``.
+    ///   - proxied: See ``ReferenceRewriter/init(finalURL:requestedURL:isMoved:proxied:)``.
     /// - Throws: ``ManifestError`` with code `tooLarge`.
     package func rewritten(
-        requestedURL: OriginURL? = nil, removesSteering: Bool = false, servesAllOrigins: Bool = false,
-        limit: Int = maximumRewrittenBytes, proxied: @escaping (OriginURL) -> String
+        requestedURL: OriginURL? = nil, removesSteering: Bool = false, isMoved: Bool = false,
+        servesAllOrigins: Bool = false, limit: Int = maximumRewrittenBytes, proxied: @escaping (OriginURL) -> String
     ) throws(ManifestError) -> [UInt8] {
         let removed = removesSteering ? removed.adding(steering) : removed
         var writer = HLSReferenceWriter(
-            rewriter: ReferenceRewriter(finalURL: url, requestedURL: requestedURL, proxied: proxied),
+            rewriter: ReferenceRewriter(
+                finalURL: url, requestedURL: requestedURL, isMoved: isMoved, proxied: proxied),
             variables: HLSVariables(query: url.reference.query, imported: imported),
             clientVariables: HLSVariables(query: (requestedURL ?? url).reference.query, imported: imported),
             substitutionsLeft: limit)

@@ -26,11 +26,13 @@ package struct ReferenceRewriter {
     /// - Parameters:
     ///   - finalURL: The URL of the manifest, after redirects.
     ///   - requestedURL: The URL that the client requested, if it differs.
+    ///   - isMoved: Whether the client requested another address of the proxy than the one that `proxied` returns. Then
+    ///     relative references are rewritten as well. The default is `false`.
     ///   - proxied: Returns the proxy's URL for a URL of an origin. It is a path that starts with `/` and ends with the
     ///     path and query of the URL. If the proxy does not serve the URL, it is the URL itself. By default, the proxy
     ///     serves no URL.
     package init(
-        finalURL: OriginURL, requestedURL: OriginURL? = nil,
+        finalURL: OriginURL, requestedURL: OriginURL? = nil, isMoved: Bool = false,
         proxied: @escaping (OriginURL) -> String = { $0.description }
     ) {
         let requestedURL = requestedURL ?? finalURL
@@ -47,7 +49,8 @@ package struct ReferenceRewriter {
         // Only the path of the proxy matters, because manifests do not contain its host.
         location = URIReference(proxied(requestedURL)).resolved(against: URIReference("http://proxy.invalid/"))
         locationHost = location.authority.flatMap { try? HostAndPort($0).host }  // `nil` equals no host.
-        let sharesOrigin = requestedURL.scheme == finalURL.scheme && requestedURL.authority == finalURL.authority
+        let sharesOrigin =
+            !isMoved && requestedURL.scheme == finalURL.scheme && requestedURL.authority == finalURL.authority
         sharesPath = sharesOrigin && finalPath == path(requestedURL)
         sharesDirectory = sharesOrigin && self.directory == directory(path(requestedURL))
         self.proxied = proxied

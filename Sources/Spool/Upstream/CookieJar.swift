@@ -1,0 +1,143 @@
+package import Foundation
+import HTTPRanges
+package import HTTPTypes
+import Synchronization
+
+/// The cookies that origins have set for the requests of one source or one stream (RFC 6265). They exist in memory
+/// only.
+///
+/// A cookie is sent to the host that set it. It is sent to subdomains of that host only if its `Domain` names the host
+/// or a parent domain. It is never sent to a parent domain or a sibling, so that no list of public suffixes is needed.
+///
+/// Any thread may use it. The jar of one source is never used for another source, except for the parts of its stream.
+package final class CookieJar: Sendable {
+    private struct Cookie {
+        let name: String
+        let value: String
+        let host: String
+        let isForSubdomains: Bool
+        let path: String
+        let isSecure: Bool
+        /// The end in seconds since 1970, or `nil` if there is none.
+        let end: Int64?
+
+        var bytes: Int { name.utf8.count + value.utf8.count }
+
+        func replaces(_ other: Cookie) -> Bool { name == other.name && host == other.host && path == other.path }
+    }
+
+    private let cookies = Mutex<[Cookie]>([])
+
+    /// The maximum number of cookies, and the maximum size of their names and values together, in bytes. If a limit is
+    /// exceeded, the oldest cookies are removed.
+    private static let limit = (count: 50, bytes: 8 << 10)
+
+    /// Creates a jar without cookies.
+    package init() {}
+
+    /// Whether it has no cookies.
+    package var isEmpty: Bool { cookies.withLock { $0.isEmpty } }
+
+    /// Adds and removes cookies as a response requests it.
+    ///
+    /// - Parameters:
+    ///   - fields: The header fields of the response.
+    ///   - url: The URL that responded.
+    ///   - now: The current date.
+    package func receive(_ fields: HTTPFields, from url: URL, at now: Date) {
+        let values = fields[values: .setCookie]
+        guard !values.isEmpty, let place = Place(url) else { return }
+        let now = Int64(now.timeIntervalSince1970)
+        for value in values {
+            guard let cookie = SetCookie(parsing: value).flatMap({ Self.cookie($0, from: place, at: now) }) else {
+                continue
+            }
+            cookies.withLock { cookies in
+                cookies.removeAll { cookie.replaces($0) }
+                guard cookie.end ?? .max > now else { return }
+                cookies.append(cookie)
+                while cookies.count > Self.limit.count
+                    || cookies.reduce(0, { $0 + $1.bytes }) > Self.limit.bytes
+                {
+                    cookies.removeFirst()
+                }
+            }
+        }
+    }
+
+    /// Returns the value of `Cookie` for a request, or `nil` if no cookie applies.
+    ///
+    /// - Parameters:
+    ///   - url: The URL of the request.
+    ///   - own: The value of `Cookie` that the request already has, if any. The result contains it, and no other cookies
+    ///     with the same names.
+    ///   - now: The current date.
+    package func text(for url: URL, adding own: String? = nil, at now: Date) -> String? {
+        let now = Int64(now.timeIntervalSince1970)
+        let cookies = cookies.withLock { $0 }
+        guard !cookies.isEmpty, let place = Place(url) else { return own }
+        let names = Set((own ?? "").split(separator: ";").map { String($0.prefix { $0 != "=" }.drop { $0 == " " }) })
+        let found = cookies.filter { place.receives($0) && $0.end ?? .max > now && !names.contains($0.name) }
+        // Cookies with longer paths precede others. The order of the others stays.
+        let sorted = found.enumerated().sorted {
+            ($1.element.path.utf8.count, $0.offset) < ($0.element.path.utf8.count, $1.offset)
+        }
+        let texts = (own.map { [$0] } ?? []) + sorted.map { "\($0.element.name)=\($0.element.value)" }
+        return texts.isEmpty ? nil : texts.joined(separator: "; ")
+    }
+
+    /// Returns a cookie that an origin may set, or `nil` if its domain is another one.
+    private static func cookie(_ set: SetCookie, from place: Place, at now: Int64) -> Cookie? {
+        if let domain = set.domain {
+            guard place.host == domain || !place.isAddress && place.host.hasSuffix("." + domain) else { return nil }
+        }
+        let end: Int64? =
+            switch set.lifetime {
+            case .session: nil
+            case .seconds(let seconds): now + seconds
+            case .until(let date): date.secondsSince1970
+            }
+        return Cookie(
+            name: set.name, value: set.value, host: place.host,
+            isForSubdomains: set.domain != nil && !place.isAddress && place.host.contains("."),
+            path: set.path ?? place.directory, isSecure: set.isSecure, end: end)
+    }
+
+    /// The part of a URL that decides which cookies a request has.
+    private struct Place {
+        let host: String
+        let path: String
+        let isSecure: Bool
+
+        /// It is `nil` if the URL has no host.
+        init?(_ url: URL) {
+            guard let parts = URLComponents(url: url, resolvingAgainstBaseURL: true),
+                let host = parts.encodedHost?.lowercased(), !host.isEmpty
+            else { return nil }
+            self.host = host
+            path = parts.percentEncodedPath.isEmpty ? "/" : parts.percentEncodedPath
+            isSecure = parts.scheme?.lowercased() == "https"
+        }
+
+        /// Whether the host is an IP address, which has no subdomains.
+        var isAddress: Bool {
+            host.contains(":") || host.utf8.last.map { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } ?? false
+        }
+
+        /// The default path of a cookie (RFC 6265 §5.1.4).
+        var directory: String {
+            let end = path.lastIndex(of: "/") ?? path.startIndex
+            return path.hasPrefix("/") && end > path.startIndex ? String(path[..<end]) : "/"
+        }
+
+        /// Whether a request receives a cookie, apart from the end of the cookie (RFC 6265 §5.4).
+        func receives(_ cookie: Cookie) -> Bool {
+            guard isSecure || !cookie.isSecure else { return false }
+            guard host == cookie.host || cookie.isForSubdomains && host.hasSuffix("." + cookie.host),
+                path.hasPrefix(cookie.path)
+            else { return false }
+            return path.utf8.count == cookie.path.utf8.count || cookie.path.hasSuffix("/")
+                || path.utf8.dropFirst(cookie.path.utf8.count).first == UInt8(ascii: "/")
+        }
+    }
+}

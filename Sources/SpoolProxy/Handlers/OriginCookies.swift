@@ -1,0 +1,36 @@
+#if Proxy
+import HTTPTypes
+import Spool
+import SpoolStreams
+import Synchronization
+
+/// The cookies that origins have set for files that clients request by the address of their origin.
+///
+/// Requests for the same URL with the same credentials have the same cookies. An origin can't distinguish their
+/// clients, because it receives no cookie of a client. The files of a stream whose manifest has cookies get a prefix of
+/// ``SourceRegistry``, and are not in this table.
+final class OriginCookies: Sendable {
+    private let jars: Mutex<Remembered<String, CookieJar>>
+
+    /// - Parameter limit: The maximum number of files, of which at least the latest half is remembered. The default is
+    ///   2048.
+    init(limit: Int = 2048) { jars = Mutex(Remembered(count: limit)) }
+
+    /// Returns a request with the cookies of earlier requests for the same file. Responses to it add to them.
+    ///
+    /// A request for the server's own origin is not changed, because its client has its own cookies. Nor is one with a
+    /// source, which has its own cookies as well.
+    func adding(to call: OutgoingRequest) -> OutgoingRequest {
+        guard !call.isReverse, call.presentation == nil else { return call }
+        let credentials = call.fields[values: .authorization]
+        let name = ([HLSDelivery.withoutDirectives(call.url)] + credentials).joined(separator: "\n")
+        var call = call
+        call.cookies = jars.withLock { jars in
+            let jar = jars[name] ?? CookieJar()
+            jars.note(jar, for: name, bytes: name.utf8.count)
+            return jar
+        }
+        return call
+    }
+}
+#endif
