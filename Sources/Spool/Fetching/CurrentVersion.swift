@@ -99,10 +99,12 @@ struct CurrentVersion {
 
     /// Records the length of the resource, which a response contains or at which its body has ended.
     ///
+    /// - Returns: The version of this length, or `nil` if there is none.
     /// - Throws: `CacheError` with code `.resourceChanged` if bytes are stored beyond the length, because they belong
     ///   to another version.
-    func learn(length: Int64, from id: TransferID) throws {
-        guard length <= Block.offsetLimit else { return }
+    @discardableResult
+    func learn(length: Int64, from id: TransferID) throws -> Generation? {
+        guard length <= Block.offsetLimit else { return nil }
         let (isPlausible, generation) = scheduler.learn(length: length, from: id)
         guard isPlausible else {
             throw CacheError(
@@ -112,5 +114,13 @@ struct CurrentVersion {
         }
         if let generation, generation.description.length != length { generation.learn(length: length) }
         resource.checkComplete()
+        return generation
+    }
+
+    /// Makes later openings of the resource request another version.
+    func supersede(_ generation: Generation) {
+        guard var freshness = generation.storedFreshness else { return }
+        freshness.isSuperseded = true
+        generation.update(nil, freshness)
     }
 }

@@ -149,10 +149,7 @@ struct ResponseEvaluation {
     private func abandon(_ generation: Generation, _ reason: String) {
         resource.send(.originChanged(reason: reason))
         // The next reader must not receive the same rejection again.
-        if var freshness = generation.storedFreshness {
-            freshness.isSuperseded = true
-            generation.update(nil, freshness)
-        }
+        resource.version.supersede(generation)
         resource.version.replace(generation, by: nil, keeping: start.id)
     }
 

@@ -329,7 +329,13 @@ struct Transfer {
         switch action {
         case .complete: return .ended
         case .endOfResource(let length):
-            try resource.version.learn(length: length, from: start.id)
+            let generation = try resource.version.learn(length: length, from: start.id)
+            // An origin that states the length of an empty file means it. Otherwise its program has failed.
+            if length == 0, let generation, !context.keepsAnyResponse {
+                let text = "\(resource.redactedURL) is not cached: the origin sent an empty response"
+                resource.send(.notCached(cause: CacheError(.malformedResponse, text)))
+                resource.version.supersede(generation)
+            }
             return .ended
         case .interrupted(let offset):
             return .interrupted(
