@@ -81,9 +81,10 @@ struct Transfer {
         let isHeld = request.longestHold != nil
         // Other requests may use the connection limit while the origin delays this response.
         if isHeld { connection.pause() }
-        var response = try await exchange.send(request, to: origin)
+        let sent = try await send(request, to: origin, over: connection)
+        var response = sent.response
         connection.resume()
-        if !isHeld { scheduler.note(origin.note(roundTrip: (clock.elapsed() - asked) / .seconds(1))) }
+        if !isHeld, !sent.isRepeated { scheduler.note(origin.note(roundTrip: (clock.elapsed() - asked) / .seconds(1))) }
         var cacheability = ResponseCacheability(
             policy: context.configuration.freshness, request: request.headerFields, response: response.head,
             from: response.url, of: resource.redactedURL, requestDate: requestDate, responseDate: clock.now(),
@@ -123,6 +124,27 @@ struct Transfer {
             if isUnusablePart, asksWithoutRange(request) { return .restart }
             return try await handle(refusal, of: response, prepared.number, origin)
         }
+    }
+
+    /// Sends the request. An origin may accept one connection for each account, and reject it while another one is
+    /// open. The request is then sent once more after the others have ended, or after two seconds.
+    private func send(
+        _ request: UpstreamRequest, to origin: OriginState, over connection: OriginConnection
+    ) async throws -> (response: UpstreamResponse, isRepeated: Bool) {
+        do {
+            let response = try await exchange.send(request, to: origin)
+            let mayAcceptLater =
+                start.priority == .playback && [403, 429, 503, 509].contains(response.head.status.code)
+                && response.head.headerFields[.retryAfter] == nil && origin.hasConnection(besides: connection)
+            guard mayAcceptLater else { return (response, false) }
+            // The rejected response is released here.
+        }
+        connection.pause()
+        for _ in 0..<10 where origin.hasConnection(besides: connection) {
+            try await clock.networkSleep(.milliseconds(200))
+        }
+        connection.resume()
+        return (try await exchange.send(request, to: origin), true)
     }
 
     /// Reads the start of the body if the headers do not show whether it is media. The body still contains it.

@@ -222,6 +222,11 @@ final class OriginState: Sendable {
 
     /// The number of connections in use.
     var activeCount: Int { state.withLock { $0.active } }
+    /// Whether a connection other than `connection` has not ended, even if it is paused.
+    func hasConnection(besides connection: OriginConnection) -> Bool {
+        let open = state.withLock { $0.open.compactMap(\.connection) }
+        return open.contains { $0 !== connection && !$0.hasEnded }
+    }
     /// The number of transfers that wait for a connection.
     var waitingCount: Int { state.withLock { $0.waiters.count } }
 
@@ -310,6 +315,9 @@ final class OriginConnection: Sendable {
         if isCounted { origin.recordStream() }
         return isCounted
     }
+
+    /// Whether the transfer has ended.
+    fileprivate var hasEnded: Bool { state.withLock { $0.phase == .ended } }
 
     /// Records that the transfer has ended.
     func end() {
