@@ -154,7 +154,7 @@ final class SharingRun: Sendable {
     private func check(_ done: Finished, _ sent: Sent, _ result: inout Result) {
         func report(_ problem: String) {
             result.problems.append(
-                "seed \(seed), request \(done.request.number) (\(done.request)): \(problem)")
+                "seed \(seed), request \(done.request.number), sent at \(sent.time) (\(done.request)): \(problem)")
         }
         let response: StrictResponseReader.Response
         switch done.outcome {
