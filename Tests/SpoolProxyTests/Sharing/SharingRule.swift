@@ -44,7 +44,7 @@ struct SharingRule {
         if current.contains(where: { isUsable($0, for: request, at: sent, failed: failed) }) {
             return nil
         }
-        return "the response is not fresh, and the origin did not confirm it"
+        return "the response is not fresh, and the origin did not confirm it: \(own.map(\.status))"
     }
 
     /// Returns why no other request may ever use a response (§3, §3.5, §4.1), or `nil`.
@@ -75,16 +75,19 @@ struct SharingRule {
         _ record: SharingRecord, for request: SharingRequest, at now: Int, failed: Bool
     ) -> Bool {
         let directives = record.directives
-        if directives.flags.contains("no-cache") || request.control == "no-cache" { return false }
+        if directives.flags.contains("no-cache") { return false }
         let lifetime =
             directives.sharedMaxAge ?? directives.maxAge ?? (directives.modifiedAge ?? 0) / 10
         let age = max(0, now - record.time)
-        if request.control == "max-age=0" { return false }
+        let mustRevalidate =
+            directives.sharedMaxAge != nil
+            || !directives.flags.isDisjoint(with: ["must-revalidate", "proxy-revalidate"])
+        // Only directives of the response prohibit its use after an error (§4.2.4). Those of a request are wishes.
+        if failed { return age < lifetime || !mustRevalidate }
+        if request.control == "no-cache" || request.control == "max-age=0" { return false }
         if request.control == "max-age=3", age > 3 { return false }
         if age < lifetime { return true }
-        if directives.sharedMaxAge != nil { return false }
-        if !directives.flags.isDisjoint(with: ["must-revalidate", "proxy-revalidate"]) { return false }
-        if failed { return true }
+        if mustRevalidate { return false }
         let allowed = max(
             directives.staleWhileRevalidate ?? 0, request.control == "max-stale=10" ? 11 : 0)
         return age < lifetime + allowed
