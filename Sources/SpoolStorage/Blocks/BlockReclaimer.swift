@@ -5,8 +5,10 @@ import Synchronization
 /// freed while bytes are written to it.
 struct BlockReclaimer: Sendable {
     private let blocks: StoredBlocks
-    /// The reason why the space of blocks could not be freed. Once it is set, no more blocks of the file are evicted.
+    /// The reason why the space of evicted blocks could not be freed. No more blocks are evicted until it is freed.
     private var failure: CacheError?
+    /// The claims of those blocks, in bytes.
+    private var unfreed: Int64 = 0
 
     init(_ blocks: StoredBlocks) { self.blocks = blocks }
 
@@ -27,7 +29,7 @@ struct BlockReclaimer: Sendable {
     /// - Parameter filling: The blocks that transfers are filling. They stay.
     mutating func evict(_ range: Range<Int64>, keeping filling: some Collection<Int64>) -> Evicted {
         var evicted = Evicted()
-        if let failure {
+        if let failure, !freeAgain() {
             evicted.failure = failure
             return evicted
         }
@@ -62,8 +64,24 @@ struct BlockReclaimer: Sendable {
         }
         // The claim is returned only after the disk has freed the blocks, because other bytes are then written to that
         // space.
-        blocks.recordFreed(min(claim, evicted.byteCount), of: claim)
+        let freed = min(claim, evicted.byteCount)
+        blocks.recordFreed(freed, of: claim)
+        unfreed += claim - freed
         return evicted
+    }
+
+    /// Tries again to free the space of evicted blocks.
+    ///
+    /// - Returns: Whether it was freed, so that their claims were returned.
+    private mutating func freeAgain() -> Bool {
+        do {
+            guard try freeUnclaimed() else { return false }
+        } catch {
+            return false  // The first failure is reported.
+        }
+        blocks.recordFreedLater(unfreed)
+        (failure, unfreed) = (nil, 0)
+        return true
     }
 
     /// Frees the space of bytes that were not stored, although the disk may have written a part of them.
@@ -104,12 +122,14 @@ struct BlockReclaimer: Sendable {
 
     /// Frees the disk space of whole blocks that have no stored bytes, which remain after an unclean shutdown.
     ///
+    /// - Returns: `false` if the file no longer exists, or if readers of a closed cache use it.
     /// - Throws: ``CacheError`` if the disk can't free the space.
-    func freeUnclaimed() throws {
-        guard let open = try blocks.file.opened(), try open.file.lock(.exclusive) else { return }
+    func freeUnclaimed() throws -> Bool {
+        guard let open = try blocks.file.opened(), try open.file.lock(.exclusive) else { return false }
         defer { clearMark(of: open) }
         let size = try open.file.size()
         for run in blocks.withMap({ $0.emptyBlocks(below: size) }) { try open.file.punchHole(run) }
+        return true
     }
 
     private func clearMark(of open: OpenFile) {

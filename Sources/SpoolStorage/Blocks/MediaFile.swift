@@ -242,8 +242,8 @@ final class MediaFile: Sendable {
     /// The blocks are removed from the map first, and their space is freed afterwards, so that no reader sees zeros.
     /// Record the change in the catalog afterwards. If that record is lost, the checksums show what happened.
     ///
-    /// After the disk has failed once to free space, no more blocks are evicted. Only removing the file frees the
-    /// space.
+    /// After the disk has failed to free space, no more blocks are evicted until the space of those is freed. Each call
+    /// tries it once.
     ///
     /// If the file is being written to, no block is evicted. Eviction is for all keys, and must not wait for one file.
     /// Writes to memory take no time, so eviction waits for them.
@@ -273,5 +273,5 @@ final class MediaFile: Sendable {
     /// Frees the disk space of whole blocks that have no stored bytes, which remain after an unclean shutdown.
     ///
     /// - Throws: ``CacheError`` if the disk can't free the space.
-    func freeUnclaimed() throws { try writer.withLock { try $0.reclaimer.freeUnclaimed() } }
+    func freeUnclaimed() throws { try writer.withLock { _ = try $0.reclaimer.freeUnclaimed() } }
 }

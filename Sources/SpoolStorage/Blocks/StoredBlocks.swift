@@ -217,6 +217,16 @@ final class StoredBlocks: Sendable {
         giveBack(gone)
     }
 
+    /// Returns a claim that ``recordFreed(_:of:)`` did not return, after the disk has freed its bytes.
+    func recordFreedLater(_ claim: Int64) {
+        let gone = state.withLock { state in
+            guard state.isCounted else { return Int64(0) }
+            state.unfreed -= claim
+            return claim
+        }
+        giveBack(gone)
+    }
+
     // MARK: - The file
 
     /// Returns the open file, for reading `range`. If the file no longer exists, discards all blocks.
