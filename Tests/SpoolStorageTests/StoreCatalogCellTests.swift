@@ -373,4 +373,37 @@ struct StoreCatalogCellTests {
         }
         #expect(sizes.allSatisfy { $0 == 0 })
     }
+
+    @Test(
+        "E294: changed ranges or bytes of one version take nothing from other resources, and are corrected",
+        arguments: ["landed", "storedBytes"], [Int64(0), 2, 5, 1_000_000, 1 << 37])
+    func contradiction(column: String, blocks: Int64) async throws {
+        var store = try await fixture.open(capacity: 12 * block)
+        for name in ["a", "b", "c"] { try await fixture.store(name, length: 3 * block, in: store) }
+        try await store.close()
+        try edit { db in
+            let sum = try Int64.fetchOne(db, sql: "SELECT value FROM setting WHERE name = 'storedBytes'")
+            let value =
+                column == "landed"
+                ? Data(ByteRangeSet([0..<blocks * block]).encoded()).databaseValue : (blocks * block).databaseValue
+            try db.execute(sql: "UPDATE generation SET \(column) = ? WHERE id = 1", arguments: [value])
+            // A trigger of the catalog has changed the sum.
+            try db.execute(sql: "UPDATE setting SET value = ? WHERE name = 'storedBytes'", arguments: [sum])
+        }
+        store = try await fixture.open(capacity: 12 * block)
+        try await store.lease(StoreFixture.key("a"))?.end()
+        await store.waitUntilIdle()
+        #expect(store.usedBytes >= 9 * block)
+        for name in ["a", "b", "c"] {
+            #expect(try await store.resource(StoreFixture.key(name))?.storedRanges == [0..<3 * block])
+        }
+        try await store.close()
+        store = try await fixture.open(capacity: 12 * block)
+        try await store.checkLedger()
+        try await fixture.store("d", length: 6 * block, in: store)
+        #expect(store.usedBytes <= 12 * block)
+        try await store.close()
+        let used = try edit { try Int64.fetchOne($0, sql: "SELECT SUM(length) FROM block") ?? 0 }
+        #expect(used <= 12 * block)
+    }
 }

@@ -205,18 +205,18 @@ extension Catalog {
         guard let id = try row.integer(6) else { return record }
         guard let identifier = try row.data(7).flatMap({ GenerationIdentifier($0) }), let format = try row.integer(13)
         else { throw CatalogCipher.UnreadableValue() }
-        let storedRanges = row.storedRanges(14)
+        let stored = row.stored(11, ranges: 14)
         let length = try row.integer(8)
         let place = CatalogCipher.place(of: identifier, length: length, in: name)
-        let end = max(0, storedRanges?.bounds?.upperBound ?? 0)
+        let end = max(0, stored.ranges?.bounds?.upperBound ?? 0)
         record.generation = GenerationRecord(
             id: id, identifier: identifier,
             // An impossible length is unknown, and the origin is requested for it.
             length: length.flatMap { $0 >= end && $0 <= Block.offsetLimit ? $0 : nil },
             version: try cipher.open(row, 9, .version, of: place) ?? "",
             fields: try cipher.open(row, 10, .fields, of: place) ?? "",
-            storedBytes: row.byteCount(11), rowBytes: row.byteCount(18), needsTidying: row.isSet(12),
-            format: format, storedRanges: storedRanges)
+            storedBytes: stored.bytes, rowBytes: row.byteCount(18), needsTidying: row.isSet(12),
+            format: format, storedRanges: stored.ranges, isConsistent: stored.isConsistent)
         return record
     }
 
@@ -254,8 +254,19 @@ extension Row {
     /// Returns the number of bytes in a cell; 0 if it holds anything else.
     func byteCount(_ index: Int) -> Int64 { Catalog.byteCount(number(index)) }
 
+    /// Returns the stored ranges in a cell, and their number of bytes in another, which are recorded together.
+    ///
+    /// If they contradict each other, another program has changed one of them. The ranges are then `nil`, so that they
+    /// are computed from the blocks. The number is the smaller one, so that the claims of other resources stay.
+    func stored(_ count: Int, ranges: Int) -> (bytes: Int64, ranges: ByteRangeSet?, isConsistent: Bool) {
+        let bytes = byteCount(count)
+        guard let storedRanges = storedRanges(ranges) else { return (bytes, nil, true) }
+        if storedRanges.byteCount == bytes { return (bytes, storedRanges, true) }
+        return (Swift.min(bytes, storedRanges.byteCount), nil, false)
+    }
+
     /// Returns the stored ranges in a cell; `nil` if the value is impossible. Then they are computed from the blocks.
-    func storedRanges(_ index: Int) -> ByteRangeSet? {
+    private func storedRanges(_ index: Int) -> ByteRangeSet? {
         guard let encoded = try? data(index),  // Of another type.
             let storedRanges = try? ByteRangeSet(decoding: Array(encoded)),  // It can't be decoded.
             storedRanges.bounds?.upperBound ?? 0 <= Block.offsetLimit

@@ -47,6 +47,8 @@ struct GenerationRecord: Hashable, Sendable, Identifiable {
     var format: Int64
     /// The ranges of the recorded blocks; `nil` if they have to be computed from the blocks.
     var storedRanges: ByteRangeSet?
+    /// Whether the recorded bytes and ranges agree. Otherwise another program has changed one of them.
+    var isConsistent = true
 }
 
 /// A resource that may be evicted, and the bytes that would be freed.

@@ -45,6 +45,18 @@ struct CatalogSettings {
     /// - Returns: The difference to the sum before.
     func recountStoredBytes() throws -> Int64 { try recount("storedBytes") }
 
+    /// Records the stored bytes of a version, which another program has changed, and counts the sum again.
+    ///
+    /// The ranges of the version are unknown until they are recorded next.
+    func correctStoredBytes(of generation: Int64, to bytes: Int64) throws {
+        try catalog.write { db in
+            try db.execute(
+                sql: "UPDATE generation SET landed = NULL, storedBytes = ? WHERE id = ?",
+                arguments: [bytes, generation])
+            try db.set("storedBytes", to: Self.count("storedBytes", db).databaseValue)
+        }
+    }
+
     /// Counts the bytes of all rows again, and stores the sum.
     ///
     /// - Returns: The difference to the sum before.

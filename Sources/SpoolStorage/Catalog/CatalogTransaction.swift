@@ -309,7 +309,7 @@ struct CatalogTransaction {
     private func stored(_ key: String) throws -> RemovedResource? {
         let statement = try db.cachedStatement(
             sql: """
-                SELECT url, pinned, identifier, storedBytes, rowBytes FROM resource
+                SELECT url, pinned, identifier, storedBytes, rowBytes, landed FROM resource
                 LEFT JOIN generation ON generation.resource = resource.id WHERE key = ?
                 """)
         let name = cipher.name(of: key)
@@ -318,7 +318,7 @@ struct CatalogTransaction {
             return RemovedResource(
                 key: key, url: try Catalog.url(row, 0, cipher, of: name) ?? Catalog.unreadable,
                 isPinned: row.isSet(1), generation: identifier.flatMap { GenerationIdentifier($0) },
-                storedBytes: row.byteCount(3), rowBytes: row.byteCount(4))
+                storedBytes: row.stored(3, ranges: 5).bytes, rowBytes: row.byteCount(4))
         }
     }
 

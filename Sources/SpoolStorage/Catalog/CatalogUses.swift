@@ -71,14 +71,13 @@ struct CatalogUses {
     private func evictable(_ row: Row) -> Evictable? {
         guard let name = try? row.text(0) else { return nil }  // No key.
         let whole = (try? row.text(1)) ?? nil  // The row of the presentation is damaged, not this one.
-        let storedRanges = row.storedRanges(2)
+        let stored = row.stored(3, ranges: 2)
         // If another program has changed the date, it is unknown.
         let date = try? cipher.open(row, 5, number: 4, .lastUsedAt, of: name)
         let url = try? Catalog.url(row, 7, cipher, of: name)  // A value of another type has no host.
-        let count = row.byteCount(3)
         return Evictable(
             key: cipher.key(of: name), presentation: whole.map { cipher.key(of: $0) },
-            storedRanges: storedRanges ?? (count > 0 ? [0..<count] : []),
+            storedRanges: stored.ranges ?? (stored.bytes > 0 ? [0..<stored.bytes] : []),
             lastUsedAt: date ?? .distantPast, history: cipher.history(row, 6, of: name), url: url.flatMap { $0 } ?? "")
     }
 

@@ -54,14 +54,15 @@ struct VersionOpener: Sendable {
         let key = CacheKey(hash: record.key)
         let storedRanges = try stored.storedRanges ?? store.catalog.storedRanges(of: stored.id)
         let row = CatalogRow(stored.id)
+        // A length before the end of the stored bytes is wrong, and the origin is requested for it.
+        let length = stored.length.flatMap { $0 >= storedRanges.bounds?.upperBound ?? 0 ? $0 : nil }
         let description = GenerationDescription(
-            length: stored.length, contentType: record.contentType, version: stored.version, fields: stored.fields)
+            length: length, contentType: record.contentType, version: stored.version, fields: stored.fields)
         return Generation(
             key: key, identifier: stored.identifier, url: record.url, description: description,
             disk: mediaFile(
                 stored.identifier, sealer, storedRanges: storedRanges, isRecordStale: stored.storedRanges == nil,
-                length: stored.length,
-                row: row),
+                length: length, row: row),
             row: row, isKept: store.directory.access.isWritable, isProven: true, ledger: store.ledger,
             memoryLedger: store.memoryLedger, owner: store, rowClaim: stored.rowBytes,
             padding: storedRanges.padding(to: store.directory.blockSize))
@@ -89,6 +90,7 @@ struct VersionOpener: Sendable {
     ///
     /// A version that is never opened returns its claims when it is evicted.
     private func afterOpening(_ generation: Generation, _ stored: GenerationRecord) {
+        if !stored.isConsistent { correctRecord(of: generation, stored) }
         if stored.storedRanges == nil { store.recordChange(of: generation) }
         guard stored.needsTidying, store.directory.access.isWritable else { return }
         guard let lease = store.extend(generation) else { return }
@@ -106,6 +108,22 @@ struct VersionOpener: Sendable {
                 } else {
                     store?.reporter.warn(text)
                 }
+            }
+        }
+    }
+
+    /// Records the stored bytes of a version whose record another program has changed, in the background.
+    private func correctRecord(of generation: Generation, _ stored: GenerationRecord) {
+        guard store.directory.access.isWritable else { return }
+        store.work.start(in: .background) { [weak store] in
+            guard let store else { return }
+            do {
+                try await store.writer.inTurn {
+                    try store.catalog.settings.correctStoredBytes(
+                        of: stored.id, to: generation.disk?.storedByteCount ?? 0)
+                }
+            } catch {
+                store.reporter.warn("the stored bytes of \(generation.url) could not be corrected: \(error)")
             }
         }
     }
