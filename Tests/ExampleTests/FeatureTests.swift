@@ -46,21 +46,30 @@ struct FeatureTests {
     @Test("Links in the documents lead to existing files and headings")
     func links() throws {
         let folder = Self.root.appending(path: "docs")
-        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".md") }
-        for name in names {
-            let document = try Self.text("docs/\(name)")
-            for link in document.matches(of: /\]\(([a-z-]+\.md)?(?:#([^)]*))?\)/) {
-                let target = link.output.1.map(String.init) ?? name
-                let headings = try Self.headings(target)
-                #expect(!headings.isEmpty, "\(name): \(target)")
-                if let heading = link.output.2 { #expect(headings.contains(String(heading)), "\(name): \(heading)") }
+        let names = try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".md") }
+            .map { "docs/\($0)" }
+        for name in names + ["README.md", "CONTRIBUTING.md", "SECURITY.md", "Examples/SpoolPlayer/README.md"] {
+            let file = Self.root.appending(path: name)
+            let document = try Self.withoutCode(Self.text(name))
+            for link in document.matches(of: /\]\(([^:)#]*)(?:#([^)]*))?\)/) {
+                let path = String(link.output.1)
+                let target = path.isEmpty ? file : file.deletingLastPathComponent().appending(path: path).standardized
+                #expect(FileManager.default.fileExists(atPath: target.path), "\(name): \(path)")
+                guard let heading = link.output.2 else { continue }
+                #expect(try Self.headings(target).contains(String(heading)), "\(name): \(path)#\(heading)")
             }
         }
     }
 
+    /// Returns the text without code blocks and code in lines, which may look like links.
+    private static func withoutCode(_ text: String) -> String {
+        text.components(separatedBy: "```").enumerated().filter { $0.offset.isMultiple(of: 2) }.map(\.element).joined()
+            .replacing(/`[^`\n]*`/, with: "")
+    }
+
     /// Returns the anchors of a document's headings, as GitHub creates them.
-    private static func headings(_ name: String) throws -> Set<String> {
-        let lines = try text("docs/\(name)").split(separator: "\n").filter { $0.hasPrefix("#") }
+    private static func headings(_ file: URL) throws -> Set<String> {
+        let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n").filter { $0.hasPrefix("#") }
         return Set(
             lines.map { line in
                 let title = line.drop { $0 == "#" }.dropFirst().lowercased()
