@@ -1,7 +1,7 @@
 import SpoolAVFoundation
 import SpoolProxy
 
-// Examples from docs/apple.md.
+// Examples from docs/guides/playback.md and docs/apple.md.
 
 @MainActor
 private func resumePlayback(_ player: AVPlayer) async {

@@ -1,6 +1,6 @@
 import SpoolAVFoundation
 
-// Examples from docs/preloading.md.
+// Examples from docs/guides/preload.md.
 
 @MainActor
 private final class ProgressBar {

@@ -1,7 +1,7 @@
 import SpoolAVFoundation
 import SpoolSources
 
-// An example from docs/sources.md.
+// An example from docs/guides/credentials.md.
 
 /// The access of an app to the tokens of its user's account.
 private protocol Tokens: Sendable {

@@ -2,7 +2,7 @@ import SpoolAVFoundation
 import SpoolTesting
 import Synchronization
 
-// Examples from docs/testing.md.
+// Examples from docs/testing.md and docs/guides/test-your-app.md.
 
 @MainActor
 private func player(of film: URL, at url: URL) -> (CachingPlayer, MediaCache, ScriptedUpstream) {
@@ -73,4 +73,11 @@ func halfThere() -> ResourceState {
 
 private func checkStore(_ makeStore: () -> any ByteStore) throws {
     for rule in ByteStoreContract.cases { try rule.run(on: makeStore()) }
+}
+
+/// Checks that code which reads a whole resource plays through the cache.
+private func readsThroughTheCache() async throws -> Bool {
+    try await playsOffline { url, cache in
+        for try await _ in cache.media(for: url).reader() {}
+    }
 }

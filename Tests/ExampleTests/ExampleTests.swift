@@ -8,7 +8,7 @@ import Testing
 
 @testable import Examples
 
-/// Tests of the programs of `Examples`, which docs/examples.md contains.
+/// Tests of the programs of `Examples`, which the guides in docs contain.
 @Suite(.timeLimit(.minutes(10)))
 struct ExampleTests {
     private static let song = PatternBytes(seed: 3, length: 300_000)

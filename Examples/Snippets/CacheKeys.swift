@@ -1,6 +1,6 @@
 import SpoolAVFoundation
 
-// Examples from docs/how-it-works.md.
+// Examples from docs/guides/cache-keys.md.
 
 private func configurations() -> [MediaCache.Configuration] {
     var configuration = MediaCache.Configuration()
