@@ -71,11 +71,9 @@ struct URLList {
     init(path: String) throws {
         let data: Data
         do {
-            let handle =
-                path == "-" ? FileHandle.standardInput : try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
-            data = try handle.read(upToCount: Self.limit + 1) ?? Data()
+            data = try SecretFile(path: path, limit: Self.limit + 1).data
         } catch {
-            throw Self.failure(path, "can't be read")
+            throw Self.failure(path, error.cause)
         }
         guard data.count <= Self.limit else { throw Self.failure(path, "is too large; the limit is 64 MiB") }
         // Some editors write a byte order mark at the start of a file.

@@ -2,7 +2,7 @@ import CryptoExtras
 import Foundation
 import Spool
 
-/// A small file that may contain secrets: header fields, a key, or a passphrase.
+/// A file that may contain secrets: header fields, a key, a passphrase, or a list of URLs.
 struct SecretFile {
     /// The contents.
     let data: Data

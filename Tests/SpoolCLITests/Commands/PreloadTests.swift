@@ -113,7 +113,7 @@ struct PreloadTests {
         }
     }
 
-    @Test("The error of an unreadable or malformed list states a line number, not its text")
+    @Test("The error of an unreadable list states its cause, and that of a malformed one a line number, not its text")
     func lists() async throws {
         let spool = try SpoolProcess()
         defer { spool.remove() }
@@ -126,6 +126,8 @@ struct PreloadTests {
         }
         let list = try await spool.run("preload", "--file", "list")
         #expect(list.errors.contains("line 2"))
+        let none = try await spool.run("preload", "--file", "none")
+        #expect(none.errors.contains("the list “none” can't be read: no such file or directory (see"))
     }
 
     @Test("If preload is killed repeatedly, all files are completed, and at most one block per job is fetched twice")
