@@ -15,7 +15,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     /// The state of the connection, with its next states.
     private enum State {
         /// The connection waits for the PROXY protocol header of a load balancer. → reading, ending
-        case introducing
+        case awaitingProxyHeader
         /// The connection waits for a request, or for the rest of its head. → responding, ending
         case reading
         /// A response is created and sent, while the body of the request may still be received. → reading, ending
@@ -70,7 +70,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         self.service = service
         peer = ConnectionClient(client, service.trustedProxies, table.clients)
         self.table = table
-        state = peer.hasHeader ? .introducing : .reading
+        state = peer.hasHeader ? .awaitingProxyHeader : .reading
         self.parser = RequestParser(limit: service.configuration.limits.maximumHeaderSize)
     }
 
@@ -79,7 +79,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
         table.insert(self)
-        if case .introducing = state { return setDeadline(service.configuration.limits.headerTimeout) }
+        if case .awaitingProxyHeader = state { return setDeadline(service.configuration.limits.headerTimeout) }
         admit()
     }
 
@@ -144,8 +144,8 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         while true {
             switch state {
             case .ending: return
-            case .introducing:
-                guard takeIntroduction() else { return isInputClosed ? close() : releaseRead() }
+            case .awaitingProxyHeader:
+                guard takeProxyHeader() else { return isInputClosed ? close() : releaseRead() }
             case .responding:
                 guard takeBody() else { return }
             case .reading:
@@ -168,7 +168,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     /// Removes the PROXY protocol header, which names the client of the connection.
     ///
     /// - Returns: `false` if the header is not complete yet.
-    private func takeIntroduction() -> Bool {
+    private func takeProxyHeader() -> Bool {
         do {
             guard let header = try ProxyProtocolHeader.next(in: &inbound) else { return false }
             peer.introduce(header)
@@ -428,7 +428,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         switch state {
         case .reading where hasStartedHead:
             reject(RequestFailure(408, "the headers of the request were not received in time"))
-        case .introducing:
+        case .awaitingProxyHeader:
             service.note(
                 malformed: .init(description: "it was not received in time"), from: peer.client)
             close()
@@ -458,7 +458,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     /// Closes the connection if it is idle. Otherwise it is closed after its response.
     func stop() {
         switch state {
-        case .introducing, .reading: close()
+        case .awaitingProxyHeader, .reading: close()
         case .responding, .ending: break
         }
     }
