@@ -16,6 +16,6 @@ func resumeDownloads(in cache: MediaCache) async throws -> [DownloadSet.Item] {
 }
 
 /// Removes the set after the flight.
-func letGo(in cache: MediaCache) async throws {
+func releaseDownloads(in cache: MediaCache) async throws {
     try await cache.downloads.release("Flight")
 }
