@@ -1,7 +1,7 @@
 import SpoolAVFoundation
 
 /// Shows users why media does not play, or is not cached.
-func report(of cache: MediaCache, show: (String) -> Void) async {
+nonisolated(nonsending) func report(of cache: MediaCache, show: (String) -> Void) async {
     for await event in cache.events() {
         switch event.kind {
         case .retrying(let delay, let cause):

@@ -1,7 +1,7 @@
 import SpoolAVFoundation
 
 /// Downloads media for a flight in one set, which is pinned from the start. Playback has priority.
-func keep(_ urls: [URL], in cache: MediaCache, show: (DownloadSet) -> Void) async throws {
+nonisolated(nonsending) func keep(_ urls: [URL], in cache: MediaCache, show: (DownloadSet) -> Void) async throws {
     try await cache.downloads.add(urls.map { MediaSource(url: $0) }, to: "Flight")
     for await set in cache.downloads.states(of: "Flight") {
         show(set)

@@ -9,7 +9,7 @@ func describe(_ media: MediaResource) async throws -> String {
 }
 
 /// Shows the events of a resource from now on.
-func follow(_ media: MediaResource, show: (String) -> Void) async {
+nonisolated(nonsending) func follow(_ media: MediaResource, show: (String) -> Void) async {
     for await event in media.events() {
         switch event.kind {
         case .completed: show("complete")

@@ -16,7 +16,7 @@ struct ArchiveUpstream: Upstream {
 }
 
 extension UpstreamBody {
-    init(of pieces: [Data]) {
+    nonisolated init(of pieces: [Data]) {
         let (stream, continuation) = AsyncStream.makeStream(of: Data.self)
         for piece in pieces { continuation.yield(piece) }
         continuation.finish()

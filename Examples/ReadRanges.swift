@@ -10,7 +10,7 @@ func headAndRest(of url: URL, in cache: MediaCache) async throws -> (head: Data,
 }
 
 /// An input for a decoder that reads with a callback on its own thread and waits for the bytes.
-final class DecoderInput: Sendable {
+nonisolated final class DecoderInput: Sendable {
     private let reader: MediaReader
 
     init(_ media: MediaResource) { reader = media.reader() }

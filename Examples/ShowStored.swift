@@ -9,7 +9,7 @@ func lines(of cache: MediaCache) async throws -> [String] {
 }
 
 /// Shows the progress of a resource, now and after each change.
-func watch(_ media: MediaResource, show: (Double) -> Void) async {
+nonisolated(nonsending) func watch(_ media: MediaResource, show: (Double) -> Void) async {
     for await state in media.states {
         show(state.fractionCompleted ?? 0)
         if state.isComplete { return }

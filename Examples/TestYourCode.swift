@@ -2,7 +2,7 @@ import SpoolAVFoundation
 import SpoolTesting
 
 /// Tests an app's own code with a fake origin and with a cache in memory.
-func playsOffline(_ play: (URL, MediaCache) async throws -> Void) async throws -> Bool {
+nonisolated(nonsending) func playsOffline(_ play: (URL, MediaCache) async throws -> Void) async throws -> Bool {
     let origin = ScriptedUpstream(["/song.mp3": .pattern(300_000)])
     let cache = MediaCache.inMemory(upstream: origin)
     let url = URL(string: "https://media.example/song.mp3")!
