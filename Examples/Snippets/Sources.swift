@@ -9,14 +9,9 @@ private protocol Tokens: Sendable {
     func refreshed() async throws -> (token: String, expiration: Date?)
 }
 
-/// Returns a file of the account, as in docs/sources.md.
-private func googleDrive(_ id: String, of account: HeaderProvider) -> MediaSource {
-    account.media(at: URL(string: "https://www.googleapis.com/drive/v3/files/\(id)?alt=media")!)
-}
-
 @MainActor
-private func item(_ id: String, _ tokens: some Tokens, in cache: MediaCache) -> (AVPlayerItem, HeaderProvider) {
+private func item(at url: URL, _ tokens: some Tokens, in cache: MediaCache) -> (AVPlayerItem, HeaderProvider) {
     let account = HeaderProvider.bearer(expiration: tokens.expiration) { try await tokens.refreshed() }
-    let item = AVPlayerItem(caching: googleDrive(id, of: account), in: cache)
+    let item = AVPlayerItem(caching: account.media(at: url), in: cache)
     return (item, account)
 }
