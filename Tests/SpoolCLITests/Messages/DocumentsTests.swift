@@ -10,8 +10,9 @@ struct DocumentsTests {
     static let documents = [
         "README.md", "CONTRIBUTING.md", "docs/apple.md", "docs/benchmarks.md", "docs/cases.md", "docs/commands.md",
         "docs/errors.md", "docs/format.md", "docs/glossary.md", "docs/threat-model.md", "docs/guides/command-line.md",
-        "docs/guides/download.md", "docs/guides/encrypt.md", "docs/guides/manage-storage.md", "docs/guides/preload.md",
-        "docs/guides/reverse-proxy.md", "docs/guides/serve-players.md",
+        "docs/guides/credentials.md", "docs/guides/download.md", "docs/guides/encrypt.md",
+        "docs/guides/manage-storage.md", "docs/guides/preload.md", "docs/guides/reverse-proxy.md",
+        "docs/guides/serve-players.md",
     ]
 
     private func text(_ path: String) throws -> String {
@@ -45,7 +46,7 @@ struct DocumentsTests {
         let makefile = try text("Makefile")
         let commands = Set(CommandNames.all)
         let lines = try text(document).split(separator: "\n")
-        for line in lines {
+        for line in lines.map({ $0.hasPrefix("$ ") ? $0.dropFirst(2) : $0 }) {
             let words = line.split { $0.isWhitespace || "`,.;".contains($0) }.map(String.init)
             for (word, next) in zip(words, words.dropFirst()) {
                 // Checks commands only: at the start of a line or of inline code.
