@@ -34,4 +34,11 @@ private func withoutCache(_ player: AVPlayer, _ asset: CachingURLAsset) -> AVPla
     let item = AVPlayerItem(url: asset.originalURL)  // or this, while player.isExternalPlaybackActive
     return item
 }
+
+// An example from docs/guides/preload.md.
+
+private func savePower(_ preloader: Preloader) {
+    preloader.conditions = PreloadConditions()  // pauses on expensive networks, in Low Data Mode and in Low Power Mode
+    preloader.conditions?.allowsExpensiveNetworks = true  // preloads over cellular and personal hotspots
+}
 #endif
