@@ -63,7 +63,8 @@ extension HTTPUpstream {
         public var lowSpeedTime: Duration = .seconds(30)
         /// The maximum number of redirects to follow for one request. The default is 20, as in browsers.
         ///
-        /// A further redirect fails with ``UpstreamError/Code/invalidRedirect``. With 0 or less, every redirect fails.
+        /// A further redirect fails with ``/Spool/UpstreamError/Code/invalidRedirect``. With 0 or less, every redirect
+        /// fails.
         public var maximumRedirects = 20
         /// Whether a redirect from https to http is followed. The default is false, because its response is not
         /// protected.

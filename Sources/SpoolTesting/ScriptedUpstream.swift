@@ -7,7 +7,7 @@ import Synchronization
 /// A transport in memory, which responds as an `OriginServer` would, without sockets and as slowly as a test requires.
 ///
 /// It uses the same ``/SpoolOrigin/OriginResource``s with the same faults. It has the same ``/SpoolOrigin/OriginLog``,
-/// in which a delivered byte counts as sent. Bodies are delivered in pieces on request. With ``Delivery/byHand``, only
+/// in which a delivered byte counts as sent. Bodies are delivered in pieces on request. With ``Delivery/manual``, only
 /// the bytes that the test has allowed are delivered. It follows no redirects, has no timeouts and no limit per host,
 /// and uses only the path of a URL. Any task may use it.
 ///

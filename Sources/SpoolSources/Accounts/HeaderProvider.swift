@@ -65,7 +65,7 @@ public final class HeaderProvider: Sendable {
     /// - Parameters:
     ///   - url: The URL that the player uses, which identifies the media.
     ///   - key: See ``media(at:key:)``.
-    ///   - address: Returns the URL of the media. It is called for each resolution, with the current fields of the
+    ///   - resolve: Returns the URL of the media. It is called for each resolution, with the current fields of the
     ///     account.
     public func media(
         named url: URL, key: CacheKey? = nil,
