@@ -205,14 +205,17 @@ extension Catalog {
         guard let id = try row.integer(6) else { return record }
         guard let identifier = try row.data(7).flatMap({ GenerationIdentifier($0) }), let format = try row.integer(13)
         else { throw CatalogCipher.UnreadableValue() }
-        let stored = row.stored(11, ranges: 14)
+        var stored = row.stored(11, ranges: 14)
         let length = try row.integer(8)
+        // Which of the two is wrong is only known from the blocks.
+        if let length, stored.ranges?.bounds?.upperBound ?? 0 > length {
+            (stored.ranges, stored.isConsistent) = (nil, false)
+        }
         let place = CatalogCipher.place(of: identifier, length: length, in: name)
-        let end = max(0, stored.ranges?.bounds?.upperBound ?? 0)
         record.generation = GenerationRecord(
             id: id, identifier: identifier,
             // An impossible length is unknown, and the origin is requested for it.
-            length: length.flatMap { $0 >= end && $0 <= Block.offsetLimit ? $0 : nil },
+            length: length.flatMap { (0...Block.offsetLimit).contains($0) ? $0 : nil },
             version: try cipher.open(row, 9, .version, of: place) ?? "",
             fields: try cipher.open(row, 10, .fields, of: place) ?? "",
             storedBytes: stored.bytes, rowBytes: row.byteCount(18), needsTidying: row.isSet(12),
