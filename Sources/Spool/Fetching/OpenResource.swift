@@ -136,7 +136,7 @@ final class OpenResource: Sendable {
     private func openStored(_ credentials: SourceCredentials) async throws -> Lease? {
         do {
             return try await variants.lease(for: credentials)
-        } catch let error as CacheError where error.code == .storage {
+        } catch let error as CacheError where error.isOfStorage {
             return try await variants.lease(for: credentials)
         }
     }

@@ -103,12 +103,21 @@ final class StoreOpening: Sendable {
     private func open() async throws -> Opened {
         let opened: Opened
         do {
-            opened = Opened(store: try await openStore())
+            opened = Opened(store: try await openDirectory())
         } catch {
             let failure = error as? CacheError ?? CacheError(.storage, "\(error)", underlying: error)
             opened = Opened(store: try fallback(failure), failure: failure)
         }
         phase.withLock { $0 = .open(opened) }
         return opened
+    }
+
+    private func openDirectory() async throws -> Store {
+        do {
+            return try await openStore()
+        } catch let error as CacheError where error.code == .catalogDamaged {
+            // The damage was found after the catalog had been opened, and marked. Now the catalog is set aside.
+            return try await openStore()
+        }
     }
 }

@@ -165,6 +165,9 @@ extension CacheError: LocalizedError, CustomNSError {
         }
     }
 
+    /// Whether the disk or the catalog can't be used now, so that media is played without them.
+    package var isOfStorage: Bool { code == .storage || code == .catalogDamaged }
+
     /// The ``message``: resource, byte range and cause.
     public var failureReason: String? { message }
 

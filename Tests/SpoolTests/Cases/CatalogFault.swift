@@ -43,9 +43,13 @@ final class CatalogFault: Sendable {
     }
 
     /// Overwrites the first page of the table of checksums, as a damaged disk does. The catalog must be closed.
-    func overwriteSeals() throws {
+    func overwriteSeals() throws { try overwrite("block") }
+
+    /// Overwrites the first page of a table or an index, as a damaged disk does. The catalog must be closed.
+    func overwrite(_ name: String) throws {
         let (page, size, path) = try database.read { db in
-            let page = try Int.fetchOne(db, sql: "SELECT rootpage FROM sqlite_master WHERE name = 'block'")
+            let page = try Int.fetchOne(
+                db, sql: "SELECT rootpage FROM sqlite_master WHERE name = ?", arguments: [name])
             return (page ?? 0, try Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0, database.path)
         }
         try database.close()
