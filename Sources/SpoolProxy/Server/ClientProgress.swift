@@ -62,6 +62,17 @@ struct ClientProgress: Equatable {
     }
 }
 
+/// The observations of a client by its connection, while a response is sent.
+struct ClientWatch {
+    /// The client's progress at the start of the stall time, or `nil` if it has not been measured since.
+    var progressSeen: ClientProgress?
+    /// The wait of a client that sends nothing more, or `nil` if it may send more.
+    var halfClosed: HalfClosedWait?
+
+    /// Whether the client sends nothing more. Whether it still receives shows only when bytes are sent.
+    var isInputClosed: Bool { halfClosed != nil }
+}
+
 /// How long a client that sends nothing more waits for its response.
 ///
 /// A client that has left looks the same until bytes are sent to it. The response is therefore cancelled if none are

@@ -47,17 +47,13 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     private var isReadHeld = false
     private var context: ChannelHandlerContext?
     private(set) var deadline: NIODeadline?
-    /// The client's progress at the start of the stall time, or `nil` if it has not been measured since.
-    private var progressSeen: ClientProgress?
+    private var watch = ClientWatch()
     private(set) var receivedBodyBytes = 0
     private var hasStartedHead = false
     /// Whether some of the response was written.
     private var hasStartedResponse = false
     private var hot: RecentMedia?
     private var isAdvancing = false
-    /// Whether the client sends nothing more. Whether it still receives shows only when bytes are sent.
-    private var isInputClosed = false
-    private var halfClosed = HalfClosedWait()
 
     /// The maximum number of received bytes that wait during a response.
     private static let inboundLimit = 64 << 10
@@ -104,7 +100,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         guard case .inputClosed? = event as? ChannelEvent else { return context.fireUserInboundEventTriggered(event) }
-        isInputClosed = true
+        watch.halfClosed = HalfClosedWait()
         advance()
     }
 
@@ -145,13 +141,13 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
             switch state {
             case .ending: return
             case .awaitingProxyHeader:
-                guard takeProxyHeader() else { return isInputClosed ? close() : releaseRead() }
+                guard takeProxyHeader() else { return watch.isInputClosed ? close() : releaseRead() }
             case .responding:
                 guard takeBody() else { return }
             case .reading:
                 do {
                     guard let head = try parser.next(in: &inbound) else {
-                        guard !isInputClosed else { return end() }
+                        guard !watch.isInputClosed else { return end() }
                         // The parser has removed empty lines, which do not start a head.
                         if inbound.readableBytes > 0, !hasStartedHead { startHead() }
                         return releaseRead()
@@ -192,7 +188,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         var exchange = Exchange(request: head, body: body, bodyEnded: head.body == .none)
         if head.body != .none, service.wantsBody(of: head) { exchange.sink = bodyStream() }
         deadline = nil
-        progressSeen = nil
+        watch.progressSeen = nil
         hasStartedResponse = false
         state = .responding(exchange)
         let (asking, rejection) = peer.start(head)
@@ -281,7 +277,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
                 case .end:
                     exchange.bodyEnded = true
                     exchange.sink?.end()
-                case .incomplete where isInputClosed:
+                case .incomplete where watch.isInputClosed:
                     close()
                     return false
                 case .incomplete: break
@@ -416,9 +412,9 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// Closes the connection if its deadline has passed. It is called about once a second.
     func check(now: NIODeadline) {
-        if isInputClosed, case .responding = state, let context {
+        if watch.isInputClosed, case .responding = state, let context {
             let buffered = ClientProgress.bufferedBytes(of: context.channel)
-            guard !halfClosed.isOver(sent: progress.count, buffered: buffered) else { return close() }
+            guard watch.halfClosed?.isOver(sent: progress.count, buffered: buffered) != true else { return close() }
         }
         guard let deadline else { return }
         if case .responding(let exchange) = state, !exchange.isOver {
@@ -444,14 +440,14 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         let isBodyAwaited = !exchange.bodyEnded && exchange.sink?.hasSpace == true
         guard buffered > 0 || isBodyAwaited else {
             // The client waits for the origin.
-            progressSeen = nil
+            watch.progressSeen = nil
             return setStallDeadline(from: now)
         }
-        guard isDue || progressSeen == nil else { return }
+        guard isDue || watch.progressSeen == nil else { return }
         let current = ClientProgress(
             sent: progress.count, buffered: buffered, received: receivedBodyBytes, channel: context.channel)
-        guard current != progressSeen else { return close() }
-        progressSeen = current
+        guard current != watch.progressSeen else { return close() }
+        watch.progressSeen = current
         setStallDeadline(from: now)
     }
 
