@@ -132,3 +132,22 @@ struct ListenAddress: ExpressibleByArgument, Sendable, Hashable {
 
     var defaultValueDescription: String { "\(host):\(port)" }
 }
+
+/// A duration, such as `90s`, `30m`, `12h` or `30d`.
+struct DurationArgument: Hashable, Sendable, ExpressibleByArgument {
+    var duration: Duration
+
+    /// Creates a duration for the default of an option.
+    init(seconds: Int) { duration = .seconds(seconds) }
+
+    var defaultValueDescription: String { "\(duration.components.seconds)s" }
+
+    /// Parses a positive number with its unit. The result is `nil` for other text, and for more than a hundred years.
+    init?(argument: String) {
+        let units: [Character: Double] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
+        guard let unit = argument.last.flatMap({ units[$0] }), let number = Double(argument.dropLast()),
+            argument.utf8.first.map({ (48...57).contains($0) }) == true, number > 0, number * unit <= 100 * 366 * 86_400
+        else { return nil }
+        duration = .seconds(number * unit)
+    }
+}
