@@ -35,7 +35,7 @@ private func withoutCache(_ player: AVPlayer, _ asset: CachingURLAsset) -> AVPla
     return item
 }
 
-// An example from docs/guides/preload.md.
+// An example from docs/guides/preload-media.md.
 
 private func savePower(_ preloader: Preloader) {
     preloader.conditions = PreloadConditions()  // pauses on expensive networks, in Low Data Mode and in Low Power Mode

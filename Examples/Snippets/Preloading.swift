@@ -1,6 +1,6 @@
 import SpoolAVFoundation
 
-// Examples from docs/guides/preload.md.
+// Examples from docs/guides/preload-media.md.
 
 @MainActor
 private final class ProgressBar {

@@ -10,8 +10,8 @@ struct DocumentsTests {
     static let documents = [
         "README.md", "CONTRIBUTING.md", "docs/apple.md", "docs/benchmarks.md", "docs/cases.md", "docs/commands.md",
         "docs/errors.md", "docs/format.md", "docs/glossary.md", "docs/threat-model.md", "docs/guides/command-line.md",
-        "docs/guides/credentials.md", "docs/guides/download.md", "docs/guides/encrypt.md",
-        "docs/guides/manage-storage.md", "docs/guides/preload.md", "docs/guides/reverse-proxy.md",
+        "docs/guides/credentials.md", "docs/guides/download-media.md", "docs/guides/encrypt.md",
+        "docs/guides/manage-storage.md", "docs/guides/preload-media.md", "docs/guides/reverse-proxy.md",
         "docs/guides/serve-players.md",
     ]
 
