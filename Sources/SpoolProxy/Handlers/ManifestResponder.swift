@@ -60,10 +60,8 @@ struct ManifestResponder: Sendable {
             if let name { knowledge.note(kind, ofVersion: name) }
         }
         guard let kind else { return nil }
-        let rewriting = name.flatMap { RewrittenManifests.name(ofVersion: $0, response, knowledge, call) }
-        if let rewriting, let known = await remembered(rewriting, call) { return manifest(known, response) }
         let wasAsked = opened.source != .hit && opened.source != .stale
-        return try await rewritten(kind, media, call, as: rewriting, isOriginThere: wasAsked)
+        return try await rewritten(kind, media, call, isOriginThere: wasAsked)
     }
 
     /// Returns a response to `HEAD` without the fields that differ for a rewritten manifest, such as its length.
@@ -153,9 +151,11 @@ struct ManifestResponder: Sendable {
         return .some(ManifestKind(prefix: prefix, contentType: response.fields[.contentType]))
     }
 
-    /// Returns the remembered bytes of a manifest, and records what they contain for later requests.
-    private func remembered(_ name: String, _ call: OutgoingRequest) async -> RewrittenManifests.Entry? {
-        guard let entry = remembered[name] else { return nil }
+    /// Returns the remembered result of rewriting the same bytes, and records what they contain for later requests.
+    private func remembered(_ received: Received, _ call: OutgoingRequest) async -> RewrittenManifests.Entry? {
+        guard let entry = remembered.entry(for: received.bytes, at: received.url, call) else { return nil }
+        // Variables of another playlist may change.
+        guard knowledge.variables(for: call.url).isEmpty else { return nil }
         // Without its origin, a player must not choose a representation that is not stored.
         if entry.kind == .dash, await !offline.isReachable(call, at: date.second) { return nil }
         knowledge.note(keys: entry.keys)
@@ -174,9 +174,8 @@ struct ManifestResponder: Sendable {
         return Manifest(response: response, bytes: entry.bytes)
     }
 
-    /// - Parameter name: The name with which the result is remembered, or `nil` if it is not.
     private func rewritten(
-        _ kind: ManifestKind, _ media: MediaResource, _ call: OutgoingRequest, as name: String?, isOriginThere: Bool
+        _ kind: ManifestKind, _ media: MediaResource, _ call: OutgoingRequest, isOriginThere: Bool
     ) async throws -> Manifest {
         let reader = media.readerOfOpenVersion()
         let response = try await reader.response().response
@@ -191,6 +190,7 @@ struct ManifestResponder: Sendable {
             bytes: bytes, url: Self.found(call, response), key: media.key,
             version: response.validator.entityTag?.text ?? response.validator.lastModified ?? "",
             isFromStore: !isOriginThere)
+        if let known = await remembered(received, call) { return manifest(known, response) }
         let result: Rewritten
         do {
             let rewrite = { @Sendable () async throws in
@@ -208,10 +208,9 @@ struct ManifestResponder: Sendable {
         guard !call.isForOwner else { return Manifest(response: response, bytes: result.bytes) }
         let tag = EntityTag(value: "spool-" + CacheKey(String(decoding: result.bytes, as: UTF8.self)).hash.prefix(32))
         let entry = RewrittenManifests.Entry(
-            kind: kind, bytes: result.bytes, tag: tag, keys: result.keys, named: result.named)
-        if let name, result.isRepeatable, received.bytes.count >= RewrittenManifests.minimumBytes {
-            remembered.note(entry, for: name)
-        }
+            kind: kind, received: received.bytes, found: received.url, bytes: result.bytes, tag: tag, keys: result.keys,
+            named: result.named)
+        if result.isRepeatable, knowledge.variables(for: call.url).isEmpty { remembered.note(entry, for: call) }
         return manifest(entry, response)
     }
 
@@ -356,11 +355,15 @@ struct ManifestResponder: Sendable {
 
 /// Records the other origins that a manifest names.
 private final class NamedOrigins {
-    /// The first address of each other origin.
+    /// The first address of each other origin that is recorded.
     private(set) var urls: [OriginURL] = []
     private let manifest: OriginURL
     private let knowledge: StreamKnowledge
     private var last: OriginURL?
+    private var origins: Set<String> = []
+
+    /// The maximum number of recorded origins. Otherwise, one manifest could displace those of all others.
+    private static let limit = 200
 
     init(_ manifest: OriginURL, _ knowledge: StreamKnowledge) {
         self.manifest = manifest
@@ -372,20 +375,31 @@ private final class NamedOrigins {
         // Most addresses of a manifest have the same origin.
         if last.map({ !$0.isSameOrigin(as: url) }) ?? true {
             last = url
-            if !url.isSameOrigin(as: manifest), !urls.contains(where: { $0.isSameOrigin(as: url) }) {
-                urls.append(url)
-                knowledge.note(url, namedBy: manifest)
-            }
+            if !url.isSameOrigin(as: manifest) { record(url) }
         }
         return proxied(url)
+    }
+
+    private func record(_ url: OriginURL) {
+        guard origins.count < Self.limit else { return knowledge.recordMoreOrigins() }
+        guard origins.insert("\(url.scheme.rawValue)://\(url.authority)").inserted else { return }
+        urls.append(url)
+        knowledge.note(url, namedBy: manifest)
     }
 }
 
 /// The rewritten bytes of large manifests that do not change, so that they are parsed once and not for each request.
+///
+/// A result is used only for exactly the bytes from which it was created. Validators and dates do not show that two
+/// users received the same manifest.
 final class RewrittenManifests: Sendable {
     /// A rewritten manifest, and what is recorded whenever it is sent.
     struct Entry: Sendable {
         let kind: ManifestKind
+        /// The bytes that the origin sent.
+        let received: [UInt8]
+        /// The address of the manifest, after redirects.
+        let found: OriginURL
         let bytes: [UInt8]
         let tag: EntityTag?
         /// The addresses of the keys that it names.
@@ -399,28 +413,30 @@ final class RewrittenManifests: Sendable {
     /// The maximum number of keys and of origins of a manifest.
     private static let referenceLimit = 100
 
-    private let entries = Mutex(Remembered<String, Entry>(count: 64, bytes: 32 << 20, entryBytes: 8 << 20))
+    private let entries = Mutex(Remembered<String, Entry>(count: 64, bytes: 32 << 20, entryBytes: 16 << 20))
 
-    /// Returns the name of the result of rewriting a version for a request, or `nil` if the result may differ.
-    static func name(
-        ofVersion version: String, _ response: StoredResponse, _ knowledge: StreamKnowledge, _ call: OutgoingRequest
-    ) -> String? {
-        // Variables of another playlist may change.
-        guard !call.isForOwner, response.length ?? .max >= minimumBytes, knowledge.variables(for: call.url).isEmpty
-        else { return nil }
-        let date = response.fields[.date] ?? ""
-        return [
-            version, date, "\(response.length ?? 0)", "\(call.isReverse) \(call.isMoved)", call.prefix,
-            call.url.description,
-        ]
-        .joined(separator: "\n")
+    /// Returns the result for these bytes, or `nil` if it is not remembered.
+    func entry(for received: [UInt8], at found: OriginURL, _ call: OutgoingRequest) -> Entry? {
+        guard received.count >= Self.minimumBytes, let entry = entries.withLock({ $0[Self.name(of: call)] }) else {
+            return nil
+        }
+        return entry.found.description == found.description && entry.received == received ? entry : nil
     }
 
-    subscript(name: String) -> Entry? { entries.withLock { $0[name] } }
+    /// Remembers a result, unless the manifest is small or names many keys or origins.
+    func note(_ entry: Entry, for call: OutgoingRequest) {
+        guard entry.received.count >= Self.minimumBytes, entry.keys.count <= Self.referenceLimit,
+            entry.named.count <= Self.referenceLimit, !call.isForOwner
+        else { return }
+        let name = Self.name(of: call)
+        let bytes = name.utf8.count + entry.received.count + entry.bytes.count
+        entries.withLock { $0.note(entry, for: name, bytes: bytes) }
+    }
 
-    func note(_ entry: Entry, for name: String) {
-        guard entry.keys.count <= Self.referenceLimit, entry.named.count <= Self.referenceLimit else { return }
-        entries.withLock { $0.note(entry, for: name, bytes: name.utf8.count + entry.bytes.count) }
+    /// The parts of a request that change the result.
+    private static func name(of call: OutgoingRequest) -> String {
+        ["\(call.isReverse) \(call.isMoved) \(call.isForOwner)", call.prefix, call.url.description]
+            .joined(separator: "\n")
     }
 }
 #endif

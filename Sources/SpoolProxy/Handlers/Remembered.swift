@@ -13,6 +13,8 @@ struct Remembered<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private var recent: [Key: Entry] = [:]
     private var older: [Key: Entry] = [:]
     private var recentBytes = 0
+    /// Whether entries were forgotten because the table was full.
+    private(set) var hasForgotten = false
     private let halfCount: Int
     private let halfBytes: Int
     private let entryBytes: Int
@@ -45,6 +47,7 @@ struct Remembered<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         older[key] = nil
         guard bytes <= entryBytes else { return }
         if recent.count >= halfCount || recentBytes + bytes > halfBytes {
+            hasForgotten = hasForgotten || !older.isEmpty
             (older, recent, recentBytes) = (recent, [:], 0)
         }
         recent[key] = Entry(value: value, bytes: UInt32(bytes))

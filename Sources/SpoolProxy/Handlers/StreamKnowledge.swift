@@ -19,6 +19,8 @@ final class StreamKnowledge: Sendable {
         var partHolds = Remembered<String, Duration>(count: StreamKnowledge.limit)
         /// The origins whose manifests lead to an origin, directly or through other manifests.
         var roots = Remembered<String, Set<String>>(count: StreamKnowledge.limit)
+        /// Whether a manifest named more origins than are recorded.
+        var namesMoreOrigins = false
         /// The origin to which credentials were sent first, by the hash of the credentials.
         var credentials = Remembered<Int, String>(count: StreamKnowledge.limit)
     }
@@ -81,7 +83,8 @@ final class StreamKnowledge: Sendable {
     /// client, all origins are the server, so it sends the credentials of one to all of them. This applies to `Basic`
     /// and `Digest`, which clients manage for each origin. An app that sets another scheme does so for all requests.
     ///
-    /// After a restart of the server, the first origin that a client uses counts as the owner of the credentials.
+    /// After a restart of the server, the first origin that a client uses counts as the owner of the credentials. If
+    /// something was forgotten, they are sent to no origin that a manifest may have named.
     func mayReceive(_ url: OriginURL, credentials: String) -> Bool {
         let scheme = credentials.prefix { $0 != " " }.lowercased()
         guard scheme == "basic" || scheme == "digest" else { return true }
@@ -89,12 +92,14 @@ final class StreamKnowledge: Sendable {
         let user = credentials.firstMatch(of: /username="[^"]*"/).map { String($0.output) } ?? credentials
         let origin = url.origin
         return facts.withLock { facts in
+            let roots = facts.roots[origin] ?? []
             guard let first = facts.credentials[user.hashValue] else {
+                if facts.credentials.hasForgotten, !roots.isEmpty { return false }
                 facts.credentials.note(origin, for: user.hashValue, bytes: origin.utf8.count)
                 return true
             }
             if first == origin { return true }
-            let roots = facts.roots[origin] ?? []
+            guard !facts.namesMoreOrigins, !facts.roots.hasForgotten else { return false }
             return !roots.contains(first) && roots.count < Self.rootLimit
         }
     }
@@ -114,6 +119,9 @@ final class StreamKnowledge: Sendable {
             facts.roots.note(kept, for: origin, bytes: kept.reduce(origin.utf8.count) { $0 + $1.utf8.count })
         }
     }
+
+    /// Records that a manifest names more origins than are recorded.
+    func recordMoreOrigins() { facts.withLock { $0.namesMoreOrigins = true } }
 
     /// Records the kind of a version, or `nil` if it is not a manifest.
     func note(_ kind: ManifestKind?, ofVersion name: String) {
@@ -167,8 +175,10 @@ final class StreamKnowledge: Sendable {
         let hold = Self.hold(targetDuration: .seconds(min(seconds, 3600)))
         let parts = playlist.preloadHints.prefix(Self.limit).compactMap { uri in
             // An address that can't be requested can't be held.
-            try? OriginURL(URIReference(uri).resolved(against: found.reference)).description
+            try? OriginURL(URIReference(uri).resolved(against: found.reference))
         }
+        // A playlist must not limit the time for responses of other origins.
+        .filter { $0.isSameOrigin(as: found) }.map(\.description)
         let name = HLSDelivery.withoutDirectives(requested)
         facts.withLock { facts in
             facts.reloadHolds.note(hold, for: name, bytes: name.utf8.count)
