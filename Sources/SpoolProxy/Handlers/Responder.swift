@@ -116,15 +116,15 @@ struct Responder: Sendable {
         return response
     }
 
-    /// Returns a field value in which the realms of `Basic` challenges start with the name of an origin.
+    /// Returns a field value in which a `Basic` challenge has a realm that starts with the name of an origin.
+    ///
+    /// Clients parse malformed challenges in different ways. A value with such a challenge is therefore created again,
+    /// without other challenges.
     static func challenge(_ value: String, namingOrigin origin: String) -> String {
-        let realm =
-            /(?i)(^|,\s*)(basic\s+(?:charset\s*=\s*"?[\w-]+"?\s*,\s*)?)realm\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/
-        let named = value.replacing(realm) { match in
-            let (_, start, scheme, quoted, token) = match.output
-            return "\(start)\(scheme)realm=\"\(origin): \(quoted ?? token ?? "")\""
-        }
-        return named.replacing(/(?i)(^|,\s*)basic\s*(?=,|$)/) { "\($0.output.1)Basic realm=\"\(origin)\"" }
+        guard value.contains(/(?i)(?:^|,)\s*basic(?:\s|,|$)/) else { return value }
+        let simple = /(?i)\s*basic\s+realm\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,\s*charset\s*=\s*"?utf-8"?\s*)?/
+        guard let realm = value.wholeMatch(of: simple)?.output.1 else { return "Basic realm=\"\(origin)\"" }
+        return "Basic realm=\"\(origin): \(realm)\", charset=\"UTF-8\""
     }
 
     /// The path of a request for the log, without a token or a query.
@@ -166,6 +166,10 @@ struct Responder: Sendable {
     private static let forOwnPages: Set<String> = [
         "service-worker-allowed", "clear-site-data", "set-cookie", "refresh", "link", "timing-allow-origin",
         "referrer-policy",
+        // They make a browser report the address, which contains the token.
+        "content-security-policy-report-only", "report-to", "reporting-endpoints", "nel",
+        // They apply to the host of this server, or to a server in front of it.
+        "strict-transport-security", "alt-svc", "x-accel-redirect", "x-sendfile", "x-lighttpd-send-file",
     ]
 
     /// Whether this is a preflight, in which a browser asks whether a page may send a request (Fetch standard, §3.2.2).

@@ -85,15 +85,30 @@ import Testing
     }
 
     @Test(
+        "E226: credentials are not sent to an origin that a manifest named, however many origins were named later",
+        arguments: [100, 5000, 100_000])
+    func manyOrigins(count: Int) throws {
+        let knowledge = StreamKnowledge()
+        let (first, other) = (try OriginURL("https://a.example/a.m3u8"), try OriginURL("https://b.example/b.m3u8"))
+        #expect(knowledge.mayReceive(first, credentials: "Basic YTpi"))
+        knowledge.note(other, namedBy: first)
+        for number in 0..<count { knowledge.note(try OriginURL("https://h\(number).example/"), namedBy: other) }
+        #expect(!knowledge.mayReceive(other, credentials: "Basic YTpi"))
+        #expect(knowledge.mayReceive(first, credentials: "Basic YTpi"))
+    }
+
+    @Test(
         "E292: the realm of a challenge contains the origin, so that a browser sends no other origin the credentials",
         arguments: [
-            ("Basic realm=\"films\"", "Basic realm=\"a.example:80: films\""),
-            ("basic charset=\"UTF-8\", realm=films", "basic charset=\"UTF-8\", realm=\"a.example:80: films\""),
-            ("Basic", "Basic realm=\"a.example:80\""),
+            ("Basic realm=\"films\"", "Basic realm=\"a.example:80: films\", charset=\"UTF-8\""),
             (
-                "Digest realm=\"d\", nonce=\"basic realm=1\", Basic realm=\"a \\\"b\\\"\"",
-                "Digest realm=\"d\", nonce=\"basic realm=1\", Basic realm=\"a.example:80: a \\\"b\\\"\""
+                "basic realm=\"a \\\"b\\\"\", charset=\"UTF-8\"",
+                "Basic realm=\"a.example:80: a \\\"b\\\"\", charset=\"UTF-8\""
             ),
+            ("Basic realm=films", "Basic realm=\"a.example:80\""),
+            ("Basic", "Basic realm=\"a.example:80\""),
+            ("Digest realm=\"d\", nonce=\"1\", Basic foo=1, realm=\"films\"", "Basic realm=\"a.example:80\""),
+            ("Basic realm=\"a\", realm=\"films\"", "Basic realm=\"a.example:80\""),
             ("Bearer realm=\"basic\"", "Bearer realm=\"basic\""),
         ])
     func realm(received: String, sent: String) {
@@ -114,8 +129,8 @@ import Testing
                 ]
                 #expect(
                     challenges == [
-                        "Basic realm=\"127.0.0.1:\(origin.port): films\"",
-                        "Basic realm=\"localhost:\(origin.port): films\"",
+                        "Basic realm=\"127.0.0.1:\(origin.port): films\", charset=\"UTF-8\"",
+                        "Basic realm=\"localhost:\(origin.port): films\", charset=\"UTF-8\"",
                     ])
             }
         }
