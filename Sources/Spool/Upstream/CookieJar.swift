@@ -21,15 +21,15 @@ package final class CookieJar: Sendable {
         /// The end in seconds since 1970, or `nil` if there is none.
         let end: Int64?
 
-        var bytes: Int { name.utf8.count + value.utf8.count }
+        var bytes: Int { name.utf8.count + value.utf8.count + host.utf8.count + path.utf8.count }
 
         func replaces(_ other: Cookie) -> Bool { name == other.name && host == other.host && path == other.path }
     }
 
     private let cookies = Mutex<[Cookie]>([])
 
-    /// The maximum number of cookies, and the maximum size of their names and values together, in bytes. If a limit is
-    /// exceeded, the oldest cookies are removed.
+    /// The maximum number of cookies, and the maximum size of their names, values, hosts and paths together, in bytes.
+    /// If a limit is exceeded, the oldest cookies are removed.
     private static let limit = (count: 50, bytes: 8 << 10)
 
     /// Creates a jar without cookies.

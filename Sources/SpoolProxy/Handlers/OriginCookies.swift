@@ -6,7 +6,7 @@ import Synchronization
 
 /// The cookies that origins have set for files that clients request by the address of their origin.
 ///
-/// Requests for the same URL with the same credentials have the same cookies. An origin can't distinguish their
+/// Requests for the same URL with the same header fields have the same cookies. An origin can't distinguish their
 /// clients, because it receives no cookie of a client. The files of a stream whose manifest has cookies get a prefix of
 /// ``SourceRegistry``, and are not in this table.
 final class OriginCookies: Sendable {
@@ -19,11 +19,11 @@ final class OriginCookies: Sendable {
     /// Returns a request with the cookies of earlier requests for the same file. Responses to it add to them.
     ///
     /// A request for the server's own origin is not changed, because its client has its own cookies. Nor is one with a
-    /// source, which has its own cookies as well.
+    /// source, which has its own cookies as well, or one of the server's operator, whose session is not for clients.
     func adding(to call: OutgoingRequest) -> OutgoingRequest {
-        guard !call.isReverse, call.presentation == nil else { return call }
-        let credentials = call.fields[values: .authorization]
-        let name = ([HLSDelivery.withoutDirectives(call.url)] + credentials).joined(separator: "\n")
+        guard !call.isReverse, !call.isForOwner, call.presentation == nil else { return call }
+        let fields = call.fields.map { "\($0.name.canonicalName): \($0.value)" }.sorted()
+        let name = ([HLSDelivery.withoutDirectives(call.url)] + fields).joined(separator: "\n")
         var call = call
         call.cookies = jars.withLock { jars in
             let jar = jars[name] ?? CookieJar()

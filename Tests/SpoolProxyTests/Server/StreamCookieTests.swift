@@ -160,4 +160,20 @@ import Testing
             }
         }
     }
+
+    @Test("E298: requests with other header fields have no cookies of each other")
+    func otherFields() async throws {
+        var film = OriginResource(.pattern(PatternBytes(length: 1000)))
+        film.headerFields[.setCookie] = "session=1; Path=/"
+        film.headerFields[.cacheControl] = "no-store"
+        try await OriginServer.run(["/a": film]) { origin in
+            try await ProxyServer.run { (server, _) async throws in
+                for agent in ["one", "one", "two"] {
+                    let target = "/http/127.0.0.1:\(origin.port)/a"
+                    #expect(try await server.get(target, "User-Agent: \(agent)\r\n").status == 200)
+                }
+            }
+            #expect(origin.log.exchanges("/a").map { $0.headerFields[.cookie] } == [nil, "session=1", nil])
+        }
+    }
 }
