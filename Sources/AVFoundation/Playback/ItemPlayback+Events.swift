@@ -31,8 +31,10 @@ extension ItemPlayback {
             state.withLock { $0.isSeekable = isSeekable }
             item.isSeekable = isSeekable
             if options.findsTracks { item.tracks = handle.tracks() }
-            // Observed properties are reported after this event, but a ready item must know its duration.
-            if let seconds = handle.number("duration") {
+            // Observed properties are reported after this event, but a ready item must know its duration. Only the cache
+            // of libmpv can seek in a playlist without an end, for which it soon reports a duration as well.
+            let hasEnd = isSeekable && handle.flag("partially-seekable") != true
+            if let seconds = handle.number("duration"), hasEnd || !isPlaylist(handle) {
                 learned(duration: seconds)
             } else if isPlaylist(handle) {
                 state.withLock { $0.isLive = true }
