@@ -30,7 +30,7 @@ package struct SetCookie: Sendable, Hashable {
 
     /// Parses the value of a `Set-Cookie` field.
     ///
-    /// Of several attributes with the same name, the last is used. Unknown and malformed attributes are ignored.
+    /// If an attribute occurs several times, the last one counts. Unknown and malformed attributes are ignored.
     ///
     /// - Returns: `nil` if the name is missing, the cookie is too long, or it contains control characters.
     package init?(parsing text: String) {

@@ -135,12 +135,12 @@ struct Transfer {
             let response = try await exchange.send(request, to: origin)
             let mayAcceptLater =
                 start.priority == .playback && [403, 429, 503, 509].contains(response.head.status.code)
-                && response.head.headerFields[.retryAfter] == nil && origin.hasConnection(besides: connection)
+                && response.head.headerFields[.retryAfter] == nil && origin.hasConnection(except: connection)
             guard mayAcceptLater else { return (response, false) }
             // The rejected response is released here.
         }
         connection.pause()
-        for _ in 0..<10 where origin.hasConnection(besides: connection) {
+        for _ in 0..<10 where origin.hasConnection(except: connection) {
             try await clock.networkSleep(.milliseconds(200))
         }
         connection.resume()

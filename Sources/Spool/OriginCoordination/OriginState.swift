@@ -223,7 +223,7 @@ final class OriginState: Sendable {
     /// The number of connections in use.
     var activeCount: Int { state.withLock { $0.active } }
     /// Whether a connection other than `connection` has not ended, even if it is paused.
-    func hasConnection(besides connection: OriginConnection) -> Bool {
+    func hasConnection(except connection: OriginConnection) -> Bool {
         let open = state.withLock { $0.open.compactMap(\.connection) }
         return open.contains { $0 !== connection && !$0.hasEnded }
     }

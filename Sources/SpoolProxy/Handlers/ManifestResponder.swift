@@ -30,7 +30,7 @@ struct ManifestResponder: Sendable {
     let maximumBitRate: Int64?
     /// Whether the cache records the origins of a stream.
     let notesNeeds: Bool
-    let remembered = RewrittenManifests()
+    private let rewrittenManifests = RewrittenManifests()
 
     /// Returns the manifest in a resource, or `nil` if the resource is not a manifest.
     ///
@@ -152,10 +152,11 @@ struct ManifestResponder: Sendable {
     }
 
     /// Returns the remembered result of rewriting the same bytes, and records what they contain for later requests.
-    private func remembered(_ received: Received, _ call: OutgoingRequest) async -> RewrittenManifests.Entry? {
-        guard let entry = remembered.entry(for: received.bytes, at: received.url, call) else { return nil }
-        // Variables of another playlist may change.
-        guard knowledge.variables(for: call.url).isEmpty else { return nil }
+    private func earlierResult(_ received: Received, _ call: OutgoingRequest) async -> RewrittenManifests.Entry? {
+        // A command of the operator receives the origin's bytes. Variables of another playlist may change.
+        guard !call.isForOwner, knowledge.variables(for: call.url).isEmpty,
+            let entry = rewrittenManifests.entry(for: received.bytes, at: received.url, call)
+        else { return nil }
         // Without its origin, a player must not choose a representation that is not stored.
         if entry.kind == .dash, await !offline.isReachable(call, at: date.second) { return nil }
         knowledge.note(keys: entry.keys)
@@ -190,7 +191,7 @@ struct ManifestResponder: Sendable {
             bytes: bytes, url: Self.found(call, response), key: media.key,
             version: response.validator.entityTag?.text ?? response.validator.lastModified ?? "",
             isFromStore: !isOriginThere)
-        if let known = await remembered(received, call) { return manifest(known, response) }
+        if let known = await earlierResult(received, call) { return manifest(known, response) }
         let result: Rewritten
         do {
             let rewrite = { @Sendable () async throws in
@@ -210,7 +211,9 @@ struct ManifestResponder: Sendable {
         let entry = RewrittenManifests.Entry(
             kind: kind, received: received.bytes, found: received.url, bytes: result.bytes, tag: tag, keys: result.keys,
             named: result.named)
-        if result.isRepeatable, knowledge.variables(for: call.url).isEmpty { remembered.note(entry, for: call) }
+        if result.isRepeatable, knowledge.variables(for: call.url).isEmpty {
+            rewrittenManifests.note(entry, for: call)
+        }
         return manifest(entry, response)
     }
 
@@ -393,7 +396,7 @@ private final class NamedOrigins {
 /// A result is used only for exactly the bytes from which it was created. Validators and dates do not show that two
 /// users received the same manifest.
 final class RewrittenManifests: Sendable {
-    /// A rewritten manifest, and what is recorded whenever it is sent.
+    /// A rewritten manifest, with the facts that are recorded each time it is sent.
     struct Entry: Sendable {
         let kind: ManifestKind
         /// The bytes that the origin sent.
@@ -426,7 +429,7 @@ final class RewrittenManifests: Sendable {
     /// Remembers a result, unless the manifest is small or names many keys or origins.
     func note(_ entry: Entry, for call: OutgoingRequest) {
         guard entry.received.count >= Self.minimumBytes, entry.keys.count <= Self.referenceLimit,
-            entry.named.count <= Self.referenceLimit, !call.isForOwner
+            entry.named.count <= Self.referenceLimit
         else { return }
         let name = Self.name(of: call)
         let bytes = name.utf8.count + entry.received.count + entry.bytes.count
@@ -435,8 +438,7 @@ final class RewrittenManifests: Sendable {
 
     /// The parts of a request that change the result.
     private static func name(of call: OutgoingRequest) -> String {
-        ["\(call.isReverse) \(call.isMoved) \(call.isForOwner)", call.prefix, call.url.description]
-            .joined(separator: "\n")
+        ["\(call.isReverse) \(call.isMoved)", call.prefix, call.url.description].joined(separator: "\n")
     }
 }
 #endif

@@ -174,8 +174,7 @@ final class StreamKnowledge: Sendable {
         guard playlist.isLowLatency, let seconds = playlist.targetDuration else { return }
         let hold = Self.hold(targetDuration: .seconds(min(seconds, 3600)))
         let parts = playlist.preloadHints.prefix(Self.limit).compactMap { uri in
-            // An address that can't be requested can't be held.
-            try? OriginURL(URIReference(uri).resolved(against: found.reference))
+            try? OriginURL(URIReference(uri).resolved(against: found.reference))  // It can't be requested.
         }
         // A playlist must not limit the time for responses of other origins.
         .filter { $0.isSameOrigin(as: found) }.map(\.description)
