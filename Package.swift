@@ -100,6 +100,7 @@ let package = Package(
                 .target(name: "CSystemFiles", condition: .when(platforms: [.linux])),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ],
             exclude: privacyManifest.exclude,
             resources: privacyManifest.resources

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import GRDBSQLite
 import Synchronization
 
 /// The database of stored media: resources, their version, its blocks, and the date of each use.
@@ -388,8 +389,8 @@ final class Catalog: Sendable {
 /// The waits for SQLite's lock while another program holds it. A wait takes up to five seconds, or a fifth of a second
 /// once the catalog is being closed.
 final class BusyWait: Sendable {
-    /// The time between two attempts, in seconds.
-    static let interval = 0.005
+    /// The time between two attempts, in milliseconds.
+    static let interval: Int32 = 5
     private let isShort = Atomic(false)
 
     /// Ends long waits, including those that have started.
@@ -401,7 +402,8 @@ final class BusyWait: Sendable {
     /// Blocks until the next attempt, and returns `false` if there is none.
     func wait(after count: Int) -> Bool {
         guard allowsAttempt(after: count) else { return false }
-        Thread.sleep(forTimeInterval: Self.interval)
+        // It sleeps in SQLite's file layer, which simulations replace.
+        sqlite3_sleep(Self.interval)
         return true
     }
 }
