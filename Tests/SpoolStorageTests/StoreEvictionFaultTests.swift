@@ -141,17 +141,21 @@ struct StoreEvictionFaultTests {
     }
 
     @Test(
-        "E94: a wrong stored sum of all bytes is used until the cache is repaired",
-        arguments: [0, 1 << 52])
-    func wrongSum(sum: Int64) async throws {
+        "E94: a wrong stored sum of all bytes is used until the cache is repaired or emptied",
+        arguments: [0, 1 << 52], [true, false])
+    func wrongSum(sum: Int64, isRepaired: Bool) async throws {
         var store = try await fixture.open()
         for name in ["a", "b"] { try await fixture.store(name, length: 4 * block, in: store) }
         try await store.close()
         try change("UPDATE setting SET value = ? WHERE name = 'storedBytes'", [sum])
         store = try await fixture.open()
         #expect(store.usedBytes == sum)
-        _ = try await store.verify(repairing: true)
-        #expect(store.usedBytes == 8 * block)
+        if isRepaired {
+            _ = try await store.verify(repairing: true)
+        } else {
+            try await store.removeAll()
+        }
+        #expect(store.usedBytes == (isRepaired ? 8 * block : 0))
         try await store.checkLedger()
         try await store.close()
     }

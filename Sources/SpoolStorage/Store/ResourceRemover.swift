@@ -63,6 +63,8 @@ struct ResourceRemover: Sendable {
             }
             guard !keys.isEmpty else {
                 _ = try await removeUnreachable()
+                // Nothing is left, so the sums are known whatever the catalog contained.
+                try await store.correctSums()
                 return
             }
             let taken = keys.filter { store.turns.tryTake($0) }

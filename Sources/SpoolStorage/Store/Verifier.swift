@@ -30,7 +30,7 @@ struct Verifier: Sendable {
             key = next
             for key in keys { try await verify(CacheKey(hash: key), total, &result, progress) }
         }
-        if isRepairing { try await correctSums() }
+        if isRepairing { try await store.correctSums() }
         return result
     }
 
@@ -111,15 +111,6 @@ struct Verifier: Sendable {
         result.blockCount += count
         result.damagedBlockCount += count
         result.discardedBlockCount += count
-    }
-
-    private func correctSums() async throws {
-        try await store.flush()
-        let (difference, rowDifference) = try await store.executor.run(in: .maintenance) {
-            (try store.catalog.settings.recountStoredBytes(), try store.catalog.settings.recountRowBytes())
-        }
-        store.ledger.correct(by: difference)
-        store.ledger.correctRows(by: rowDifference)
     }
 }
 
