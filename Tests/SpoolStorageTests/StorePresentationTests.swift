@@ -100,6 +100,28 @@ struct StorePresentationTests {
         try await store.close()
     }
 
+    @Test("E326: the parts of a pinned playlist do not become parts of another playlist that names them")
+    func pinnedParts() async throws {
+        let store = try await fixture.open()
+        for name in ["list", "other"] { try await self.store(name, store) }
+        try await self.store("p0", in: "list", store)
+        #expect(try await store.setPinned(true, key("list")))
+        store.recordUse(of: key("p0"), in: key("other"))
+        try await store.flush()
+        #expect(try await store.parts(of: key("list")) == [key("p0")])
+        #expect(try await store.parts(of: key("other")).isEmpty)
+        _ = try await store.remove(key("other"))
+        try await store.evict(to: 0)
+        #expect(try await names(store) == ["list", "p0"])
+        // A part of a playlist that is no longer pinned may become a part of another one.
+        try await self.store("other", store)
+        #expect(try await store.setPinned(false, key("list")))
+        store.recordUse(of: key("p0"), in: key("other"))
+        try await store.flush()
+        #expect(try await store.parts(of: key("other")) == [key("p0")])
+        try await store.close()
+    }
+
     @Test("The parts of a playlist become parts of the master playlist that names it")
     func masters() async throws {
         let store = try await fixture.open()

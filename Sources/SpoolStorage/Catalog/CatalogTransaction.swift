@@ -272,8 +272,8 @@ struct CatalogTransaction {
     /// Makes a resource a part of a presentation, and pins it if that is pinned, if both are recorded.
     ///
     /// Parts of the resource become parts of the presentation: a master playlist has the segments of its media
-    /// playlists. A resource that is pinned separately is not changed, because a manifest of another origin may also
-    /// name it.
+    /// playlists. A manifest of another origin may also name a resource. One that is pinned, separately or as a part of
+    /// another presentation, is therefore not changed.
     func setPresentation(_ presentation: String, of key: String) throws {
         guard presentation != key else { return }
         let (presentation, key) = (cipher.name(of: presentation), cipher.name(of: key))
@@ -283,6 +283,8 @@ struct CatalogTransaction {
                 FROM (SELECT id, pinned FROM resource WHERE key = ?1 AND presentation IS NULL) AS whole
                 WHERE resource.key = ?2 AND resource.presentation IS NOT whole.id
                     AND NOT (resource.presentation IS NULL AND resource.pinned)
+                    AND NOT EXISTS (
+                        SELECT 1 FROM resource AS other WHERE other.id = resource.presentation AND other.pinned)
                 """
         ).execute(arguments: [presentation, key])
         guard db.changesCount > 0 else { return }
