@@ -11,8 +11,10 @@ final class StreamKnowledge: Sendable {
     private struct Facts {
         /// The kinds of versions that were examined, or `nil` for those that are not manifests.
         var kinds = Remembered<String, ManifestKind?>(count: StreamKnowledge.limit)
-        /// The variables that a media playlist may import, by its address without delivery directives.
-        var variables = Remembered<String, [String: String]>(count: StreamKnowledge.variablesLimit)
+        /// The variables that a media playlist may import, by its address without delivery directives. `isOwn` states
+        /// whether a master playlist of its own origin defines them.
+        var variables = Remembered<String, (values: [String: String], isOwn: Bool)>(
+            count: StreamKnowledge.variablesLimit)
         /// The times for which reloads may be held, by the address of the playlist without delivery directives.
         var reloadHolds = Remembered<String, Duration>(count: StreamKnowledge.limit)
         /// The times for which partial segments may be held, by their addresses.
@@ -53,7 +55,7 @@ final class StreamKnowledge: Sendable {
     /// Returns the variables that a media playlist may import. The default is none.
     func variables(for playlist: OriginURL) -> [String: String] {
         let name = HLSDelivery.withoutDirectives(playlist)
-        return facts.withLock { $0.variables[name] } ?? [:]
+        return facts.withLock { $0.variables[name]?.values } ?? [:]
     }
 
     /// Returns the time for which an origin may hold the response to a request, or `nil` if it may not.
@@ -154,18 +156,22 @@ final class StreamKnowledge: Sendable {
         members.note(mpd, at: requested, key, tag: tag)
     }
 
-    /// Records the variables that a master playlist defines for its media playlists.
+    /// Records the variables that a master playlist defines for its media playlists. A master playlist of another
+    /// origin does not replace those of a media playlist's own origin.
     private func recordVariables(of playlist: HLSPlaylist, found: OriginURL) {
         guard playlist.kind == .master, !playlist.variables.isEmpty else { return }
         let bytes = playlist.variables.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }
         guard bytes <= Self.variablesBytes else { return }
         let rewriter = ReferenceRewriter(finalURL: found) { $0.description }
         let uris = playlist.variants.map(\.uri) + playlist.renditions.compactMap(\.uri) + playlist.iFrameStreams
-        let names = uris.prefix(Self.variablesLimit).compactMap {
-            rewriter.url(of: $0).map(HLSDelivery.withoutDirectives)
+        let names = uris.prefix(Self.variablesLimit).compactMap { uri in
+            rewriter.url(of: uri).map { (HLSDelivery.withoutDirectives($0), $0.isSameOrigin(as: found)) }
         }
         facts.withLock { facts in
-            for name in names { facts.variables.note(playlist.variables, for: name, bytes: bytes + name.utf8.count) }
+            for (name, isOwn) in names where isOwn || facts.variables[name]?.isOwn != true {
+                facts.variables.note(
+                    (playlist.variables, isOwn), for: name, bytes: bytes + name.utf8.count)
+            }
         }
     }
 

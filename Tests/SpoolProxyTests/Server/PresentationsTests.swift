@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test(
-        "A file belongs to the manifest of its own origin, even if a manifest of another origin names it",
+        "E326: a file belongs to the manifest of its own origin, even if a manifest of another origin names it",
         arguments: [true, false])
     func foreignManifests(isOwnFirst: Bool) async throws {
         func playlist(_ segment: String) -> OriginResource {
@@ -39,6 +39,45 @@ import Testing
                     let stored = try await cache.storedResources()
                     let root = try #require(stored.first { $0.redactedURL.hasSuffix("/own.m3u8") }).key
                     #expect(try #require(stored.first { $0.redactedURL.hasSuffix("/s.ts") }).presentation == root)
+                }
+            }
+        }
+    }
+
+    @Test("E327: a master playlist of another origin does not change the variables of a playlist")
+    func foreignVariables() async throws {
+        func master(_ root: String, _ playlist: String) -> OriginResource {
+            let text = """
+                #EXTM3U
+                #EXT-X-DEFINE:NAME="root",VALUE="\(root)"
+                #EXT-X-STREAM-INF:BANDWIDTH=1
+                \(playlist)
+
+                """
+            return OriginResource(.data(Data(text.utf8)), contentType: "application/vnd.apple.mpegurl")
+        }
+        let text = """
+            #EXTM3U
+            #EXT-X-TARGETDURATION:4
+            #EXT-X-DEFINE:IMPORT="root"
+            #EXTINF:4,
+            {$root}s.ts
+            #EXT-X-ENDLIST
+
+            """
+        let media = OriginResource(.data(Data(text.utf8)), contentType: "application/vnd.apple.mpegurl")
+        let resources = ["/own.m3u8": master("/own/", "media.m3u8"), "/media.m3u8": media]
+        try await OriginServer.run(resources) { origin in
+            let playlist = origin.url("/media.m3u8").absoluteString
+            let foreign = master("http://evil.example/", playlist)
+            try await OriginServer.run(["/foreign.m3u8": foreign]) { other in
+                try await ProxyServer.run(freshness: .immutable) { server, _ in
+                    let root = "/http/127.0.0.1:\(origin.port)"
+                    for target in ["\(root)/own.m3u8", "/http/127.0.0.1:\(other.port)/foreign.m3u8"] {
+                        #expect(try await server.get(target).status == 200)
+                    }
+                    let body = String(decoding: try await server.get("\(root)/media.m3u8").body, as: UTF8.self)
+                    #expect(body.contains("\(root)/own/s.ts"), "\(body)")
                 }
             }
         }
