@@ -158,7 +158,7 @@ struct ManifestResponder: Sendable {
             let entry = rewrittenManifests.entry(for: received.bytes, at: received.url, call)
         else { return nil }
         // Without its origin, a player must not choose a representation that is not stored.
-        if entry.kind == .dash, await !offline.isReachable(call, at: date.second) { return nil }
+        if entry.kind == .dash, await !offline.isReachable(call.url, call.fields, at: date.second) { return nil }
         knowledge.note(keys: entry.keys)
         for url in entry.named { knowledge.note(url, namedBy: call.url) }
         return entry
@@ -292,7 +292,7 @@ struct ManifestResponder: Sendable {
         let text = try document.rewritten(
             requestedURL: call.url, removesSteering: call.mustNotBeSteered, isMoved: call.isMoved,
             servesAllOrigins: !call.isReverse, proxied: { named.note($0, proxied: call.proxied) })
-        let isWhole = received.isFromStore ? await offline.isReachable(call, at: date.second) : true
+        let isWhole = received.isFromStore ? await offline.isReachable(call.url, call.fields, at: date.second) : true
         return Rewritten(
             bytes: text, lifetime: document.lifetime, isRepeatable: isWhole && !document.isDynamic, named: named.urls)
     }

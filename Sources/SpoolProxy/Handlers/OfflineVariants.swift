@@ -16,7 +16,7 @@ final class OfflineVariants: Sendable {
     private let cache: MediaCache
     private let clock: any Clock<Duration>
     private let limits: LookupBudget.Limits
-    /// The result of the last check of each origin, with its time in seconds since 1970.
+    /// The result of the last check of each origin and URL, with its time in seconds since 1970.
     private let known = Mutex(Remembered<String, (isReachable: Bool, second: Int64)>(count: 1000))
     /// The time for which a result is used, in seconds.
     private static let memory: Int64 = 15
@@ -54,9 +54,9 @@ final class OfflineVariants: Sendable {
             let record = try? await media.storedResource()  // Otherwise it counts as missing.
             if record?.isComplete == true { stored[uri] = media }
         }
-        guard playlist.variants.contains(where: { stored[$0.uri] != nil }), await !isReachable(call, at: second) else {
-            return document
-        }
+        guard playlist.variants.contains(where: { stored[$0.uri] != nil }),
+            await !isReachable(call.url, call.fields, at: second)
+        else { return document }
         var extents: [String: Extent] = [:]
         for (uri, media) in stored {
             guard let url = rewriter.url(of: uri) else { continue }
@@ -115,7 +115,7 @@ final class OfflineVariants: Sendable {
         guard let presentation = try? document.presentation(),
             presentation.periods.contains(where: { $0.sets.contains { $0.representations.count > 1 } })
         else { return document }
-        guard await !isReachable(call, at: second) else { return document }
+        guard await !isReachable(call.url, call.fields, at: second) else { return document }
         var budget = LookupBudget(limits, clock)
         var extents: [[[DASHDocument.Extent]]] = []
         for (index, period) in presentation.periods.enumerated() {
@@ -194,24 +194,52 @@ final class OfflineVariants: Sendable {
         }
     }
 
-    func isReachable(_ call: OutgoingRequest, at second: Int64) async -> Bool {
-        let name = call.url.authority
-        if let known = known.withLock({ $0[name] }), second - known.second < Self.memory { return known.isReachable }
-        guard let url = call.url.url else { return true }
-        var request = UpstreamRequest(url: url, headerFields: call.fields)
+    /// Whether the origin of a manifest can be reached, as far as a `HEAD` shows.
+    ///
+    /// A response, and a connection that failed, are evidence for the whole origin. Silence is evidence for the URL
+    /// only, because an origin may need a long time for one of its resources.
+    ///
+    /// - Parameter fields: The header fields of a request for the manifest.
+    func isReachable(_ manifest: OriginURL, _ fields: HTTPFields, at second: Int64) async -> Bool {
+        guard let url = manifest.url else { return true }
+        let origin = "\(manifest.scheme.rawValue)://\(manifest.authority)"
+        if let isReachable = lastResult(for: [origin, url.absoluteString], at: second) { return isReachable }
+        var request = UpstreamRequest(url: url, headerFields: fields)
         request.method = .head
-        let isReached = try? await TimeLimit.value(within: Self.patience, on: clock) { [cache, request] in
+        let check = { @Sendable [cache, request] in
+            let isReached: Bool
             do {
                 _ = try await cache.relay(request)
-                return true
+                isReached = true
             } catch let error as UpstreamError {
-                return !error.isTransient
+                isReached = !error.isTransient
             }
+            self.note(isReached, for: origin, at: second)
+            return isReached
         }
-        // It fails if the client closes the connection.
-        let isReachable = isReached ?? false
+        switch try? await TimeLimit.run(within: Self.patience, on: clock, check) {
+        case .value(let isReached): return isReached
+        case .late(let check):
+            note(false, for: url.absoluteString, at: second)
+            // A late response shows that the origin can be reached.
+            Task { [clock] in
+                guard (try? await clock.sleep(for: .seconds(Self.memory))) != nil else { return }
+                check.cancel()
+            }
+            return false
+        case nil: return false  // The client has closed the connection.
+        }
+    }
+
+    private func lastResult(for names: [String], at second: Int64) -> Bool? {
+        known.withLock { known in
+            let results = names.compactMap { known[$0] }.filter { second - $0.second < Self.memory }
+            return results.isEmpty ? nil : results.contains { $0.isReachable }
+        }
+    }
+
+    private func note(_ isReachable: Bool, for name: String, at second: Int64) {
         known.withLock { $0.note((isReachable, second), for: name, bytes: name.utf8.count) }
-        return isReachable
     }
 }
 #endif

@@ -70,6 +70,45 @@ import Testing
         }
     }
 
+    /// An origin that responds to `HEAD` for one path only when it is released, and closes the connection for another.
+    private final class SlowHeadUpstream: Upstream {
+        private let released = AsyncStream.makeStream(of: Void.self)
+
+        func release() { released.continuation.finish() }
+
+        func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
+            if request.url.path == "/slow" { for await _ in released.stream {} }
+            if request.url.path == "/lost" { throw UpstreamError(.unreachable, "no route") }
+            return UpstreamResponse(
+                head: HTTPResponse(status: .ok), url: request.url, body: UpstreamBody(AsyncStream<Data> { $0.finish() })
+            )
+        }
+    }
+
+    @Test("E328: a slow response to the check of one manifest does not hide the variants of others, and ends it")
+    func slowCheck() async throws {
+        let upstream = SlowHeadUpstream()
+        let cache = MediaCache.inMemory(upstream: upstream)
+        let clock = ManualClock()
+        let offline = OfflineVariants(cache: cache, clock: clock)
+        let (slow, other) = (try OriginURL("http://h/slow"), try OriginURL("http://h/other"))
+        async let isReachable = offline.isReachable(slow, [:], at: 0)
+        try await clock.waitForSleepers(1)
+        clock.advance(by: .seconds(1))
+        #expect(await !isReachable)
+        #expect(await !offline.isReachable(slow, [:], at: 1))
+        #expect(await offline.isReachable(other, [:], at: 1))
+        // The other response shows that the origin can be reached.
+        #expect(await offline.isReachable(slow, [:], at: 2))
+        upstream.release()
+        // A connection that fails is evidence for all manifests of the origin.
+        let (lost, third) = (try OriginURL("http://g/lost"), try OriginURL("http://g/other"))
+        #expect(await !offline.isReachable(lost, [:], at: 2))
+        #expect(await !offline.isReachable(third, [:], at: 3))
+        #expect(await offline.isReachable(third, [:], at: 17))
+        await cache.close()
+    }
+
     @Test(
         "E127: an MPD with millions of segments is listed in time while its origin is offline"
     )
