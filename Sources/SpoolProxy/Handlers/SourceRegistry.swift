@@ -15,6 +15,11 @@ final class SourceRegistry: Sendable {
     private struct Entry {
         let presentation: PresentationSource
         var lastUse: Int
+        /// Whether a request had its address. Others are forgotten first, because any client can create them.
+        var isRequested = false
+
+        /// The order in which sources are forgotten.
+        var age: (Int, Int) { (isRequested ? 1 : 0, lastUse) }
     }
 
     private struct State {
@@ -28,8 +33,8 @@ final class SourceRegistry: Sendable {
     private let limit: Int
     private let state = Mutex(State())
 
-    /// - Parameter limit: The maximum number of sources. If it is exceeded, the least recently used source is
-    ///   forgotten.
+    /// - Parameter limit: The maximum number of sources. If it is exceeded, a source is forgotten: the least recently
+    ///   used one of those that no request had, or else of all.
     init(_ cache: MediaCache, limit: Int = 1024) {
         self.cache = cache
         self.limit = max(1, limit)
@@ -57,7 +62,7 @@ final class SourceRegistry: Sendable {
                 return known.key
             }
             if state.entries.count >= limit,
-                let oldest = state.entries.min(by: { $0.value.lastUse < $1.value.lastUse })
+                let oldest = state.entries.min(by: { $0.value.age < $1.value.age })
             {
                 state.entries[oldest.key] = nil
             }
@@ -83,6 +88,7 @@ final class SourceRegistry: Sendable {
         let presentation = state.withLock { state in
             state.uses += 1
             state.entries[secret]?.lastUse = state.uses
+            state.entries[secret]?.isRequested = true
             return state.entries[secret]?.presentation
         }
         guard let presentation else {

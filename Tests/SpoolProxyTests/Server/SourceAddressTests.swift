@@ -115,6 +115,21 @@ import Testing
         await cache.close()
     }
 
+    @Test("E324: many addresses that no request has do not displace one that is in use")
+    func usedSource() async throws {
+        let cache = MediaCache.inMemory(upstream: ScriptedUpstream([:]))
+        let registry = SourceRegistry(cache, limit: 10)
+        let sources = try (0..<100).map { index in
+            MediaSource(
+                url: try #require(URL(string: "http://h/\(index)")), headerFields: [.authorization: "\(index)"])
+        }
+        let first = registry.prefix(for: sources[0])
+        #expect(try registry.find(first + "/http/h/0")?.prefix == first)
+        for source in sources.dropFirst() { _ = registry.prefix(for: source) }
+        #expect(try registry.find(first + "/http/h/0")?.prefix == first)
+        await cache.close()
+    }
+
     @Test func `A server that lost its listening socket listens again before it returns a URL`()
         async throws
     {
