@@ -24,7 +24,7 @@ import Testing
         Case(origin: "https://h.example/a", cookie: "a=1; Domain=other.example", url: "https://h.example/", text: nil),
         Case(origin: "https://h.example/a", cookie: "a=1", url: "https://s.h.example/", text: nil),
         Case(origin: "https://h.example/a", cookie: "a=1; Domain=h.example", url: "https://evilh.example/", text: nil),
-        Case(origin: "http://H.example:81/a", cookie: "a=1", url: "http://h.example:82/", text: "a=1"),
+        Case(origin: "http://H.example:81/a", cookie: "a=1", url: "http://h.example:81/", text: "a=1"),
         Case(origin: "http://127.0.0.1/a", cookie: "a=1; Domain=0.0.1", url: "http://127.0.0.1/", text: nil),
         Case(origin: "http://localhost/a", cookie: "a=1; Domain=localhost", url: "http://a.localhost/", text: nil),
     ]
@@ -38,6 +38,14 @@ import Testing
         Case(origin: "http://h", cookie: "a=1", url: "http://h/", text: "a=1"),
         Case(origin: "https://h/", cookie: "a=1; Secure", url: "http://h/", text: nil),
         Case(origin: "https://h/", cookie: "a=1; Secure", url: "https://h/", text: "a=1"),
+    ]
+
+    private static let portCases = [
+        Case(origin: "http://h:8096/", cookie: "a=1", url: "http://h:8096/", text: "a=1"),
+        Case(origin: "http://h:8096/", cookie: "a=1", url: "http://h:8097/", text: nil),
+        Case(origin: "http://h:8096/", cookie: "a=1", url: "http://h/", text: nil),
+        Case(origin: "http://h/", cookie: "a=1", url: "https://h:443/", text: "a=1"),
+        Case(origin: "http://h.example:8096/", cookie: "a=1; Domain=h.example", url: "http://h.example/", text: "a=1"),
     ]
 
     private static let now = Date(timeIntervalSince1970: 1_000_000)
@@ -64,6 +72,13 @@ import Testing
         let jar = CookieJar()
         jar.receive(fields([item.cookie]), from: Self.url(item.origin), at: Self.now)
         #expect(jar.text(for: Self.url(item.url), at: Self.now) == item.text)
+    }
+
+    @Test(
+        "E329: a cookie is sent to another port only with Domain, or if only the scheme differs",
+        arguments: Self.portCases)
+    func ports(_ item: Case) {
+        #expect(jar(item.cookie, from: item.origin).text(for: Self.url(item.url), at: Self.now) == item.text)
     }
 
     @Test(arguments: Self.pathCases)

@@ -6,8 +6,9 @@ import Synchronization
 /// The cookies that origins have set for the requests of one source or one stream (RFC 6265). They exist in memory
 /// only.
 ///
-/// A cookie is sent to the host that set it. It is sent to subdomains of that host only if its `Domain` names the host
-/// or a parent domain. It is never sent to a parent domain or a sibling, so that no list of public suffixes is needed.
+/// A cookie is sent to the host and port that set it, where the usual ports of both schemes count as one. It is sent to
+/// subdomains of that host, and to its other ports, only if its `Domain` names the host or a parent domain. It is never
+/// sent to a parent domain or a sibling, so that no list of public suffixes is needed.
 ///
 /// Any thread may use it. The jar of one source is never used for another source, except for the parts of its stream.
 package final class CookieJar: Sendable {
@@ -15,6 +16,8 @@ package final class CookieJar: Sendable {
         let name: String
         let value: String
         let host: String
+        /// The port of the origin that set it, or `nil` for the usual one.
+        let port: Int?
         let isForSubdomains: Bool
         let path: String
         let isSecure: Bool
@@ -23,7 +26,9 @@ package final class CookieJar: Sendable {
 
         var bytes: Int { name.utf8.count + value.utf8.count + host.utf8.count + path.utf8.count }
 
-        func replaces(_ other: Cookie) -> Bool { name == other.name && host == other.host && path == other.path }
+        func replaces(_ other: Cookie) -> Bool {
+            name == other.name && host == other.host && port == other.port && path == other.path
+        }
     }
 
     private let cookies = Mutex<[Cookie]>([])
@@ -98,7 +103,7 @@ package final class CookieJar: Sendable {
             case .until(let date): date.secondsSince1970
             }
         return Cookie(
-            name: set.name, value: set.value, host: place.host,
+            name: set.name, value: set.value, host: place.host, port: place.port,
             isForSubdomains: set.domain != nil && !place.isAddress && place.host.contains("."),
             path: set.path ?? place.directory, isSecure: set.isSecure, end: end)
     }
@@ -106,6 +111,8 @@ package final class CookieJar: Sendable {
     /// The part of a URL that decides which cookies a request has.
     private struct Place {
         let host: String
+        /// The port, or `nil` for the usual one of the scheme.
+        let port: Int?
         let path: String
         let isSecure: Bool
 
@@ -117,6 +124,7 @@ package final class CookieJar: Sendable {
             self.host = host
             path = parts.percentEncodedPath.isEmpty ? "/" : parts.percentEncodedPath
             isSecure = parts.scheme?.lowercased() == "https"
+            port = parts.port == (isSecure ? 443 : 80) ? nil : parts.port
         }
 
         /// Whether the host is an IP address, which has no subdomains.
@@ -133,7 +141,11 @@ package final class CookieJar: Sendable {
         /// Whether a request receives a cookie, apart from the end of the cookie (RFC 6265 §5.4).
         func receives(_ cookie: Cookie) -> Bool {
             guard isSecure || !cookie.isSecure else { return false }
-            guard host == cookie.host || cookie.isForSubdomains && host.hasSuffix("." + cookie.host),
+            // Browsers ignore the port (RFC 6265 §8.5), but another port is another origin, except if only the scheme
+            // differs.
+            guard
+                host == cookie.host && (port == cookie.port || cookie.isForSubdomains)
+                    || cookie.isForSubdomains && host.hasSuffix("." + cookie.host),
                 path.hasPrefix(cookie.path)
             else { return false }
             return path.utf8.count == cookie.path.utf8.count || cookie.path.hasSuffix("/")
