@@ -200,7 +200,7 @@ extension DASHDocument {
     ///   - servesAllOrigins: Whether the proxy serves all origins, so that relative URLs of clocks become those of the
     ///     origin. The default is `false`.
     ///   - proxied: See ``ReferenceRewriter/init(finalURL:requestedURL:isMoved:proxied:)``.
-    /// - Throws: ``ManifestError`` with code `tooLarge`.
+    /// - Throws: ``ManifestError`` with code `tooLarge`, or `cancelled` if the task is cancelled.
     package func rewritten(
         requestedURL: OriginURL? = nil, removesSteering: Bool = false, isMoved: Bool = false,
         servesAllOrigins: Bool = false, proxied: @escaping (OriginURL) -> String
@@ -220,6 +220,7 @@ extension DASHDocument {
         var splices = TextSplices(bytes, removing: removed, limit: Self.maximumRewrittenBytes)
         var isInserted = insertion == nil
         for reference in references {
+            try ManifestError.checkCancellation()
             if !isInserted, let insertion, reference.place.lowerBound >= insertion {
                 try splices.replace(insertion..<insertion, with: base(document.manifest))
                 isInserted = true

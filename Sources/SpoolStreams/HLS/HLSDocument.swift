@@ -190,7 +190,7 @@ extension HLSDocument {
     ///   - limit: The maximum size of the result, in bytes, and the maximum total size of references with variables
     ///     replaced.
     ///   - proxied: See ``ReferenceRewriter/init(finalURL:requestedURL:isMoved:proxied:)``.
-    /// - Throws: ``ManifestError`` with code `tooLarge`.
+    /// - Throws: ``ManifestError`` with code `tooLarge`, or `cancelled` if the task is cancelled.
     package func rewritten(
         requestedURL: OriginURL? = nil, removesSteering: Bool = false, isMoved: Bool = false,
         servesAllOrigins: Bool = false, limit: Int = maximumRewrittenBytes, proxied: @escaping (OriginURL) -> String
@@ -205,6 +205,7 @@ extension HLSDocument {
         var definitions = definitions[...]
         var splices = TextSplices(bytes, removing: removed, limit: limit)
         for reference in references {
+            try ManifestError.checkCancellation()
             while definitions.startIndex < reference.definitionCount { writer.define(definitions.removeFirst()) }
             // A reference that is not UTF-8 stays unchanged.
             guard !reference.place.isEmpty, let text = text(of: reference),

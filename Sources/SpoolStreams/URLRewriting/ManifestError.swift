@@ -12,6 +12,8 @@ package struct ManifestError: Error, Hashable, Sendable, CustomStringConvertible
         case live
         /// A URL cannot be requested.
         case address
+        /// The task was cancelled.
+        case cancelled
     }
 
     /// The kind of error.
@@ -22,6 +24,11 @@ package struct ManifestError: Error, Hashable, Sendable, CustomStringConvertible
     init(_ code: Code, _ description: String) {
         self.code = code
         self.description = description
+    }
+
+    /// - Throws: An error with code `cancelled` if the current task is cancelled.
+    static func checkCancellation() throws(ManifestError) {
+        guard !Task.isCancelled else { throw ManifestError(.cancelled, "the task was cancelled") }
     }
 }
 

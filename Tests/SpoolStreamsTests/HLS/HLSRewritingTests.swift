@@ -116,6 +116,18 @@ import Testing
                 == expected.replacing("\"fmp4", with: "\"/~TOKEN/https/origin.example/v/fmp4"))
     }
 
+    @Test("E330: the rewriting of a playlist ends when its task is cancelled")
+    func cancelled() async throws {
+        let document = try HLSDocument(
+            parsing: Array("#EXTM3U\n#EXTINF:1,\na.ts\n".utf8), at: OriginURL("http://h/a.m3u8"))
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try document.rewritten(proxied: StubProxy.path)
+        }
+        let error = await #expect(throws: ManifestError.self) { try await task.value }
+        #expect(error?.code == .cancelled)
+    }
+
     @Test func `A playlist that needs no change keeps all bytes`() throws {
         for text in [
             "#EXTM3U", "#EXTM3U\r\n\r\n", "#EXTM3U\n#EXTINF:1,\na.ts\n#EXT-X-ENDLIST", "#EXTM3U\n\0\u{FFFD}\n\n",
