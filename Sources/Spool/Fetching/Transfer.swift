@@ -133,8 +133,10 @@ struct Transfer {
     ) async throws -> (response: UpstreamResponse, isRepeated: Bool) {
         do {
             let response = try await exchange.send(request, to: origin)
+            // Errors of a site are responses like others.
             let mayAcceptLater =
-                start.priority == .playback && [403, 429, 503, 509].contains(response.head.status.code)
+                !context.keepsAnyResponse && start.priority == .playback
+                && [403, 429, 503, 509].contains(response.head.status.code)
                 && response.head.headerFields[.retryAfter] == nil && origin.hasConnection(except: connection)
             guard mayAcceptLater else { return (response, false) }
             // The rejected response is released here.

@@ -13,13 +13,14 @@ struct OneConnectionCases {
     ///
     /// - Returns: The error of the second reader, or `nil` if there is none, and the number of its requests.
     private func readEnd(
-        status: Int, isPermanent: Bool = false, retryAfter: String? = nil
+        status: Int, isPermanent: Bool = false, retryAfter: String? = nil, isSite: Bool = false
     ) async throws -> (error: CacheError?, requests: Int) {
         let fields = retryAfter.map { ["Retry-After": $0] } ?? [:]
         let rejection = OriginRule(isPermanent ? 1..<100 : 1..<2, .status(status, fields))
         let resource = OriginResource(.pattern(Self.film), rules: [OriginRule(0..<1, .stall(after: 1000)), rejection])
         let stage = try MemoryStage(["/a": resource]) {
             $0.retry.maximumRetryCount = 0
+            if isSite { ($0.storesEveryStatus, $0.freshness) = (true, .http) }
         }
         return try await stage.session { cache in
             let media = cache.media(for: stage.url())
@@ -47,6 +48,13 @@ struct OneConnectionCases {
         let (error, requests) = try await readEnd(status: 403, isPermanent: true)
         #expect(error?.httpStatus == 403)
         #expect((2...4).contains(requests))
+    }
+
+    @Test("E331: a rejection by the site that the cache serves is passed on immediately", arguments: [403, 503])
+    func rejectedBySite(status: Int) async throws {
+        let (error, requests) = try await readEnd(status: status, isPermanent: true, isSite: true)
+        #expect(error?.httpStatus == status || error == nil)
+        #expect(requests == 1)
     }
 
     @Test("E245: a rejection with Retry-After is not repeated immediately")
