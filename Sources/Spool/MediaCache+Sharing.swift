@@ -163,6 +163,9 @@ extension OpenResource {
 private struct SharedUse {
     let resource: OpenResource
 
+    /// The maximum time for which a request waits for the response to one with other header fields.
+    private static let waitLimit = Duration.seconds(5)
+
     /// The ways in which a request may use an open resource.
     enum Offer {
         /// Use the current version without a request to the origin.
@@ -191,7 +194,11 @@ private struct SharedUse {
                 let use = response.use(at: resource.context.clock.secondsSince1970(), for: demand)
                 if use != .ask { return .use(use) }
             }
-            if mayWait, question == nil, let end = resource.turns.endOfTurn() {
+            // A request with other header fields may get another response, so its client does not wait long.
+            let limit = mayAsk ? nil : Self.waitLimit
+            if mayWait, question == nil,
+                let end = resource.turns.endOfTurn(within: limit, on: resource.context.clock)
+            {
                 for await isAnswered in end where isAnswered { mayWait = false }
                 try Task.checkCancellation()
                 continue

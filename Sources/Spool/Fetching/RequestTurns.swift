@@ -49,14 +49,25 @@ final class RequestTurns: Sendable {
     }
 
     /// Returns a stream that finishes when the current turn ends, or `nil` if no request has the turn. Its only element
-    /// indicates whether the origin has responded.
-    func endOfTurn() -> AsyncStream<Bool>? {
-        state.withLock { state in
+    /// indicates whether to stop waiting, because the origin has responded or the limit has passed.
+    ///
+    /// - Parameter limit: The maximum time to wait, or `nil` if there is none.
+    func endOfTurn(within limit: Duration?, on clock: CacheClock) -> AsyncStream<Bool>? {
+        let streams = state.withLock { state -> (AsyncStream<Bool>, AsyncStream<Bool>.Continuation)? in
             guard state.current != nil else { return nil }
             let (end, ended) = AsyncStream.makeStream(of: Bool.self)
             state.waits.append(ended)
-            return end
+            return (end, ended)
         }
+        guard let (end, ended) = streams else { return nil }
+        guard let limit else { return end }
+        let timer = Task {
+            try await clock.networkSleep(limit)
+            ended.yield(true)
+            ended.finish()
+        }
+        ended.onTermination = { _ in timer.cancel() }
+        return end
     }
 
     /// Ends the turn, so that the requests that wait for its response check the resource again.
