@@ -67,7 +67,16 @@ struct CurrentVersion {
     }
 
     /// Records that the origin has confirmed the stored version.
-    func validated(_ generation: Generation, _ fields: HTTPFields, _ cacheability: ResponseCacheability) {
+    ///
+    /// - Parameter mayKeep: Whether the fields of the response may be stored. If not, because the request had
+    ///   `no-store`, the confirmation counts for the current readers only (RFC 9111 §5.2.1.5).
+    func validated(
+        _ generation: Generation, _ fields: HTTPFields, _ cacheability: ResponseCacheability, mayKeep: Bool = true
+    ) {
+        guard mayKeep else {
+            if let current = resource.freshness.current { resource.freshness.confirm(current) }
+            return scheduler.validated(generation)
+        }
         let context = resource.context
         var cacheability = cacheability
         cacheability.freshness = cacheability.freshness(

@@ -84,7 +84,7 @@ struct ResponseEvaluation {
             verdict = .restart
         case .notModified:
             if let generation = current.generation {
-                resource.version.validated(generation, head.headerFields, cacheability)
+                resource.version.validated(generation, head.headerFields, cacheability, mayKeep: start.mayKeep)
             }
             verdict = .restart
         case .unsatisfiable(let length): verdict = .unsatisfiable(length: length)

@@ -31,6 +31,11 @@ extension MediaResource {
         try await opened().freshness.use(opening, demand) == .ask
     }
 
+    /// Whether the stored response may be used although the origin can't be reached (RFC 9111 §4.2.4).
+    package func mayBeUsedAfterError() async throws -> Bool {
+        try await opened().freshness.mayBeStale(after: .unreachable)
+    }
+
     /// Asks the origin to confirm the version that other requests are reading, without requesting its bytes.
     ///
     /// - Returns: The response that confirms the version, and the resource that receives its bytes. `nil` if there is

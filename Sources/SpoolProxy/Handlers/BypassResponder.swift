@@ -162,19 +162,32 @@ struct BypassResponder: Sendable {
 /// Only clients with the same credentials bypass the cache. An origin that renews one client's cookie may send other
 /// clients a response that they can share.
 final class BypassedResources: Sendable {
-    private let known = Mutex(Remembered<CacheKey, Int64>(count: limit))
+    private let known = Mutex(Remembered<Int, Int64>(count: limit))
     private static let limit = 4096
     /// Seconds after which a resource is tried with the cache again.
     private static let time: Int64 = 120
 
     /// Whether requests for a resource bypass the cache at a time, in seconds since 1970.
     ///
-    /// - Parameter key: The key of the resource with the client's credentials.
-    func contains(_ key: CacheKey, at now: Int64) -> Bool { known.withLock { $0[key].map { now < $0 } ?? false } }
+    /// - Parameter name: The result of ``name(of:_:)``.
+    func contains(_ name: Int, at now: Int64) -> Bool { known.withLock { $0[name].map { now < $0 } ?? false } }
 
     /// Makes requests for a resource bypass the cache for some time from now on.
-    func insert(_ key: CacheKey, at now: Int64) {
-        known.withLock { $0.note(now + Self.time, for: key, bytes: key.hash.utf8.count) }
+    func insert(_ name: Int, at now: Int64) {
+        known.withLock { $0.note(now + Self.time, for: name, bytes: MemoryLayout<Int>.size) }
+    }
+
+    /// Returns the name of a resource for the requests of one client.
+    ///
+    /// It contains all header fields that reach the origin, because the response may depend on any of them.
+    static func name(of key: CacheKey, _ fields: HTTPFields) -> Int {
+        var hasher = Hasher()
+        hasher.combine(key)
+        for field in fields {
+            hasher.combine(field.name.canonicalName)
+            hasher.combine(field.value)
+        }
+        return hasher.finalize()
     }
 }
 #endif

@@ -41,8 +41,7 @@ struct MediaResponder: Sendable {
         source.presentation = manifests.knowledge.manifest(of: call.url)
         // Delivery directives select a playlist, even if the key policy of the cache ignores queries.
         if HLSDelivery.hasDirectives(call.url) { source.key = CacheKeyPolicy.url.key(for: source.url) }
-        // The key includes the credentials even if the policy does not separate clients by them.
-        let client = cache.key(for: source).with(credentialsIn: call.fields)
+        let client = BypassedResources.name(of: cache.key(for: source), call.fields)
         if call.isReverse, passed.contains(client, at: date.second) {
             return try await passing.respond(to: request, call, body: nil, hold: hold)
         }
@@ -73,6 +72,11 @@ struct MediaResponder: Sendable {
                         return try await passing.respond(to: request, call, body: nil, hold: hold)
                     }
                     cookies = own
+                } else if call.isReverse, cookies.isEmpty, [.revalidated, .miss].contains(opened.head.source),
+                    !EndToEndFields.hasCookies(opened.head.response.fields)
+                {
+                    // The response that confirmed the stored one may set cookies.
+                    cookies = opened.media.takeCookies(for: source) ?? [:]
                 }
                 let plan = builder.plan(for: request, opened.head.response)
                 let length = opened.head.response.length
@@ -287,7 +291,14 @@ struct MediaResponder: Sendable {
         }
         guard cache.freshness == .http, try await media.needsAsking(demand) else { return nil }
         let asked = Date(timeIntervalSince1970: Double(date.second))
-        let passed = try await passing.pass(request, call, body: nil, hold: hold)
+        let passed: UpstreamResponse
+        do {
+            passed = try await passing.pass(request, call, body: nil, hold: hold)
+        } catch let failure as RequestFailure {
+            // As for a `GET`, the stored response may be used after an error.
+            guard try await media.mayBeUsedAfterError() else { throw failure }
+            return nil
+        }
         try await media.update(byHead: passed.head, from: passed.url, requestDate: asked)
         var response = passing.response(passed, to: request)
         response.note(

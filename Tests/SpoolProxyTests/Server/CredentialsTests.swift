@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test(
-        "Credentials for the origin of a playlist are not sent to another origin that the playlist names",
+        "E226: credentials for the origin of a playlist are not sent to another origin that the playlist names",
         arguments: ["Basic YTpi", "basic YTpi", "Digest username=\"a\", response=\"1\""])
     func managed(credentials: String) async throws {
         let fields = "Authorization: \(credentials)\r\n"

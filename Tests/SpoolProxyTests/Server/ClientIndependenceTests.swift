@@ -1,0 +1,115 @@
+import Foundation
+import HTTPTypes
+import Spool
+import SpoolTesting
+import Synchronization
+import Testing
+
+@testable import SpoolProxy
+
+/// The effects of one client's request on the stored response and on other clients, with the server's own origin.
+@Suite(.timeLimit(.minutes(5))) struct ClientIndependenceTests {
+    /// An origin whose responses a closure returns, and that counts the requests.
+    private final class ClosureUpstream: Upstream {
+        private let requests = Mutex<[UpstreamRequest]>([])
+        private let respond: @Sendable (UpstreamRequest, Int) throws -> (status: Int, fields: HTTPFields)
+
+        init(_ respond: @escaping @Sendable (UpstreamRequest, Int) throws -> (status: Int, fields: HTTPFields)) {
+            self.respond = respond
+        }
+
+        var count: Int { requests.withLock { $0.count } }
+
+        func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
+            let number = requests.withLock { requests in
+                requests.append(request)
+                return requests.count
+            }
+            let (status, fields) = try respond(request, number)
+            let (stream, body) = AsyncStream.makeStream(of: Data.self)
+            if status == 200, request.method != .head { body.yield(Data([1])) }
+            body.finish()
+            var all: HTTPFields = [.eTag: "\"a\""]
+            if status == 200 { all[.contentLength] = "1" }
+            return UpstreamResponse(
+                head: HTTPResponse(status: .init(code: status), headerFields: all + fields), url: request.url,
+                body: UpstreamBody(stream))
+        }
+    }
+
+    private static func run(_ upstream: ClosureUpstream, _ body: (ProxyServer) async throws -> Void) async throws {
+        var configuration = ProxyConfiguration()
+        configuration.origin = URL(string: "http://origin.example/")
+        try await ProxyServer.run(configuration, upstream: upstream) { server, _ in try await body(server) }
+    }
+
+    @Test(
+        "E320: a private response to a client with another header field does not disable the cache for other clients",
+        arguments: ["X-Session: 1", "User-Agent: other", "Accept-Language: xx"])
+    func otherField(field: String) async throws {
+        let own = String(field.prefix { $0 != ":" })
+        let upstream = ClosureUpstream { request, number in
+            guard number > 1, request.headerFields.contains(where: { $0.name.rawName == own }) else {
+                return (200, [.cacheControl: "public, max-age=600"])
+            }
+            return (200, [.cacheControl: "private, no-store", .setCookie: "sid=; Max-Age=0"])
+        }
+        try await Self.run(upstream) { (server) async throws in
+            #expect(try await server.get("/a").status == 200)
+            let other = try await server.get("/a", "\(field)\r\nCache-Control: no-cache\r\n")
+            #expect(other.field("set-cookie")?.hasPrefix("sid=") == true)
+            let stored = try await server.get("/a")
+            #expect(stored.field("cache-status")?.contains("hit") == true)
+            #expect(upstream.count == 2)
+        }
+    }
+
+    @Test(
+        "E321: a cookie in the response that confirms a stored one reaches the client of that request only",
+        arguments: [200, 304])
+    func cookieOfConfirmation(status: Int) async throws {
+        let upstream = ClosureUpstream { _, number in
+            guard number == 2 else { return (number == 1 ? 200 : 304, [.cacheControl: "no-cache"]) }
+            return (status, [.cacheControl: "no-cache", .setCookie: "sid=2"])
+        }
+        try await Self.run(upstream) { (server) async throws in
+            let cookies = try await [server.get("/a"), server.get("/a"), server.get("/a")].map {
+                #expect($0.status == 200)
+                #expect($0.body == [1])
+                return $0.field("set-cookie")
+            }
+            #expect(cookies == [nil, "sid=2", nil])
+        }
+    }
+
+    @Test("E322: a 304 to a request with no-store does not renew the stored response")
+    func confirmationWithoutStoring() async throws {
+        let upstream = ClosureUpstream { _, number in
+            number == 1 ? (200, [.cacheControl: "max-age=0"]) : (304, [.cacheControl: "max-age=600"])
+        }
+        try await Self.run(upstream) { (server) async throws in
+            #expect(try await server.get("/a").status == 200)
+            #expect(try await server.get("/a", "Cache-Control: no-store\r\n").body == [1])
+            let count = upstream.count
+            #expect(try await server.get("/a").body == [1])
+            #expect(upstream.count == count + 1)
+            // The confirmation without `no-store` has renewed it.
+            #expect(try await server.get("/a").body == [1])
+            #expect(upstream.count == count + 1)
+        }
+    }
+
+    @Test("E323: HEAD gets the stale response after an error, as GET does", arguments: ["GET", "HEAD"])
+    func staleHead(method: String) async throws {
+        let upstream = ClosureUpstream { _, number in
+            guard number == 1 else { throw UpstreamError(.unreachable, "no route") }
+            return (200, [.cacheControl: "max-age=0, stale-if-error=600"])
+        }
+        try await Self.run(upstream) { (server) async throws in
+            #expect(try await server.get("/a").status == 200)
+            let request = "\(method) /a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            let text = String(decoding: try await server.exchange(request), as: UTF8.self)
+            #expect(text.hasPrefix("HTTP/1.1 200 "), "\(text)")
+        }
+    }
+}
