@@ -6,14 +6,17 @@ import Testing
 
 /// The difference between public and special IP addresses, and the patterns of hosts.
 @Suite struct IPAddressTests {
-    @Test(arguments: [
-        "127.0.0.1", "10.1.2.3", "172.31.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1",
-        "255.255.255.255", "168.63.129.16", "198.18.0.1", "192.0.2.1", "::1", "::", "fe80::1%eth0", "fd00::1",
-        "ff02::1",
-        "::ffff:10.0.0.1",
-        "64:ff9b::a00:1", "2002:a00:1::", "2001::1", "2001:db8::1", "3fff::1",
-    ])
-    func `Special addresses are not public`(_ text: String) throws {
+    @Test(
+        "E333: special addresses are not public",
+        arguments: [
+            "127.0.0.1", "10.1.2.3", "172.31.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0",
+            "224.0.0.1",
+            "255.255.255.255", "168.63.129.16", "198.18.0.1", "192.0.2.1", "::1", "::", "fe80::1%eth0", "fd00::1",
+            "ff02::1",
+            "::ffff:10.0.0.1",
+            "64:ff9b::a00:1", "2002:a00:1::", "2001::1", "2001:db8::1", "3fff::1",
+        ])
+    func special(_ text: String) throws {
         #expect(try #require(IPAddress(host: text)).isSpecial)
     }
 

@@ -18,7 +18,8 @@ import Testing
         #expect(list("OK=1,\(text)").integer("OK") == 1)
     }
 
-    @Test func `A name in lowercase letters does not end the list`() {
+    @Test("E332: a name in lowercase letters does not end the list")
+    func lowercase() {
         #expect(list("a=1,keyformat=\"x\",URI=\"/k\"").string("URI") == "/k")
     }
 

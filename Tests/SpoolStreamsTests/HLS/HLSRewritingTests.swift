@@ -42,7 +42,8 @@ import Testing
         #expect(try rewrite(text).contains("X-ASSET-LIST=\"/~TOKEN/https/origin.example/ads/list.json\""))
     }
 
-    @Test func `References are rewritten in each tag that has one, and nothing else is changed`() throws {
+    @Test("E332: references are rewritten in each tag that has one, and nothing else is changed")
+    func references() throws {
         let text = """
             \u{FEFF}#EXTM3U\r
             #EXT-X-VERSION:7\r
