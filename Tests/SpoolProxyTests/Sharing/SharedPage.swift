@@ -5,6 +5,8 @@ struct SharedPage: Sendable {
     enum Kind: Sendable {
         /// Each response has its own bytes, which identify the request that caused it.
         case stamped
+        /// The same, in a playlist. The server remembers the rewritten bytes of a large one.
+        case playlist
         /// All responses have the same bytes and permit sharing. Clients request the whole.
         case media
         /// The same, but clients request parts.
@@ -22,7 +24,16 @@ struct SharedPage: Sendable {
     let vary: [[String]]
     let setsCookies: Bool
 
-    var isMedia: Bool { kind != .stamped }
+    var isMedia: Bool { kind == .media || kind == .mediaInParts }
+
+    /// The bytes of a response to a request for the resource.
+    func body(_ serial: Int) -> [UInt8] {
+        switch kind {
+        case .media, .mediaInParts: SharingOrigin.body(0, length: length)
+        case .stamped: SharingOrigin.body(serial, length: length)
+        case .playlist: SharingOrigin.playlist(serial, length: length)
+        }
+    }
 
     /// Draws a resource. The first two are media.
     static func draw(_ number: Int, _ random: inout SplitMix) -> SharedPage {
@@ -40,8 +51,10 @@ struct SharedPage: Sendable {
             ])
         }
         let hasTag = random.chance(2)
+        let isPlaylist = random.chance(4)
         return SharedPage(
-            path: "/\(number)", kind: .stamped, length: random.pick([40, 300, 3000, 40_000, 70_000]),
+            path: isPlaylist ? "/\(number).m3u8" : "/\(number)", kind: isPlaylist ? .playlist : .stamped,
+            length: isPlaylist ? random.pick([300, 70_000, 90_000]) : random.pick([40, 300, 3000, 40_000, 70_000]),
             hasTag: hasTag,
             directives: (0..<1 + random.below(2)).map { _ in .draw(&random, hasTag: hasTag) }, vary: vary,
             setsCookies: random.chance(3))

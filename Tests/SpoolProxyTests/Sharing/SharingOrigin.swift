@@ -108,6 +108,20 @@ final class SharingOrigin: Upstream {
         return stamp + pattern[start..<start + max(0, length - stamp.count)]
     }
 
+    /// The playlist of a response, with its number in a comment.
+    static func playlist(_ serial: Int, length: Int) -> [UInt8] {
+        let start = "#EXTM3U\n#\(serial);\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\ns.ts\n"
+        let end = "\n#EXT-X-ENDLIST\n"
+        let filler = String(repeating: "-", count: max(0, length - start.utf8.count - end.utf8.count - 1))
+        return Array("\(start)#\(filler)\(end)".utf8)
+    }
+
+    /// The number of the response in its bytes, or `nil` if they do not contain it.
+    static func serial(in body: [UInt8]) -> Int? {
+        let text = String(decoding: body.prefix { $0 != UInt8(ascii: ";") }, as: UTF8.self)
+        return Int(text.hasPrefix("#EXTM3U\n#") ? text.dropFirst("#EXTM3U\n#".count) : text[...])
+    }
+
     private static let pattern = OriginContent.pattern(PatternBytes(length: 1 << 18)).bytes(0..<1 << 18)
 
     static func credentials(_ fields: [String: String]) -> String {
@@ -129,7 +143,7 @@ final class SharingOrigin: Upstream {
     private func respond(
         to request: UpstreamRequest, _ serial: Int, _ state: inout State
     ) -> UpstreamResponse {
-        let number = Int(request.url.path.dropFirst()) ?? 0
+        let number = Int(request.url.path.dropFirst().prefix { $0 != "." }) ?? 0
         let page = pages[number]
         var fields: [String: String] = [:]
         for name in ["x-user", "authorization", "cookie", "accept-language"] {
@@ -162,8 +176,7 @@ final class SharingOrigin: Upstream {
             directives: directives, vary: vary, time: state.now, representation: confirmed,
             hasTag: page.hasTag && status != 503)
         state.records.append(record)
-        var body =
-            page.isMedia ? Self.body(0, length: page.length) : Self.body(serial, length: page.length)
+        var body = page.body(serial)
         var head = self.head(of: record)
         if status == 304 || request.method == .head { body = [] }
         if page.isMedia {
@@ -181,7 +194,7 @@ final class SharingOrigin: Upstream {
                 body: UpstreamBody(
                     SharingBody(bytes: body, serial: serial, origin: self, page: number, credentials)))
         }
-        if status != 304 { head.headerFields[.contentLength] = "\(page.length)" }
+        if status != 304 { head.headerFields[.contentLength] = "\(page.body(serial).count)" }
         return UpstreamResponse(
             head: head, url: request.url,
             body: UpstreamBody(SharingBody(bytes: body, serial: serial, origin: self)))
@@ -195,7 +208,8 @@ final class SharingOrigin: Upstream {
 
     private func head(of record: SharingRecord) -> HTTPResponse {
         let page = pages[record.page]
-        var fields: HTTPFields = [.date: Self.date(record.time), .contentType: "text/plain"]
+        let type = page.kind == .playlist ? "application/vnd.apple.mpegurl" : "text/plain"
+        var fields: HTTPFields = [.date: Self.date(record.time), .contentType: type]
         fields[.cacheControl] = record.directives.text
         if let age = record.directives.modifiedAge {
             fields[.lastModified] = Self.date(record.time - age)

@@ -33,6 +33,8 @@ struct SharingRule {
         if record.call == request.number { return nil }
         if let reason = unshareable(record, for: request) { return reason }
         let own = records.filter { $0.call == request.number }
+        // A 304 to another request may confirm the request's own response, and replaces its fields (§4.3.4).
+        if own.contains(where: { $0.serial == record.representation }) { return nil }
         if own.contains(where: { $0.status == 304 && $0.representation == record.representation }) {
             return nil
         }

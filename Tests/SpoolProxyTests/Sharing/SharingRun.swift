@@ -203,10 +203,11 @@ final class SharingRun: Sendable {
             report("the fields of \(head): \(reason)")
         }
         guard !response.body.isEmpty else { return }
-        let text = String(
-            decoding: response.body.prefix(while: { $0 != UInt8(ascii: ";") }), as: UTF8.self)
-        guard let body = record(text[...]) else { return report("a body without a stamp") }
-        let expected = SharingOrigin.body(body.serial, length: page.length)
+        let serial = SharingOrigin.serial(in: response.body)
+        guard let body = rule.records.first(where: { $0.serial == serial }) else {
+            return report("a body without a stamp")
+        }
+        let expected = page.body(body.serial)
         guard done.isComplete ? response.body == expected : expected.starts(with: response.body) else {
             return report("the bytes are not those of response \(body.serial)")
         }
