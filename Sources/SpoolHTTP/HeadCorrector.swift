@@ -17,6 +17,8 @@ import NIOHTTP1
 /// - `Transfer-Encoding: identity` is removed. `chunked` twice becomes one.
 /// - `Content-Length` is removed if `chunked` is the only transfer coding (RFC 9112 §6.3).
 /// - A repeated `Content-Length` becomes one if all values are equal (RFC 9110 §8.6).
+/// - If there are more than 250 fields, those that neither caches nor the protection of pages need are removed, the
+///   last ones first.
 final class HeadCorrector: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -104,6 +106,15 @@ final class HeadCorrector: ChannelInboundHandler {
 struct ResponseHeadText {
     /// The start of a SHOUTcast status line.
     static let icy = "ICY "
+    /// The largest number of fields that is passed to the parser, which rejects more than 256.
+    private static let fieldLimit = 250
+    /// The starts of the names of fields that framing, caching, redirects or credentials need, or that protect pages.
+    private static let needed = [
+        "accept-ranges", "access-control-", "age", "authentication-info", "cache-control", "connection", "content-",
+        "cross-origin-", "date", "etag", "expires", "last-modified", "location", "permissions-policy", "pragma",
+        "referrer-policy", "retry-after", "set-cookie", "strict-transport-security", "transfer-encoding", "vary",
+        "www-authenticate", "x-content-type-options", "x-frame-options",
+    ]
 
     /// The lines, without line endings.
     private var lines: [[UInt8]] = []
@@ -119,6 +130,7 @@ struct ResponseHeadText {
         text.correctNames()
         text.correctValues()
         text.correctFraming()
+        text.limitFields()
         guard text.isCorrected || text.isAmbiguous else { return nil }
         return Array(text.lines.joined(separator: "\r\n".utf8)) + Array("\r\n".utf8)
     }
@@ -216,6 +228,22 @@ struct ResponseHeadText {
         guard isAmbiguous, let status = lines.first, !Self.isInterim(status) else { return }
         remove("connection")
         insert("Connection: close")
+    }
+
+    private mutating func limitFields() {
+        // The first line is the status line, and the last one is empty.
+        var surplus = lines.count - 2 - Self.fieldLimit
+        guard surplus > 0 else { return }
+        isCorrected = true
+        var kept: [[UInt8]] = []
+        for line in lines.dropFirst().reversed() {
+            if surplus > 0, let name = Self.name(of: line), !Self.needed.contains(where: { name.hasPrefix($0) }) {
+                surplus -= 1
+            } else {
+                kept.append(line)
+            }
+        }
+        lines = lines.prefix(1) + kept.reversed()
     }
 
     /// Adds a field at the end, before the empty line.

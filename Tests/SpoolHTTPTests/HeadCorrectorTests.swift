@@ -1,5 +1,6 @@
 #if AsyncHTTPClient
 import Foundation
+import HTTPTypes
 import NIOCore
 import NIOEmbedded
 import NIOHTTP1
@@ -109,6 +110,21 @@ import Testing
         ])
     func unchanged(_ head: String) {
         #expect(ResponseHeadText.corrected(Array(head.utf8)) == nil)
+    }
+
+    @Test("E285: a head with more fields than the parser accepts keeps the fields that a cache needs")
+    func manyFields() async throws {
+        let others = (0..<300).map { "X-\($0): \($0)\r\n" }.joined()
+        let text = "HTTP/1.1 200 OK\r\n\(others)Content-Length: 5\r\nETag: \"a\"\r\n\r\nhello"
+        let received = try receive([Array(text.utf8)[...]], on: try connection())
+        #expect(received.body == "hello")
+        #expect(received.head?.headers["ETag"] == ["\"a\""])
+        #expect(received.head?.headers["X-0"] == ["0"])
+        #expect(received.head?.headers.count == 250)
+        try await OriginServer.run(["/a": .pattern(10, .raw(text))]) { origin in
+            let response = try await AsyncHTTPClientUpstream().open(UpstreamRequest(url: origin.url("/a")))
+            #expect(response.head.headerFields[.eTag] == "\"a\"")
+        }
     }
 
     @Test("E220: a folded line can't change the framing")
