@@ -148,6 +148,8 @@ public final class AsyncHTTPClientUpstream: Upstream {
                 let forwarded = try AbsoluteForm.request(for: request, over: proxy)
                 url = forwarded.url
                 headers.add(contentsOf: forwarded.headers)
+            } else {
+                headers.add(contentsOf: Self.host(of: request))
             }
             // The body below sets it.
             headers.remove(name: "Content-Length")
@@ -159,6 +161,17 @@ public final class AsyncHTTPClientUpstream: Upstream {
             let task = http.execute(request: message, delegate: delegate)
             exchange.attach(
                 .init(resume: { delegate.resume() }, cancel: { task.fail(reason: HTTPClientError.cancelled) }))
+        }
+
+        /// Returns the `Host` field of a request that has none. Some servers in devices reject the lower-case name that
+        /// AsyncHTTPClient would send.
+        private static func host(of request: UpstreamRequest) -> [(String, String)] {
+            let hasHost = request.headerFields.contains { $0.name.canonicalName == "host" }
+            guard !hasHost, let host = request.url.host(percentEncoded: false), !host.isEmpty else { return [] }
+            let standardPort = request.url.isSecure ? 443 : 80
+            let port = request.url.port.flatMap { $0 == standardPort ? nil : ":\($0)" }
+            let isBareIPv6 = host.contains(":") && !host.hasPrefix("[")
+            return [("Host", (isBareIPv6 ? "[\(host)]" : host) + (port ?? ""))]
         }
     }
 

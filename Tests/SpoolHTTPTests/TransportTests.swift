@@ -38,6 +38,20 @@ import NIOSSL
         }
     }
 
+    @Test("E286: the name of the Host field has its usual case, and its value contains the port")
+    func hostField() async throws {
+        try await OriginServer.run(["/a": .pattern(1000)]) { origin in
+            let url = origin.url("/a")
+            _ = try await AsyncHTTPClientUpstream().open(UpstreamRequest(url: url))
+            let hosts = origin.log.exchanges.flatMap { exchange in
+                exchange.headerFields.filter { $0.name.canonicalName == "host" }
+            }
+            #expect(hosts.map(\.name.rawName) == ["Host"])
+            let port = url.port.map { ":\($0)" } ?? ""
+            #expect(hosts.map(\.value) == [(url.host(percentEncoded: false) ?? "") + port])
+        }
+    }
+
     @Test("A client certificate is sent to a server that requests one; a server that is not pinned gets no request")
     func clientCertificate() async throws {
         let (server, client) = (try TestCertificate.make(), try TestCertificate.make(name: "DNS:client.example"))
