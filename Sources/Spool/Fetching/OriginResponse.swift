@@ -60,6 +60,8 @@ extension CacheError {
 extension OriginResponse {
     /// The maximum number of bytes to read of a body, and the maximum time for it.
     private static let limit = (bytes: 64 << 10, time: Duration.seconds(2))
+    /// The maximum time for the body of a redirect. Clients do not need it, and some origins never send it.
+    private static let redirectTime = Duration.milliseconds(500)
 
     /// Returns the headers and the part of the body that is received within the limits.
     ///
@@ -69,14 +71,21 @@ extension OriginResponse {
         _ response: UpstreamResponse, for source: MediaSource? = nil, on clock: CacheClock, _ executor: BlockingExecutor
     ) async -> OriginResponse {
         let body = ReceivedBody(limit: limit.bytes)
+        let isRedirect = (300...399).contains(response.head.status.code)
+        let time = isRedirect ? redirectTime : limit.time
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await body.receive(response.body) }
-            group.addTask { try? await clock.networkSleep(limit.time) }  // Cancelled when the body has ended.
+            group.addTask { try? await clock.networkSleep(time) }  // Cancelled when the body has ended.
             await group.next()
             group.cancelAll()
         }
         var result = OriginResponse(response)
         (result.body, result.isWhole) = body.received
+        if isRedirect, !result.isWhole, result.body.count < limit.bytes {
+            (result.body, result.isWhole) = (Data(), true)
+            result.fields = EndToEndFields.withoutDigests(result.fields)
+            for name in [HTTPField.Name.contentLength, .contentEncoding] { result.fields[name] = nil }
+        }
         if let source, (400...599).contains(result.status), let rest = body.takeRest() {
             let cookies = EndToEndFields.cookies(of: response.head.headerFields)
             let long = LongBody(rest, cookies, source)

@@ -82,6 +82,22 @@ import Testing
         }
     }
 
+    @Test(
+        "E287: a redirect whose body is never received or never ends is sent without it",
+        arguments: ["Content-Length: 500\r\n", "", "Transfer-Encoding: chunked\r\n"])
+    func redirectWithoutBody(framing: String) async throws {
+        let text = "HTTP/1.1 302 Found\r\nLocation: /b\r\n\(framing)\r\n"
+        try await OriginServer.run(["/a": .pattern(10, .raw(text, closes: false))]) { origin in
+            try await reverse(origin) { server in
+                let response = try await server.get("/a")
+                #expect(response.status == 302)
+                #expect(response.field("location") == "/b")
+                #expect(response.field("content-length") == "0")
+                #expect(origin.log.exchanges.count == 1)
+            }
+        }
+    }
+
     @Test func `A redirect loop of the origin gets 502 without Retry-After`() async throws {
         try await OriginServer.run(["/a": .redirect(to: "/b"), "/b": .redirect(to: "/a")]) { origin in
             try await ProxyServer.run { server, _ in
