@@ -329,6 +329,21 @@ struct MediaFileTests {
         #expect(media.storedRanges.isEmpty && media.claimedByteCount == 0 && media.endCounting() == 0)
     }
 
+    @Test("E334: refused bytes whose space was not freed are no longer claimed after the disk has accepted others")
+    func refusedBytes() throws {
+        let fixture = try MediaFixture()
+        let media = try fixture.open()
+        try fixture.store(0..<65536, in: media)
+        fixture.files.fail([.write], with: .shortWrite(1000, .ENOSPC))
+        fixture.files.fail([.mark], with: .error(.EROFS))
+        #expect(throws: CacheError.self) { try fixture.store(65536..<131_072, in: media) }
+        #expect(media.claimedByteCount == 131_072)
+        fixture.files.clearFaults()
+        try fixture.store(65536..<131_072, in: media)
+        #expect(media.claimedByteCount == 131_072 && media.storedRanges == [0..<131_072])
+        #expect(try fixture.read(0..<131_072, from: media) == fixture.bytes(0..<131_072))
+    }
+
     @Test("Only unclaimed bytes are released after an unclean shutdown")
     func freeUnclaimed() throws {
         let fixture = try MediaFixture()

@@ -7,8 +7,8 @@ struct BlockReclaimer: Sendable {
     private let blocks: StoredBlocks
     /// The reason why the space of evicted blocks could not be freed. No more blocks are evicted until it is freed.
     private var failure: CacheError?
-    /// The claims of those blocks, in bytes.
-    private var unfreed: Int64 = 0
+    /// Whether bytes were refused since the last attempt to free their space.
+    private var hasNewRefusal = false
 
     init(_ blocks: StoredBlocks) { self.blocks = blocks }
 
@@ -29,7 +29,7 @@ struct BlockReclaimer: Sendable {
     /// - Parameter filling: The blocks that transfers are filling. They stay.
     mutating func evict(_ range: Range<Int64>, keeping filling: some Collection<Int64>) -> Evicted {
         var evicted = Evicted()
-        if let failure, !freeAgain() {
+        if blocks.holdsUnfreedBytes, !freeAgain(), let failure {
             evicted.failure = failure
             return evicted
         }
@@ -64,30 +64,34 @@ struct BlockReclaimer: Sendable {
         }
         // The claim is returned only after the disk has freed the blocks, because other bytes are then written to that
         // space.
-        let freed = min(claim, evicted.byteCount)
-        blocks.recordFreed(freed, of: claim)
-        unfreed += claim - freed
+        blocks.recordFreed(min(claim, evicted.byteCount), of: claim)
         return evicted
     }
 
-    /// Tries again to free the space of evicted blocks.
+    /// Tries again to free the space of evicted blocks and of refused bytes.
     ///
     /// - Returns: Whether it was freed, so that their claims were returned.
     private mutating func freeAgain() -> Bool {
+        hasNewRefusal = false
         do {
             guard try freeUnclaimed() else { return false }
         } catch {
             return false  // The first failure is reported.
         }
-        blocks.recordFreedLater(unfreed)
-        (failure, unfreed) = (nil, 0)
+        blocks.recordAllFreed()
+        failure = nil
         return true
+    }
+
+    /// Tries once to free the space of refused bytes, because the disk has accepted other bytes since.
+    mutating func freeRefusedAgain() {
+        if hasNewRefusal { _ = freeAgain() }
     }
 
     /// Frees the space of bytes that were not stored, although the disk may have written a part of them.
     ///
     /// - Returns: The number of bytes that are claimed from now on, because their space could not be freed.
-    func freeRefused(_ range: Range<Int64>, _ open: OpenFile) -> Int64 {
+    mutating func freeRefused(_ range: Range<Int64>, _ open: OpenFile) -> Int64 {
         do throws(CacheError) {
             if try open.file.lock(.exclusive) {
                 defer { clearMark(of: open) }
@@ -97,6 +101,7 @@ struct BlockReclaimer: Sendable {
         } catch {
             // Counted below.
         }
+        hasNewRefusal = true
         return blocks.recordUnfreed(range.upperBound - range.lowerBound)
     }
 

@@ -43,6 +43,7 @@ extension MediaFile {
                     throw error
                 }
             }
+            writer.reclaimer.freeRefusedAgain()
             return true
         }
     }

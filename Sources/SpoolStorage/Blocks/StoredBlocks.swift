@@ -217,12 +217,11 @@ final class StoredBlocks: Sendable {
         giveBack(gone)
     }
 
-    /// Returns a claim that ``recordFreed(_:of:)`` did not return, after the disk has freed its bytes.
-    func recordFreedLater(_ claim: Int64) {
+    /// Returns the claims of all bytes that are not stored, after the disk has freed them.
+    func recordAllFreed() {
         let gone = state.withLock { state in
-            guard state.isCounted else { return Int64(0) }
-            state.unfreed -= claim
-            return claim
+            defer { state.unfreed = 0 }
+            return state.isCounted ? state.unfreed : 0
         }
         giveBack(gone)
     }
