@@ -375,6 +375,28 @@ struct StoreCatalogCellTests {
     }
 
     @Test(
+        "E335: the file of a version whose row does not name it is removed, with everything or at the next opening",
+        arguments: [true, false])
+    func unnamedFile(isEmptied: Bool) async throws {
+        var store = try await fixture.open()
+        for name in ["a", "b"] { try await fixture.store(name, length: 3 * block, in: store) }
+        try await store.close()
+        try edit { db in try db.execute(sql: "UPDATE generation SET identifier = 'x' WHERE id = 1") }
+        store = try await fixture.open()
+        // The new version replaces the row.
+        try await fixture.store("a", length: 3 * block, in: store)
+        if isEmptied { try await store.removeAll() }
+        try await store.close()
+        if !isEmptied {
+            store = try await fixture.open()
+            await store.waitUntilIdle()
+            try await store.checkLedger()
+            try await store.close()
+        }
+        #expect(fixture.mediaFiles.count == (isEmptied ? 0 : 2))
+    }
+
+    @Test(
         "E294: changed ranges or bytes of one version take nothing from other resources, and are corrected",
         arguments: ["landed", "storedBytes"], [Int64(0), 2, 5, 1_000_000, 1 << 37])
     func contradiction(column: String, blocks: Int64) async throws {

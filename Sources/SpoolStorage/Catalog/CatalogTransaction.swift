@@ -311,16 +311,19 @@ struct CatalogTransaction {
     private func stored(_ key: String) throws -> RemovedResource? {
         let statement = try db.cachedStatement(
             sql: """
-                SELECT url, pinned, identifier, storedBytes, rowBytes, landed FROM resource
+                SELECT url, pinned, identifier, storedBytes, rowBytes, landed, generation.id FROM resource
                 LEFT JOIN generation ON generation.resource = resource.id WHERE key = ?
                 """)
         let name = cipher.name(of: key)
         return try Row.fetchOne(statement, arguments: [name]).map { row in
-            let identifier = (try? row.data(2)) ?? nil  // A value of another type names no file.
+            // A value of another type names no file.
+            let identifier = ((try? row.data(2)) ?? nil).flatMap { GenerationIdentifier($0) }
+            // No row names its file, so it is found among all files.
+            if identifier == nil, !row.hasNull(atIndex: 6) { try db.set("sweepPending", to: true.databaseValue) }
             return RemovedResource(
                 key: key, url: try Catalog.url(row, 0, cipher, of: name) ?? Catalog.unreadable,
-                isPinned: row.isSet(1), generation: identifier.flatMap { GenerationIdentifier($0) },
-                storedBytes: row.stored(3, ranges: 5).bytes, rowBytes: row.byteCount(4))
+                isPinned: row.isSet(1), generation: identifier, storedBytes: row.stored(3, ranges: 5).bytes,
+                rowBytes: row.byteCount(4))
         }
     }
 

@@ -62,7 +62,10 @@ struct ResourceRemover: Sendable {
                 try store.catalog.keys(after: "", limit: 256).map { CacheKey(hash: $0) }
             }
             guard !keys.isEmpty else {
-                _ = try await removeUnreachable()
+                if try await removeUnreachable() == 0 {
+                    // No row leads to a file whose row was damaged.
+                    await store.executor.run(in: .maintenance) { store.sweepNow() }
+                }
                 // Nothing is left, so the sums are known whatever the catalog contained.
                 try await store.correctSums()
                 return
