@@ -17,6 +17,8 @@ struct MediaOpener: Sendable {
     /// The freshness that the client demands.
     let demand: FreshnessDemand
     let priority: Priority
+    /// Whether the request may use another request's response.
+    var mayShare = true
     /// The client's turn to send a request to the origin.
     let turn = OriginTurn()
 
@@ -28,7 +30,8 @@ struct MediaOpener: Sendable {
         // A preload waits for players. Therefore, no player may wait for a preload.
         let media =
             priority == .preload
-            ? cache.media(for: source) : try await cache.sharedMedia(for: source, demand: demand, turn: turn)
+            ? cache.media(for: source)
+            : try await cache.sharedMedia(for: source, demand: demand, turn: turn, mayShare: mayShare)
         if let joined = try await joined(media, range) { return joined }
         let reader = reader(of: media, range)
         do {

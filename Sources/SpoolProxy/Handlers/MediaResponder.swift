@@ -54,14 +54,14 @@ struct MediaResponder: Sendable {
         {
             return response
         }
-        let opener = MediaOpener(
+        var opener = MediaOpener(
             cache: cache, date: date, source: source, demand: demand, priority: Self.priority(of: request, call))
         defer { opener.turn.end() }
         var range = range(of: request)
         var known: MediaResource?
         var cookies: HTTPFields = [:]
         // The first reader reads the requested range. Conditions may turn it into another one, for a second reader.
-        for _ in 0..<3 {
+        for _ in 0..<4 {
             do {
                 let opened = try await open(range, of: known, opener, for: request, call, hold: hold)
                 known = opened.media
@@ -97,6 +97,9 @@ struct MediaResponder: Sendable {
                     return builder.response(to: request, manifest, opened.head).setting(cookies)
                 }
                 return builder.response(to: request, plan, opened).setting(cookies)
+            } catch let error as CacheError where error.code == .resourceChanged && opener.mayShare {
+                // Another request's response has replaced the version before a byte of it was sent.
+                (opener.mayShare, known, range) = (false, nil, self.range(of: request))
             } catch let error as CacheError {
                 opener.turn.end(isAnswered: true)
                 if let response = builder.response(to: request, error, withLongBodyFor: source) { return response }
