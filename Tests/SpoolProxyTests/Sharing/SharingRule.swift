@@ -43,8 +43,10 @@ struct SharingRule {
         let last = all.lastIndex { completed.contains($0.call) } ?? 0
         let current = all[last...].filter { unshareable($0, for: request) == nil }
         let failed = own.contains { $0.status >= 500 }
-        if current.contains(where: { isUsable($0, for: request, at: sent, failed: failed) }) {
-            return nil
+        for record in current {
+            // A response that the cache was waiting for when the request was sent may be used if it was fresh then.
+            let time = completed.contains(record.call) ? sent : min(sent, record.time)
+            if isUsable(record, for: request, at: time, failed: failed) { return nil }
         }
         return "the response is not fresh, and the origin did not confirm it: \(own.map(\.status))"
     }

@@ -194,7 +194,7 @@ final class SharingRun: Sendable {
         }
         guard let stamp = response["x-stamp"] else {
             if response.status != 504 || request.control != "only-if-cached" {
-                report("status \(response.status)")
+                report("status \(response.status): \(String(decoding: response.body.prefix(300), as: UTF8.self))")
             }
             return
         }
