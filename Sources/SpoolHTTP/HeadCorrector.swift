@@ -18,7 +18,7 @@ import NIOHTTP1
 /// - `Content-Length` is removed if `chunked` is the only transfer coding (RFC 9112 §6.3).
 /// - A repeated `Content-Length` becomes one if all values are equal (RFC 9110 §8.6).
 /// - If there are more than 250 fields, those that neither caches nor the protection of pages need are removed, the
-///   last ones first.
+///   last ones first. `no-store` is added, because a removed field may have limited the use of the response.
 final class HeadCorrector: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -110,10 +110,12 @@ struct ResponseHeadText {
     private static let fieldLimit = 250
     /// The starts of the names of fields that framing, caching, redirects or credentials need, or that protect pages.
     private static let needed = [
-        "accept-ranges", "access-control-", "age", "authentication-info", "cache-control", "connection", "content-",
-        "cross-origin-", "date", "etag", "expires", "last-modified", "location", "permissions-policy", "pragma",
-        "referrer-policy", "retry-after", "set-cookie", "strict-transport-security", "transfer-encoding", "vary",
-        "www-authenticate", "x-content-type-options", "x-frame-options",
+        "accept-ranges", "access-control-", "age", "authentication-info", "cache-control", "cdn-cache-control",
+        "clear-site-data", "connection", "content-", "cross-origin-", "date", "document-policy", "etag", "expires",
+        "feature-policy", "last-modified", "location", "origin-agent-cluster", "permissions-policy", "pragma",
+        "proxy-authenticate", "referrer-policy", "retry-after", "set-cookie", "strict-transport-security",
+        "transfer-encoding", "vary", "www-authenticate", "x-content-type-options", "x-frame-options", "x-permitted-",
+        "x-xss-protection",
     ]
 
     /// The lines, without line endings.
@@ -244,6 +246,7 @@ struct ResponseHeadText {
             }
         }
         lines = lines.prefix(1) + kept.reversed()
+        insert("Cache-Control: no-store")
     }
 
     /// Adds a field at the end, before the empty line.
