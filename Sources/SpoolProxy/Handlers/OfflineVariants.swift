@@ -18,6 +18,9 @@ final class OfflineVariants: Sendable {
     private let limits: LookupBudget.Limits
     /// The result of the last check of each origin and URL, with its time in seconds since 1970.
     private let known = Mutex(Remembered<String, (isReachable: Bool, second: Int64)>(count: 1000))
+    /// The origins whose late responses are awaited, one for each.
+    private let lateOrigins = Mutex<Set<String>>([])
+    private static let lateLimit = 64
     /// The time for which a result is used, in seconds.
     private static let memory: Int64 = 15
     /// The maximum time to wait for an origin.
@@ -203,7 +206,9 @@ final class OfflineVariants: Sendable {
     func isReachable(_ manifest: OriginURL, _ fields: HTTPFields, at second: Int64) async -> Bool {
         guard let url = manifest.url else { return true }
         let origin = "\(manifest.scheme.rawValue)://\(manifest.authority)"
-        if let isReachable = lastResult(for: [origin, url.absoluteString], at: second) { return isReachable }
+        // An origin may respond to other clients.
+        let name = "\(url.absoluteString) \(BypassedResources.name(of: CacheKey(""), fields))"
+        if let isReachable = lastResult(for: [origin, name], at: second) { return isReachable }
         var request = UpstreamRequest(url: url, headerFields: fields)
         request.method = .head
         let check = { @Sendable [cache, request] in
@@ -212,7 +217,8 @@ final class OfflineVariants: Sendable {
                 _ = try await cache.relay(request)
                 isReached = true
             } catch let error as UpstreamError {
-                isReached = !error.isTransient
+                // An origin that closes the connection can be reached.
+                isReached = !error.isTransient || error.code == .connectionLost
             }
             self.note(isReached, for: origin, at: second)
             return isReached
@@ -220,14 +226,26 @@ final class OfflineVariants: Sendable {
         switch try? await TimeLimit.run(within: Self.patience, on: clock, check) {
         case .value(let isReached): return isReached
         case .late(let check):
-            note(false, for: url.absoluteString, at: second)
-            // A late response shows that the origin can be reached.
-            Task { [clock] in
-                guard (try? await clock.sleep(for: .seconds(Self.memory))) != nil else { return }
-                check.cancel()
-            }
+            note(false, for: name, at: second)
+            awaitLate(check, of: origin)
             return false
         case nil: return false  // The client has closed the connection.
+        }
+    }
+
+    /// Waits for a late response, which shows that the origin can be reached.
+    private func awaitLate(_ check: Task<Bool, any Error>, of origin: String) {
+        let isFirst = lateOrigins.withLock { $0.count < Self.lateLimit && $0.insert(origin).inserted }
+        guard isFirst else { return check.cancel() }
+        Task { [clock] in
+            _ = try? await TimeLimit.value(within: .seconds(Self.memory), on: clock) {
+                try await withTaskCancellationHandler {
+                    try await check.value
+                } onCancel: {
+                    check.cancel()
+                }
+            }
+            _ = lateOrigins.withLock { $0.remove(origin) }
         }
     }
 

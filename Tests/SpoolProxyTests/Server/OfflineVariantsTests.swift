@@ -79,6 +79,7 @@ import Testing
         func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
             if request.url.path == "/slow" { for await _ in released.stream {} }
             if request.url.path == "/lost" { throw UpstreamError(.unreachable, "no route") }
+            if request.url.path == "/closed" { throw UpstreamError(.connectionLost, "closed") }
             return UpstreamResponse(
                 head: HTTPResponse(status: .ok), url: request.url, body: UpstreamBody(AsyncStream<Data> { $0.finish() })
             )
@@ -106,6 +107,9 @@ import Testing
         #expect(await !offline.isReachable(lost, [:], at: 2))
         #expect(await !offline.isReachable(third, [:], at: 3))
         #expect(await offline.isReachable(third, [:], at: 17))
+        // An origin that closes a connection can be reached.
+        let closed = try OriginURL("http://f/closed")
+        #expect(await offline.isReachable(closed, [:], at: 17))
         await cache.close()
     }
 
