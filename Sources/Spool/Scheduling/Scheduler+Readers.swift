@@ -56,10 +56,11 @@ extension Scheduler {
             var actions: [Planner.Action] = []
             if use == .ask, state.lease != nil { actions += state.machine.requireValidation() }
             let (id, more) = state.machine.openReader(
-                at: start, end: end, priority: priority, usesStored: isStale, ahead: ahead, now: now)
+                at: start, end: end, priority: priority, usesStored: use != .ask, ahead: ahead, now: now)
             state.readers[id] = ReaderContext(
                 end: end, priority: priority, credentials: credentials, position: position, mayKeep: mayKeep)
-            let source: OpenedResponse.Source? = isStale ? .stale : (state.machine.needsValidation ? nil : .hit)
+            // Another reader may have requested a validation of a fresh version, for which this one does not wait.
+            let source: OpenedResponse.Source? = isStale ? .stale : use == .fresh ? .hit : nil
             state.versions.open(id, source: state.lease == nil ? nil : source)
             state.credentials = credentials
             return (.opened(id, position, use), actions + more)
@@ -198,10 +199,10 @@ extension Scheduler {
 
     /// Returns the current version, for a use without a reader. `nil` if there is none.
     ///
-    /// - Parameter isStale: Whether it may be used although the origin has not validated it.
+    /// - Parameter isStale: Whether it is used although it is stale.
     func currentVersion(isStale: Bool) -> VersionInUse? {
         inspect { state in
-            guard let lease = state.lease, isStale || !state.machine.needsValidation else { return nil }
+            guard let lease = state.lease else { return nil }
             return VersionInUse(lease: lease, length: state.machine.length, source: isStale ? .stale : .hit)
         }
     }

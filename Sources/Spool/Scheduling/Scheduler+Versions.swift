@@ -42,9 +42,9 @@ extension Scheduler {
         }
     }
 
-    /// Returns the current version if it needs no validation and all of the range is stored, otherwise `nil`.
+    /// Returns the current version, which the caller knows to be fresh, if all of the range is stored. Otherwise `nil`.
     func lease(having range: Range<Int64>) -> Lease? {
-        inspect { $0.machine.needsValidation || !$0.machine.storedRanges.contains(range) ? nil : $0.lease }
+        inspect { $0.machine.storedRanges.contains(range) ? $0.lease : nil }
     }
 
     /// Whether all bytes of the range that are within the resource are stored.
