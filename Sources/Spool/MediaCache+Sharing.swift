@@ -199,7 +199,10 @@ private struct SharedUse {
             if mayWait, question == nil,
                 let end = resource.turns.endOfTurn(within: limit, on: resource.context.clock)
             {
-                for await isAnswered in end where isAnswered { mayWait = false }
+                for await isAnswered in end where isAnswered {
+                    mayWait = false
+                    break
+                }
                 try Task.checkCancellation()
                 continue
             }

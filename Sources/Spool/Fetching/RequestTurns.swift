@@ -7,6 +7,8 @@ final class RequestTurns: Sendable {
         /// The number of the current turn. `nil` if no request has it.
         var current: Int?
         var count = 0
+        /// Whether a request has waited for the current turn up to its limit.
+        var isSlow = false
         var waits: [AsyncStream<Bool>.Continuation] = []
     }
 
@@ -43,6 +45,7 @@ final class RequestTurns: Sendable {
             guard state.current == nil else { return nil }
             state.count += 1
             state.current = state.count
+            state.isSlow = false
             return state.count
         }
         return number.map { Turn($0, of: self, joinsTransfer: joinsTransfer()) }
@@ -51,18 +54,20 @@ final class RequestTurns: Sendable {
     /// Returns a stream that finishes when the current turn ends, or `nil` if no request has the turn. Its only element
     /// indicates whether to stop waiting, because the origin has responded or the limit has passed.
     ///
-    /// - Parameter limit: The maximum time to wait, or `nil` if there is none.
+    /// - Parameter limit: The maximum time to wait, or `nil` if there is none. If it has passed for another request, it
+    ///   also has for this one.
     func endOfTurn(within limit: Duration?, on clock: CacheClock) -> AsyncStream<Bool>? {
-        let streams = state.withLock { state -> (AsyncStream<Bool>, AsyncStream<Bool>.Continuation)? in
-            guard state.current != nil else { return nil }
-            let (end, ended) = AsyncStream.makeStream(of: Bool.self)
-            state.waits.append(ended)
-            return (end, ended)
+        let (end, ended) = AsyncStream.makeStream(of: Bool.self)
+        let current = state.withLock { state -> Int? in
+            guard let current = state.current else { return nil }
+            if limit != nil, state.isSlow { ended.yield(true) } else { state.waits.append(ended) }
+            return current
         }
-        guard let (end, ended) = streams else { return nil }
+        guard let current else { return nil }
         guard let limit else { return end }
-        let timer = Task {
+        let timer = Task { [weak self] in
             try await clock.networkSleep(limit)
+            self?.state.withLock { if $0.current == current { $0.isSlow = true } }
             ended.yield(true)
             ended.finish()
         }

@@ -89,8 +89,12 @@ struct ResourceHeaders {
 final class LastResponse: Sendable {
     private struct State {
         var created: (description: GenerationDescription, response: StoredResponse)?
-        var cookies: (fields: HTTPFields, source: MediaSource, time: Duration)?
+        /// The cookies of the last responses, in order.
+        var cookies: [(fields: HTTPFields, source: MediaSource, time: Duration)] = []
     }
+
+    /// The maximum number of responses whose cookies are available.
+    private static let cookieLimit = 64
 
     /// The time for which the client may take its cookies. It waits for the response, so it needs only a moment.
     static let cookieTime = Duration.seconds(10)
@@ -109,15 +113,19 @@ final class LastResponse: Sendable {
     func recordCookies(of head: HTTPResponse, for source: MediaSource, at now: Duration) {
         let fields = EndToEndFields.cookies(of: head.headerFields)
         guard !fields.isEmpty else { return }
-        state.withLock { $0.cookies = (fields, source, now) }
+        state.withLock { state in
+            state.cookies.removeAll { now - $0.time > Self.cookieTime }
+            state.cookies.append((fields, source, now))
+            if state.cookies.count > Self.cookieLimit { state.cookies.removeFirst() }
+        }
     }
 
     /// Takes the cookies. Returns `nil` if there are none for this source.
     func takeCookies(for source: MediaSource, at now: Duration) -> HTTPFields? {
         state.withLock { state in
-            guard let cookies = state.cookies, cookies.source.requestsAlike(source) else { return nil }
-            state.cookies = nil
-            return now - cookies.time <= Self.cookieTime ? cookies.fields : nil
+            state.cookies.removeAll { now - $0.time > Self.cookieTime }
+            let index = state.cookies.firstIndex { $0.source.requestsAlike(source) }
+            return index.map { state.cookies.remove(at: $0).fields }
         }
     }
 }

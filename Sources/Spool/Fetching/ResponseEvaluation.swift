@@ -66,10 +66,13 @@ struct ResponseEvaluation {
         }
         let current = resource.version.preconditions(for: start.id)
         let otherStatus = otherStatus(replacing: current.generation)
-        let decision =
+        var decision =
             otherStatus
             ?? PartialResponse.evaluate(
                 head, askedFrom: askedFrom, askedEnd: start.upper, stored: current.stored, rule: rule)
+        if case .store(let placement) = decision, isOtherUsers(placement, than: current.generation) {
+            decision = .newGeneration(placement)
+        }
         let isUnproven = otherStatus == nil && current.stored.map { self.isUnproven(decision, $0) } ?? false
         if isUnproven, scheduler.setSeparate(start.id, orRemoving: nil, nil) { return .restart }
         let verdict: Verdict
@@ -188,6 +191,16 @@ struct ResponseEvaluation {
         version.acceptsRanges = nil
         let placement = PartialResponse.BodyPlacement(offset: 0, end: length, version: version)
         return current == nil ? .store(placement) : .newGeneration(placement)
+    }
+
+    /// Whether a whole response is for another user than the stored one, and only their dates of modification are equal.
+    ///
+    /// Responses to two users may have the same date. Each receives the bytes of its own one (RFC 9111 §4.3.3).
+    private func isOtherUsers(_ placement: PartialResponse.BodyPlacement, than current: Generation?) -> Bool {
+        guard head.status == .ok, placement.version.validator.entityTag?.isWeak != false,
+            let asker = resource.freshness.asker, let other = current?.storedFreshness?.asker
+        else { return false }
+        return asker != other
     }
 
     private func check(_ placement: PartialResponse.BodyPlacement, replacing current: Generation?) throws {

@@ -9,30 +9,36 @@ import Testing
 
 /// The effects of one client's request on the stored response and on other clients, with the server's own origin.
 @Suite(.timeLimit(.minutes(5))) struct ClientIndependenceTests {
+    /// A response of one byte.
+    private struct Reply: Sendable {
+        var status = 200
+        var fields: HTTPFields
+        var byte: UInt8 = 1
+    }
+
     /// An origin whose responses a closure returns, and that counts the requests.
     private final class ClosureUpstream: Upstream {
-        private let requests = Mutex<[UpstreamRequest]>([])
-        private let respond: @Sendable (UpstreamRequest, Int) throws -> (status: Int, fields: HTTPFields)
+        private let requests = Mutex(0)
+        private let respond: @Sendable (UpstreamRequest, Int) async throws -> Reply
 
-        init(_ respond: @escaping @Sendable (UpstreamRequest, Int) throws -> (status: Int, fields: HTTPFields)) {
-            self.respond = respond
-        }
+        init(_ respond: @escaping @Sendable (UpstreamRequest, Int) async throws -> Reply) { self.respond = respond }
 
-        var count: Int { requests.withLock { $0.count } }
+        var count: Int { requests.withLock { $0 } }
 
         func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
-            let number = requests.withLock { requests in
-                requests.append(request)
-                return requests.count
+            let number = requests.withLock { count in
+                count += 1
+                return count
             }
-            let (status, fields) = try respond(request, number)
+            let reply = try await respond(request, number)
             let (stream, body) = AsyncStream.makeStream(of: Data.self)
-            if status == 200, request.method != .head { body.yield(Data([1])) }
+            if reply.status == 200, request.method != .head { body.yield(Data([reply.byte])) }
             body.finish()
-            var all: HTTPFields = [.eTag: "\"a\""]
-            if status == 200 { all[.contentLength] = "1" }
+            var fields = reply.fields
+            if fields[.lastModified] == nil { fields[.eTag] = "\"a\"" }
+            if reply.status == 200 { fields[.contentLength] = "1" }
             return UpstreamResponse(
-                head: HTTPResponse(status: .init(code: status), headerFields: all + fields), url: request.url,
+                head: HTTPResponse(status: .init(code: reply.status), headerFields: fields), url: request.url,
                 body: UpstreamBody(stream))
         }
     }
@@ -50,9 +56,9 @@ import Testing
         let own = String(field.prefix { $0 != ":" })
         let upstream = ClosureUpstream { request, number in
             guard number > 1, request.headerFields.contains(where: { $0.name.rawName == own }) else {
-                return (200, [.cacheControl: "public, max-age=600"])
+                return Reply(fields: [.cacheControl: "public, max-age=600"])
             }
-            return (200, [.cacheControl: "private, no-store", .setCookie: "sid=; Max-Age=0"])
+            return Reply(fields: [.cacheControl: "private, no-store", .setCookie: "sid=; Max-Age=0"])
         }
         try await Self.run(upstream) { (server) async throws in
             #expect(try await server.get("/a").status == 200)
@@ -69,8 +75,10 @@ import Testing
         arguments: [200, 304])
     func cookieOfConfirmation(status: Int) async throws {
         let upstream = ClosureUpstream { _, number in
-            guard number == 2 else { return (number == 1 ? 200 : 304, [.cacheControl: "no-cache"]) }
-            return (status, [.cacheControl: "no-cache", .setCookie: "sid=2"])
+            guard number == 2 else {
+                return Reply(status: number == 1 ? 200 : 304, fields: [.cacheControl: "no-cache"])
+            }
+            return Reply(status: status, fields: [.cacheControl: "no-cache", .setCookie: "sid=2"])
         }
         try await Self.run(upstream) { (server) async throws in
             let cookies = try await [server.get("/a"), server.get("/a"), server.get("/a")].map {
@@ -85,7 +93,9 @@ import Testing
     @Test("E322: a 304 to a request with no-store does not renew the stored response")
     func confirmationWithoutStoring() async throws {
         let upstream = ClosureUpstream { _, number in
-            number == 1 ? (200, [.cacheControl: "max-age=0"]) : (304, [.cacheControl: "max-age=600"])
+            number == 1
+                ? Reply(fields: [.cacheControl: "max-age=0"])
+                : Reply(status: 304, fields: [.cacheControl: "max-age=600"])
         }
         try await Self.run(upstream) { (server) async throws in
             #expect(try await server.get("/a").status == 200)
@@ -103,13 +113,54 @@ import Testing
     func staleHead(method: String) async throws {
         let upstream = ClosureUpstream { _, number in
             guard number == 1 else { throw UpstreamError(.unreachable, "no route") }
-            return (200, [.cacheControl: "max-age=0, stale-if-error=600"])
+            return Reply(fields: [.cacheControl: "max-age=0, stale-if-error=600"])
         }
         try await Self.run(upstream) { (server) async throws in
             #expect(try await server.get("/a").status == 200)
             let request = "\(method) /a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
             let text = String(decoding: try await server.exchange(request), as: UTF8.self)
             #expect(text.hasPrefix("HTTP/1.1 200 "), "\(text)")
+        }
+    }
+
+    @Test("E336: while one client's reload waits for the origin, other clients receive the fresh response")
+    func reload() async throws {
+        let (gate, release) = AsyncStream.makeStream(of: Void.self)
+        let (asked, isAsked) = AsyncStream.makeStream(of: Void.self)
+        let upstream = ClosureUpstream { _, number in
+            guard number > 1 else { return Reply(fields: [.cacheControl: "public, max-age=600"]) }
+            isAsked.finish()
+            for await _ in gate {}
+            return Reply(status: 304, fields: [.cacheControl: "public, max-age=600"])
+        }
+        try await Self.run(upstream) { (server) async throws in
+            #expect(try await server.get("/a").status == 200)
+            async let reloaded = server.get("/a", "Cache-Control: no-cache\r\n")
+            for await _ in asked {}
+            for fields in ["", "User-Agent: other\r\n"] {
+                let stored = try await server.get("/a", fields)
+                #expect(stored.body == [1])
+                #expect(stored.field("cache-status")?.contains("hit") == true)
+            }
+            release.finish()
+            #expect(try await reloaded.body == [1])
+            #expect(upstream.count == 2)
+        }
+    }
+
+    @Test("E338: a whole response to another user is used although its date and length are those of the stored one")
+    func sameDate() async throws {
+        let upstream = ClosureUpstream { request, _ in
+            let isBob = HTTPField.Name("X-User").flatMap { request.headerFields[$0] } == "bob"
+            let date = "Sun, 06 Nov 1994 08:49:37 GMT"
+            return Reply(
+                fields: [.cacheControl: "no-cache", .lastModified: date, .date: "Sun, 06 Nov 1994 09:49:37 GMT"],
+                byte: isBob ? 2 : 1)
+        }
+        try await Self.run(upstream) { (server) async throws in
+            #expect(try await server.get("/a", "X-User: alice\r\n").body == [1])
+            #expect(try await server.get("/a", "X-User: bob\r\n").body == [2])
+            #expect(try await server.get("/a", "X-User: alice\r\n").body == [1])
         }
     }
 }

@@ -1,3 +1,5 @@
+import Foundation
+import HTTPTypes
 import SpoolStorage
 import SpoolTesting
 import Testing
@@ -26,9 +28,27 @@ struct RequestTurnsTests {
         for await result in limited { results.append(result) }
         #expect(results == [true])
         #expect(turns.isTaken)
+        // Later requests do not wait for the same turn again.
+        let later = try #require(turns.endOfTurn(within: .seconds(5), on: clock(manual)))
+        for await result in later.prefix(1) { results.append(result) }
         turn.end()
         for await result in unlimited { results.append(result) }
-        #expect(results == [true, false])
+        #expect(results == [true, true, false])
         #expect(turns.endOfTurn(within: nil, on: clock(manual)) == nil)
+    }
+
+    @Test("E337: each of several concurrent requests with the same fields receives the cookie of one response")
+    func cookies() throws {
+        let last = LastResponse()
+        let source = MediaSource(url: try #require(URL(string: "http://h/a")))
+        let other = MediaSource(url: source.url, headerFields: [.userAgent: "other"])
+        for number in 1...3 {
+            let head = HTTPResponse(status: .ok, headerFields: [.setCookie: "sid=\(number)"])
+            last.recordCookies(of: head, for: source, at: .seconds(number))
+        }
+        #expect(last.takeCookies(for: other, at: .seconds(4)) == nil)
+        let taken = (0..<4).map { _ in last.takeCookies(for: source, at: .seconds(11.5))?[.setCookie] }
+        // The first one has ended.
+        #expect(taken == ["sid=2", "sid=3", nil, nil])
     }
 }
