@@ -38,8 +38,11 @@ struct SharingRule {
         if own.contains(where: { $0.status == 304 && $0.representation == record.representation }) {
             return nil
         }
-        // Each 304 that confirms the bytes replaces the directives (§4.3.4).
-        let all = records.filter { $0.representation == record.representation }
+        // Each 304 that confirms the bytes replaces the directives (§4.3.4), unless it must not be stored. One that must
+        // not be stored confirms the bytes for requests that waited with its own.
+        let confirmations = records.filter { $0.representation == record.representation }
+        if confirmations.contains(where: { isUnstored($0) && !completed.contains($0.call) }) { return nil }
+        let all = confirmations.filter { !isUnstored($0) }
         let last = all.lastIndex { completed.contains($0.call) } ?? 0
         let current = all[last...].filter { unshareable($0, for: request) == nil }
         let failed = own.contains { $0.status >= 500 }
@@ -49,6 +52,10 @@ struct SharingRule {
             if isUsable(record, for: request, at: time, failed: failed) { return nil }
         }
         return "the response is not fresh, and the origin did not confirm it: \(own.map(\.status))"
+    }
+
+    private func isUnstored(_ record: SharingRecord) -> Bool {
+        record.status == 304 && requests.indices.contains(record.call) && requests[record.call].control == "no-store"
     }
 
     /// Returns why no other request may ever use a response (§3, §3.5, §4.1), or `nil`.
