@@ -56,7 +56,7 @@ extension MediaCache {
                 return media.copy(asking: question)
             case .version(let generation, let response):
                 let isMeant = response.isSelected(by: source)
-                if !media.isShared || isMeant && (resource.turns.isTaken || resource.scheduler.isFetching) {
+                if !media.isShared || isMeant && (resource.turns.isTaken || resource.scheduler.isInUse) {
                     // Without a validator, the origin can't confirm it.
                     let isConfirmable = isMeant && response.validator.canConfirm
                     return openSeparate(own, source, beside: isConfirmable ? (media, generation) : nil)

@@ -113,6 +113,32 @@ struct SharedMediaTests {
         }
     }
 
+    @Test("E339: a version for a request with other header fields does not end the reader of the stored one")
+    func otherVersion() async throws {
+        let stage = try MemoryStage(["/a": .pattern(Self.length)], freshness: .http)
+        stage.origin.update("/a") { $0.rules = [.always(.field("Cache-Control", "max-age=1000"))] }
+        try await stage.session { cache in
+            let reader = try await cache.sharedMedia(for: source(stage, agent: "one")).reader(in: 0..<Self.length)
+            _ = try await reader.next()
+            await cache.waitUntilIdle()
+            stage.origin.script("/a") { request, _ in
+                guard request.headerFields[.userAgent] == "two" else { return nil }
+                let fields: HTTPFields = [.eTag: "\"other\"", .contentLength: "10", .cacheControl: "max-age=1000"]
+                return ScriptedUpstream.Response(
+                    HTTPResponse(status: .ok, headerFields: fields), .data(Data(repeating: 7, count: 10)))
+            }
+            let demand = FreshnessDemand(fields: [.cacheControl: "no-cache"])
+            let other = try await cache.sharedMedia(for: source(stage, agent: "two"), demand: demand)
+            #expect(try await other.confirmed(demand, priority: .playback) == nil)
+            var received: [UInt8] = []
+            for try await chunk in other.reader(demand: demand) { received += chunk.data }
+            #expect(received == Array(repeating: 7, count: 10))
+            var position: Int64?
+            for try await chunk in reader { position = chunk.range.upperBound }
+            #expect(position == Self.length)
+        }
+    }
+
     @Test("E92: a client that shares another client's resource sends requests with that client's fields")
     func ownersFields() async throws {
         let stage = try MemoryStage(["/a": .pattern(Self.length)], freshness: .http)
