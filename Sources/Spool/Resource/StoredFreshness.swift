@@ -76,7 +76,8 @@ struct StoredFreshness: Codable, Sendable, Hashable {
         }
         let age = age(at: now)
         guard demand.accepts(age: age, lifetime: age + freshUntil - now, mayBeStale: !mustRevalidate) else {
-            let demandsMore = demand.noCache || demand.maxAge != nil || demand.minFresh != nil
+            // The response to a revalidation in the background would be stored.
+            let demandsMore = demand.noCache || demand.noStore || demand.maxAge != nil || demand.minFresh != nil
             return !demandsMore && mayBeStaleMeanwhile(at: now) ? .staleMeanwhile : .ask
         }
         return isFresh(at: now) ? .fresh : .stale

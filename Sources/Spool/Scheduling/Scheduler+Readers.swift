@@ -62,7 +62,7 @@ extension Scheduler {
             // Another reader may have requested a validation of a fresh version, for which this one does not wait.
             let source: OpenedResponse.Source? = isStale ? .stale : use == .fresh ? .hit : nil
             state.versions.open(id, source: state.lease == nil ? nil : source)
-            state.credentials = credentials
+            (state.credentials, state.mayKeep) = (credentials, mayKeep)
             return (.opened(id, position, use), actions + more)
         }
     }
@@ -224,6 +224,9 @@ extension Scheduler {
 
     /// Whether a transfer that was not cancelled is in progress.
     var isFetching: Bool { inspect { $0.machine.isFetching } }
+
+    /// Whether it has readers, or a transfer that was not cancelled. Another version would end them.
+    var isInUse: Bool { inspect { $0.machine.isFetching || !$0.readers.isEmpty } }
 
     /// The credentials of the last reader that was opened.
     var lastCredentials: SourceCredentials { inspect { $0.credentials } }

@@ -53,6 +53,8 @@ final class Scheduler: Sendable {
         var failures: [FailureID: CacheError] = [:]
         /// The credentials of the last reader that was opened, for requests whose reader has been closed.
         var credentials: SourceCredentials
+        /// Whether that reader allows its bytes to be stored.
+        var mayKeep = true
         fileprivate var handlers: Handlers?
         fileprivate var transfers: [TransferID: Task<Void, Never>] = [:]
         fileprivate var holds: [TransferID: CheckedContinuation<Void, Never>] = [:]
@@ -181,7 +183,7 @@ final class Scheduler: Sendable {
         let place = state.readers[reader]
         let start = TransferStart(
             id: id, lower: lower, upper: upper, credentials: place?.credentials ?? state.credentials,
-            priority: place?.priority ?? .playback, mayKeep: place?.mayKeep ?? true)
+            priority: place?.priority ?? .playback, mayKeep: place?.mayKeep ?? state.mayKeep)
         return Task(executorPreference: executor.executor(for: .storing)) { await handlers.run(start) }
     }
 
