@@ -163,7 +163,7 @@ extension OpenResource {
 private struct SharedUse {
     let resource: OpenResource
 
-    /// The maximum time for which a request waits for the response to one with other header fields.
+    /// The maximum time for which a request waits for the response to a request with other header fields.
     private static let waitLimit = Duration.seconds(5)
 
     /// The ways in which a request may use an open resource.
@@ -194,7 +194,7 @@ private struct SharedUse {
                 let use = response.use(at: resource.context.clock.secondsSince1970(), for: demand)
                 if use != .ask { return .use(use) }
             }
-            // A request with other header fields may get another response, so its client does not wait long.
+            // A request that can't take this turn, due to other header fields or `no-store`, waits for a limited time.
             let limit = mayAsk ? nil : Self.waitLimit
             if mayWait, question == nil,
                 let end = resource.turns.endOfTurn(within: limit, on: resource.context.clock)

@@ -163,8 +163,8 @@ public final class AsyncHTTPClientUpstream: Upstream {
                 .init(resume: { delegate.resume() }, cancel: { task.fail(reason: HTTPClientError.cancelled) }))
         }
 
-        /// Returns the `Host` field of a request that has none. Some servers in devices reject the lower-case name that
-        /// AsyncHTTPClient would send.
+        /// Returns the `Host` field to add, or no field if the request already has one. Some embedded servers reject
+        /// the lowercase name that AsyncHTTPClient would send.
         private static func host(of request: UpstreamRequest) -> [(String, String)] {
             let hasHost = request.headerFields.contains { $0.name.canonicalName == "host" }
             guard !hasHost, let host = request.url.host(percentEncoded: false), !host.isEmpty else { return [] }

@@ -17,8 +17,8 @@ import NIOHTTP1
 /// - `Transfer-Encoding: identity` is removed. `chunked` twice becomes one.
 /// - `Content-Length` is removed if `chunked` is the only transfer coding (RFC 9112 §6.3).
 /// - A repeated `Content-Length` becomes one if all values are equal (RFC 9110 §8.6).
-/// - If there are more than 250 fields, those that neither caches nor the protection of pages need are removed, the
-///   last ones first. `no-store` is added, because a removed field may have limited the use of the response.
+/// - If there are more than 250 fields, the surplus is removed from the end, except fields that caches or the
+///   protection of pages need. `no-store` is added, because a removed field may have limited the use of the response.
 final class HeadCorrector: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -106,9 +106,9 @@ final class HeadCorrector: ChannelInboundHandler {
 struct ResponseHeadText {
     /// The start of a SHOUTcast status line.
     static let icy = "ICY "
-    /// The largest number of fields that is passed to the parser, which rejects more than 256.
+    /// The number of fields above which others are removed. The parser rejects more than 256.
     private static let fieldLimit = 250
-    /// The starts of the names of fields that framing, caching, redirects or credentials need, or that protect pages.
+    /// The prefixes of the names of fields that framing, caching, redirects or credentials need, or that protect pages.
     private static let needed = [
         "accept-ranges", "access-control-", "age", "authentication-info", "cache-control", "cdn-cache-control",
         "clear-site-data", "connection", "content-", "cross-origin-", "date", "document-policy", "etag", "expires",

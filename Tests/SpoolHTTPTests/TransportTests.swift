@@ -38,7 +38,7 @@ import NIOSSL
         }
     }
 
-    @Test("E286: the name of the Host field has its usual case, and its value contains the port")
+    @Test("E286: the name of the Host field is capitalized, and its value contains the port")
     func hostField() async throws {
         try await OriginServer.run(["/a": .pattern(1000)]) { origin in
             let url = origin.url("/a")

@@ -375,7 +375,7 @@ struct StoreCatalogCellTests {
     }
 
     @Test(
-        "E335: the file of a version whose row does not name it is removed, with everything or at the next opening",
+        "E335: a media file that no row names is removed when everything is removed, or at the next opening",
         arguments: [true, false])
     func unnamedFile(isEmptied: Bool) async throws {
         var store = try await fixture.open()

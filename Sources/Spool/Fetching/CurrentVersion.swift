@@ -68,8 +68,8 @@ struct CurrentVersion {
 
     /// Records that the origin has confirmed the stored version.
     ///
-    /// - Parameter mayKeep: Whether the fields of the response may be stored. If not, because the request had
-    ///   `no-store`, the confirmation counts for the current readers only (RFC 9111 §5.2.1.5).
+    /// - Parameter mayKeep: Whether the fields of the response may be stored. The default is `true`. If the request
+    ///   contained `no-store`, the confirmation applies only to the current readers (RFC 9111 §5.2.1.5).
     func validated(
         _ generation: Generation, _ fields: HTTPFields, _ cacheability: ResponseCacheability, mayKeep: Bool = true
     ) {

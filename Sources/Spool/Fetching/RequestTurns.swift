@@ -7,7 +7,7 @@ final class RequestTurns: Sendable {
         /// The number of the current turn. `nil` if no request has it.
         var current: Int?
         var count = 0
-        /// Whether a request has waited for the current turn up to its limit.
+        /// Whether a request reached its time limit while it waited for the end of the current turn.
         var isSlow = false
         var waits: [AsyncStream<Bool>.Continuation] = []
     }
@@ -52,15 +52,20 @@ final class RequestTurns: Sendable {
     }
 
     /// Returns a stream that finishes when the current turn ends, or `nil` if no request has the turn. Its only element
-    /// indicates whether to stop waiting, because the origin has responded or the limit has passed.
+    /// is `true` if the origin has responded or the limit has passed, and `false` if the turn ended without a response.
     ///
-    /// - Parameter limit: The maximum time to wait, or `nil` if there is none. If it has passed for another request, it
-    ///   also has for this one.
+    /// - Parameter limit: The maximum time to wait, or `nil` for no limit. After one request has reached its limit,
+    ///   later requests with a limit do not wait for the same turn.
     func endOfTurn(within limit: Duration?, on clock: CacheClock) -> AsyncStream<Bool>? {
         let (end, ended) = AsyncStream.makeStream(of: Bool.self)
         let current = state.withLock { state -> Int? in
             guard let current = state.current else { return nil }
-            if limit != nil, state.isSlow { ended.yield(true) } else { state.waits.append(ended) }
+            if limit != nil, state.isSlow {
+                ended.yield(true)
+                ended.finish()
+            } else {
+                state.waits.append(ended)
+            }
             return current
         }
         guard let current else { return nil }

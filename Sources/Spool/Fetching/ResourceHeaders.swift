@@ -89,11 +89,11 @@ struct ResourceHeaders {
 final class LastResponse: Sendable {
     private struct State {
         var created: (description: GenerationDescription, response: StoredResponse)?
-        /// The cookies of the last responses, in order.
+        /// The cookies of the last responses, oldest first. No client has taken them yet.
         var cookies: [(fields: HTTPFields, source: MediaSource, time: Duration)] = []
     }
 
-    /// The maximum number of responses whose cookies are available.
+    /// The maximum number of responses whose cookies wait for a client.
     private static let cookieLimit = 64
 
     /// The time for which the client may take its cookies. It waits for the response, so it needs only a moment.
@@ -120,7 +120,7 @@ final class LastResponse: Sendable {
         }
     }
 
-    /// Takes the cookies. Returns `nil` if there are none for this source.
+    /// Removes and returns the cookies of the oldest response to this source. Returns `nil` if there are none.
     func takeCookies(for source: MediaSource, at now: Duration) -> HTTPFields? {
         state.withLock { state in
             state.cookies.removeAll { now - $0.time > Self.cookieTime }

@@ -193,9 +193,10 @@ struct ResponseEvaluation {
         return current == nil ? .store(placement) : .newGeneration(placement)
     }
 
-    /// Whether a whole response is for another user than the stored one, and only their dates of modification are equal.
+    /// Whether a whole response is for another user than the stored one, and has no strong entity tag.
     ///
-    /// Responses to two users may have the same date. Each receives the bytes of its own one (RFC 9111 §4.3.3).
+    /// Responses to two users may have the same date or weak tag. Each user receives the response to the user's own
+    /// request (RFC 9111 §4.3.3).
     private func isOtherUsers(_ placement: PartialResponse.BodyPlacement, than current: Generation?) -> Bool {
         guard head.status == .ok, placement.version.validator.entityTag?.isWeak != false,
             let asker = resource.freshness.asker, let other = current?.storedFreshness?.asker

@@ -133,7 +133,7 @@ struct Transfer {
     ) async throws -> (response: UpstreamResponse, isRepeated: Bool) {
         do {
             let response = try await exchange.send(request, to: origin)
-            // Errors of a site are responses like others.
+            // An error response of a site is passed on like its other responses.
             let mayAcceptLater =
                 !context.keepsAnyResponse && start.priority == .playback
                 && [403, 429, 503, 509].contains(response.head.status.code)

@@ -76,7 +76,7 @@ struct StoredFreshness: Codable, Sendable, Hashable {
         }
         let age = age(at: now)
         guard demand.accepts(age: age, lifetime: age + freshUntil - now, mayBeStale: !mustRevalidate) else {
-            // The response to a revalidation in the background would be stored.
+            // A revalidation in the background stores its response, which `no-store` does not allow.
             let demandsMore = demand.noCache || demand.noStore || demand.maxAge != nil || demand.minFresh != nil
             return !demandsMore && mayBeStaleMeanwhile(at: now) ? .staleMeanwhile : .ask
         }

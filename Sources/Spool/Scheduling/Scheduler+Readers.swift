@@ -59,7 +59,7 @@ extension Scheduler {
                 at: start, end: end, priority: priority, usesStored: use != .ask, ahead: ahead, now: now)
             state.readers[id] = ReaderContext(
                 end: end, priority: priority, credentials: credentials, position: position, mayKeep: mayKeep)
-            // Another reader may have requested a validation of a fresh version, for which this one does not wait.
+            // Another reader may have requested a validation of the fresh version. This reader does not wait for it.
             let source: OpenedResponse.Source? = isStale ? .stale : use == .fresh ? .hit : nil
             state.versions.open(id, source: state.lease == nil ? nil : source)
             (state.credentials, state.mayKeep) = (credentials, mayKeep)
@@ -199,7 +199,7 @@ extension Scheduler {
 
     /// Returns the current version, for a use without a reader. `nil` if there is none.
     ///
-    /// - Parameter isStale: Whether it is used although it is stale.
+    /// - Parameter isStale: Whether the version is used although it is stale.
     func currentVersion(isStale: Bool) -> VersionInUse? {
         inspect { state in
             guard let lease = state.lease else { return nil }
@@ -225,7 +225,7 @@ extension Scheduler {
     /// Whether a transfer that was not cancelled is in progress.
     var isFetching: Bool { inspect { $0.machine.isFetching } }
 
-    /// Whether it has readers, or a transfer that was not cancelled. Another version would end them.
+    /// Whether readers are open or a transfer that was not cancelled is in progress. A new version would end these.
     var isInUse: Bool { inspect { $0.machine.isFetching || !$0.readers.isEmpty } }
 
     /// The credentials of the last reader that was opened.

@@ -42,7 +42,7 @@ extension Scheduler {
         }
     }
 
-    /// Returns the current version, which the caller knows to be fresh, if all of the range is stored. Otherwise `nil`.
+    /// Returns the current version if all of the range is stored, otherwise `nil`. The caller checks the freshness.
     func lease(having range: Range<Int64>) -> Lease? {
         inspect { $0.machine.storedRanges.contains(range) ? $0.lease : nil }
     }

@@ -53,7 +53,7 @@ final class Scheduler: Sendable {
         var failures: [FailureID: CacheError] = [:]
         /// The credentials of the last reader that was opened, for requests whose reader has been closed.
         var credentials: SourceCredentials
-        /// Whether that reader allows its bytes to be stored.
+        /// Whether bytes for the last reader that was opened may be stored.
         var mayKeep = true
         fileprivate var handlers: Handlers?
         fileprivate var transfers: [TransferID: Task<Void, Never>] = [:]

@@ -6,9 +6,9 @@ import Synchronization
 /// The cookies that origins have set for the requests of one source or one stream (RFC 6265). They exist in memory
 /// only.
 ///
-/// A cookie is sent to the host and port that set it, where the usual ports of both schemes count as one. It is sent to
-/// subdomains of that host, and to its other ports, only if its `Domain` names the host or a parent domain. It is never
-/// sent to a parent domain or a sibling, so that no list of public suffixes is needed.
+/// A cookie is sent to the host and port that set it. The default ports of `http` and `https` count as one port. The
+/// cookie is sent to subdomains of that host, and to its other ports, only if its `Domain` names the host or a parent
+/// domain. It is never sent to a parent domain or a sibling, so that no list of public suffixes is needed.
 ///
 /// Any thread may use it. The jar of one source is never used for another source, except for the parts of its stream.
 package final class CookieJar: Sendable {
@@ -16,7 +16,7 @@ package final class CookieJar: Sendable {
         let name: String
         let value: String
         let host: String
-        /// The port of the origin that set it, or `nil` for the usual one.
+        /// The port of the origin that set it, or `nil` for the default port of the scheme.
         let port: Int?
         let isForSubdomains: Bool
         let path: String
@@ -27,7 +27,8 @@ package final class CookieJar: Sendable {
         var bytes: Int { name.utf8.count + value.utf8.count + host.utf8.count + path.utf8.count }
 
         func replaces(_ other: Cookie) -> Bool {
-            name == other.name && host == other.host && port == other.port && path == other.path
+            name == other.name && host == other.host && path == other.path
+                && (port == other.port || isForSubdomains && other.isForSubdomains)
         }
     }
 
@@ -111,7 +112,7 @@ package final class CookieJar: Sendable {
     /// The part of a URL that decides which cookies a request has.
     private struct Place {
         let host: String
-        /// The port, or `nil` for the usual one of the scheme.
+        /// The port, or `nil` for the default port of the scheme.
         let port: Int?
         let path: String
         let isSecure: Bool
@@ -141,8 +142,8 @@ package final class CookieJar: Sendable {
         /// Whether a request receives a cookie, apart from the end of the cookie (RFC 6265 §5.4).
         func receives(_ cookie: Cookie) -> Bool {
             guard isSecure || !cookie.isSecure else { return false }
-            // Browsers ignore the port (RFC 6265 §8.5), but another port is another origin, except if only the scheme
-            // differs.
+            // Browsers ignore the port (RFC 6265 §8.5). Here, a host-only cookie is not sent to another port, because
+            // a port is often another application. Default ports are equal for both schemes.
             guard
                 host == cookie.host && (port == cookie.port || cookie.isForSubdomains)
                     || cookie.isForSubdomains && host.hasSuffix("." + cookie.host),

@@ -159,7 +159,7 @@ struct BypassResponder: Sendable {
 /// For some time, requests for them bypass the cache. A client must neither wait for another client's response nor
 /// receive its cookies.
 ///
-/// Only clients with the same credentials bypass the cache. An origin that renews one client's cookie may send other
+/// Only requests with the same header fields bypass the cache. An origin that renews one client's cookie may send other
 /// clients a response that they can share.
 final class BypassedResources: Sendable {
     private let known = Mutex(Remembered<Int, Int64>(count: limit))
@@ -177,9 +177,9 @@ final class BypassedResources: Sendable {
         known.withLock { $0.note(now + Self.time, for: name, bytes: MemoryLayout<Int>.size) }
     }
 
-    /// Returns the name of a resource for the requests of one client.
+    /// Returns a hash of a resource's key and of the header fields of a request.
     ///
-    /// It contains all header fields that reach the origin, because the response may depend on any of them.
+    /// The hash includes all header fields that reach the origin, because the response may depend on any of them.
     static func name(of key: CacheKey, _ fields: HTTPFields) -> Int {
         var hasher = Hasher()
         hasher.combine(key)

@@ -75,7 +75,7 @@ struct MediaResponder: Sendable {
                 } else if call.isReverse, cookies.isEmpty, [.revalidated, .miss].contains(opened.head.source),
                     !EndToEndFields.hasCookies(opened.head.response.fields)
                 {
-                    // The response that confirmed the stored one may set cookies.
+                    // The origin's response may set cookies even if it only confirms the stored one.
                     cookies = opened.media.takeCookies(for: source) ?? [:]
                 }
                 let plan = builder.plan(for: request, opened.head.response)
@@ -298,7 +298,7 @@ struct MediaResponder: Sendable {
         do {
             passed = try await passing.pass(request, call, body: nil, hold: hold)
         } catch let failure as RequestFailure {
-            // As for a `GET`, the stored response may be used after an error.
+            // The stored response may be used after an error, as in the response to a `GET`.
             guard try await media.mayBeUsedAfterError() else { throw failure }
             return nil
         }

@@ -18,7 +18,7 @@ final class OfflineVariants: Sendable {
     private let limits: LookupBudget.Limits
     /// The result of the last check of each origin and URL, with its time in seconds since 1970.
     private let known = Mutex(Remembered<String, (isReachable: Bool, second: Int64)>(count: 1000))
-    /// The origins whose late responses are awaited, one for each.
+    /// The origins with a late check that is still awaited. There is at most one per origin.
     private let lateOrigins = Mutex<Set<String>>([])
     private static let lateLimit = 64
     /// The time for which a result is used, in seconds.
@@ -197,16 +197,16 @@ final class OfflineVariants: Sendable {
         }
     }
 
-    /// Whether the origin of a manifest can be reached, as far as a `HEAD` shows.
+    /// Whether the origin of a manifest can be reached, according to a `HEAD` request.
     ///
-    /// A response, and a connection that failed, are evidence for the whole origin. Silence is evidence for the URL
-    /// only, because an origin may need a long time for one of its resources.
+    /// A response or a failed connection applies to the whole origin. A late response applies only to the same
+    /// URL and fields, because an origin may need a long time for one of its resources.
     ///
     /// - Parameter fields: The header fields of a request for the manifest.
     func isReachable(_ manifest: OriginURL, _ fields: HTTPFields, at second: Int64) async -> Bool {
         guard let url = manifest.url else { return true }
         let origin = "\(manifest.scheme.rawValue)://\(manifest.authority)"
-        // An origin may respond to other clients.
+        // The origin may respond in time to requests with other header fields.
         let name = "\(url.absoluteString) \(BypassedResources.name(of: CacheKey(""), fields))"
         if let isReachable = lastResult(for: [origin, name], at: second) { return isReachable }
         var request = UpstreamRequest(url: url, headerFields: fields)
@@ -233,7 +233,7 @@ final class OfflineVariants: Sendable {
         }
     }
 
-    /// Waits for a late response, which shows that the origin can be reached.
+    /// Waits until a late check records its result. Cancels the check after the time in `memory`.
     private func awaitLate(_ check: Task<Bool, any Error>, of origin: String) {
         let isFirst = lateOrigins.withLock { $0.count < Self.lateLimit && $0.insert(origin).inserted }
         guard isFirst else { return check.cancel() }
@@ -257,7 +257,11 @@ final class OfflineVariants: Sendable {
     }
 
     private func note(_ isReachable: Bool, for name: String, at second: Int64) {
-        known.withLock { $0.note((isReachable, second), for: name, bytes: name.utf8.count) }
+        known.withLock { known in
+            // A late result does not replace that of a later check.
+            guard known[name]?.second ?? second <= second else { return }
+            known.note((isReachable, second), for: name, bytes: name.utf8.count)
+        }
     }
 }
 #endif

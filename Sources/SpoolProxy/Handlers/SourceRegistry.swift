@@ -15,11 +15,8 @@ final class SourceRegistry: Sendable {
     private struct Entry {
         let presentation: PresentationSource
         var lastUse: Int
-        /// Whether a request had its address. Others are forgotten first, because any client can create them.
+        /// Whether a client has requested its address.
         var isRequested = false
-
-        /// The order in which sources are forgotten.
-        var age: (Int, Int) { (isRequested ? 1 : 0, lastUse) }
     }
 
     private struct State {
@@ -33,8 +30,8 @@ final class SourceRegistry: Sendable {
     private let limit: Int
     private let state = Mutex(State())
 
-    /// - Parameter limit: The maximum number of sources. If it is exceeded, a source is forgotten: the least recently
-    ///   used one of those that no request had, or else of all.
+    /// - Parameter limit: The maximum number of sources. If it is exceeded, the least recently used source is forgotten,
+    ///   or if more than half of them were never requested, the oldest of these.
     init(_ cache: MediaCache, limit: Int = 1024) {
         self.cache = cache
         self.limit = max(1, limit)
@@ -61,10 +58,13 @@ final class SourceRegistry: Sendable {
                 state.entries[known.key]?.lastUse = state.uses
                 return known.key
             }
-            if state.entries.count >= limit,
-                let oldest = state.entries.min(by: { $0.value.age < $1.value.age })
-            {
-                state.entries[oldest.key] = nil
+            if state.entries.count >= limit {
+                // Any client can create sources without requesting them. A few belong to streams that are about to
+                // start.
+                let unused = state.entries.filter { !$0.value.isRequested }
+                let candidates = unused.count > limit / 2 ? unused : state.entries
+                let oldest = candidates.min { $0.value.lastUse < $1.value.lastUse }
+                if let oldest { state.entries[oldest.key] = nil }
             }
             let secret = Secret.drawn()
             let presentation = PresentationSource(source, now: cache.now)

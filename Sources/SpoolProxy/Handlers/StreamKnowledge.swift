@@ -11,8 +11,8 @@ final class StreamKnowledge: Sendable {
     private struct Facts {
         /// The kinds of versions that were examined, or `nil` for those that are not manifests.
         var kinds = Remembered<String, ManifestKind?>(count: StreamKnowledge.limit)
-        /// The variables that a media playlist may import, by its address without delivery directives. `isOwn` states
-        /// whether a master playlist of its own origin defines them.
+        /// The variables that a media playlist may import, by its address without delivery directives. `isOwn` is
+        /// whether a master playlist of the same origin defines them.
         var variables = Remembered<String, (values: [String: String], isOwn: Bool)>(
             count: StreamKnowledge.variablesLimit)
         /// The times for which reloads may be held, by the address of the playlist without delivery directives.
@@ -36,8 +36,6 @@ final class StreamKnowledge: Sendable {
     /// The maximum number of origins that are remembered as leading to one.
     private static let rootLimit = 16
     private static let variablesLimit = 1000
-    /// The maximum number of media playlists of a master playlist that get its variables.
-    private static let variablesPlaylistLimit = 100
     /// The maximum size of the variables of one playlist, in bytes.
     private static let variablesBytes = 16 << 10
     private static let keyBytes = MemoryLayout<Int>.size
@@ -158,23 +156,22 @@ final class StreamKnowledge: Sendable {
         members.note(mpd, at: requested, key, tag: tag)
     }
 
-    /// Records the variables that a master playlist defines for its media playlists. A master playlist of another
-    /// origin does not replace those of a media playlist's own origin, not even after they may have been forgotten.
+    /// Records the variables that a master playlist defines for its media playlists.
+    ///
+    /// A master playlist of another origin does not replace variables from the media playlist's own origin.
     private func recordVariables(of playlist: HLSPlaylist, found: OriginURL) {
         guard playlist.kind == .master, !playlist.variables.isEmpty else { return }
         let bytes = playlist.variables.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }
         guard bytes <= Self.variablesBytes else { return }
         let rewriter = ReferenceRewriter(finalURL: found) { $0.description }
         let uris = playlist.variants.map(\.uri) + playlist.renditions.compactMap(\.uri) + playlist.iFrameStreams
-        let names = uris.prefix(Self.variablesPlaylistLimit).compactMap { uri in
+        let names = uris.prefix(Self.variablesLimit).compactMap { uri in
             rewriter.url(of: uri).map { (HLSDelivery.withoutDirectives($0), $0.isSameOrigin(as: found)) }
         }
         facts.withLock { facts in
             for (name, isOwn) in names {
-                let mayReplace = !facts.variables.hasForgotten && facts.variables[name]?.isOwn != true
-                guard isOwn || mayReplace else { continue }
-                facts.variables.note(
-                    (playlist.variables, isOwn), for: name, bytes: bytes + name.utf8.count)
+                guard isOwn || facts.variables[name]?.isOwn != true else { continue }
+                facts.variables.note((playlist.variables, isOwn), for: name, bytes: bytes + name.utf8.count)
             }
         }
     }

@@ -7,7 +7,7 @@ struct BlockReclaimer: Sendable {
     private let blocks: StoredBlocks
     /// The reason why the space of evicted blocks could not be freed. No more blocks are evicted until it is freed.
     private var failure: CacheError?
-    /// Whether bytes were refused since the last attempt to free their space.
+    /// Whether the disk has refused bytes since the last attempt to free space.
     private var hasNewRefusal = false
 
     init(_ blocks: StoredBlocks) { self.blocks = blocks }
@@ -83,7 +83,7 @@ struct BlockReclaimer: Sendable {
         return true
     }
 
-    /// Tries once to free the space of refused bytes, because the disk has accepted other bytes since.
+    /// Tries again to free the space of newly refused bytes. Called after the disk has accepted other bytes.
     mutating func freeRefusedAgain() {
         if hasNewRefusal { _ = freeAgain() }
     }

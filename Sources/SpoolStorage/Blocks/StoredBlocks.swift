@@ -167,7 +167,7 @@ final class StoredBlocks: Sendable {
     /// The bytes that the file claims: stored bytes, and those of evicted blocks whose space is not freed.
     var claimedByteCount: Int64 { state.withLock { $0.map.storedRanges.byteCount + $0.unfreed } }
 
-    /// Whether evicted blocks still use space on disk.
+    /// Whether evicted blocks or refused bytes still use space on disk.
     var holdsUnfreedBytes: Bool { state.withLock { $0.unfreed > 0 } }
 
     /// Ends all claims, because the version has left the cache.
@@ -217,7 +217,7 @@ final class StoredBlocks: Sendable {
         giveBack(gone)
     }
 
-    /// Returns the claims of all bytes that are not stored, after the disk has freed them.
+    /// Ends the claims of all bytes that are not stored, after the disk has freed their space.
     func recordAllFreed() {
         let gone = state.withLock { state in
             defer { state.unfreed = 0 }

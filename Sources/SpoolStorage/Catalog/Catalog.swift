@@ -402,7 +402,7 @@ final class BusyWait: Sendable {
     /// Blocks until the next attempt, and returns `false` if there is none.
     func wait(after count: Int) -> Bool {
         guard allowsAttempt(after: count) else { return false }
-        // It sleeps in SQLite's file layer, which simulations replace.
+        // SQLite sleeps through its file layer, which simulations replace.
         sqlite3_sleep(Self.interval)
         return true
     }

@@ -272,8 +272,8 @@ struct CatalogTransaction {
     /// Makes a resource a part of a presentation, and pins it if that is pinned, if both are recorded.
     ///
     /// Parts of the resource become parts of the presentation: a master playlist has the segments of its media
-    /// playlists. A manifest of another origin may also name a resource. One that is pinned, separately or as a part of
-    /// another presentation, is therefore not changed.
+    /// playlists. A manifest of another origin may also name the resource. Therefore, a resource that is pinned,
+    /// separately or as a part of another presentation, is not changed.
     func setPresentation(_ presentation: String, of key: String) throws {
         guard presentation != key else { return }
         let (presentation, key) = (cipher.name(of: presentation), cipher.name(of: key))
@@ -318,7 +318,7 @@ struct CatalogTransaction {
         return try Row.fetchOne(statement, arguments: [name]).map { row in
             // A value of another type names no file.
             let identifier = ((try? row.data(2)) ?? nil).flatMap { GenerationIdentifier($0) }
-            // No row names its file, so it is found among all files.
+            // No row names the file of this version. The next sweep of all files removes it.
             if identifier == nil, !row.hasNull(atIndex: 6) { try db.set("sweepPending", to: true.databaseValue) }
             return RemovedResource(
                 key: key, url: try Catalog.url(row, 0, cipher, of: name) ?? Catalog.unreadable,

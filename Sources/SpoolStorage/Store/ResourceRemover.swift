@@ -63,10 +63,10 @@ struct ResourceRemover: Sendable {
             }
             guard !keys.isEmpty else {
                 if try await removeUnreachable() == 0 {
-                    // No row leads to a file whose row was damaged.
+                    // The sweep also removes files that no row names, because their rows were damaged.
                     await store.executor.run(in: .maintenance) { store.sweepNow() }
                 }
-                // Nothing is left, so the sums are known whatever the catalog contained.
+                // Removals only subtract from the sums, which may have been wrong in the catalog.
                 try await store.correctSums()
                 return
             }

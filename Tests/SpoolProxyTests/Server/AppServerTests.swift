@@ -99,7 +99,9 @@ import Testing
         }
     }
 
-    @Test("E332: segments named by an imported variable are requested through the server", arguments: ["", "?_HLS_msn=1"])
+    @Test(
+        "E332: segments named by an imported variable are requested through the server",
+        arguments: ["", "?_HLS_msn=1"])
     func importedVariables(directive: String) async throws {
         let media = """
             #EXTM3U

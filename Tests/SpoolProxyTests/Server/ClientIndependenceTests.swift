@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test(
-        "E321: a cookie in the response that confirms a stored one reaches the client of that request only",
+        "E321: a cookie in a response that confirms the stored one is sent only to the client that caused it",
         arguments: [200, 304])
     func cookieOfConfirmation(status: Int) async throws {
         let upstream = ClosureUpstream { _, number in
@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test("E322: a 304 to a request with no-store does not renew the stored response")
+    @Test("E322: a 304 to a request with no-store does not extend the freshness of the stored response")
     func confirmationWithoutStoring() async throws {
         let upstream = ClosureUpstream { _, number in
             number == 1
@@ -103,13 +103,13 @@ import Testing
             let count = upstream.count
             #expect(try await server.get("/a").body == [1])
             #expect(upstream.count == count + 1)
-            // The confirmation without `no-store` has renewed it.
+            // The confirmation without `no-store` has extended its freshness.
             #expect(try await server.get("/a").body == [1])
             #expect(upstream.count == count + 1)
         }
     }
 
-    @Test("E323: HEAD gets the stale response after an error, as GET does", arguments: ["GET", "HEAD"])
+    @Test("E323: HEAD and GET receive the stale response after an error", arguments: ["GET", "HEAD"])
     func staleHead(method: String) async throws {
         let upstream = ClosureUpstream { _, number in
             guard number == 1 else { throw UpstreamError(.unreachable, "no route") }
@@ -148,7 +148,7 @@ import Testing
         }
     }
 
-    @Test("E338: a whole response to another user is used although its date and length are those of the stored one")
+    @Test("E338: a whole response to another user replaces the stored one even if date and length are equal")
     func sameDate() async throws {
         let upstream = ClosureUpstream { request, _ in
             let isBob = HTTPField.Name("X-User").flatMap { request.headerFields[$0] } == "bob"

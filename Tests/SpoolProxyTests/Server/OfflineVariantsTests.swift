@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    /// An origin that responds to `HEAD` for one path only when it is released, and closes the connection for another.
+    /// An origin that delays its response for one path until `release()`, and whose connections fail for two others.
     private final class SlowHeadUpstream: Upstream {
         private let released = AsyncStream.makeStream(of: Void.self)
 
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test("E328: a slow response to the check of one manifest does not hide the variants of others, and ends it")
+    @Test("E328: a slow reachability check of one manifest does not hide the variants of other manifests")
     func slowCheck() async throws {
         let upstream = SlowHeadUpstream()
         let cache = MediaCache.inMemory(upstream: upstream)

@@ -83,7 +83,7 @@ import Testing
     }
 
     @Test(
-        "E287: a redirect whose body is never received or never ends is sent without it",
+        "E287: a redirect whose body is never received or never ends is sent without a body",
         arguments: ["Content-Length: 500\r\n", "", "Transfer-Encoding: chunked\r\n"])
     func redirectWithoutBody(framing: String) async throws {
         let text = "HTTP/1.1 302 Found\r\nLocation: /b\r\n\(framing)\r\n"

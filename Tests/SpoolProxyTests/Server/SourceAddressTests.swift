@@ -115,7 +115,7 @@ import Testing
         await cache.close()
     }
 
-    @Test("E324: many addresses that no request has do not displace one that is in use")
+    @Test("E324: many addresses that no client requests do not remove an address that is in use")
     func usedSource() async throws {
         let cache = MediaCache.inMemory(upstream: ScriptedUpstream([:]))
         let registry = SourceRegistry(cache, limit: 10)

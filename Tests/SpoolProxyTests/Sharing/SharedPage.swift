@@ -5,7 +5,7 @@ struct SharedPage: Sendable {
     enum Kind: Sendable {
         /// Each response has its own bytes, which identify the request that caused it.
         case stamped
-        /// The same, in a playlist. The server remembers the rewritten bytes of a large one.
+        /// A playlist with its own bytes in each response. The server remembers the rewritten bytes of large playlists.
         case playlist
         /// All responses have the same bytes and permit sharing. Clients request the whole.
         case media

@@ -116,7 +116,7 @@ final class SharingOrigin: Upstream {
         return Array("\(start)#\(filler)\(end)".utf8)
     }
 
-    /// The number of the response in its bytes, or `nil` if they do not contain it.
+    /// The number of the response whose body this is, or `nil` if the body contains no number.
     static func serial(in body: [UInt8]) -> Int? {
         let text = String(decoding: body.prefix { $0 != UInt8(ascii: ";") }, as: UTF8.self)
         return Int(text.hasPrefix("#EXTM3U\n#") ? text.dropFirst("#EXTM3U\n#".count) : text[...])

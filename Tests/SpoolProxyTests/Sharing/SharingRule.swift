@@ -33,13 +33,13 @@ struct SharingRule {
         if record.call == request.number { return nil }
         if let reason = unshareable(record, for: request) { return reason }
         let own = records.filter { $0.call == request.number }
-        // A 304 to another request may confirm the request's own response, and replaces its fields (§4.3.4).
+        // A 304 to another request may confirm this request's own response and replace its fields (§4.3.4).
         if own.contains(where: { $0.serial == record.representation }) { return nil }
         if own.contains(where: { $0.status == 304 && $0.representation == record.representation }) {
             return nil
         }
-        // Each 304 that confirms the bytes replaces the directives (§4.3.4), unless it must not be stored. One that must
-        // not be stored confirms the bytes for requests that waited with its own.
+        // Each 304 that confirms the bytes replaces the directives (§4.3.4), unless it must not be stored. In that
+        // case, it confirms the bytes only for requests that were waiting at the same time.
         let confirmations = records.filter { $0.representation == record.representation }
         if confirmations.contains(where: { isUnstored($0) && !completed.contains($0.call) }) { return nil }
         let all = confirmations.filter { !isUnstored($0) }
@@ -47,7 +47,7 @@ struct SharingRule {
         let current = all[last...].filter { unshareable($0, for: request) == nil }
         let failed = own.contains { $0.status >= 500 }
         for record in current {
-            // A response that the cache was waiting for when the request was sent may be used if it was fresh then.
+            // A response in flight must be fresh when the request or the response was sent, whichever is first.
             let time = completed.contains(record.call) ? sent : min(sent, record.time)
             if isUsable(record, for: request, at: time, failed: failed) { return nil }
         }

@@ -15,7 +15,7 @@ struct RequestTurnsTests {
         return clock
     }
 
-    @Test("E325: a request with other header fields stops waiting for a turn at its limit, and others wait for its end")
+    @Test("E325: a request with other header fields waits up to its limit, and equal requests wait for the turn to end")
     func limit() async throws {
         let manual = ManualClock()
         let turns = RequestTurns()
@@ -37,7 +37,7 @@ struct RequestTurnsTests {
         #expect(turns.endOfTurn(within: nil, on: clock(manual)) == nil)
     }
 
-    @Test("E337: each of several concurrent requests with the same fields receives the cookie of one response")
+    @Test("E337: concurrent requests with the same fields receive the cookies of different responses")
     func cookies() throws {
         let last = LastResponse()
         let source = MediaSource(url: try #require(URL(string: "http://h/a")))
@@ -48,7 +48,7 @@ struct RequestTurnsTests {
         }
         #expect(last.takeCookies(for: other, at: .seconds(4)) == nil)
         let taken = (0..<4).map { _ in last.takeCookies(for: source, at: .seconds(11.5))?[.setCookie] }
-        // The first one has ended.
+        // The first cookie has expired.
         #expect(taken == ["sid=2", "sid=3", nil, nil])
     }
 }

@@ -113,7 +113,7 @@ struct SharedMediaTests {
         }
     }
 
-    @Test("E339: a version for a request with other header fields does not end the reader of the stored one")
+    @Test("E339: another version for other header fields does not end a reader of the stored version")
     func otherVersion() async throws {
         let stage = try MemoryStage(["/a": .pattern(Self.length)], freshness: .http)
         stage.origin.update("/a") { $0.rules = [.always(.field("Cache-Control", "max-age=1000"))] }
