@@ -96,7 +96,7 @@ public final class MediaCache: Sendable {
             logger: configuration.logger, instruments: CacheInstruments(configuration.instruments))
         var wanted = Store.Configuration(
             capacity: configuration.capacity, eviction: configuration.eviction, quotas: configuration.evictionQuotas,
-            minimumFreeSpace: configuration.minimumFreeSpace, maximumAge: configuration.maximumAge,
+            minimumFreeSpace: configuration.freeSpaceToLeave, maximumAge: configuration.maximumAge,
             memoryLimit: configuration.memoryLimit, openFileLimit: openFileLimit,
             isReadOnly: configuration.isReadOnly, key: configuration.encryptionKey,
             byteStore: configuration.byteStore)

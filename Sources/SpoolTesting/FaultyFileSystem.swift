@@ -41,6 +41,7 @@ package final class FaultyFileSystem: FileSystem {
         var decide: (@Sendable (Call, String) -> Effect?)?
         var counts: [Call: Int] = [:]
         var freeSpace: Int64?
+        var spaceForCaches: Int64?
         var readWithoutBlockingLimit: Int?
         var blockSize: Int64?
     }
@@ -177,6 +178,11 @@ package final class FaultyFileSystem: FileSystem {
         if let blockSize { space.blockSize = blockSize }
         return space
     }
+
+    package func spaceForCaches(at path: String) -> Int64? { state.withLock { $0.spaceForCaches } }
+
+    /// Sets the space that the system offers for content that can be fetched again; `nil` if it offers no such number.
+    package func setSpaceForCaches(_ count: Int64?) { state.withLock { $0.spaceForCaches = count } }
 
     /// Sets the free space of the volume in bytes; `nil` uses the real one.
     package func setFreeSpace(_ count: Int64?) { state.withLock { $0.freeSpace = count } }

@@ -29,7 +29,7 @@ final class StoreFixture: Sendable {
 
     func open(
         capacity: Int64? = nil, eviction: EvictionPolicy = .leastRecentlyUsed, quotas: [EvictionQuota] = [],
-        minimumFreeSpace: Int64 = 0, maximumAge: Duration? = nil, memoryLimit: Int64 = 16 << 20,
+        minimumFreeSpace: Int64? = 0, maximumAge: Duration? = nil, memoryLimit: Int64 = 16 << 20,
         openFileLimit: Int = 256, executor: BlockingExecutor = BlockingExecutor()
     ) async throws -> Store {
         let configuration = Store.Configuration(

@@ -111,10 +111,38 @@ struct StoreQuotaTests {
         await store.leaveFreeSpace()
         try await self.store("a5", store)
         #expect(store.usedBytes == 10 * block)
+        // The system offers less for content that can be fetched again than is free.
+        fixture.files.setSpaceForCaches(498 * block)
+        await store.leaveFreeSpace()
+        #expect(store.usedBytes == 8 * block)
+        fixture.files.setSpaceForCaches(nil)
         fixture.files.fail([.volumeSpace], with: .error(.EIO), times: 1)
         await store.leaveFreeSpace()
         #expect(fixture.events.warnings.contains { $0.contains("free space could not be checked") })
         try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("E262: the standard leaves 500 MB or 5 % of the volume free, whichever is less, and never fails")
+    func standardFreeSpace() async throws {
+        fixture.files.setFreeSpace(100_000_000_000)
+        var store = try await fixture.open(minimumFreeSpace: nil)
+        await store.waitUntilIdle()
+        try await self.store("a1", store)
+        let size = try store.directory.volumeSpace().size
+        let reserve = min(500_000_000, size / 20)
+        #expect(reserve > 0 && store.usedBytes == 10 * block)
+        fixture.files.setFreeSpace(reserve)
+        await store.leaveFreeSpace()
+        #expect(store.usedBytes == 10 * block)
+        fixture.files.setFreeSpace(reserve - 1)
+        await store.leaveFreeSpace()
+        #expect(store.usedBytes < 10 * block)
+        try await store.close()
+        // The default must not make a cache unusable.
+        fixture.files.fail([.volumeSpace], with: .error(.EIO))
+        store = try await fixture.open(minimumFreeSpace: nil)
+        #expect(store.readOnlyReason == nil)
         try await store.close()
     }
 }

@@ -46,11 +46,14 @@ public struct MediaCacheConfiguration: Sendable {
     /// The maximum sizes of parts of the cache, such as the media of a host or with a ``MediaSource/tag``. If several
     /// quotas apply to a resource, it counts for the first one.
     public var evictionQuotas: [EvictionQuota] = []
-    /// The number of bytes to leave free on the volume of the directory. The default, 0, disables it.
+    /// The number of bytes to leave free on the volume of the directory; 0 for none.
+    ///
+    /// The default, `nil`, is 500 MB or 5 % of the volume, whichever is less, on Apple platforms, and 0 elsewhere.
     ///
     /// If there is less free space, media is evicted, and new media plays without being stored. The free space is
-    /// checked when the cache is opened, and every ten seconds.
-    public var minimumFreeSpace: Int64 = 0
+    /// checked when the cache is opened, and every ten seconds. On iOS, macOS and visionOS, it is the space that the
+    /// system offers for content that can be fetched again (`volumeAvailableCapacityForOpportunisticUsage`).
+    public var minimumFreeSpace: Int64?
     /// The time for which unplayed media stays in the cache, even if there is free space. The default, `nil`, evicts
     /// nothing by age.
     ///
@@ -78,6 +81,15 @@ public struct MediaCacheConfiguration: Sendable {
     /// The default configuration.
     public init() {}
 
+    /// The free space to leave, with the platform's default; `nil` for the standard of the store.
+    var freeSpaceToLeave: Int64? {
+        #if canImport(Darwin)
+        minimumFreeSpace
+        #else
+        minimumFreeSpace ?? 0
+        #endif
+    }
+
     /// Checks every value.
     ///
     /// - Throws: `CacheError` with code `.invalidArgument`, naming the value.
@@ -88,7 +100,9 @@ public struct MediaCacheConfiguration: Sendable {
             }
         }
         try check(memoryLimit >= 1 << 20, "memoryLimit", memoryLimit, "must be at least 1048576 bytes")
-        try check(minimumFreeSpace >= 0, "minimumFreeSpace", minimumFreeSpace, "must not be negative")
+        if let minimumFreeSpace {
+            try check(minimumFreeSpace >= 0, "minimumFreeSpace", minimumFreeSpace, "must not be negative")
+        }
         for quota in evictionQuotas {
             try check(quota.byteCount >= 0, "quota", quota.byteCount, "must not be negative")
         }

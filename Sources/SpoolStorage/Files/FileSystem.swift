@@ -60,11 +60,20 @@ package protocol FileSystem: Sendable {
 
     /// Returns the space on the volume of `path`.
     func volumeSpace(at path: String) throws(CacheError) -> VolumeSpace
+
+    /// Returns the space on the volume of `path`, in bytes, that the system offers for content that can be fetched
+    /// again. It may ask another process, which takes longer than ``volumeSpace(at:)``.
+    ///
+    /// - Returns: `nil` if the system has no such number. ``VolumeSpace/free`` applies instead.
+    func spaceForCaches(at path: String) -> Int64?
 }
 
 extension FileSystem {
     /// Does nothing, because names are not on a device.
     package func synchronizeDirectory(_ path: String) throws(CacheError) {}
+
+    /// Returns `nil`.
+    package func spaceForCaches(at path: String) -> Int64? { nil }
 }
 
 /// The use of an open file.
@@ -212,6 +221,8 @@ package struct SystemFileSystem: FileSystem {
         space.blockSize = min(max(Int64(clamping: status.f_frsize), 512), Block.size)
         return space
     }
+
+    package func spaceForCaches(at path: String) -> Int64? { opportunisticSpace(at: path) }
 
     private func isDirectory(_ path: String) -> Bool {
         var status = stat()

@@ -48,6 +48,22 @@ func synchronizeToDevice(_ descriptor: Int32) -> Int32 {
     fcntl(descriptor, F_FULLFSYNC) == 0 ? 0 : fsync(descriptor)
 }
 
+/// Returns the space in bytes that the system offers for content that can be fetched again; `nil` if it does not know.
+///
+/// The number includes the content of other apps that the system can purge, and excludes a reserve of the system.
+/// Volumes without that feature, such as external ones, report 0. Source: `volumeAvailableCapacityForOpportunisticUsage`.
+func opportunisticSpace(at path: String) -> Int64? {
+    #if os(tvOS) || os(watchOS)
+    return nil
+    #else
+    // Without the number, the free space of the volume applies.
+    let values = try? URL(fileURLWithPath: path, isDirectory: true)
+        .resourceValues(forKeys: [.volumeAvailableCapacityForOpportunisticUsageKey])
+    guard let space = values?.volumeAvailableCapacityForOpportunisticUsage, space > 0 else { return nil }
+    return space
+    #endif
+}
+
 extension FileProtection {
     /// The system's protection: it excludes a cache's directory from backups, because its media can be fetched again,
     /// and sets protection classes.

@@ -43,6 +43,9 @@ extension SystemFile {
 /// - Returns: 0, or -1 with the cause in `errno`.
 func synchronizeToDevice(_ descriptor: Int32) -> Int32 { fsync(descriptor) }
 
+/// Returns `nil`, because Linux offers no space for content that can be fetched again.
+func opportunisticSpace(at path: String) -> Int64? { nil }
+
 extension FileProtection {
     /// Sets nothing: Linux has neither attribute, and the modes 0600 and 0700 are the only protection.
     package static let system = FileProtection(protectDirectory: { _ in [] }, protectFile: { _, _ in })

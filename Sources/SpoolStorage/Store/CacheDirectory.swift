@@ -260,6 +260,16 @@ final class CacheDirectory: Sendable {
             .invalidArgument, "the free space for media in “\(path)” is unknown: the capacity must be in bytes")
     }
 
+    /// Returns the space that media may use, in bytes. It is the space that the system offers for content that can be
+    /// fetched again, if known, and otherwise all free space of the volume.
+    ///
+    /// - Throws: The same errors as ``volumeSpace()``.
+    func spaceForMedia() throws(CacheError) -> Int64 {
+        // Another byte store may be on another volume.
+        if bytes is FileByteStore, let space = fileSystem.spaceForCaches(at: path) { return space }
+        return try volumeSpace().free
+    }
+
     static func text(of file: any StoredFile) throws(CacheError) -> String {
         var bytes = [UInt8](repeating: 0, count: 256)
         var count = 0

@@ -259,7 +259,7 @@ struct Evictor: Sendable {
     func leaveFreeSpace() async {
         guard state.limit.isWatchingVolume, store.isOpen else { return }
         do {
-            let free = try await store.executor.run(in: .maintenance) { try store.directory.volumeSpace().free }
+            let free = try await store.executor.run(in: .maintenance) { try store.directory.spaceForMedia() }
             if let size = state.limit.adapt(toFreeSpace: free) { _ = try await evict(to: size) }
         } catch let error as CacheError where error.code == .closed {
             // The next opening checks again.

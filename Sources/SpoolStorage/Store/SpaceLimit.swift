@@ -61,15 +61,24 @@ final class SpaceLimit: Sendable {
 }
 
 extension Store.Configuration {
+    /// Returns the free space to leave on the volume of a directory, in bytes. The standard is 500 MB or 5 % of the
+    /// volume, whichever is less. If the volume is unknown, it is 0.
+    ///
     /// - Throws: ``CacheError`` with code `invalidArgument` if more is to stay free than the volume has.
-    func checkFreeSpace(in directory: CacheDirectory) throws {
-        guard minimumFreeSpace > 0 else { return }
+    func freeSpaceToLeave(in directory: CacheDirectory) throws -> Int64 {
+        guard let minimumFreeSpace else {
+            // The standard must not make a cache unusable if the size of the volume can't be read.
+            guard directory.access.isWritable, let space = try? directory.bytes.volumeSpace() else { return 0 }
+            return min(500_000_000, space.size / 20)
+        }
+        guard minimumFreeSpace > 0 else { return 0 }
         let size = try directory.volumeSpace().size
         guard minimumFreeSpace < size else {
             throw CacheError(
                 .invalidArgument,
                 "a minimum free space of \(minimumFreeSpace.counted("byte")) is too large for a volume of \(size)")
         }
+        return minimumFreeSpace
     }
 }
 

@@ -41,7 +41,8 @@ extension Store {
                     try CacheDirectory(inMemory: configuration.byteStore ?? MemoryByteStore(), fileSystem: fileSystem)
                 }
             let capacity = try configuration.capacity.limit(in: directory)
-            try configuration.checkFreeSpace(in: directory)
+            var configuration = configuration
+            configuration.minimumFreeSpace = try configuration.freeSpaceToLeave(in: directory)
             try directory.catalog.limitLog(toPartOf: capacity)
             let setAside = directory.removeSetAside(
                 limit: capacity.map(Ledger.allowance(of:)) ?? .max, now: clock.now())

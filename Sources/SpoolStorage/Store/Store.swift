@@ -38,8 +38,9 @@ package final class Store: Sendable {
         package var maximumAge: Duration?
         /// The maximum sizes of some of the media.
         package var quotas: [EvictionQuota] = []
-        /// The free space to leave on the volume, in bytes. The default, 0, disables it.
-        package var minimumFreeSpace: Int64 = 0
+        /// The free space to leave on the volume, in bytes; `nil` for the standard, which depends on the size of the
+        /// volume. The default, 0, disables it.
+        package var minimumFreeSpace: Int64? = 0
         /// The bytes of memory for media that can't be stored, of all resources together; at least 1 MiB.
         package var memoryLimit: Int64
         /// The time for which a player waits for space on disk. The wait occurs if the disk is slow, or if another
@@ -59,7 +60,7 @@ package final class Store: Sendable {
         /// Creates a configuration.
         package init(
             capacity: CacheCapacity = .remembered, eviction: EvictionPolicy = .standard, quotas: [EvictionQuota] = [],
-            minimumFreeSpace: Int64 = 0, maximumAge: Duration? = nil, memoryLimit: Int64 = 16 << 20,
+            minimumFreeSpace: Int64? = 0, maximumAge: Duration? = nil, memoryLimit: Int64 = 16 << 20,
             openFileLimit: Int = 256,
             isReadOnly: Bool = false, key: EncryptionKey? = nil, byteStore: (any ByteStore)? = nil
         ) {
@@ -116,7 +117,7 @@ package final class Store: Sendable {
                 policy: configuration.eviction, quotas: configuration.quotas, catalog: directory.catalog,
                 rounds: rounds, clock: clock),
             limit: SpaceLimit(
-                capacity: capacity, minimumFreeSpace: configuration.minimumFreeSpace, ledger: ledger,
+                capacity: capacity, minimumFreeSpace: configuration.minimumFreeSpace ?? 0, ledger: ledger,
                 reporter: reporter),
             ages: AgeLimit(configuration.maximumAge, catalog: directory.catalog, clock: clock))
     }
