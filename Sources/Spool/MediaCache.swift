@@ -7,8 +7,13 @@ import Synchronization
 
 /// A cache of media on disk: play once, keep every byte.
 ///
-/// One process at a time uses a directory. Within it, share one `MediaCache`. A second one plays stored media and
-/// stores nothing. If that is intended, for example in an app extension, set ``MediaCacheConfiguration/isReadOnly``.
+/// One process at a time uses a directory for writing. In another one, such as an app extension, set
+/// ``MediaCacheConfiguration/isReadOnly``. Otherwise the second process plays stored media and stores nothing.
+///
+/// Within a process, share one `MediaCache`. A second one for the same directory joins the first one if both have the
+/// same transport instance and equal configurations. Then both share all state, events and requests, and the functions,
+/// instruments and logger of the first configuration apply. If a value differs, the second one plays stored media and
+/// stores nothing, ``open()`` throws `.directoryInUse`, and the message names the value.
 ///
 /// Opening media through it (``media(for:)-(MediaSource)``) costs nothing, and reading complete media sends no
 /// requests. Any task may call its methods.
@@ -16,11 +21,13 @@ public final class MediaCache: Sendable {
     /// The configuration of a cache.
     public typealias Configuration = MediaCacheConfiguration
 
-    let context: CacheContext
-    let resources = OpenResources()
-    /// The work of downloads, once there are any.
-    let downloadWork = Mutex<(any CacheWork)?>(nil)
-    private let closing = Mutex<Task<Void, Never>?>(nil)
+    let core: CacheCore
+    /// Whether ``close()`` was called.
+    private let isClosed = Atomic(false)
+
+    var context: CacheContext { core.context }
+    var resources: OpenResources { core.resources }
+
     /// The problems with the directory that were found and fixed at opening, such as a damaged catalog.
     package var notices: [String] { context.opening.openedStore?.notices ?? [] }
 
@@ -79,11 +86,27 @@ public final class MediaCache: Sendable {
     /// Call ``open()`` to get the error.
     public convenience init(directory: URL, upstream: any Upstream, configuration: Configuration = Configuration()) {
         self.init(
-            directory: directory, upstream: upstream, configuration: configuration, fileSystem: SystemFileSystem(),
-            clock: CacheClock(clock: ContinuousClock()))
+            core: SharedCaches.process.core(for: directory, upstream: upstream, configuration: configuration) { error in
+                CacheCore(
+                    CacheContext(
+                        directory: directory, upstream: upstream, configuration: configuration,
+                        fileSystem: SystemFileSystem(), clock: CacheClock(clock: ContinuousClock()),
+                        executor: BlockingExecutor(), openFileLimit: Self.openFileLimit, error: error))
+            })
     }
 
-    /// Creates a cache with a given file system, clock and threads.
+    /// The maximum number of open media files.
+    private static let openFileLimit = 256
+
+    /// Creates a cache that uses the state of a core.
+    init(core: CacheCore) { self.core = core }
+
+    deinit {
+        guard !isClosed.load(ordering: .relaxed), core.leave(closing: false) else { return }
+        Task { [core] in await core.close() }
+    }
+
+    /// Creates a cache with a given file system, clock and threads. It joins no other cache.
     ///
     /// - Parameters:
     ///   - directory: The directory; `nil` for a cache in memory.
@@ -92,37 +115,10 @@ public final class MediaCache: Sendable {
         directory: URL?, upstream: any Upstream, configuration: Configuration, fileSystem: any FileSystem,
         clock: CacheClock, executor: BlockingExecutor = BlockingExecutor(), openFileLimit: Int = 256
     ) {
-        let events = EventHub(
-            logger: configuration.logger, instruments: CacheInstruments(configuration.instruments))
-        var wanted = Store.Configuration(
-            capacity: configuration.capacity, eviction: configuration.eviction, quotas: configuration.evictionQuotas,
-            minimumFreeSpace: configuration.freeSpaceToLeave, maximumAge: configuration.maximumAge,
-            memoryLimit: configuration.memoryLimit, openFileLimit: openFileLimit,
-            isReadOnly: configuration.isReadOnly, key: configuration.encryptionKey,
-            byteStore: configuration.byteStore)
-        wanted.spaceTimeout = configuration.spaceTimeout
-        let path = directory?.path
-        let opening = StoreOpening(on: executor) { [wanted] in
-            try configuration.validate()
-            let store = try await Store.open(
-                path: path, configuration: wanted, fileSystem: fileSystem, executor: executor, clock: clock
-            ) { event in events.send(event) }
-            for notice in store.notices { events.send(.warning(notice), redactedURL: path ?? "memory") }
-            return store
-        } fallback: { [wanted] cause in
-            events.send(.cacheUnavailable(cause: cause), redactedURL: path ?? "memory")
-            return try Store.fallback(
-                at: path ?? "memory", because: cause, configuration: wanted, fileSystem: fileSystem, executor: executor,
-                clock: clock
-            ) { event in events.send(event) }
-        }
-        context = CacheContext(
-            configuration: configuration, upstream: upstream, opening: opening,
-            coordinator: OriginCoordinator(
-                maximumConnectionsPerOrigin: configuration.maximumConnectionsPerOrigin, clock: clock,
-                executor: executor.executor(for: .background)),
-            events: events,
-            clock: clock, executor: executor)
+        core = CacheCore(
+            CacheContext(
+                directory: directory, upstream: upstream, configuration: configuration, fileSystem: fileSystem,
+                clock: clock, executor: executor, openFileLimit: openFileLimit))
     }
 
     /// Creates a cache and opens its directory.
@@ -150,7 +146,8 @@ public final class MediaCache: Sendable {
     /// If the disk is full or read-only, stored media can be played and nothing new is stored. That is not an error.
     ///
     /// - Throws: `CacheError`. Media plays uncached in all cases.
-    ///   - `.directoryInUse` if another process uses the directory; the message names it
+    ///   - `.directoryInUse` if another process uses the directory, or another cache of this process with another
+    ///     configuration; the message names it
     ///   - `.catalogTooNew` if a newer version wrote it
     ///   - `.storage` if the directory can't be created or read
     ///   - `.notStored` if the cache is read-only and the directory contains none
@@ -216,26 +213,11 @@ public final class MediaCache: Sendable {
     /// Transfers that are nearly complete may finish. Call it before the process ends. A kill loses at most the records
     /// of the last tenth of a second.
     ///
-    /// A second call waits for the same end.
+    /// A second call waits for the same end. If several caches have joined, the directory stays open until all of them
+    /// are closed or released.
     public func close() async {
-        let closing = closing.withLock { closing in
-            if let closing { return closing }
-            let task = Task(executorPreference: context.executor.executor(for: .background)) { await self.closeNow() }
-            closing = task
-            return task
-        }
-        await closing.value
-    }
-
-    private func closeNow() async {
-        downloadWork.withLock { $0 }?.close()
-        await resources.closeAll()
-        do {
-            try await context.opening.close()?.close()
-        } catch {
-            context.events.logger.warning("the cache could not be closed cleanly: \(error)")
-        }
-        context.events.finish()
+        if !isClosed.exchange(true, ordering: .relaxed) { core.leave(closing: true) }
+        if core.isUnused { await core.close() }
     }
 }
 

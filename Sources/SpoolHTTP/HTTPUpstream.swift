@@ -1,5 +1,6 @@
 public import Foundation
 public import Spool
+import Synchronization
 
 #if canImport(FoundationNetworking) && !StaticLinking
 public import FoundationNetworking
@@ -16,11 +17,33 @@ public import NIOSSL
 public enum HTTPUpstream {
     /// Creates the platform's transport. Retain it, because its connections are reused until it is released.
     public static func standard(_ configuration: HTTPUpstream.Configuration = .init()) -> any Upstream {
+        make(configuration)
+    }
+
+    private static func make(_ configuration: HTTPUpstream.Configuration) -> any Upstream & AnyObject {
         #if AsyncHTTPClient && os(Linux)
         AsyncHTTPClientUpstream(configuration)
         #else
         URLSessionUpstream(configuration)
         #endif
+    }
+
+    private struct Weak {
+        weak let transport: (any Upstream & AnyObject)?
+    }
+
+    private static let lastShared = Mutex(Weak(transport: nil))
+
+    /// Returns the transport of all caches that are created without one. It exists as long as one of them uses it.
+    ///
+    /// Caches with the same directory can be joined only if they have the same transport.
+    static func shared() -> any Upstream {
+        lastShared.withLock { last in
+            if let transport = last.transport { return transport }
+            let transport = make(.init())
+            last = Weak(transport: transport)
+            return transport
+        }
     }
 }
 
@@ -149,7 +172,8 @@ extension MediaCache {
     /// ``/SpoolHTTP/HTTPUpstream``.
     ///
     /// The directory is opened or created when it is first needed. This never fails: if the directory can't be used,
-    /// media plays without being cached, and an event reports why.
+    /// media plays without being cached, and an event reports why. A second cache for the same directory joins the first
+    /// one, as described for ``/Spool/MediaCache``.
     ///
     /// - Parameters:
     ///   - directory: The cache directory.
@@ -160,7 +184,7 @@ extension MediaCache {
     ) {
         var configuration = configuration
         configuration.capacity = capacity ?? configuration.capacity
-        self.init(directory: directory, upstream: HTTPUpstream.standard(), configuration: configuration)
+        self.init(directory: directory, upstream: HTTPUpstream.shared(), configuration: configuration)
     }
 
     /// Creates a cache in memory that fetches over HTTP with the platform's transport.

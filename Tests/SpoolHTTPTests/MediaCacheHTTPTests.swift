@@ -18,4 +18,16 @@ struct MediaCacheHTTPTests {
             await cache.close()
         }
     }
+
+    @Test("E261: without a transport of their own, caches with the same directory are joined")
+    func joined() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("spool-http-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }  // A leftover in the temporary folder is harmless.
+        let first = MediaCache(directory: folder)
+        try await first.open()
+        let second = MediaCache(directory: folder)
+        try await second.open()
+        await first.close()
+        await second.close()
+    }
 }

@@ -145,7 +145,7 @@ public struct Downloads: Sendable {
 
     /// The work of the cache's downloads.
     var work: DownloadWork {
-        cache.downloadWork.withLock { held in
+        cache.core.downloadWork.withLock { held in
             if let work = held as? DownloadWork { return work }
             let work = DownloadWork()
             held = work

@@ -17,17 +17,48 @@ final class CacheContext: Sendable {
     let variants = KeyTurns<CacheKey>(.variant)
     let recentUse = RecentUse()
 
+    /// Creates the context of a cache in a directory, which is opened when it is first needed.
+    ///
+    /// - Parameters:
+    ///   - directory: The directory; `nil` for a cache in memory.
+    ///   - openFileLimit: The maximum number of open media files; at least 8.
+    ///   - error: The reason why the directory must not be opened; `nil` if it may be.
     init(
-        configuration: MediaCacheConfiguration, upstream: any Upstream, opening: StoreOpening,
-        coordinator: OriginCoordinator,
-        events: EventHub, clock: CacheClock, executor: BlockingExecutor
+        directory: URL?, upstream: any Upstream, configuration: MediaCacheConfiguration, fileSystem: any FileSystem,
+        clock: CacheClock, executor: BlockingExecutor, openFileLimit: Int, error: CacheError? = nil
     ) {
+        let events = EventHub(
+            logger: configuration.logger, instruments: CacheInstruments(configuration.instruments))
+        var wanted = Store.Configuration(
+            capacity: configuration.capacity, eviction: configuration.eviction, quotas: configuration.evictionQuotas,
+            minimumFreeSpace: configuration.freeSpaceToLeave, maximumAge: configuration.maximumAge,
+            memoryLimit: configuration.memoryLimit, openFileLimit: openFileLimit,
+            isReadOnly: configuration.isReadOnly, key: configuration.encryptionKey,
+            byteStore: configuration.byteStore)
+        wanted.spaceTimeout = configuration.spaceTimeout
+        let path = directory?.path
+        opening = StoreOpening(on: executor) { [wanted] in
+            if let error { throw error }
+            try configuration.validate()
+            let store = try await Store.open(
+                path: path, configuration: wanted, fileSystem: fileSystem, executor: executor, clock: clock
+            ) { event in events.send(event) }
+            for notice in store.notices { events.send(.warning(notice), redactedURL: path ?? "memory") }
+            return store
+        } fallback: { [wanted] cause in
+            events.send(.cacheUnavailable(cause: cause), redactedURL: path ?? "memory")
+            return try Store.fallback(
+                at: path ?? "memory", because: cause, configuration: wanted, fileSystem: fileSystem, executor: executor,
+                clock: clock
+            ) { event in events.send(event) }
+        }
+        coordinator = OriginCoordinator(
+            maximumConnectionsPerOrigin: configuration.maximumConnectionsPerOrigin, clock: clock,
+            executor: executor.executor(for: .background))
+        instruments = CacheInstruments(configuration.instruments)
         self.configuration = configuration
         self.upstream = upstream
-        self.opening = opening
-        self.coordinator = coordinator
         self.events = events
-        self.instruments = CacheInstruments(configuration.instruments)
         self.clock = clock
         self.executor = executor
     }

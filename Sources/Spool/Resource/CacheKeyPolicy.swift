@@ -43,6 +43,16 @@ public struct CacheKeyPolicy: Sendable {
         return CacheKeyPolicy(.parts(ignoredItems: items, ignoresQuery: ignoresQuery, ignoresHost: true))
     }
 
+    /// Whether both policies have the same rule. Functions can't be compared, and count as equal.
+    func isEqual(to other: CacheKeyPolicy) -> Bool {
+        switch (rule, other.rule) {
+        case (.custom, .custom): true
+        case (.parts(let items, let query, let host), .parts(let otherItems, let otherQuery, let otherHost)):
+            items == otherItems && query == otherQuery && host == otherHost
+        case (.custom, .parts), (.parts, .custom): false
+        }
+    }
+
     private func name(_ url: URL) -> String {
         switch rule {
         case .custom(let name): return name(url)

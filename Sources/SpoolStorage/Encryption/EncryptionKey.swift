@@ -11,11 +11,16 @@ public struct EncryptionKey: Sendable {
     public static let byteCount = 32
 
     private let derivation: Derivation
+    /// The bytes of a key that is not derived.
+    private var fixed: Data?
 
     /// Creates a key of 256 random bits, such as those of CryptoKit's `SymmetricKey(size: .bits256)`.
     ///
     /// - Parameter bytes: The bytes. Opening fails with `.invalidArgument` if their number is not ``byteCount``.
-    public init(bytes: Data) { self.init { _ in bytes } }
+    public init(bytes: Data) {
+        self.init { _ in bytes }
+        fixed = bytes
+    }
 
     /// Creates a key that is derived from something else, such as a passphrase.
     ///
@@ -24,6 +29,11 @@ public struct EncryptionKey: Sendable {
     ///   Opening throws its errors.
     public init(deriving derive: @escaping @Sendable (_ salt: Data) throws -> Data) {
         derivation = Derivation(derive: derive)
+    }
+
+    /// Whether both are the same key. A derived key equals only its copies.
+    package func isEqual(to other: EncryptionKey) -> Bool {
+        fixed.map { $0 == other.fixed } ?? (derivation === other.derivation)
     }
 
     /// Returns the bytes for a salt.

@@ -15,6 +15,11 @@ public struct EvictionPolicy: Sendable {
         self.makeStrategy = makeStrategy
     }
 
+    /// Whether both policies evict in the same order.
+    package func isEqual(to other: EvictionPolicy) -> Bool {
+        makesSpace == other.makesSpace && type(of: makeStrategy()) == type(of: other.makeStrategy())
+    }
+
     /// The policy that keeps media that is played again, and the starts of all other media.
     ///
     /// New media that was played in only one session is evicted first, starting with the largest. Media that was played

@@ -1,5 +1,6 @@
 import Foundation
 import Logging
+import SpoolStorage
 import SpoolTesting
 import Testing
 
@@ -70,7 +71,11 @@ struct LazyOpeningTests {
         let code: CacheError.Code
         switch trouble {
         case .inUse:
-            first = cache()
+            // It joins no other cache, like the cache of another process.
+            first = MediaCache(
+                directory: URL(fileURLWithPath: path), upstream: stage.origin,
+                configuration: MediaCache.Configuration(), fileSystem: SystemFileSystem(),
+                clock: CacheClock(clock: ContinuousClock()))
             try await first?.open()
             code = .directoryInUse
         case .noDirectory:

@@ -1,5 +1,6 @@
 import Foundation
 import Logging
+import SpoolStorage
 import SpoolTesting
 import Testing
 
@@ -22,8 +23,10 @@ struct ReadingBesideTests {
         var configuration = MediaCache.Configuration()
         configuration.logger = .init(label: "spool.tests") { _ in SwiftLogNoOpLogHandler() }
         configure(&configuration)
+        // It joins no other cache, like the cache of another process.
         return MediaCache(
-            directory: URL(fileURLWithPath: stage.directory), upstream: stage.origin, configuration: configuration)
+            directory: URL(fileURLWithPath: stage.directory), upstream: stage.origin, configuration: configuration,
+            fileSystem: SystemFileSystem(), clock: CacheClock(clock: ContinuousClock()))
     }
 
     private func readOnly() -> MediaCache { cache { $0.isReadOnly = true } }

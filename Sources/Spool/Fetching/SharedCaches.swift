@@ -1,0 +1,139 @@
+import Foundation
+import Logging
+import SpoolStorage
+import Synchronization
+
+/// The state of a cache, which several ``MediaCache``s with the same directory and configuration share.
+final class CacheCore: Sendable {
+    let context: CacheContext
+    let resources = OpenResources()
+    /// The work of downloads, once there are any.
+    let downloadWork = Mutex<(any CacheWork)?>(nil)
+    private let closing = Mutex<Task<Void, Never>?>(nil)
+    private let users = Mutex(Users())
+
+    /// The caches that use the directory.
+    private struct Users {
+        /// The number of caches that were neither closed nor released. 0 is final.
+        var count = 1
+        /// Whether any of them was closed, instead of only released.
+        var mustClose = false
+    }
+
+    init(_ context: CacheContext) { self.context = context }
+
+    /// Adds a cache. Returns `false` if all have left.
+    fileprivate func join() -> Bool {
+        users.withLock { users in
+            guard users.count > 0 else { return false }
+            users.count += 1
+            return true
+        }
+    }
+
+    /// Removes a cache that was closed or released.
+    ///
+    /// - Returns: Whether the directory is to be closed, because no cache uses it, and at least one was closed.
+    @discardableResult func leave(closing: Bool) -> Bool {
+        users.withLock { users in
+            users.count -= 1
+            users.mustClose = users.mustClose || closing
+            return users.count == 0 && users.mustClose
+        }
+    }
+
+    /// Whether all caches were closed or released.
+    var isUnused: Bool { users.withLock { $0.count == 0 } }
+
+    /// Closes the directory once, and waits for the end of the close.
+    func close() async {
+        let closing = closing.withLock { closing in
+            if let closing { return closing }
+            let task = Task(executorPreference: context.executor.executor(for: .background)) { await self.closeNow() }
+            closing = task
+            return task
+        }
+        await closing.value
+    }
+
+    private func closeNow() async {
+        downloadWork.withLock { $0 }?.close()
+        await resources.closeAll()
+        do {
+            try await context.opening.close()?.close()
+        } catch {
+            context.events.logger.warning("the cache could not be closed cleanly: \(error)")
+        }
+        context.events.finish()
+    }
+}
+
+/// The caches of this process, by directory.
+///
+/// The lock on a directory would also exclude a second cache of the same process. SwiftUI, for example, creates a view
+/// or model repeatedly, and with it a cache. Such a cache therefore joins the first one.
+final class SharedCaches: Sendable {
+    /// The caches of the process.
+    static let process = SharedCaches()
+
+    private struct Weak: Sendable {
+        weak let core: CacheCore?
+    }
+
+    private let cores = Mutex<[String: Weak]>([:])
+
+    /// Returns the core of the cache that is open in a directory, or a new one.
+    ///
+    /// - Parameter make: Creates a core that opens the directory, or does not open it because of an error.
+    func core(
+        for directory: URL, upstream: any Upstream, configuration: MediaCacheConfiguration,
+        make: (CacheError?) -> CacheCore
+    ) -> CacheCore {
+        // A read-only cache needs no lock, and stores nothing.
+        if configuration.isReadOnly { return make(nil) }
+        let path = directory.standardizedFileURL.resolvingSymlinksInPath().path
+        return cores.withLock { cores in
+            if let core = cores[path]?.core, core.join() {
+                var differences = core.context.configuration.differences(from: configuration)
+                if (core.context.upstream as AnyObject) !== (upstream as AnyObject) { differences.append("upstream") }
+                if differences.isEmpty { return core }
+                core.leave(closing: false)
+                let names = differences.joined(separator: ", ")
+                let text = "“\(directory.path)” is open in this process with other values of \(names); share one cache"
+                return make(CacheError(.directoryInUse, text))
+            }
+            let core = make(nil)
+            cores = cores.filter { $0.value.core != nil }
+            cores[path] = Weak(core: core)
+            return core
+        }
+    }
+}
+
+extension MediaCacheConfiguration {
+    /// Returns the names of the values that differ. Functions, instruments and loggers can't be compared, and count as
+    /// equal.
+    func differences(from other: Self) -> [String] {
+        let isSameKey = encryptionKey.map { key in other.encryptionKey.map(key.isEqual(to:)) ?? false }
+        let isSameStore = byteStore.map { $0 as AnyObject } === other.byteStore.map { $0 as AnyObject }
+        let equal: [(String, Bool)] = [
+            ("capacity", capacity == other.capacity),
+            ("encryptionKey", isSameKey ?? (other.encryptionKey == nil)),
+            ("byteStore", isSameStore),
+            ("freshness", freshness == other.freshness),
+            ("keyPolicy", keyPolicy.isEqual(to: other.keyPolicy)),
+            ("readAhead", readAhead == other.readAhead),
+            ("retry", retry == other.retry),
+            ("maximumConnectionsPerOrigin", maximumConnectionsPerOrigin == other.maximumConnectionsPerOrigin),
+            ("memoryLimit", memoryLimit == other.memoryLimit),
+            ("eviction", eviction.isEqual(to: other.eviction)),
+            ("evictionQuotas", evictionQuotas == other.evictionQuotas),
+            ("minimumFreeSpace", minimumFreeSpace == other.minimumFreeSpace),
+            ("maximumAge", maximumAge == other.maximumAge),
+            ("followsRedirects", followsRedirects == other.followsRedirects),
+            ("storesEveryStatus", storesEveryStatus == other.storesEveryStatus),
+            ("handsOnErrors", handsOnErrors == other.handsOnErrors),
+        ]
+        return equal.filter { !$0.1 }.map(\.0)
+    }
+}
