@@ -10,6 +10,7 @@ final class DownloadWork: CacheWork {
         var failures: [CacheKey: CacheError] = [:]
         var preloader: Preloader?
         var isPaused = false
+        var conditions: PreloadConditions?
     }
 
     /// One download at a time. If the space is not enough for two resources, the first one is then stored completely.
@@ -32,7 +33,10 @@ final class DownloadWork: CacheWork {
             if let running = state.running[key], !running.state.phase.isFinal { return (running, nil) }
             let preloader =
                 state.preloader ?? Preloader(cache, maximumConcurrentDownloads: Self.maximumConcurrentDownloads)
-            if state.preloader == nil { preloader.isPaused = state.isPaused }
+            if state.preloader == nil {
+                preloader.isPaused = state.isPaused
+                preloader.conditions = state.conditions
+            }
             state.preloader = preloader
             state.running[key] = fresh
             state.failures[key] = nil
@@ -92,6 +96,18 @@ final class DownloadWork: CacheWork {
                 return state.preloader
             }
             preloader?.isPaused = newValue
+        }
+    }
+
+    /// The conditions under which downloads pause.
+    var conditions: PreloadConditions? {
+        get { state.withLock { $0.conditions } }
+        set {
+            let preloader = state.withLock { state in
+                state.conditions = newValue
+                return state.preloader
+            }
+            preloader?.conditions = newValue
         }
     }
 

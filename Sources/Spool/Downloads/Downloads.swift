@@ -137,6 +137,13 @@ public struct Downloads: Sendable {
         nonmutating set { work.isPaused = newValue }
     }
 
+    /// The conditions under which all downloads of the cache pause, for example a setting such as “only over Wi-Fi”. The
+    /// default is `nil`: the network and the power mode pause no downloads, because the user has requested them.
+    public var conditions: PreloadConditions? {
+        get { work.conditions }
+        nonmutating set { work.conditions = newValue }
+    }
+
     /// Returns the sets of a cache directory without opening it, even while another process uses it.
     package static func inspect(_ directory: URL, encryptionKey: EncryptionKey? = nil) async throws -> [DownloadSet] {
         let downloads = try await StoredDownloads.inspect(path: directory.path, encryptionKey: encryptionKey)

@@ -16,6 +16,8 @@ final class CacheContext: Sendable {
     /// See ``ResourceVariants/begin(_:for:requestedWith:isKept:replacing:)``.
     let variants = KeyTurns<CacheKey>(.variant)
     let recentUse = RecentUse()
+    /// The state of the network and the power mode, for preloads.
+    let system: SystemStateMonitor
 
     /// Creates the context of a cache in a directory, which is opened when it is first needed.
     ///
@@ -25,7 +27,8 @@ final class CacheContext: Sendable {
     ///   - error: The reason why the directory must not be opened; `nil` if it may be.
     init(
         directory: URL?, upstream: any Upstream, configuration: MediaCacheConfiguration, fileSystem: any FileSystem,
-        clock: CacheClock, executor: BlockingExecutor, openFileLimit: Int, error: CacheError? = nil
+        clock: CacheClock, executor: BlockingExecutor, openFileLimit: Int, system: SystemStateMonitor = .process,
+        error: CacheError? = nil
     ) {
         let events = EventHub(
             logger: configuration.logger, instruments: CacheInstruments(configuration.instruments))
@@ -61,6 +64,7 @@ final class CacheContext: Sendable {
         self.events = events
         self.clock = clock
         self.executor = executor
+        self.system = system
     }
 
     /// Whether responses of every status are stored, without distinguishing web pages and errors from media.

@@ -15,39 +15,66 @@ final class PreloadWork: Sendable {
         var queue = PreloadQueue<Preload>(lineCount: PreloadPriority.all.count)
         var running: [ObjectIdentifier: Preload] = [:]
         var reasons: Set<Reason> = []
+        var conditions: PreloadConditions? = .standard
+        /// This object, while the system pauses waiting preloads. They start later, even if their preloader was
+        /// released.
+        var itself: PreloadWork?
     }
 
     private let cache: MediaCache
     private let maximumConcurrentDownloads: Int
     private let state = Mutex(State())
-    #if canImport(Network)
-    /// The observer of the system's state, if any.
-    let follower = Mutex<SystemFollower?>(nil)
-    #endif
+    private let system: SystemStateMonitor
+    private let observation = Mutex<SystemStateMonitor.Observation?>(nil)
 
     init(_ cache: MediaCache, maximumConcurrentDownloads: Int) {
         self.cache = cache
         self.maximumConcurrentDownloads = maximumConcurrentDownloads
+        system = cache.context.system
+        let observation = system.observe { [weak self] in self?.systemChanged() }
+        self.observation.withLock { $0 = observation }
+        systemChanged()
     }
 
     func add(_ preload: Preload) {
-        state.withLock { $0.queue.append(preload, in: preload.priority.line) }
-        fill()
+        update { $0.queue.append(preload, in: preload.priority.line) }
     }
+
+    /// The conditions under which preloads pause.
+    var conditions: PreloadConditions? {
+        get { state.withLock { $0.conditions } }
+        set { update { $0.conditions = newValue } }
+    }
+
+    private func systemChanged() { update { _ in } }
 
     func isPaused(because reason: Reason) -> Bool { state.withLock { $0.reasons.contains(reason) } }
 
     func pause(_ isPaused: Bool, because reason: Reason) {
-        let interrupted = state.withLock { state -> [Preload] in
+        update { state in
             if isPaused { state.reasons.insert(reason) } else { state.reasons.remove(reason) }
-            return isPaused ? Array(state.running.values) : []
+        }
+    }
+
+    /// Changes the state, and then pauses or starts preloads.
+    private func update(_ change: (inout State) -> Void) {
+        let interrupted = state.withLock { state -> [Preload] in
+            change(&state)
+            // It is read under the lock, so that concurrent changes don't apply an earlier state last.
+            let isAllowed = state.conditions?.allow(system.current) ?? true
+            if isAllowed { state.reasons.remove(.system) } else { state.reasons.insert(.system) }
+            state.itself = isAllowed || state.queue.isEmpty && state.running.isEmpty ? nil : self
+            return state.reasons.isEmpty ? [] : Array(state.running.values)
         }
         for preload in interrupted { preload.interrupt() }
         fill()
     }
 
     func cancelAll() {
-        let all = state.withLock { $0.queue.removeAll() + $0.running.values }
+        let all = state.withLock { state in
+            state.itself = nil
+            return state.queue.removeAll() + state.running.values
+        }
         for preload in all { preload.cancel() }
     }
 
@@ -100,6 +127,7 @@ final class PreloadWork: Sendable {
     private func end(_ preload: Preload, _ failure: (any Error)?) {
         let isPutOff = state.withLock { state in
             state.running[ObjectIdentifier(preload)] = nil
+            if state.running.isEmpty, state.queue.isEmpty { state.itself = nil }
             guard failure is CancellationError, !preload.isCancelled else { return false }
             preload.putOff()
             state.queue.putBack(preload, in: preload.priority.line)
@@ -159,6 +187,9 @@ struct PreloadQueue<Item> {
         }
         return nil
     }
+
+    /// Whether no item waits.
+    var isEmpty: Bool { lines.allSatisfy { $0.first == $0.items.count } }
 
     /// Removes and returns all items.
     mutating func removeAll() -> [Item] {

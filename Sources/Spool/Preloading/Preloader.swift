@@ -28,8 +28,8 @@ public final class Preloader: Sendable {
 
     /// Whether preloads are paused. Setting it to true ends running ones, which continue later with the missing ranges.
     ///
-    /// Use it if the app needs the bandwidth. On Apple platforms, `conditions` also pauses preloads by the system's
-    /// state.
+    /// Use it if the app needs the bandwidth. On Apple platforms, ``conditions`` also pauses preloads by the system's
+    /// state, by default in Low Data Mode.
     public var isPaused: Bool {
         get { work.isPaused(because: .asked) }
         set { work.pause(newValue, because: .asked) }

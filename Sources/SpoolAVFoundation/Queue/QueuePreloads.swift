@@ -36,6 +36,12 @@ import Spool
         preloader.cancelAll()
     }
 
+    /// The conditions under which preloads pause.
+    var conditions: PreloadConditions? {
+        get { preloader.conditions }
+        set { preloader.conditions = newValue }
+    }
+
     /// Preloads the starts of these entries in order and then `nextEntryPreloadAmount` of the first one. Cancels all
     /// other preloads.
     func preload(_ upcoming: [CachingQueue.Entry], _ nextEntryPreloadAmount: PreloadAmount) {
@@ -50,15 +56,20 @@ import Spool
         }
         guard next?.entry != entries.first?.id || next?.amount != nextEntryPreloadAmount else { return }
         next?.bringing.cancel()
-        next = entries.first.map { ($0.id, nextEntryPreloadAmount, begin($0.source, nextEntryPreloadAmount, .low)) }
+        next = entries.first.flatMap { entry in
+            begin(entry.source, nextEntryPreloadAmount, .low).map { (entry.id, nextEntryPreloadAmount, $0) }
+        }
     }
 
     private func isStream(_ source: MediaSource) -> Bool {
         server != nil && CachingURL.isHLS(source.url, contentType: nil)
     }
 
-    private func begin(_ source: MediaSource, _ amount: PreloadAmount, _ priority: PreloadPriority) -> RunningPreload {
+    /// Starts a preload. Returns `nil` for a stream while the conditions do not allow it. It is tried again when the
+    /// queue changes or advances.
+    private func begin(_ source: MediaSource, _ amount: PreloadAmount, _ priority: PreloadPriority) -> RunningPreload? {
         guard let server, isStream(source) else { return .media(preloader.add(source, amount, priority: priority)) }
+        guard preloader.isAllowedBySystem else { return nil }
         return .stream(
             Task {
                 // A failed preload is ignored, because playback fetches the bytes and reports the error.

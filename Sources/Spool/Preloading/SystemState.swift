@@ -1,0 +1,69 @@
+import Synchronization
+
+/// The state of the network and of the power mode, as the system reports it.
+struct SystemState: Sendable, Hashable {
+    /// Whether the network may be expensive.
+    var isExpensive = false
+    /// Whether the network is in Low Data Mode.
+    var isConstrained = false
+    /// Whether the device is in Low Power Mode.
+    var isInLowPowerMode = false
+}
+
+/// The current ``SystemState``, for all preloaders of the process.
+///
+/// It decides nothing. It starts to watch the system with its first observer. Tests report states instead.
+final class SystemStateMonitor: Sendable {
+    /// The monitor of this process.
+    static let process = SystemStateMonitor { $0.watchSystem() }
+
+    /// An observer, which is removed when this object is released.
+    final class Observation: Sendable {
+        private let monitor: SystemStateMonitor
+        private let id: Int
+
+        fileprivate init(_ monitor: SystemStateMonitor, _ id: Int) { (self.monitor, self.id) = (monitor, id) }
+
+        deinit { monitor.remove(id) }
+    }
+
+    private struct State {
+        var current = SystemState()
+        var observers: [Int: @Sendable () -> Void] = [:]
+        var lastID = 0
+        var isStarted = false
+    }
+
+    private let state = Mutex(State())
+    private let start: @Sendable (SystemStateMonitor) -> Void
+
+    /// - Parameter start: Starts to report states, once.
+    init(start: @escaping @Sendable (SystemStateMonitor) -> Void = { _ in }) { self.start = start }
+
+    /// The current state.
+    var current: SystemState { state.withLock { $0.current } }
+
+    /// Calls `changed` after each change, on any thread.
+    func observe(_ changed: @escaping @Sendable () -> Void) -> Observation {
+        let (id, isFirst) = state.withLock { state in
+            state.lastID += 1
+            state.observers[state.lastID] = changed
+            defer { state.isStarted = true }
+            return (state.lastID, !state.isStarted)
+        }
+        if isFirst { start(self) }
+        return Observation(self, id)
+    }
+
+    /// Changes the state.
+    func report(_ change: (inout SystemState) -> Void) {
+        let observers = state.withLock { state in
+            let previous = state.current
+            change(&state.current)
+            return state.current == previous ? [] : Array(state.observers.values)
+        }
+        for observer in observers { observer() }
+    }
+
+    private func remove(_ id: Int) { state.withLock { _ = $0.observers.removeValue(forKey: id) } }
+}
