@@ -64,9 +64,10 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
     ///   - options: `AVURLAsset…Key` options. Options about HTTP (cookies, cellular access) have no effect on cached
     ///     media, because the cache's transport sends the requests. `AVURLAssetOverrideMIMETypeKey` takes precedence
     ///     over the origin's media type and the first bytes.
+    ///   - deliversProbe: See ``CachingResourceLoader/init(caching:in:server:contentType:deliversProbe:)``.
     public init(
         caching source: MediaSource, in cache: MediaCache, server: (any MediaServer)? = nil,
-        options: [String: Any]? = nil
+        options: [String: Any]? = nil, deliversProbe: Bool = true
     ) {
         originalURL = source.url
         self.source = source
@@ -80,7 +81,8 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
             super.init(url: url, options: options)
         } else if let cachingURL = CachingURL.caching(source) {
             self.server = nil
-            let loader = CachingResourceLoader(caching: source, in: cache, server: server, contentType: contentType)
+            let loader = CachingResourceLoader(
+                caching: source, in: cache, server: server, contentType: contentType, deliversProbe: deliversProbe)
             self.loader = loader
             cacheKey = loader.media.key
             super.init(url: cachingURL, options: options)
@@ -132,7 +134,9 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
     /// Returns a new asset of the same media, to replace one that has failed, or `nil` if the asset plays directly.
     func fresh() -> CachingURLAsset? {
         guard let cache, let source, loader != nil || server != nil else { return nil }
-        return CachingURLAsset(caching: source, in: cache, server: server ?? loader?.server, options: options)
+        return CachingURLAsset(
+            caching: source, in: cache, server: server ?? loader?.server, options: options,
+            deliversProbe: loader?.deliversProbe ?? true)
     }
 
     /// Whether media at this URL can be cached: `http` or `https`, and not a playlist.

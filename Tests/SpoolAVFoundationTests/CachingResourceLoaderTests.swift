@@ -24,16 +24,20 @@ struct CachingResourceLoaderTests {
 
     // MARK: Information
 
-    @Test("D42: the content information has length, UTI and range support; the two probe bytes are not delivered")
-    func information() async throws {
+    @Test(
+        "D42: the content information has length, UTI and range support; the two probe bytes are optional",
+        arguments: [true, false])
+    func information(deliversProbe: Bool) async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
-        let asset = CachingURLAsset(caching: address(), in: cache)
+        let asset = CachingURLAsset(
+            caching: MediaSource(url: address()), in: cache, deliversProbe: deliversProbe)
         let request = ResourceLoaderDriver(asset).requestContentInformation()
         guard case .finished(let type, let length, let hasRanges) = await request.ending() else {
             return failed("not finished")
         }
         #expect(type == "public.mp3" && length == Self.length && hasRanges)
-        #expect(request.data.isEmpty)
+        #expect(request.data == (deliversProbe ? bytes(0..<2) : Data()))
+        #expect(asset.fresh()?.loader?.deliversProbe == deliversProbe)
         #expect(asset.contractViolations == [])
         await cache.close()
     }

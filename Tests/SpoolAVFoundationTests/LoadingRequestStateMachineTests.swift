@@ -15,13 +15,16 @@ struct LoadingRequestStateMachineTests {
 
     // MARK: The requested data
 
-    @Test("D42: the two probe bytes of the information request are not requested data")
-    func probe() {
-        #expect(RequestedData(information: true, data: Self.data(0, 2)).start == nil)
-        #expect(RequestedData(information: true, data: nil).start == nil)
-        #expect(RequestedData(information: false, data: Self.data(0, 2)).start == 0)
-        #expect(RequestedData(information: true, data: Self.data(0, 3)).start == 0)
-        #expect(RequestedData(information: true, data: Self.data(0, 2, toEnd: true)).start == 0)
+    @Test("D42: the two probe bytes are requested data only if they are to be delivered", arguments: [false, true])
+    func probe(isDelivered: Bool) {
+        func start(_ information: Bool, _ length: Int, toEnd: Bool = false) -> Int64? {
+            RequestedData(
+                information: information, data: Self.data(0, length, toEnd: toEnd), deliversProbe: isDelivered
+            ).start
+        }
+        #expect(start(true, 2) == (isDelivered ? 0 : nil))
+        #expect(RequestedData(information: true, data: nil, deliversProbe: isDelivered).start == nil)
+        #expect(start(false, 2) == 0 && start(true, 3) == 0 && start(true, 2, toEnd: true) == 0)
     }
 
     @Test("D43: a request to the end ignores its length, and sums do not overflow")
@@ -44,9 +47,11 @@ struct LoadingRequestStateMachineTests {
     // MARK: Single transitions
 
     private func machine(
-        information: Bool = false, _ offset: Int64, _ length: Int, toEnd: Bool = false
+        information: Bool = false, _ offset: Int64, _ length: Int, toEnd: Bool = false, deliversProbe: Bool = true
     ) -> Machine {
-        Machine(RequestedData(information: information, data: Self.data(offset, length, toEnd: toEnd)))
+        Machine(
+            RequestedData(
+                information: information, data: Self.data(offset, length, toEnd: toEnd), deliversProbe: deliversProbe))
     }
 
     @Test("The information is provided first, then the bytes to the end, and then the request finishes")
@@ -58,9 +63,12 @@ struct LoadingRequestStateMachineTests {
         #expect(machine.readEnded(token: 1) == [] && machine.cancel() == [])
     }
 
-    @Test("D42: a probe finishes with the information and without bytes")
+    @Test("D42: a probe finishes with the information and its two bytes, or without bytes")
     func probeFinishes() {
         var machine = machine(information: true, 0, 2)
+        #expect(machine.informationLoaded(length: 12) == [.fillInformation, .read(token: 1, from: 0, to: 2)])
+        #expect(machine.received(offset: 0, count: 12, token: 1) == [.respond(0..<2), .stopReading, .finish])
+        machine = self.machine(information: true, 0, 2, deliversProbe: false)
         #expect(machine.informationLoaded(length: 12) == [.fillInformation, .finish])
     }
 

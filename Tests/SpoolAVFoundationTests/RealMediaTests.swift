@@ -25,7 +25,7 @@ struct RealMediaTests {
         #expect(await play.playToEnd(), note)
         #expect(play.item.error == nil, note)
         #expect(asset.contractViolations == [], note)
-        #expect(asset.requestLog.first?.kind == .contentInformation && asset.requestLog.first?.bytes == 0, note)
+        #expect(asset.requestLog.first?.kind == .contentInformation && asset.requestLog.first?.bytes == 2, note)
         if asset.resourceLoader.playerPattern == .friendly {
             #expect(asset.requestLog.dropFirst().allSatisfy { $0.kind == .data && $0.toEnd }, note)
         }

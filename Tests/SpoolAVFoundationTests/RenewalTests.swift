@@ -29,6 +29,11 @@ struct RenewalTests {
             self.asRenewal = asRenewal
         }
 
+        /// Returns the content type of the first response.
+        func contentType() async -> String? {
+            await loader.queue.run { self.requests.first?.contentInformationRequest?.contentType }
+        }
+
         /// Returns whether the first response reported the entire length as available on demand.
         ///
         /// Returns `nil` if the first request was not for content information.
@@ -83,6 +88,35 @@ struct RenewalTests {
             #expect(await watching.isOnDemand() == isComplete)
             #expect(asset.contractViolations == [])
         }
+        await cache.close()
+    }
+
+    @Test("E263: a complete resource above the first burst is not reported as available on demand")
+    func throttled() async throws {
+        let length = Int64(4 << 20) + 1
+        let cache = try await folder.cache(MemoryUpstream(["/song.mp3": .pattern(length)]), cuttingAtOnce)
+        let media = cache.media(for: address())
+        for try await _ in media.reader() {}
+        await media.waitUntilIdle()
+        #expect(media.knownStoredRanges.contains(0..<length))
+        let (watching, asset) = try watched(cache)
+        _ = await ResourceLoaderDriver(asset).requestContentInformation().ending()
+        #expect(await watching.isOnDemand() == false)
+        await cache.close()
+    }
+
+    @Test(
+        "E264: a request that fails has an empty content type, or an allowed one", arguments: [nil, "public.mp3"])
+    func failedContentType(allowed: String?) async throws {
+        let cache = try await folder.cache(MemoryUpstream([:]), cuttingAtOnce)
+        let (watching, asset) = try watched(cache)
+        if let allowed { asset.resourceLoader.allowedContentTypes = [allowed] }
+        guard case .failed = await ResourceLoaderDriver(asset).requestContentInformation().ending() else {
+            Issue.record("not failed")
+            return
+        }
+        #expect(await watching.contentType() == allowed ?? "")
+        #expect(asset.contractViolations == [])
         await cache.close()
     }
 

@@ -85,7 +85,7 @@ struct LoadingRequestContract: Sendable, Equatable {
 
     /// Checks a finish by the delegate, with or without an error.
     ///
-    /// A request for information may be finished without bytes, because its two bytes are a probe.
+    /// A request for information may be finished with or without its two bytes, because they are a probe.
     mutating func finish(
         failing: Bool, isRedirect: Bool = false, contentType: String?, allowedContentTypes: [String]?,
         isInformationKnown: Bool

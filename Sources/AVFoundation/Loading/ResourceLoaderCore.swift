@@ -200,7 +200,6 @@ struct LoadingPolicy: Sendable, Equatable {
         policy.requestTimeout = 20
         policy.announcesStalls = false
         policy.checksTypeOfRedirects = true
-        policy.chokesOnProbe = true
         return policy
     }()
 }

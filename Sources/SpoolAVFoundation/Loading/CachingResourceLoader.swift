@@ -48,6 +48,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     private var pace = DeliveryPace()
     private let clock: LoadingClock
     private let contentType: String?
+    let deliversProbe: Bool
     /// The server for playlists, if any.
     let server: (any MediaServer)?
     private var path: NetworkPath?
@@ -69,15 +70,20 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     ///   - server: The server to which the player is redirected if the media is an HLS playlist. If `nil`, the player
     ///     is redirected to the origin.
     ///   - contentType: A media type that takes precedence over the origin's and the first bytes.
+    ///   - deliversProbe: Whether the two bytes that the player requests together with type and length are delivered.
+    ///     The default is `true`, as in WebKit. With `false`, such a request finishes without bytes.
     public convenience init(
-        caching source: MediaSource, in cache: MediaCache, server: (any MediaServer)? = nil, contentType: String? = nil
+        caching source: MediaSource, in cache: MediaCache, server: (any MediaServer)? = nil, contentType: String? = nil,
+        deliversProbe: Bool = true
     ) {
-        self.init(caching: source, in: cache, unknownLength: .platform, server: server, contentType: contentType)
+        self.init(
+            caching: source, in: cache, unknownLength: .platform, server: server, contentType: contentType,
+            deliversProbe: deliversProbe)
     }
 
     init(
         caching source: MediaSource, in cache: MediaCache, unknownLength: UnknownLengthPolicy,
-        server: (any MediaServer)? = nil, contentType: String? = nil,
+        server: (any MediaServer)? = nil, contentType: String? = nil, deliversProbe: Bool = true,
         clock: LoadingClock = LoadingClock(ContinuousClock())
     ) {
         media = cache.media(for: source)
@@ -85,6 +91,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         self.unknownLength = unknownLength
         self.server = server
         self.contentType = contentType
+        self.deliversProbe = deliversProbe
         self.clock = clock
         super.init()
     }
@@ -129,7 +136,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     private func begin(_ loadingRequest: AVAssetResourceLoadingRequest) {
         dispatchPrecondition(condition: .onQueue(queue))
         lastID += 1
-        requests[lastID] = LoadingRequest(loadingRequest, id: lastID, pace: pace)
+        requests[lastID] = LoadingRequest(loadingRequest, id: lastID, pace: pace, deliversProbe: deliversProbe)
         if let resource {
             describe(resource, to: lastID)
         } else {
@@ -347,10 +354,10 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
                 }
                 request.redirect(to: served ?? media.resolvedURL, resource)
             case .fail:
-                request.request.finishLoading(with: LoadingFailure.error(for: cause, url: media.source.url))
+                request.fail(LoadingFailure.error(for: cause, url: media.source.url))
             case .failIncomplete:
                 let error = LoadingFailure.endedEarly(at: request.machine.cursor, media.source.url)
-                request.request.finishLoading(with: error)
+                request.fail(error)
             }
         }
         if request.machine.isOver { remove(request) }
@@ -359,7 +366,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     private func give(up request: LoadingRequest, _ error: NSError) {
         _ = request.machine.cancel()
         request.reader?.cancel()
-        request.request.finishLoading(with: error)
+        request.fail(error)
         remove(request)
     }
 

@@ -21,7 +21,7 @@ final class LoadingRequest {
     /// The number of consecutive reads that lost the network.
     var losses = 0
 
-    init(_ request: AVAssetResourceLoadingRequest, id: ID, pace: DeliveryPace) {
+    init(_ request: AVAssetResourceLoadingRequest, id: ID, pace: DeliveryPace, deliversProbe: Bool) {
         self.pace = pace
         self.id = id
         self.request = request
@@ -31,7 +31,9 @@ final class LoadingRequest {
                 currentOffset: data.currentOffset, toEnd: data.requestsAllDataToEndOfResource
             )
         }
-        machine = StateMachine(RequestedData(information: request.contentInformationRequest != nil, data: data))
+        machine = StateMachine(
+            RequestedData(
+                information: request.contentInformationRequest != nil, data: data, deliversProbe: deliversProbe))
     }
 
     /// Whether AVFoundation has ended the request. The flag may be set before the delegate is called. After that, the
@@ -48,8 +50,22 @@ final class LoadingRequest {
         if let length = description.length { information.contentLength = length }
         // This is also set if the length is unknown, because the cache serves stored ranges and waits for others.
         information.isByteRangeAccessSupported = true
-        information.isEntireLengthAvailableOnDemand = description.isComplete
+        // The flag promises all bytes at once, and more than the burst would be delivered at the pace of playback.
+        information.isEntireLengthAvailableOnDemand =
+            description.isComplete && description.length.map { $0 <= pace.burst } ?? false
         return true
+    }
+
+    /// Ends the request with an error.
+    ///
+    /// Without a type, `AVAsset` may never determine whether it is playable, so an empty type is set first. Source:
+    /// WebKit, WebCoreAVFResourceLoader.mm (rdar://13987417). If the player allows only some types, another one could
+    /// raise an exception, so one of them is set.
+    func fail(_ error: NSError) {
+        if let information = request.contentInformationRequest, information.contentType == nil {
+            information.contentType = information.allowedContentTypes?.first ?? ""
+        }
+        request.finishLoading(with: error)
     }
 
     /// Redirects the player to the origin's URL, like an HTTP redirect (RFC 9110 §15.4.3).
@@ -85,20 +101,22 @@ extension LoadingRequest {
         /// - Parameters:
         ///   - data: The requested bytes, or `nil` if none are requested. `requestedLength` is used only without
         ///     `toEnd`, and may be `Int.max`. `currentOffset` may be 0 before the first byte.
+        ///   - deliversProbe: Whether the two bytes of an information request are delivered. The default is `true`.
         init(
             information: Bool,
-            data: (requestedOffset: Int64, requestedLength: Int, currentOffset: Int64, toEnd: Bool)?
+            data: (requestedOffset: Int64, requestedLength: Int, currentOffset: Int64, toEnd: Bool)?,
+            deliversProbe: Bool = true
         ) {
             self.information = information
-            guard let data, !Self.isProbe(information: information, data: data) else { return }
+            guard let data, deliversProbe || !Self.isProbe(information: information, data: data) else { return }
             start = max(0, data.requestedOffset, data.currentOffset)
             if data.toEnd { return }
             let (sum, overflow) = data.requestedOffset.addingReportingOverflow(Int64(max(0, data.requestedLength)))
             end = overflow ? nil : max(0, sum)
         }
 
-        /// Returns whether the request is for the two bytes with which a player requests the content information. The
-        /// player does not use them, and delivering them has made players stall.
+        /// Returns whether the bytes are the two of an information request. WebKit delivers them. Apple's player does
+        /// not use them, and some apps omit them.
         private static func isProbe(
             information: Bool,
             data: (requestedOffset: Int64, requestedLength: Int, currentOffset: Int64, toEnd: Bool)
