@@ -21,6 +21,9 @@ public import Spool
 /// then redirected to the server's URL, if there is a server. Otherwise the player is redirected to ``originalURL``, or
 /// to the resolver's URL, without the header fields of the `MediaSource`.
 ///
+/// On Apple platforms, the player is also redirected to ``originalURL`` if the transport can't load it. For example,
+/// App Transport Security may allow a URL for AVFoundation only. `MediaCache.events()` reports the reason (`.bypassed`).
+///
 /// ```swift
 /// let asset = CachingURLAsset(caching: url, in: cache)
 /// let player = AVPlayer(playerItem: AVPlayerItem(asset: asset))

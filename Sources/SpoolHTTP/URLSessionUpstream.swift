@@ -262,7 +262,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
         if isBare { receiveHead(task.response, of: task) }
         guard let flight = flights.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
         if let error {
-            flight.exchange.finish(.failure(Self.reading(error, flight.name, isInBody: flight.hasHead)))
+            flight.exchange.finish(.failure(UpstreamError(ofURLSession: error, flight.name, isInBody: flight.hasHead)))
         } else if let missing = flight.missing, missing > 0, !isBare {
             let message = "\(flight.name) closed the connection \(missing) bytes before the end"
             flight.exchange.finish(.failure(UpstreamError(.connectionLost, message)))
@@ -270,9 +270,16 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
             flight.exchange.finish(.success(()))
         }
     }
+}
 
-    private static func reading(_ error: any Error, _ name: String, isInBody: Bool) -> UpstreamError {
-        let (code, cause): (UpstreamError.Code, String) =
+extension UpstreamError {
+    /// Converts an error of URLSession.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the request in messages.
+    ///   - isInBody: Whether the headers of the response were received.
+    init(ofURLSession error: any Error, _ name: String, isInBody: Bool) {
+        let (code, cause): (Code, String) =
             switch (error as? URLError)?.code {
             case .cannotFindHost, .cannotConnectToHost, .dnsLookupFailed, .notConnectedToInternet,
                 .internationalRoamingOff, .dataNotAllowed, .callIsActive:
@@ -284,6 +291,9 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
                 .serverCertificateHasUnknownRoot, .serverCertificateNotYetValid, .clientCertificateRejected,
                 .clientCertificateRequired:
                 (.untrustedServer, "is not trusted")
+            case .appTransportSecurityRequiresSecureConnection:
+                (.notPermitted, "is not permitted by App Transport Security, which requires https")
+            case .cannotParseResponse: (.malformedResponse, "sent a response that URLSession can't parse")
             case .httpTooManyRedirects, .redirectToNonExistentLocation:
                 (.invalidRedirect, "redirects too often, or without a target")
             case .cancelled: (.cancelled, "was cancelled")
@@ -291,7 +301,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
             case .unknown where isInBody, nil where isInBody: (.connectionLost, "lost the connection")
             default: (.other, "failed")
             }
-        return UpstreamError(code, "\(name) \(cause)", underlying: error)
+        self.init(code, "\(name) \(cause)", underlying: error)
     }
 }
 #endif

@@ -1,6 +1,7 @@
 #if os(Linux)
 import AVFoundation
 import Foundation
+import HTTPTypes
 import SpoolTesting
 import Testing
 
@@ -161,12 +162,52 @@ struct CachingResourceLoaderTests {
         (file.hasRanges, file.hasLength) = (false, false)
         let cache = try await folder.cache(MemoryUpstream(["/song.mp3": file]), cuttingAtOnce)
         let loader = CachingResourceLoader(
-            caching: MediaSource(url: address()), in: cache, unknownLength: .redirect)
+            caching: MediaSource(url: address()), in: cache, directLoading: .redirect)
         let asset = AVURLAsset(url: try #require(CachingURLAsset.cachingURL(for: address())))
         asset.resourceLoader.setDelegate(loader, queue: loader.queue)
         let error = await failure(of: ResourceLoaderDriver(asset).requestContentInformation())
         #expect(error?.code == NSURLErrorUnsupportedURL)
         await cache.close()
+    }
+
+    @Test(
+        "E260: if the transport can't load the URL, the player is redirected, and an event contains the reason",
+        arguments: [UpstreamError.Code.notPermitted, .malformedResponse, .other])
+    func redirectsWhatOnlyThePlayerLoads(code: UpstreamError.Code) async throws {
+        let cache = try await folder.cache(FailingUpstream(code: code))
+        var events = cache.events().makeAsyncIterator()
+        let loader = CachingResourceLoader(caching: MediaSource(url: address()), in: cache, directLoading: .redirect)
+        let asset = AVURLAsset(url: try #require(CachingURLAsset.cachingURL(for: address())))
+        asset.resourceLoader.setDelegate(loader, queue: loader.queue)
+        let error = await failure(of: ResourceLoaderDriver(asset).requestContentInformation())
+        // AVFoundation for Linux follows no redirect, and reports this error.
+        #expect(error?.code == NSURLErrorUnsupportedURL)
+        while let event = await events.next() {
+            guard case .bypassed(let reason) = event.kind else { continue }
+            #expect(reason.contains("load") && reason.hasSuffix("was rejected"))
+            break
+        }
+        await cache.close()
+    }
+
+    @Test("E260: if the player would send another request than the source, or can't load the URL, the request fails")
+    func redirectsNothingElse() async throws {
+        let insecure = NSURLErrorAppTransportSecurityRequiresSecureConnection
+        let cases: [(UpstreamError.Code, DirectLoadingPolicy, MediaSource, Int)] = [
+            (.notPermitted, .serve, MediaSource(url: address()), insecure),
+            (.notPermitted, .redirect, MediaSource(url: address(), headerFields: [.authorization: "secret"]), insecure),
+            (.untrustedServer, .redirect, MediaSource(url: address()), NSURLErrorServerCertificateUntrusted),
+        ]
+        for (code, policy, source, expected) in cases {
+            let folder = try ScratchFolder()
+            let cache = try await folder.cache(FailingUpstream(code: code))
+            let loader = CachingResourceLoader(caching: source, in: cache, directLoading: policy)
+            let asset = AVURLAsset(url: try #require(CachingURLAsset.cachingURL(for: address())))
+            asset.resourceLoader.setDelegate(loader, queue: loader.queue)
+            let error = await failure(of: ResourceLoaderDriver(asset).requestContentInformation())
+            #expect(error?.code == expected)
+            await cache.close()
+        }
     }
 
     // MARK: Bytes
@@ -456,6 +497,15 @@ struct CachingResourceLoaderTests {
     private func failure(of request: ResourceLoaderDriver.Request) async -> NSError? {
         guard case .failed(let error) = await request.ending() else { return nil }
         return error as NSError
+    }
+}
+
+/// An origin whose transport rejects every request.
+private struct FailingUpstream: Upstream {
+    let code: UpstreamError.Code
+
+    func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
+        throw UpstreamError(code, "\(request.url.absoluteString) was rejected")
     }
 }
 #endif

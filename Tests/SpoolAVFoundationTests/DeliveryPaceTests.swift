@@ -53,7 +53,7 @@ struct DeliveryPaceTests {
         for try await _ in cache.media(for: address()).reader() {}
         let clock = ManualClock()
         let loader = CachingResourceLoader(
-            caching: MediaSource(url: address()), in: cache, unknownLength: .platform, clock: LoadingClock(clock))
+            caching: MediaSource(url: address()), in: cache, directLoading: .platform, clock: LoadingClock(clock))
         let asset = AVURLAsset(url: try #require(CachingURLAsset.cachingURL(for: address())))
         asset.resourceLoader.setDelegate(loader, queue: loader.queue)
         let driver = ResourceLoaderDriver(asset)

@@ -29,6 +29,7 @@ struct LoadingFailureTests {
             (CacheError(.capacityExceeded, "full"), NSURLErrorCannotWriteToFile),
             (CacheError(.closed, "closed"), NSURLErrorCancelled),
             (UpstreamError(.untrustedServer, "who"), NSURLErrorServerCertificateUntrusted),
+            (UpstreamError(.notPermitted, "http"), NSURLErrorAppTransportSecurityRequiresSecureConnection),
             (CancellationError(), NSURLErrorCancelled),
             (CocoaError(.fileNoSuchFile), NSURLErrorUnknown),
         ]

@@ -29,7 +29,7 @@ struct LostNetworkTests {
                 configuration.readAhead.maximumReadAhead = 64 << 10
             }
             loader = CachingResourceLoader(
-                caching: MediaSource(url: address()), in: cache, unknownLength: .platform, clock: LoadingClock(clock))
+                caching: MediaSource(url: address()), in: cache, directLoading: .platform, clock: LoadingClock(clock))
             asset = AVURLAsset(url: try #require(CachingURLAsset.cachingURL(for: address())))
             asset.resourceLoader.setDelegate(loader, queue: loader.queue)
             driver = ResourceLoaderDriver(asset)

@@ -58,7 +58,7 @@ struct RenewalTests {
     private func watched(
         _ cache: MediaCache, asRenewal: Bool = false
     ) throws -> (watching: Watching, asset: AVURLAsset) {
-        let loader = CachingResourceLoader(caching: MediaSource(url: address()), in: cache, unknownLength: .platform)
+        let loader = CachingResourceLoader(caching: MediaSource(url: address()), in: cache, directLoading: .platform)
         let asset = AVURLAsset(url: try #require(CachingURLAsset.cachingURL(for: address())))
         let watching = Watching(loader, asRenewal: asRenewal)
         asset.resourceLoader.setDelegate(watching, queue: loader.queue)

@@ -8,7 +8,7 @@ public struct UpstreamError: Error, CustomStringConvertible {
         // are never reused.
         enum Name: Int, CaseIterable {
             case unreachable = 1, timedOut, connectionLost, untrustedServer, invalidRedirect, malformedResponse,
-                cancelled, other
+                cancelled, other, notPermitted
         }
 
         let name: Name
@@ -41,6 +41,9 @@ public struct UpstreamError: Error, CustomStringConvertible {
         public static let cancelled = Code(.cancelled)
         /// Another error of the transport. Not retried.
         public static let other = Code(.other)
+        /// The system does not allow the transport to load the URL, for example because of App Transport Security. Not
+        /// retried.
+        public static let notPermitted = Code(.notPermitted)
     }
 
     /// The kind of failure.
@@ -84,6 +87,7 @@ extension UpstreamError: LocalizedError, CustomNSError {
         case .malformedResponse: "The server’s response can’t be understood."
         case .cancelled: "The request was cancelled."
         case .other: "The media could not be loaded."
+        case .notPermitted: "The system does not allow a connection to the server."
         }
     }
 
@@ -95,7 +99,7 @@ extension UpstreamError: LocalizedError, CustomNSError {
         switch code.name {
         case .unreachable, .timedOut, .connectionLost: "Check the network connection and try again."
         case .untrustedServer: "Check the device’s date and time, and the network."
-        case .invalidRedirect, .malformedResponse, .cancelled, .other: nil
+        case .invalidRedirect, .malformedResponse, .cancelled, .other, .notPermitted: nil
         }
     }
 

@@ -27,7 +27,7 @@ extension ResourceDescription {
     ///
     /// - Parameter contentType: The app's media type, which takes precedence over the origin's and the first bytes.
     /// - Throws: `CacheError` if a request to the origin is necessary, and the origin does not respond or rejects it.
-    init(of media: MediaResource, unknownLength: UnknownLengthPolicy, contentType: String? = nil) async throws {
+    init(of media: MediaResource, directLoading: DirectLoadingPolicy, contentType: String? = nil) async throws {
         // Without stored data, one request fetches both the headers and the first bytes.
         let start = try await media.isKnown ? nil : Self.start(of: media)
         let information = try await media.contentInformation()
@@ -36,7 +36,7 @@ extension ResourceDescription {
         let declared = contentType ?? information.contentType
         isPlaylist = UniformType.isPlaylist(contentType: declared)
         mustPlayPlainly =
-            isPlaylist || information.length == nil && unknownLength == .redirect
+            isPlaylist || information.length == nil && directLoading == .redirect
         types = UniformType.candidates(contentType: declared, pathExtension: media.source.url.pathExtension)
         // The app's media type is not checked.
         guard !mustPlayPlainly, contentType == nil || types.isEmpty else { return }
@@ -70,9 +70,11 @@ extension ResourceDescription {
     }
 }
 
-/// The policy for resources whose length the origin does not send, such as a chunked response or a live stream.
-enum UnknownLengthPolicy: Sendable {
-    /// Serves the requested bytes until the response ends.
+/// The policy for resources that the player may load itself, although a loader can't provide them.
+///
+/// Such a resource has no length, for example a chunked response or a live stream, or the transport can't load it.
+enum DirectLoadingPolicy: Sendable {
+    /// Serves bytes of unknown length until the response ends. A failure of the transport is an error.
     case serve
     /// Redirects the player to the origin, so that it plays without the cache.
     case redirect
@@ -81,7 +83,7 @@ enum UnknownLengthPolicy: Sendable {
     ///
     /// Apple's player fails for a loader's resource without a length (−11829, −11849), but plays such a resource over
     /// HTTP. The player for Linux plays it from the loader, and does not follow redirects.
-    static var platform: UnknownLengthPolicy {
+    static var platform: DirectLoadingPolicy {
         #if canImport(Darwin)
         .redirect
         #else

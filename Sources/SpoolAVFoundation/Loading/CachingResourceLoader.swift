@@ -39,7 +39,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     private static let chunkSize = 128 << 10
 
     private let cache: MediaCache
-    private let unknownLength: UnknownLengthPolicy
+    private let directLoading: DirectLoadingPolicy
     private var requests: [LoadingRequest.ID: LoadingRequest] = [:]
     private var lastID = 0
     private var resource: ResourceDescription?
@@ -77,18 +77,18 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         deliversProbe: Bool = true
     ) {
         self.init(
-            caching: source, in: cache, unknownLength: .platform, server: server, contentType: contentType,
+            caching: source, in: cache, directLoading: .platform, server: server, contentType: contentType,
             deliversProbe: deliversProbe)
     }
 
     init(
-        caching source: MediaSource, in cache: MediaCache, unknownLength: UnknownLengthPolicy,
+        caching source: MediaSource, in cache: MediaCache, directLoading: DirectLoadingPolicy,
         server: (any MediaServer)? = nil, contentType: String? = nil, deliversProbe: Bool = true,
         clock: LoadingClock = LoadingClock(ContinuousClock())
     ) {
         media = cache.media(for: source)
         self.cache = cache
-        self.unknownLength = unknownLength
+        self.directLoading = directLoading
         self.server = server
         self.contentType = contentType
         self.deliversProbe = deliversProbe
@@ -219,12 +219,12 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     /// Determines type and length, once for all requests.
     private func describeResource() {
         guard describing == nil else { return }
-        let (media, policy, contentType) = (media, unknownLength, contentType)
+        let (media, policy, contentType) = (media, directLoading, contentType)
         describing = Task(executorPreference: media.readingExecutor) { [weak self, queue] in
             let result: Result<ResourceDescription, any Error>
             do {
                 result = .success(
-                    try await ResourceDescription(of: media, unknownLength: policy, contentType: contentType))
+                    try await ResourceDescription(of: media, directLoading: policy, contentType: contentType))
             } catch {
                 result = .failure(error)
             }
@@ -238,7 +238,9 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         for id in requests.keys.sorted() {
             switch result {
             case .success(let resource): describe(resource, to: id)
-            case .failure(let error): feed(id, cause: error) { $0.informationFailed() }
+            case .failure(let error):
+                let mustRedirect = directLoading == .redirect && reasonToRedirect(error) != nil
+                feed(id, cause: error) { mustRedirect ? $0.mustRedirect() : $0.informationFailed() }
             }
         }
     }
@@ -247,6 +249,12 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         feed(id) { machine in
             resource.mustPlayPlainly ? machine.mustRedirect() : machine.informationLoaded(length: resource.length)
         }
+    }
+
+    /// Returns the reason why the player has to load the resource itself after an error. Returns `nil` if the player
+    /// can't load it, or would send another request than the source's.
+    private func reasonToRedirect(_ error: (any Error)?) -> String? {
+        media.source.isPlain ? LoadingFailure.reasonToRedirect(error) : nil
     }
 
     // MARK: Bytes
@@ -345,12 +353,12 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
                 let isPlaylist = resource?.isPlaylist == true
                 let served = isPlaylist ? server?.url(for: media.source) : nil
                 if served == nil {
-                    cache.recordBypass(
-                        of: media.source,
-                        reason: isPlaylist
-                            ? CachingURL.reason(withoutServer: server)
-                            : "the origin does not send the length, which AVPlayer requires from a cache"
-                    )
+                    let reason =
+                        isPlaylist
+                        ? CachingURL.reason(withoutServer: server)
+                        : reasonToRedirect(cause)
+                            ?? "the origin does not send the length, which AVPlayer requires from a cache"
+                    cache.recordBypass(of: media.source, reason: reason)
                 }
                 request.redirect(to: served ?? media.resolvedURL, resource)
             case .fail:

@@ -31,6 +31,20 @@ enum LoadingFailure {
         return (error.underlying as? UpstreamError)?.isTransient ?? false
     }
 
+    /// Returns the reason why the player has to load the resource itself: the transport can't load it, but the player
+    /// may. Returns `nil` for other errors.
+    ///
+    /// App Transport Security may allow an insecure URL for AVFoundation only (`NSAllowsArbitraryLoadsForMedia`). The
+    /// player also reads some responses that URLSession rejects.
+    static func reasonToRedirect(_ error: (any Error)?) -> String? {
+        guard let cause = (error as? CacheError)?.underlying as? UpstreamError else { return nil }
+        switch cause.code {
+        case .notPermitted: return "the system does not allow the cache to load this URL: \(cause.message)"
+        case .malformedResponse, .other: return "the transport can't load this resource: \(cause.message)"
+        default: return nil
+        }
+    }
+
     /// Returns the best matching code of `NSURLErrorDomain`.
     static func code(for cause: any Error) -> Int {
         if let cause = cause as? UpstreamError { return code(for: cause) }
@@ -57,6 +71,7 @@ enum LoadingFailure {
         case .timedOut: NSURLErrorTimedOut
         case .connectionLost: NSURLErrorNetworkConnectionLost
         case .untrustedServer: NSURLErrorServerCertificateUntrusted
+        case .notPermitted: NSURLErrorAppTransportSecurityRequiresSecureConnection
         case .invalidRedirect: NSURLErrorHTTPTooManyRedirects
         case .cancelled: NSURLErrorCancelled
         default: NSURLErrorUnknown
