@@ -249,9 +249,3 @@ extension MediaCache {
             clock: CacheClock(clock: clock, now: now))
     }
 }
-
-/// Work on behalf of a cache that ends with it, such as downloads.
-protocol CacheWork: AnyObject, Sendable {
-    /// Cancels the work.
-    func close()
-}

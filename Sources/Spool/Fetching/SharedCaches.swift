@@ -137,3 +137,9 @@ extension MediaCacheConfiguration {
         return equal.filter { !$0.1 }.map(\.0)
     }
 }
+
+/// Work on behalf of a cache that ends with it, such as downloads.
+protocol CacheWork: AnyObject, Sendable {
+    /// Cancels the work.
+    func close()
+}

@@ -67,7 +67,7 @@ struct ResourceRemover: Sendable {
                     await store.executor.run(in: .maintenance) { store.sweepNow() }
                 }
                 // Removals only subtract from the sums, which may have been wrong in the catalog.
-                try await store.correctSums()
+                try await correctSums()
                 return
             }
             let taken = keys.filter { store.turns.tryTake($0) }
@@ -93,6 +93,16 @@ struct ResourceRemover: Sendable {
         store.ledger.correctRows(by: -removed.rowBytes)
         await store.executor.run(in: .maintenance) { store.sweepNow() }
         return removed.count
+    }
+
+    /// Counts the stored bytes and the bytes of all rows again, and corrects the sums.
+    func correctSums() async throws {
+        try await store.flush()
+        let (difference, rowDifference) = try await store.executor.run(in: .maintenance) {
+            (try store.catalog.settings.recountStoredBytes(), try store.catalog.settings.recountRowBytes())
+        }
+        store.ledger.correct(by: difference)
+        store.ledger.correctRows(by: rowDifference)
     }
 
     /// Removes unused keys in one transaction. The caller has their turns. This blocks.

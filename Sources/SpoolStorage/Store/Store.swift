@@ -289,16 +289,6 @@ package final class Store: Sendable {
         try await Verifier(self, isRepairing: repairing).run(progress)
     }
 
-    /// Counts the stored bytes and the bytes of all rows again, and corrects the sums.
-    func correctSums() async throws {
-        try await flush()
-        let (difference, rowDifference) = try await executor.run(in: .maintenance) {
-            (try catalog.settings.recountStoredBytes(), try catalog.settings.recountRowBytes())
-        }
-        ledger.correct(by: difference)
-        ledger.correctRows(by: rowDifference)
-    }
-
     /// Copies a complete resource into a file. Every byte is checked against its checksum on the way.
     ///
     /// The file is written under another name in the same folder, and renamed when it is complete. A file that is

@@ -30,7 +30,7 @@ struct Verifier: Sendable {
             key = next
             for key in keys { try await verify(CacheKey(hash: key), total, &result, progress) }
         }
-        if isRepairing { try await store.correctSums() }
+        if isRepairing { try await ResourceRemover(store).correctSums() }
         return result
     }
 
