@@ -38,7 +38,7 @@ struct ResourceReaders {
             let result = scheduler.openReader(
                 at: start, end: end, priority: priority, credentials: credentials, mayKeep: !demand.noStore,
                 ahead: ahead, now: resource.context.clock.elapsed(),
-                Scheduler.UseDecision(revision: revision, use: use, isFixed: fixedUse != nil, part: part))
+                UseDecision(revision: revision, use: use, isFixed: fixedUse != nil, part: part))
             switch result {
             case .opened(let id, let position, let use):
                 resource.context.instruments.note(.readerOpened)

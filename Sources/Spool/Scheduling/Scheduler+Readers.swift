@@ -2,21 +2,21 @@ import ByteRanges
 import SpoolScheduling
 import SpoolStorage
 
+/// How a reader may use the current version, decided before the reader is opened.
+struct UseDecision: Sendable {
+    /// The ``Scheduler/revision`` before the decision.
+    var revision: Int
+    var use: StoredFreshness.Use
+    /// Whether `use` does not depend on the freshness of the version.
+    var isFixed: Bool
+    /// A version, and whether its stored part can be combined with the bytes of another response. `nil` if this is
+    /// not known for any version.
+    var part: (version: Generation, canBeCompleted: Bool)?
+}
+
 /// The operations for readers. Each is one step under the lock of the scheduler.
 extension Scheduler {
     // MARK: - Opening and closing
-
-    /// How a reader may use the current version, decided before the reader is opened.
-    struct UseDecision: Sendable {
-        /// The ``Scheduler/revision`` before the decision.
-        var revision: Int
-        var use: StoredFreshness.Use
-        /// Whether `use` does not depend on the freshness of the version.
-        var isFixed: Bool
-        /// A version, and whether its stored part can be combined with the bytes of another response. `nil` if this is
-        /// not known for any version.
-        var part: (version: Generation, canBeCompleted: Bool)?
-    }
 
     /// The result of opening a reader.
     enum OpenResult: Sendable {
@@ -53,8 +53,7 @@ extension Scheduler {
                 if !part.canBeCompleted { use = .ask }
             }
             let isStale = use == .stale || use == .staleMeanwhile
-            var actions: [Planner.Action] = []
-            if use == .ask, state.lease != nil { actions += state.machine.requireValidation() }
+            let actions = use == .ask && state.lease != nil ? state.machine.requireValidation() : []
             let (id, more) = state.machine.openReader(
                 at: start, end: end, priority: priority, usesStored: use != .ask, ahead: ahead, now: now)
             state.readers[id] = ReaderContext(

@@ -49,9 +49,13 @@ public import Spool
     public var nextEntryPreloadAmount = PreloadAmount.seconds(60) { didSet { preloadUpcoming() } }
     /// The conditions under which preloads of entries pause. The default, ``PreloadConditions/standard``, pauses them in
     /// Low Data Mode. `nil` never pauses them. A preload of a stream that has started is not paused.
-    public var preloadConditions: PreloadConditions? = .standard {
-        didSet {
-            preloads.conditions = preloadConditions
+    public var preloadConditions: PreloadConditions? {
+        get {
+            access(keyPath: \.preloadConditions)
+            return preloads.conditions
+        }
+        set {
+            withMutation(keyPath: \.preloadConditions) { preloads.conditions = newValue }
             preloadUpcoming()
         }
     }

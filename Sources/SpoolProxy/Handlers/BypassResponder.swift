@@ -183,7 +183,16 @@ final class BypassedResources: Sendable {
     static func name(of key: CacheKey, _ fields: HTTPFields) -> Int {
         var hasher = Hasher()
         hasher.combine(key)
-        for field in fields {
+        hasher.combine(fields.requestHash)
+        return hasher.finalize()
+    }
+}
+
+extension HTTPFields {
+    /// A hash of all names and values, in their order.
+    var requestHash: Int {
+        var hasher = Hasher()
+        for field in self {
             hasher.combine(field.name.canonicalName)
             hasher.combine(field.value)
         }

@@ -207,7 +207,7 @@ final class OfflineVariants: Sendable {
         guard let url = manifest.url else { return true }
         let origin = "\(manifest.scheme.rawValue)://\(manifest.authority)"
         // The origin may respond in time to requests with other header fields.
-        let name = "\(url.absoluteString) \(BypassedResources.name(of: CacheKey(""), fields))"
+        let name = "\(url.absoluteString) \(fields.requestHash)"
         if let isReachable = lastResult(for: [origin, name], at: second) { return isReachable }
         var request = UpstreamRequest(url: url, headerFields: fields)
         request.method = .head
@@ -223,13 +223,14 @@ final class OfflineVariants: Sendable {
             self.note(isReached, for: origin, at: second)
             return isReached
         }
+        // It fails if the client has closed the connection, so that the result is not needed.
         switch try? await TimeLimit.run(within: Self.patience, on: clock, check) {
         case .value(let isReached): return isReached
         case .late(let check):
             note(false, for: name, at: second)
             awaitLate(check, of: origin)
             return false
-        case nil: return false  // The client has closed the connection.
+        case nil: return false
         }
     }
 
@@ -238,6 +239,7 @@ final class OfflineVariants: Sendable {
         let isFirst = lateOrigins.withLock { $0.count < Self.lateLimit && $0.insert(origin).inserted }
         guard isFirst else { return check.cancel() }
         Task { [clock] in
+            // The check records its result itself, and an error is none.
             _ = try? await TimeLimit.value(within: .seconds(Self.memory), on: clock) {
                 try await withTaskCancellationHandler {
                     try await check.value

@@ -57,6 +57,7 @@ func opportunisticSpace(at path: String) -> Int64? {
     return nil
     #else
     // Without the number, the free space of the volume applies.
+    // If the volume does not report it, its free space counts.
     let values = try? URL(fileURLWithPath: path, isDirectory: true)
         .resourceValues(forKeys: [.volumeAvailableCapacityForOpportunisticUsageKey])
     guard let space = values?.volumeAvailableCapacityForOpportunisticUsage, space > 0 else { return nil }
