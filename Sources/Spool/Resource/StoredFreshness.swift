@@ -135,9 +135,10 @@ struct StoredFreshness: Codable, Sendable, Hashable {
         "traceparent", "tracestate", "user-agent", "via", "x-playback-session-id",
     ]
 
-    /// Returns the time `seconds` after `start`, at most 10,000 years after 1970; `start` if `seconds` is negative.
+    /// Returns the time `seconds` after `start`, at most 10,000 years from 1970. It is before `start` if `seconds` is
+    /// negative, like the remaining lifetime of a response that was stale when it was received.
     static func end(of seconds: Int64, from start: Int64) -> Int64 {
-        min(start + max(seconds, 0), NumberLimits.seconds)
+        min(max(start + seconds, -NumberLimits.seconds), NumberLimits.seconds)
     }
 
     /// How a stored response may be used.

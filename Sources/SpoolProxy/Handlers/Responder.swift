@@ -219,7 +219,7 @@ enum Route: Sendable, Hashable {
     ///   - servesAdmin: Whether the operator's pages are on this address.
     /// - Throws: `RequestFailure`: 400 for an invalid address, 404 for a missing page, 405 for an unsupported method.
     init(_ request: RequestHead, target: String, origin: OriginURL?, servesAdmin: Bool) throws(RequestFailure) {
-        if target == "*" {
+        if target == "*", request.method == .options {
             self = .options
             return
         }

@@ -123,6 +123,20 @@ import Testing
         }
     }
 
+    @Test("E340: max-stale counts from the end of the lifetime of a response that was stale when it was received")
+    func staleOnReceipt() async throws {
+        let upstream = ClosureUpstream { _, _ in
+            Reply(fields: [.cacheControl: "max-age=10", .age: "100", .eTag: "\"a\""])
+        }
+        try await Self.run(upstream) { (server) async throws in
+            #expect(try await server.get("/a").status == 200)
+            #expect(try await server.get("/a", "Cache-Control: max-stale=60\r\n").status == 200)
+            #expect(upstream.count == 2)
+            #expect(try await server.get("/a", "Cache-Control: max-stale=600\r\n").status == 200)
+            #expect(upstream.count == 2)
+        }
+    }
+
     @Test("E336: while one client's reload waits for the origin, other clients receive the fresh response")
     func reload() async throws {
         let (gate, release) = AsyncStream.makeStream(of: Void.self)

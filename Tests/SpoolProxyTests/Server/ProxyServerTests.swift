@@ -155,6 +155,8 @@ import Testing
                 #expect(response.field("allow") == "GET, HEAD, OPTIONS")
             }
             #expect(try await server.get("/http/127.0.0.1:1/a", method: "OPTIONS").status == 204)
+            #expect(try await server.get("*", method: "OPTIONS").status == 204)
+            #expect(try await server.get("*", method: "CONNECT").status == 405)
         }
     }
 
