@@ -163,7 +163,7 @@ extension OpenResource {
 private struct SharedUse {
     let resource: OpenResource
 
-    /// The maximum time for which a request waits for the response to a request with other header fields.
+    /// The maximum time for which a request waits for the responses to requests with other header fields.
     private static let waitLimit = Duration.seconds(5)
 
     /// The ways in which a request may use an open resource.
@@ -187,18 +187,19 @@ private struct SharedUse {
         asking question: RequestTurns.Turn?, _ turn: OriginTurn?
     ) async throws -> Offer {
         var mayWait = mayWait
+        let clock = resource.context.clock
+        let waitEnd = clock.elapsed() + Self.waitLimit
         while true {
             let current = resource.generation
             let stored = current.flatMap { $0.isKept ? ($0, resource.headers.response(of: $0)) : nil }
             if mayUse, let response = stored?.1, response.isSelected(by: source) {
-                let use = response.use(at: resource.context.clock.secondsSince1970(), for: demand)
+                let use = response.use(at: clock.secondsSince1970(), for: demand)
                 if use != .ask { return .use(use) }
             }
-            // A request that can't take this turn, due to other header fields or `no-store`, waits for a limited time.
-            let limit = mayAsk ? nil : Self.waitLimit
-            if mayWait, question == nil,
-                let end = resource.turns.endOfTurn(within: limit, on: resource.context.clock)
-            {
+            // A request that can't take a turn, due to other header fields or `no-store`, waits for a limited time in
+            // total.
+            let limit = mayAsk ? nil : max(waitEnd - clock.elapsed(), .zero)
+            if mayWait, question == nil, limit != .zero, let end = resource.turns.endOfTurn(within: limit, on: clock) {
                 for await isAnswered in end where isAnswered {
                     mayWait = false
                     break

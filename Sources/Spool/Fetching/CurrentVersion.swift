@@ -54,13 +54,14 @@ struct CurrentVersion {
     ///   - body: The body of that transfer's response.
     ///   - cacheability: The cacheability of the response that contains the new version, or `nil` if there is no new
     ///     version.
+    ///   - openings: See ``VersionFreshness/openingsOfRequest``.
     func replace(
         _ previous: Generation?, by lease: Lease?, keeping id: TransferID?, _ body: ResponseBody? = nil,
-        confirmedBy cacheability: ResponseCacheability? = nil
+        confirmedBy cacheability: ResponseCacheability? = nil, for openings: Int? = nil
     ) {
         guard scheduler.replace(previous, by: lease, keeping: id, body) else { return }
         if let lease {
-            if let cacheability { resource.freshness.confirm(cacheability.freshness) }
+            if let cacheability { resource.freshness.confirm(cacheability.freshness, for: openings) }
             scheduler.recordFreshness(of: lease.generation)
         }
         resource.recordVersionChanged()
@@ -68,13 +69,16 @@ struct CurrentVersion {
 
     /// Records that the origin has confirmed the stored version.
     ///
-    /// - Parameter mayKeep: Whether the fields of the response may be stored. The default is `true`. If the request
-    ///   contained `no-store`, the confirmation applies only to the current readers (RFC 9111 §5.2.1.5).
+    /// - Parameters:
+    ///   - openings: See ``VersionFreshness/openingsOfRequest``.
+    ///   - mayKeep: Whether the fields of the response may be stored. The default is `true`. If the request contained
+    ///     `no-store`, the confirmation applies only to the current readers (RFC 9111 §5.2.1.5).
     func validated(
-        _ generation: Generation, _ fields: HTTPFields, _ cacheability: ResponseCacheability, mayKeep: Bool = true
+        _ generation: Generation, _ fields: HTTPFields, _ cacheability: ResponseCacheability, for openings: Int?,
+        mayKeep: Bool = true
     ) {
         guard mayKeep else {
-            if let current = resource.freshness.current { resource.freshness.confirm(current) }
+            if let current = resource.freshness.current { resource.freshness.confirm(current, for: openings) }
             return scheduler.validated(generation)
         }
         let context = resource.context
@@ -97,13 +101,22 @@ struct CurrentVersion {
             version.contentType = known.contentType
         }
         if version != known, !cacheability.hasLongFields { generation.update(version, nil) }
-        confirmed(by: cacheability, of: generation)
+        confirmed(by: cacheability, of: generation, for: openings)
         scheduler.validated(generation)
     }
 
     /// Records how long a version may be used from now on, according to a response.
-    func confirmed(by cacheability: ResponseCacheability, of generation: Generation) {
-        if resource.freshness.confirm(cacheability.freshness) { generation.update(nil, cacheability.freshness) }
+    ///
+    /// - Parameter openings: See ``VersionFreshness/openingsOfRequest``.
+    func confirmed(by cacheability: ResponseCacheability, of generation: Generation, for openings: Int?) {
+        guard resource.freshness.confirm(cacheability.freshness, for: openings) else { return }
+        generation.update(nil, cacheability.freshness)
+    }
+
+    /// Records how long the version may be used, according to a response that another opening of it has received.
+    func adopt(_ freshness: StoredFreshness, of generation: Generation) {
+        guard scheduler.generation === generation, resource.freshness.adopt(freshness) else { return }
+        generation.update(nil, freshness)
     }
 
     /// Records the length of the resource, which a response contains or at which its body has ended.

@@ -38,7 +38,8 @@ struct FreshnessUpdate {
                     requestDate: requestDate, responseDate: context.clock.now(),
                     isOfSite: context.configuration.storesEveryStatus)
                 cacheability.freshness.asker = resource.freshness.asker
-                resource.version.validated(generation, head.headerFields, cacheability)
+                // No opening has waited for this response.
+                resource.version.validated(generation, head.headerFields, cacheability, for: 0)
                 resource.recordDescribed()
             } else if head.status.kind != .serverError {
                 // The stored version has to be validated before its next use.

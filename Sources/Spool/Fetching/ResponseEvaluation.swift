@@ -17,6 +17,8 @@ struct ResponseEvaluation {
     /// Whether the request had `If-Range`.
     let hasIfRange: Bool
     let cacheability: ResponseCacheability
+    /// The openings that were waiting when the request was sent; see ``VersionFreshness/openingsOfRequest``.
+    let openings: Int?
     /// The source's header fields with which the response was requested.
     let fields: HTTPFields
 
@@ -87,7 +89,7 @@ struct ResponseEvaluation {
             verdict = .restart
         case .notModified:
             if let generation = current.generation {
-                resource.version.validated(generation, head.headerFields, cacheability, mayKeep: start.mayKeep)
+                resource.version.validated(generation, head.headerFields, cacheability, for: openings, mayKeep: start.mayKeep)
             }
             verdict = .restart
         case .unsatisfiable(let length): verdict = .unsatisfiable(length: length)
@@ -227,7 +229,7 @@ struct ResponseEvaluation {
         if version != known { current.update(version, nil) }
         var cacheability = cacheability
         cacheability.freshness = cacheability.freshness.updating(current.storedFreshness)
-        resource.version.confirmed(by: cacheability, of: current)
+        resource.version.confirmed(by: cacheability, of: current, for: openings)
         scheduler.continued(current, length: version.length)
         resource.checkComplete()
     }
@@ -252,7 +254,8 @@ struct ResponseEvaluation {
             fields: cacheability.freshness.encoded)
         let lease = try await resource.variants.begin(
             description, for: start.credentials, requestedWith: fields, isKept: isKept, replacing: current)
-        resource.version.replace(current, by: lease, keeping: start.id, body, confirmedBy: cacheability)
+        resource.version.replace(
+            current, by: lease, keeping: start.id, body, confirmedBy: cacheability, for: openings)
         resource.recordStorage(inMemory: !lease.generation.isKept)
     }
 }

@@ -78,6 +78,7 @@ struct Transfer {
         resource.serving.asked()
         let asked = clock.elapsed()
         let requestDate = clock.now()
+        let openings = resource.freshness.openingsOfRequest
         let isHeld = request.longestHold != nil
         // Other requests may use the connection limit while the origin delays this response.
         if isHeld { connection.pause() }
@@ -97,7 +98,7 @@ struct Transfer {
                 resource: resource, head: response.head, start: start,
                 askedFrom: request.headerFields[.range] == nil ? nil : start.lower,
                 hasIfRange: request.headerFields[.ifRange] != nil, cacheability: cacheability,
-                fields: prepared.fields, firstBytes: firstBytes
+                openings: openings, fields: prepared.fields, firstBytes: firstBytes
             ).run()
         } catch let error as CacheError where error.code == .malformedResponse {
             throw error.about(await answer(response))

@@ -11,7 +11,8 @@ final class VersionFreshness: Sendable {
     private struct State {
         /// The freshness of the stored response. `nil` if it is not known.
         var stored: StoredFreshness?
-        /// The elapsed time at which the origin last confirmed or sent the version, and the last opening before that.
+        /// The elapsed time at which the origin last confirmed or sent the version, and the last opening to which that
+        /// applies.
         var validated: (at: Duration, opening: Int)?
         /// The number of times that the resource has been opened.
         var openings = 0
@@ -38,6 +39,12 @@ final class VersionFreshness: Sendable {
     }
 
     // MARK: - Use
+
+    /// The number of openings to which a request that is sent now applies. `nil` for all openings before its response,
+    /// because all requests are those of one user.
+    ///
+    /// An opening of another request may use the response only if it is fresh (RFC 9111 §4).
+    var openingsOfRequest: Int? { asker == nil ? nil : state.withLock { $0.openings } }
 
     /// Counts one more opening.
     ///
@@ -85,12 +92,23 @@ final class VersionFreshness: Sendable {
 
     /// Records that the origin has sent or confirmed the version.
     ///
+    /// - Parameter openings: See ``openingsOfRequest``.
     /// - Returns: Whether the freshness has changed.
     @discardableResult
-    func confirm(_ freshness: StoredFreshness) -> Bool {
+    func confirm(_ freshness: StoredFreshness, for openings: Int?) -> Bool {
         let elapsed = clock.elapsed()
         return state.withLock { state in
-            state.validated = (elapsed, state.openings)
+            state.validated = (elapsed, openings ?? state.openings)
+            defer { state.stored = freshness }
+            return state.stored != freshness
+        }
+    }
+
+    /// Sets the freshness of the version according to a response that was not received for an opening.
+    ///
+    /// - Returns: Whether the freshness has changed.
+    func adopt(_ freshness: StoredFreshness) -> Bool {
+        state.withLock { state in
             defer { state.stored = freshness }
             return state.stored != freshness
         }

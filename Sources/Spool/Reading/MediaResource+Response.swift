@@ -48,7 +48,13 @@ extension MediaResource {
         let reader = MediaReader(
             media: self, range: .bytes(0..<0), priority: priority, chunkSize: 1, demand: demand)
         let response = try await reader.response()
-        guard let version = response.version, beside.resource?.generation?.identifier == version else { return nil }
+        guard let version = response.version, let generation = beside.resource?.generation,
+            generation.identifier == version
+        else { return nil }
+        // The fields of a 304 also apply to the stored response (RFC 9111 §4.3.4).
+        if !demand.noStore, let freshness = resource?.freshness.current {
+            beside.resource?.version.adopt(freshness, of: generation)
+        }
         return (beside, response)
     }
 

@@ -139,6 +139,26 @@ struct SharedMediaTests {
         }
     }
 
+    @Test("E342: a 304 to a client with other header fields also updates the stored response")
+    func confirmedForOther() async throws {
+        let stage = try MemoryStage(["/a": .pattern(Self.length)], freshness: .http)
+        stage.origin.update("/a") { $0.rules = [.always(.field("Cache-Control", "max-age=1000"))] }
+        try await stage.session { cache in
+            let reader = try await cache.sharedMedia(for: source(stage, agent: "one")).reader(in: 0..<Self.length)
+            _ = try await reader.next()
+            await cache.waitUntilIdle()
+            stage.origin.update("/a") { $0.rules = [.always(.field("Cache-Control", "max-age=0"))] }
+            let demand = FreshnessDemand(fields: [.cacheControl: "no-cache"])
+            let other = try await cache.sharedMedia(for: source(stage, agent: "two"), demand: demand)
+            #expect(try await other.confirmed(demand, priority: .playback) != nil)
+            let requests = stage.origin.log.exchanges.count
+            let third = try await cache.sharedMedia(for: source(stage, agent: "three"))
+            _ = try await third.confirmed(FreshnessDemand(), priority: .playback)
+            #expect(stage.origin.log.exchanges.count == requests + 1)
+            for try await _ in reader {}
+        }
+    }
+
     @Test("E92: a client that shares another client's resource sends requests with that client's fields")
     func ownersFields() async throws {
         let stage = try MemoryStage(["/a": .pattern(Self.length)], freshness: .http)

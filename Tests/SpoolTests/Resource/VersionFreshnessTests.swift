@@ -1,0 +1,25 @@
+import Foundation
+import HTTPTypes
+import SpoolTesting
+import Testing
+
+@testable import Spool
+
+@Suite struct VersionFreshnessTests {
+    /// A response that has to be validated before each use.
+    private static let stale = StoredFreshness(freshUntil: 0, mustRevalidate: true, vary: [], selected: "")
+
+    @Test(
+        "E341: a response that has to be validated serves only the openings before its request, if users share it",
+        arguments: [true, false])
+    func openings(isShared: Bool) {
+        let freshness = VersionFreshness(.http, CacheClock(clock: ManualClock()), sharing: isShared ? HTTPFields() : nil)
+        let first = freshness.recordOpening()
+        let openings = freshness.openingsOfRequest
+        let second = freshness.recordOpening()
+        freshness.confirm(Self.stale, for: openings)
+        #expect(freshness.use(first) == .fresh)
+        #expect(freshness.use(second) == (isShared ? .ask : .fresh))
+        #expect(freshness.use(freshness.recordOpening()) == .ask)
+    }
+}
