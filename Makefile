@@ -1,7 +1,8 @@
 # Each target installs missing packages first (scripts/setup).
 #
-#   make demo              play media twice through the cache, and show the source of the bytes
+#   make demo              play media twice through the cache, serve it to ffmpeg, and show the source of the bytes
 #   make demo MEDIA=…      the same with your file or URL
+#   make demo WATCH=1      the same, and keeps the server and its page running
 #   make test              all tests, including mpv, ffmpeg, Chromium and HAProxy if they can be installed
 #   make test-players      the tests of players with the proxy server, also with VLC and GStreamer
 #   make soak SECONDS=600  simulated playback with new seeds for ten minutes, in a release build
@@ -27,6 +28,7 @@ STRIPPED := -Xlinker $(if $(filter Darwin,$(shell uname)),-x,-s)
 # On Linux, a release runs without a Swift installation.
 STANDALONE := $(if $(filter Darwin,$(shell uname)),,--static-swift-stdlib --traits Tools,StaticLinking)
 export MEDIA ?=
+export WATCH ?=
 PREFIX ?= /usr/local
 # The order of traits in the compiler's flags is that of a hashed collection. Another order would rebuild everything.
 export SWIFT_DETERMINISTIC_HASHING := 1
@@ -40,7 +42,7 @@ demo: setup-media
 	@echo "— building the spool command (the first time takes several minutes)"
 	@swift build --product spool
 	@echo "— playing"
-	@.build/debug/spool demo $${MEDIA:+"$$MEDIA"}
+	@.build/debug/spool demo $${WATCH:+--watch} $${MEDIA:+"$$MEDIA"}
 
 test: setup-tests
 	@scripts/setup --optional mpv chromium chromium-driver haproxy

@@ -1,36 +1,47 @@
 import ArgumentParser
 import Foundation
 import Spool
+import SpoolProxy
 import Synchronization
 
 /// `spool demo`: demonstrates the benefit of the cache.
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "demo",
-        abstract: "Play media twice, the second time without the origin, and show the sources of the bytes.",
+        abstract: "Play media, play it again without the origin, and serve it to another player.",
         discussion: "Without an argument, it generates a video with ffmpeg and serves it. The cache is temporary, "
             + "unless --cache names one. The last line is JSON.")
 
     struct Report: Encodable, Sendable {
         var first: PlaybackReport
         var second: PlaybackReport
+        @OrNull var third: ServedPlayback?
     }
 
     @OptionGroup var options: CacheOptions
     @OptionGroup var fetching: FetchOptions
+    @Flag(help: "Keep the server and its page running until the command is interrupted.") var watch = false
     @Argument(help: "A file or a URL to play instead.") var media: PlayableURL?
 
     func run() async throws {
-        let story = try await Demo(options: options, fetching: fetching, media: media).run()
-        if !options.json { try Output.line(story.text) }
-        try Output.json(Report(first: story.first, second: story.second))
-        guard let broken = story.promises.first(where: { !$0.isKept }) else { return }
-        throw CommandFailure(.checkFailed, "a check failed: \(broken.text)")
+        try await Demo(options: options, fetching: fetching, media: media).run { report in
+            if !options.json { try Output.line(report.text) }
+            try Output.json(Report(first: report.first, second: report.second, third: report.third))
+            if let broken = report.promises.first(where: { !$0.isKept }) {
+                throw CommandFailure(.checkFailed, "a check failed: \(broken.text)")
+            }
+            guard watch, let page = report.page else { return }
+            Output.remark("the server runs until this command is interrupted (Ctrl-C): \(page)")
+            Interruption.allow(seconds: 15)
+            await CancellationWait.wait()
+        }
     }
 }
 
-/// The demonstration, which plays media twice through its own cache: first with the origin and with seeks, then without
-/// the origin.
+/// The demonstration, which plays media three times from its own cache.
+///
+/// The first playback uses the origin, and seeks. The second one does not use the origin. The third one is by another
+/// player, through the proxy server.
 struct Demo: Sendable {
     private struct Recording: Sendable {
         var arrivals = DownloadMap()
@@ -44,8 +55,8 @@ struct Demo: Sendable {
     /// The media to play, or `nil` for a generated video.
     var media: PlayableURL?
 
-    /// Plays the media twice, and returns the report.
-    func run() async throws -> DemoReport {
+    /// Plays the media, and passes the report to `show` while the server is still running.
+    func run(_ show: (DemoReport) async throws -> Void) async throws {
         let folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("spool-demo-\(ProcessInfo.processInfo.processIdentifier)", isDirectory: true)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -64,10 +75,55 @@ struct Demo: Sendable {
             PlayPlan(rate: 2 * PlayPlan.rate(forSeconds: duration ?? 0))
         }
         let kept = try await options.contents(of: CacheKeyPolicy.url.key(for: origin.url))?.first
-        return DemoReport(
+        var report = DemoReport(
             name: (origin.file ?? origin.url).lastPathComponent, length: kept?.length, first: first, second: second,
             arrivals: recording.arrivals, seeks: recording.seeks, sent: sent,
             isIdentical: try await compare(origin, options, in: folder))
+        Output.remark("third playback, by another player through the proxy server …")
+        try await serve(origin, options, upstream: upstream) { third, page in
+            (report.third, report.page) = (third, page)
+            try await show(report)
+        }
+    }
+
+    /// Serves the cache, plays the media through the server, and passes the result and the address of the server's page
+    /// to `body`.
+    private func serve(
+        _ origin: DemoOrigin, _ options: CacheOptions, upstream: (any Upstream)?,
+        _ body: (ServedPlayback?, String) async throws -> Void
+    ) async throws {
+        var configuration = ProxyConfiguration()
+        configuration.port = 0
+        configuration.logger = options.logger
+        let cache = try await options.openNow(upstream) { cache in
+            // The origin is switched off and can't confirm the file, which does not change.
+            cache.freshness = .immutable
+            configuration.configure(&cache)
+        }
+        try await options.use(cache) { [configuration] cache in
+            let server = try ProxyServer(cache: cache, configuration: configuration)
+            try await server.start()
+            do {
+                try await body(
+                    try await Self.play(origin.url, through: server, from: cache), server.listeningAddress + "/.spool/")
+                await server.stop(within: .seconds(10))
+            } catch {
+                await server.stop(within: .seconds(10))
+                throw error
+            }
+        }
+    }
+
+    private static func play(
+        _ url: URL, through server: ProxyServer, from cache: MediaCache
+    ) async throws -> ServedPlayback? {
+        guard let url = server.url(for: url), let (player, ended) = try await ExternalPlayer.play(url) else {
+            return nil
+        }
+        let statistics = cache.statistics
+        return ServedPlayback(
+            player: player, ended: ended, bytesFromCache: statistics.bytesFromCache,
+            bytesFromOrigin: statistics.bytesFromOrigin, originRequests: statistics.originRequests)
     }
 
     private func origin(in folder: URL) async throws -> DemoOrigin {

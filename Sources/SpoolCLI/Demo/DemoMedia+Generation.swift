@@ -9,25 +9,13 @@ extension DemoMedia {
     /// - Throws: ``CommandFailure`` if ffmpeg is missing or fails.
     static func make(in folder: URL) async throws -> URL {
         let file = folder.appendingPathComponent(name)
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments =
+        let arguments =
             ["ffmpeg", "-nostdin", "-y", "-loglevel", "error"]
             + ["-f", "lavfi", "-i", "testsrc2=size=640x360:rate=25:duration=\(seconds),noise=alls=24:allf=t"]
             + ["-f", "lavfi", "-i", "sine=frequency=440:duration=\(seconds)"]
             + ["-c:v", "libx264", "-preset", "ultrafast", "-b:v", "2500k", "-maxrate", "2500k", "-bufsize", "2500k"]
             + ["-pix_fmt", "yuv420p", "-g", "50", "-c:a", "aac", "-b:a", "128k", file.path]
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        let status: Int32 = try await withCheckedThrowingContinuation { continuation in
-            process.terminationHandler = { continuation.resume(returning: $0.terminationStatus) }
-            do {
-                try process.run()
-            } catch {
-                continuation.resume(throwing: error)
-            }
-        }
+        let status = try await ExternalPlayer.run(arguments)
         guard status == 0 else {
             throw CommandFailure(
                 .noVideo, "ffmpeg could not generate the video (status \(status)): install it, or give a file or a URL")

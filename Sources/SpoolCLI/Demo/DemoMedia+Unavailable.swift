@@ -9,4 +9,10 @@ extension DemoMedia {
         throw CommandFailure(.noVideo, "this system can't generate a video: give a file or a URL")
     }
 }
+
+/// Other players, which apps on these systems cannot start.
+enum ExternalPlayer {
+    /// Returns `nil`, because no player can be started.
+    static func play(_ url: URL) async throws -> (name: String, ended: Bool)? { nil }
+}
 #endif

@@ -1,6 +1,16 @@
 import ByteRanges
 import Foundation
 
+/// A playback by another player, through the proxy server.
+struct ServedPlayback: Encodable, Sendable {
+    /// The name of the player.
+    var player: String
+    var ended: Bool
+    var bytesFromCache: Int64
+    var bytesFromOrigin: Int64
+    var originRequests: Int
+}
+
 /// The result of the demonstration in at most 20 lines, and whether the cache met its promises.
 struct DemoReport: Sendable {
     /// A promise of the cache, and whether it was met.
@@ -13,9 +23,13 @@ struct DemoReport: Sendable {
     var name: String
     /// The length of the media in bytes, or `nil` if it is unknown.
     var length: Int64?
-    /// The reports of the two playbacks.
+    /// The reports of the playbacks with AVPlayer.
     var first: PlaybackReport
     var second: PlaybackReport
+    /// The playback through the proxy server, or `nil` if no other player is installed.
+    var third: ServedPlayback?
+    /// The address of the server's page, while the server is running.
+    var page: String?
     /// The stage of the first playback in which each byte was received.
     var arrivals: DownloadMap
     /// The seeks of the first playback, in order.
@@ -42,6 +56,12 @@ struct DemoReport: Sendable {
                 text: "the second playback used no bytes from the origin",
                 isKept: second.bytesFromOrigin == 0 && second.originRequests == 0),
         ]
+        if let third {
+            promises.append(
+                Promise(
+                    text: "\(third.player) reached the end through the proxy server, without bytes from the origin",
+                    isKept: third.ended && third.bytesFromOrigin == 0 && third.originRequests == 0))
+        }
         if let sent {
             promises.append(
                 Promise(
@@ -60,14 +80,19 @@ struct DemoReport: Sendable {
     var text: String {
         let size = length.map { ByteCount(bytes: $0).text } ?? "unknown size"
         let time = first.duration.map { ProgressLine.clock($0) } ?? "unknown length"
-        var lines = ["\(name) (\(time), \(size)), played twice with AVPlayer through the cache", ""]
-        lines.append("First playback, cache empty\(seekText):")
+        var lines = ["\(name) (\(time), \(size)), played through the cache", ""]
+        lines.append("First playback with AVPlayer, cache empty\(seekText):")
         lines.append("  ▕\(arrivals.text(length: length ?? 0, cells: Self.cells))▏")
-        lines.append("  " + sources(of: first))
+        lines.append("  " + sources(first.bytesFromOrigin, first.originRequests, first.bytesFromCache))
         if !seeks.isEmpty { lines.append("  1 was received before the first seek, 2 after it, and so on") }
-        lines.append("Second playback, origin switched off:")
+        lines.append("Second playback with AVPlayer, origin switched off:")
         lines.append("  ▕\(RangeBar.text(cached, length: length, cells: Self.cells))▏")
-        lines.append("  " + sources(of: second))
+        lines.append("  " + sources(second.bytesFromOrigin, second.originRequests, second.bytesFromCache))
+        if let third {
+            lines.append("Third playback with \(third.player), through the proxy server:")
+            lines.append("  " + sources(third.bytesFromOrigin, third.originRequests, third.bytesFromCache))
+        }
+        if let page { lines.append("  page of the server: \(page) (make demo WATCH=1 keeps it open)") }
         lines.append("")
         lines += promises.map { "\($0.isKept ? "✓" : "✗ FAILED:") \($0.text)" }
         return lines.joined(separator: "\n")
@@ -81,9 +106,9 @@ struct DemoReport: Sendable {
             + seeks.map { "\(ProgressLine.clock($0.at)) → \(ProgressLine.clock($0.to))" }.joined(separator: " and ")
     }
 
-    private func sources(of play: PlaybackReport) -> String {
-        "\(ByteCount(bytes: play.bytesFromOrigin).text) from the origin in \(play.originRequests.counted("request")), "
-            + "\(ByteCount(bytes: play.bytesFromCache).text) from the cache"
+    private func sources(_ fromOrigin: Int64, _ requests: Int, _ fromCache: Int64) -> String {
+        "\(ByteCount(bytes: fromOrigin).text) from the origin in \(requests.counted("request")), "
+            + "\(ByteCount(bytes: fromCache).text) from the cache"
     }
 }
 

@@ -137,7 +137,7 @@ extension CacheOptions {
 
     /// The logger for `--verbose`, which writes to standard error, otherwise one that writes nothing. Errors and
     /// warnings are reported in other ways.
-    private var logger: Logger {
+    var logger: Logger {
         guard verbose else { return Logger(label: "spool") { _ in SwiftLogNoOpLogHandler() } }
         return Logger(label: "spool") { _ in ErrorLog() }
     }

@@ -54,6 +54,15 @@ struct PlayOutput: Decodable {
 }
 
 struct DemoOutput: Decodable {
+    struct Third: Decodable {
+        var player: String
+        var ended: Bool
+        var bytesFromCache: Int64
+        var bytesFromOrigin: Int64
+        var originRequests: Int
+    }
+
     var first: PlayOutput
     var second: PlayOutput
+    var third: Third?
 }

@@ -99,6 +99,10 @@ struct PlayTests {
         #expect(response.first.ended && response.second.ended)
         #expect(response.first.bytesFromOrigin == response.first.cachedRanges.reduce(0) { $0 + $1[1] - $1[0] })
         #expect(response.second.bytesFromOrigin == 0 && response.second.originRequests == 0)
+        let third = try #require(response.third)
+        #expect(third.player == "ffmpeg" && third.ended && third.bytesFromCache > 0)
+        #expect(third.bytesFromOrigin == 0 && third.originRequests == 0)
+        #expect(result.text.contains("http://127.0.0.1:"))
         #expect(!FileManager.default.fileExists(atPath: spool.file("cache").path))
     }
 }

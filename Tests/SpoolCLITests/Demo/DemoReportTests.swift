@@ -8,7 +8,7 @@ import Testing
 struct DemoReportTests {
     private func story(
         fromOrigin: Int64 = 1000, second: Int64 = 0, sentTwice: Int64 = 0, cut: Int = 0, isIdentical: Bool? = true,
-        ended: Bool = true
+        ended: Bool = true, third: (ended: Bool, bytes: Int64) = (true, 0)
     ) throws -> DemoReport {
         let url = try #require(URL(string: "http://h/film.mp4"))
         var (first, last) = (
@@ -23,7 +23,11 @@ struct DemoReportTests {
         arrivals.beginStage()
         arrivals.stored(600..<1000)
         return DemoReport(
-            name: "film.mp4", length: 1000, first: first, second: last, arrivals: arrivals,
+            name: "film.mp4", length: 1000, first: first, second: last,
+            third: ServedPlayback(
+                player: "ffmpeg", ended: third.ended, bytesFromCache: 1000, bytesFromOrigin: third.bytes,
+                originRequests: third.bytes > 0 ? 1 : 0),
+            page: "http://127.0.0.1:8787/.spool/", arrivals: arrivals,
             seeks: [SeekArgument(at: 6, to: 39)], sent: (fromOrigin, sentTwice, cut), isIdentical: isIdentical)
     }
 
@@ -40,6 +44,7 @@ struct DemoReportTests {
         for broken in [
             try story(fromOrigin: 1001), try story(second: 1), try story(sentTwice: 1),
             try story(sentTwice: 65_537, cut: 1), try story(isIdentical: false), try story(ended: false),
+            try story(third: (false, 0)), try story(third: (true, 1)),
         ] {
             #expect(broken.promises.count { !$0.isKept } == 1)
             #expect(broken.text.contains("✗ FAILED"))
