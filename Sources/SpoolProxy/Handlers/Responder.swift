@@ -40,12 +40,12 @@ struct Responder: Sendable {
         } catch let failure as RequestFailure {
             response = Response(failure)
         } catch {
-            response = Response(RequestFailure(502, "\(error)").namingOrigin())
+            response = Response(RequestFailure(502, of: error))
         }
-        // In reverse mode, the address of the origin is not for clients.
-        if origin != nil, let failure = response.failure, failure.namesOrigin {
+        // Paths on the server are not for clients, and in reverse mode, neither is the address of the origin.
+        if let failure = response.failure, failure.namesFiles || origin != nil && failure.namesOrigin {
             configuration.logger.info("a client received \(failure.status): \(failure.reason)")
-            response = Response(failure.withoutOrigin)
+            response = Response(failure.withoutDetails)
         }
         guardReaders(&response, of: request)
         return response

@@ -114,7 +114,7 @@ struct ResponseBuilder: Sendable {
     /// Returns the origin's own error response if there is one, otherwise a response that reports the error.
     func response(to request: RequestHead, _ error: CacheError) -> Response {
         guard let said = error.response, said.isWhole || request.method == .head, Self.maySend(status: said.status)
-        else { return Response(Self.failure(error).namingOrigin()) }
+        else { return Response(Self.failure(error)) }
         var response = Response(ResponseHead(said.status, said.fields), .bytes(ByteBuffer(bytes: said.body)))
         response.lengthForHead = said.fields.contentLength
         response.note(.forwarded(.miss, stored: false, status: said.status), by: node)
@@ -128,20 +128,41 @@ struct ResponseBuilder: Sendable {
         (200...599).contains(status) && ![200, 206, 304, 416].contains(status)
     }
 
-    private static func failure(_ error: CacheError) -> RequestFailure {
+    static func failure(_ error: CacheError) -> RequestFailure {
         switch error.code {
-        case .unsatisfiableRange: return RequestFailure(416, "\(error)")
+        case .unsatisfiableRange: return RequestFailure(416, of: error)
         case .originErrorStatus:
-            return RequestFailure(error.httpStatus.map { (400...599).contains($0) ? $0 : 502 } ?? 502, "\(error)")
-        case .notStored: return RequestFailure(504, "\(error)")
-        case .malformedResponse, .resourceChanged: return RequestFailure(502, "\(error)")
+            return RequestFailure(error.httpStatus.map { (400...599).contains($0) ? $0 : 502 } ?? 502, of: error)
+        case .notStored: return RequestFailure(504, of: error)
+        case .malformedResponse, .resourceChanged: return RequestFailure(502, of: error)
         case .originUnavailable:
             // A 504 invites a client to try again, which does not help here (RFC 9110 §15.6.3).
             if let cause = error.underlying as? UpstreamError, !cause.isTransient {
-                return RequestFailure(502, "\(error)")
+                return RequestFailure(502, of: error)
             }
-            return RequestFailure(504, "\(error)", retryAfter: 1)
-        default: return RequestFailure(500, "\(error)")
+            return RequestFailure(504, of: error, retryAfter: 1)
+        default: return RequestFailure(500, of: error)
+        }
+    }
+}
+
+extension RequestFailure {
+    /// Creates the failure of an error, whose sentence may contain paths on the server or facts about the origin.
+    init(_ status: Int, of error: any Error, retryAfter: Int? = nil) {
+        self.init(status, "\(error)", retryAfter: retryAfter)
+        namesOrigin = true
+        // Other errors may be those of the system or of the database.
+        namesFiles = (error as? CacheError).map(\.mayNameFiles) ?? !(error is UpstreamError)
+    }
+}
+
+extension CacheError {
+    /// Whether the message may contain the path of the cache or of a file in it.
+    fileprivate var mayNameFiles: Bool {
+        switch code {
+        case .storage, .directoryInUse, .catalogTooNew, .catalogDamaged, .closed, .keyRequired, .wrongEncryptionKey:
+            true
+        default: false
         }
     }
 }

@@ -151,11 +151,15 @@ struct RequestFailure: Error, Sendable, Hashable {
     /// Whether the sentence may contain the address of the origin, or the error of a connection to it.
     var namesOrigin = false
 
-    /// The failure without the facts about the origin.
-    var withoutOrigin: RequestFailure {
-        guard namesOrigin else { return self }
+    /// Whether the sentence may contain the path of a file on the server.
+    var namesFiles = false
+
+    /// The failure without the facts about the origin and about files of the server.
+    var withoutDetails: RequestFailure {
+        guard namesOrigin || namesFiles else { return self }
         var failure = self
         failure.namesOrigin = false
+        failure.namesFiles = false
         failure.reason =
             switch status {
             case 416: "the resource has no byte of the requested range"
