@@ -81,6 +81,7 @@ struct CatalogTests {
         expected.generation?.length = 500_000
         expected.generation?.fields = "g"
         expected.generation?.storedBytes = 2 * 65536 + 100
+        expected.generation?.countedBytes = 2 * 65536 + 100
         expected.generation?.storedRanges = ByteRangeSet(blocks.map(\.range))
         #expect(try reopened.resource(key: key) == expected)
         #expect(try reopened.resources() == [expected])

@@ -52,6 +52,28 @@ struct StoreCapacityTests {
         try await store.close()
     }
 
+    @Test("E308: an hour after the disk could not punch holes, parts of media are evicted again")
+    func holesAgain() async throws {
+        let store = try await fixture.open(capacity: 12 * block)
+        try await fixture.store("a", length: 10 * block, in: store)
+        await store.waitUntilIdle()
+        fixture.files.fail([.punchHole], with: .error(.EOPNOTSUPP))
+        try await fixture.store("b", length: 8 * block, in: store)
+        await store.waitUntilIdle()
+        #expect(try await store.resource(key("a")) == nil)
+        fixture.files.clearFaults()
+        try await fixture.store("c", length: 8 * block, in: store)
+        await store.waitUntilIdle()
+        #expect(try await store.resource(key("b")) == nil)
+        fixture.clock.advance(by: .seconds(3600))
+        try await fixture.store("d", length: 6 * block, in: store)
+        await store.waitUntilIdle()
+        let kept = try await store.resource(key("c"))?.storedRanges.byteCount ?? 0
+        #expect((1..<8 * block).contains(kept))
+        try await store.checkLedger()
+        try await store.close()
+    }
+
     @Test("E105: bytes of an open file that the disk does not free stay claimed until the file is removed")
     func notFreed() async throws {
         let store = try await fixture.open(capacity: 8 * block)

@@ -81,9 +81,11 @@ struct StoreDamagedCatalogTests {
     }
 
     @Test(
-        "C40: a catalog with missing tables, columns or migrations is renamed at opening",
+        "C40: a catalog with missing tables or columns, or with unknown ones and no version, is renamed at opening",
         arguments: [
-            "DROP TABLE block", "DROP TABLE setting", "DROP TABLE grdb_migrations", "DELETE FROM grdb_migrations",
+            "DROP TABLE block", "DROP TABLE setting",
+            "DROP INDEX resourceByUse; DELETE FROM grdb_migrations",
+            "ALTER TABLE block ADD COLUMN other; DELETE FROM grdb_migrations",
             "ALTER TABLE resource DROP COLUMN history", "ALTER TABLE generation DROP COLUMN fields",
         ])
     func tables(_ change: String) async throws {
@@ -95,6 +97,29 @@ struct StoreDamagedCatalogTests {
         try await store.checkLedger()
         #expect(fixture.mediaFiles.count <= 2)
         try await store.close()
+    }
+
+    @Test(
+        "E306: a catalog without the record of its version keeps all media, and the record is restored",
+        arguments: ["DROP TABLE grdb_migrations", "DELETE FROM grdb_migrations"], [nil, 1])
+    func lostVersion(_ change: String, key: Int?) async throws {
+        fixture.setKey(key)
+        try await storeTwo()
+        try edit(change)
+        #expect(try await Store.inspect(path: fixture.path, encryptionKey: fixture.currentKey).count == 2)
+        let store = try await fixture.open()
+        #expect(store.notices.isEmpty)
+        for name in ["a", "b"] {
+            let lease = try #require(try await store.lease(StoreFixture.key(name)))
+            try fixture.expect(0..<size, of: name, in: lease.generation)
+            lease.end()
+        }
+        try await store.checkLedger()
+        try await store.close()
+        let versions = try await DatabaseQueue(path: catalog).read {
+            try String.fetchAll($0, sql: "SELECT identifier FROM grdb_migrations")
+        }
+        #expect(versions == [CatalogSchema.version])
     }
 
     @Test("A record with an unreadable identifier is replaced, and does not prevent other records")

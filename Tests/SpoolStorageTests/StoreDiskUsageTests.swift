@@ -146,6 +146,27 @@ struct StoreDiskUsageTests {
         try await store.close()
     }
 
+    @Test("E302: resources of one byte count as much as the disk space that they use, with their rows")
+    func smallResources() async throws {
+        let store = try await fixture.open()
+        let count = 500
+        for number in 0..<count {
+            let lease = try store.begin(
+                CacheKey("\(number)"), url: "https://media.example.org/library/2024/segment-\(number).m4s",
+                description: GenerationDescription(
+                    length: 1, contentType: "video/mp4", version: #"{"etag":"\"65f1c2a3-1f40\"","length":1}"#,
+                    fields: String(repeating: "header: value of a usual response; ", count: 27)))
+            try await fixture.store(0..<1, of: "\(number)", in: lease.generation)
+            lease.end()
+        }
+        let counted = store.usedBytes + store.ledger.rowBytes
+        await store.waitUntilIdle()
+        try await store.checkLedger()
+        try await store.close()
+        let used = diskUsage { $0.hasSuffix(".media") || $0.hasSuffix(".sqlite") }
+        #expect(counted >= used * 95 / 100 && counted <= used * 120 / 100, "\(used) bytes are used")
+    }
+
     @Test("E162: on a file system without sparse files, the end of a version is evicted for the one that replaces it")
     func replacedWithoutSparseFiles() async throws {
         fixture.files.fail([.punchHole], with: .notSparse)

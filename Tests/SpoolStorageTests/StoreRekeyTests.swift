@@ -265,6 +265,30 @@ struct StoreRekeyTests {
         try await expectAll(fixture)
     }
 
+    @Test("E310: changing the key of a cache whose record lists a huge range copies only its blocks")
+    func hugeRange() async throws {
+        let fixture = try StoreFixture()
+        let store = try await fixture.open()
+        try await fixture.store("a", length: Self.length, in: store)
+        try await store.close()
+        let queue = try DatabaseQueue(path: fixture.path + "/catalog.sqlite")
+        try await queue.write { db in
+            try db.execute(
+                sql: "UPDATE generation SET length = NULL, landed = ?, storedBytes = ?",
+                arguments: [Data(ByteRangeSet([0..<Block.offsetLimit]).encoded()), Block.offsetLimit])
+        }
+        try queue.close()
+        let plan = try await rekey(fixture, from: nil, to: 1)
+        #expect(plan.bytes == Self.length)
+        let copy = try await fixture.open()
+        let lease = try #require(try await copy.lease(StoreFixture.key("a")))
+        #expect(lease.generation.storedRanges == [0..<Self.length])
+        try fixture.expect(0..<Self.length, of: "a", in: lease.generation)
+        lease.end()
+        try await copy.checkLedger()
+        try await copy.close()
+    }
+
     @Test("Versions without a resource, left by another program, do not prevent a rekeying")
     func stray() async throws {
         try await fill(fixture)

@@ -134,7 +134,7 @@ struct StoreTurnsTests {
         #expect(store.table.withLock { $0.leaseCurrent(key, user: nil) == nil && $0.open(key).isEmpty })
         try await store.flush()
         let record = try #require(try store.catalog.resource(key: key.hash))
-        #expect(try StoredResourceRecord(record, in: store.catalog).storedRanges == [0..<2 * block])
+        #expect(StoredResourceRecord(record).storedRanges == [0..<2 * block])
         // Nothing has changed, because it could not be written.
         store.remover.finish(store.table.withLock { $0.endRemoval(key, isDone: false, andCandidates: true) })
         #expect(store.table.withLock { $0.open(key).count } == 1)

@@ -390,7 +390,7 @@ struct StoreBoundedRequestTests {
         var store = try await fixture.open()
         let lease = try fixture.begin("a", length: 1000 * block, in: store)
         func recorded() throws -> ByteRangeSet? {
-            try store.catalog.resource(key: key("a").hash)?.generation?.storedRanges
+            try store.catalog.resource(key: key("a").hash)?.generation.flatMap { $0.hasRanges ? $0.storedRanges : nil }
         }
         var all = ByteRangeSet()
         func receive(_ index: Int64) async throws {

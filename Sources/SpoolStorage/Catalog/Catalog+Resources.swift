@@ -7,7 +7,7 @@ extension Catalog {
     func resource(key: String) throws -> ResourceRecord? {
         try readOnce { db in
             let statement = try db.cachedStatement(sql: Self.resourceQuery + " WHERE resource.key = ?")
-            return try Row.fetchOne(statement, arguments: [cipher.name(of: key)]).flatMap { resource($0) }
+            return try Row.fetchOne(statement, arguments: [cipher.name(of: key)]).flatMap { try resource($0, db) }
         }
     }
 
@@ -15,7 +15,7 @@ extension Catalog {
     func resources() throws -> [ResourceRecord] {
         let resources = try read { db in
             try Row.fetchAll(db, sql: Self.resourceQuery + " ORDER BY resource.url, resource.key").compactMap {
-                resource($0)
+                try resource($0, db)
             }
         }
         // Encrypted values have no order.
@@ -32,7 +32,7 @@ extension Catalog {
                     sql: Self.resourceQuery
                         + " WHERE pinned = \(pinned) ORDER BY lastUsedAt DESC, resource.id DESC LIMIT ?",
                     arguments: [limit]
-                ).compactMap { resource($0) }
+                ).compactMap { try resource($0, db) }
             }
             let count = try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM resource") ?? 0
             return (Array(recent.sorted { $0.lastUsedAt > $1.lastUsedAt }.prefix(limit)), count)
@@ -122,28 +122,30 @@ extension Catalog {
 
     /// Returns the stored ranges of a version, computed from its recorded blocks.
     func storedRanges(of generation: Int64) throws -> ByteRangeSet {
-        try readOnce { db in
-            let statement = try db.cachedStatement(
-                sql: "SELECT idx, length FROM block WHERE generation = ? ORDER BY idx")
-            let rows = try Row.fetchCursor(statement, arguments: [generation])
-            var storedRanges = ByteRangeSet()
-            // Adjacent blocks are joined first, so that each run of blocks needs one insertion.
-            var run: Range<Int64>?
-            while let row = try rows.next() {
-                guard let index = row.number(0), let length = row.number(1),
-                    (0..<Block.offsetLimit / Block.size).contains(index), (1...Block.size).contains(length)
-                else { continue }
-                let range = Block.start(of: index)..<Block.start(of: index) + length
-                if let open = run, open.upperBound == range.lowerBound {
-                    run = open.lowerBound..<range.upperBound
-                } else {
-                    if let run { storedRanges.insert(run) }
-                    run = range
-                }
+        try readOnce { db in try Self.storedRanges(of: generation, db) }
+    }
+
+    static func storedRanges(of generation: Int64, _ db: Database) throws -> ByteRangeSet {
+        let statement = try db.cachedStatement(
+            sql: "SELECT idx, length FROM block WHERE generation = ? ORDER BY idx")
+        let rows = try Row.fetchCursor(statement, arguments: [generation])
+        var storedRanges = ByteRangeSet()
+        // Adjacent blocks are joined first, so that each run of blocks needs one insertion.
+        var run: Range<Int64>?
+        while let row = try rows.next() {
+            guard let index = row.number(0), let length = row.number(1),
+                (0..<Block.offsetLimit / Block.size).contains(index), (1...Block.size).contains(length)
+            else { continue }
+            let range = Block.start(of: index)..<Block.start(of: index) + length
+            if let open = run, open.upperBound == range.lowerBound {
+                run = open.lowerBound..<range.upperBound
+            } else {
+                if let run { storedRanges.insert(run) }
+                run = range
             }
-            if let run { storedRanges.insert(run) }
-            return storedRanges
         }
+        if let run { storedRanges.insert(run) }
+        return storedRanges
     }
 
     /// Returns the number of recorded blocks, and the number of bytes in the blocks of each version. Invalid rows are
@@ -173,7 +175,15 @@ extension Catalog {
 
     // MARK: - Rows
 
-    private static let resourceQuery = """
+    /// The stored bytes of a generation in a query. Without recorded ranges, its blocks are counted.
+    static let storedBytes = """
+        CASE WHEN generation.landed IS NULL THEN (
+            SELECT COALESCE(SUM(block.length), 0) FROM block WHERE block.generation = generation.id
+                AND typeof(block.length) = 'integer' AND block.length BETWEEN 1 AND \(Block.size)
+        ) ELSE generation.storedBytes END
+        """
+
+    static let resourceQuery = """
         SELECT resource.key, url, contentType, pinned, createdAt, lastUsedAt,
             generation.id, identifier, length, version, fields, storedBytes,
             tidyEpoch IS NOT (SELECT value FROM setting WHERE name = 'tidyEpoch'),
@@ -184,9 +194,13 @@ extension Catalog {
 
     /// Returns the record in a row; `nil` if its key is not text, so that no query finds it. ``repairRows()`` removes
     /// such a row.
-    private func resource(_ row: Row) -> ResourceRecord? {
+    func resource(_ row: Row, _ db: Database) throws -> ResourceRecord? {
         guard let name = try? row.text(0) else { return nil }  // No key.
-        if let record = try? resource(row, named: name) { return record }  // Unreadable, below.
+        do {
+            return try resource(row, named: name, db)
+        } catch is CatalogCipher.UnreadableValue {
+            // The record below.
+        }
         var record = ResourceRecord(
             key: cipher.key(of: name), url: Self.unreadable, isPinned: row.isSet(3), createdAt: .distantPast,
             lastUsedAt: .distantPast)
@@ -194,7 +208,7 @@ extension Catalog {
         return record
     }
 
-    private func resource(_ row: Row, named name: String) throws -> ResourceRecord {
+    private func resource(_ row: Row, named name: String, _ db: Database) throws -> ResourceRecord {
         let presentation = (try? row.text(15)) ?? nil  // The row of the presentation is damaged, not this one.
         var record = ResourceRecord(
             key: cipher.key(of: name), url: try cipher.open(row, 1, .url, of: name) ?? Self.unreadable,
@@ -205,12 +219,12 @@ extension Catalog {
         guard let id = try row.integer(6) else { return record }
         guard let identifier = try row.data(7).flatMap({ GenerationIdentifier($0) }), let format = try row.integer(13)
         else { throw CatalogCipher.UnreadableValue() }
-        var stored = row.stored(11, ranges: 14)
         let length = try row.integer(8)
-        // Which of the two is wrong is only known from the blocks.
-        if let length, stored.ranges?.bounds?.upperBound ?? 0 > length {
-            (stored.ranges, stored.isConsistent) = (nil, false)
+        let recorded = row.storedRanges(14, count: 11).flatMap { ranges in
+            // Which of the two is wrong is only known from the blocks.
+            length.map { ranges.bounds?.upperBound ?? 0 > $0 } ?? false ? nil : ranges
         }
+        let storedRanges = try recorded ?? Self.storedRanges(of: id, db)
         let place = CatalogCipher.place(of: identifier, length: length, in: name)
         record.generation = GenerationRecord(
             id: id, identifier: identifier,
@@ -218,8 +232,8 @@ extension Catalog {
             length: length.flatMap { (0...Block.offsetLimit).contains($0) ? $0 : nil },
             version: try cipher.open(row, 9, .version, of: place) ?? "",
             fields: try cipher.open(row, 10, .fields, of: place) ?? "",
-            storedBytes: stored.bytes, rowBytes: row.byteCount(18), needsTidying: row.isSet(12),
-            format: format, storedRanges: stored.ranges, isConsistent: stored.isConsistent)
+            storedBytes: storedRanges.byteCount, countedBytes: row.byteCount(11), rowBytes: row.byteCount(18),
+            needsTidying: row.isSet(12), format: format, storedRanges: storedRanges, hasRanges: recorded != nil)
         return record
     }
 
@@ -257,19 +271,15 @@ extension Row {
     /// Returns the number of bytes in a cell; 0 if it holds anything else.
     func byteCount(_ index: Int) -> Int64 { Catalog.byteCount(number(index)) }
 
-    /// Returns the stored ranges in a cell, and their number of bytes in another, which are recorded together.
-    ///
-    /// If they contradict each other, another program has changed one of them. The ranges are then `nil`, so that they
-    /// are computed from the blocks. The number is the smaller one, so that the claims of other resources stay.
-    func stored(_ count: Int, ranges: Int) -> (bytes: Int64, ranges: ByteRangeSet?, isConsistent: Bool) {
-        let bytes = byteCount(count)
-        guard let storedRanges = storedRanges(ranges) else { return (bytes, nil, true) }
-        if storedRanges.byteCount == bytes { return (bytes, storedRanges, true) }
-        return (Swift.min(bytes, storedRanges.byteCount), nil, false)
+    /// Returns the stored ranges in a cell; `nil` if they contradict their number of bytes in another cell. Another
+    /// program has then changed one of the two, and they are computed from the blocks.
+    func storedRanges(_ index: Int, count: Int) -> ByteRangeSet? {
+        guard let storedRanges = storedRanges(index), number(count) == storedRanges.byteCount else { return nil }
+        return storedRanges
     }
 
     /// Returns the stored ranges in a cell; `nil` if the value is impossible. Then they are computed from the blocks.
-    private func storedRanges(_ index: Int) -> ByteRangeSet? {
+    func storedRanges(_ index: Int) -> ByteRangeSet? {
         guard let encoded = try? data(index),  // Of another type.
             let storedRanges = try? ByteRangeSet(decoding: Array(encoded)),  // It can't be decoded.
             storedRanges.bounds?.upperBound ?? 0 <= Block.offsetLimit

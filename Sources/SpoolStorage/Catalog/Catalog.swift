@@ -32,6 +32,8 @@ final class Catalog: Sendable {
     private let isClosed = Atomic(false)
     /// The time for which writing waits for another program.
     private let busyWait: BusyWait
+    /// The unit in bytes in which the volume allocates space to media files; 0 if it is unknown.
+    let volumeBlockSize = Atomic<Int64>(0)
     /// The last number for the order of use in an encrypted cache.
     private let lastOrdinal = Mutex<Int64?>(nil)
 
@@ -87,7 +89,8 @@ final class Catalog: Sendable {
                     path: isFrozen ? Self.immutableURI(path) : path, configuration: configuration)
                 let lock = try queue.read { db in
                     try CatalogSchema.refuseOther(db, path: path)
-                    guard try CatalogSchema.migrator.hasCompletedMigrations(db) else {
+                    guard try CatalogSchema.migrator.hasCompletedMigrations(db) || CatalogSchema.isVersionLost(db)
+                    else {
                         throw CacheError(.storage, "“\(path)” contains no tables")
                     }
                     return try CatalogLock(db, key, path: path, isWritable: false)
@@ -118,7 +121,7 @@ final class Catalog: Sendable {
         }
     }
 
-    private static func immutableURI(_ path: String) -> String {
+    static func immutableURI(_ path: String) -> String {
         var escaped = ""
         for byte in path.utf8 {
             let isPlain = byte != UInt8(ascii: "%") && byte != UInt8(ascii: "?") && byte != UInt8(ascii: "#")
@@ -145,6 +148,9 @@ final class Catalog: Sendable {
             let pool = try DatabasePool(path: path, configuration: Self.configuration(busyWait))
             try pool.writeWithoutTransaction { db in try CatalogSchema.refuseOther(db, path: path) }
             let migrator = CatalogSchema.migrator
+            if try pool.writeWithoutTransaction({ db in try CatalogSchema.isVersionLost(db) }) {
+                try pool.write { db in try CatalogSchema.restoreVersion(db) }
+            }
             let isNew = try pool.writeWithoutTransaction { db in try migrator.appliedIdentifiers(db).isEmpty }
             do {
                 if try pool.writeWithoutTransaction({ db in try !migrator.hasCompletedMigrations(db) }) {
@@ -239,6 +245,8 @@ final class Catalog: Sendable {
 
     /// The table of settings.
     var settings: CatalogSettings { CatalogSettings(self) }
+    /// The byte counts of versions.
+    var counts: CatalogCounts { CatalogCounts(self) }
     /// The tables of downloads and pins.
     var downloads: CatalogDownloads { CatalogDownloads(self) }
     /// The order of use, for eviction.
@@ -312,7 +320,7 @@ final class Catalog: Sendable {
     /// Renames a damaged catalog and its other files.
     private static func setAside(_ path: String, fileSystem: any FileSystem, now: Date) throws -> String {
         let stem = stem(of: path)
-        let stamp = Int64((now.timeIntervalSince1970 * 1000).rounded())
+        let stamp = now.microseconds / 1000
         let target = "\(stem)-damaged-\(stamp).sqlite"
         for suffix in ["", "-wal", "-shm", "-journal"] {
             do {

@@ -94,7 +94,7 @@ struct CatalogDownloads {
                 db,
                 sql: """
                     SELECT download.collection, download.key, download.url, download.source, generation.length,
-                        generation.storedBytes
+                        \(Catalog.storedBytes)
                     FROM download LEFT JOIN resource ON resource.key = download.key
                         LEFT JOIN generation ON generation.resource = resource.id
                     WHERE ?1 IS NULL OR download.collection = ?1 ORDER BY download.collection, download.id
@@ -150,7 +150,8 @@ struct CatalogDownloads {
                 sql: """
                     SELECT TOTAL(CASE WHEN (SELECT MIN(id) FROM download WHERE download.key = resource.key)
                             < COALESCE((SELECT MIN(id) FROM download WHERE download.key = ?1), 9223372036854775807)
-                        THEN MAX(storedBytes, COALESCE(length, 0)) ELSE storedBytes END)
+                        THEN MAX(\(Catalog.storedBytes), COALESCE(generation.length, 0))
+                        ELSE \(Catalog.storedBytes) END)
                     FROM resource JOIN generation ON generation.resource = resource.id
                     WHERE pinned = 1 AND resource.key <> ?1
                     """,

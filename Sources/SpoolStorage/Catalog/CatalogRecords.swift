@@ -38,17 +38,23 @@ struct GenerationRecord: Hashable, Sendable, Identifiable {
     var fields: String
     /// The bytes in recorded blocks.
     var storedBytes: Int64
-    /// The bytes that the row, its header fields and its file use in addition to the media.
+    /// The number of these bytes that the row states, and that the sums of the catalog count. It differs only if
+    /// another program has changed it.
+    var countedBytes: Int64 = 0
+    /// The bytes that the row, its header fields and its file use in addition to the media, as the row states.
     var rowBytes: Int64 = 0
     /// Whether a process ended uncleanly since the file was last compared with its record. It may then hold bytes that
     /// no block claims.
     var needsTidying: Bool
     /// The layout of its blocks in the file: a ``BlockFormat``, or one of a later version.
     var format: Int64
-    /// The ranges of the recorded blocks; `nil` if they have to be computed from the blocks.
-    var storedRanges: ByteRangeSet?
-    /// Whether the recorded bytes and ranges agree. Otherwise another program has changed one of them.
-    var isConsistent = true
+    /// The ranges of the recorded blocks.
+    var storedRanges: ByteRangeSet
+    /// Whether the row has the ranges. Otherwise, or if they are wrong, they were computed from the blocks.
+    var hasRanges = true
+
+    /// Whether the row states the right number of bytes. Otherwise another program has changed it.
+    var isCounted: Bool { storedBytes == countedBytes }
 }
 
 /// A resource that may be evicted, and the bytes that would be freed.
@@ -82,6 +88,14 @@ struct RemovedResource: Hashable, Sendable {
     /// The bytes in its recorded blocks.
     var storedBytes: Int64
     /// The bytes that its row claimed.
+    var rowBytes: Int64 = 0
+    /// The errors in the counts of the row, which were corrected before it was removed.
+    var correction = CountCorrection()
+}
+
+/// The number of bytes by which the sums of the catalog, and the account, were wrong.
+struct CountCorrection: Hashable, Sendable {
+    var storedBytes: Int64 = 0
     var rowBytes: Int64 = 0
 }
 

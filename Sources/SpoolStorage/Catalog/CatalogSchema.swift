@@ -38,6 +38,33 @@ enum CatalogSchema {
         }
     }
 
+    /// Whether the catalog has exactly the tables, indices and triggers of this version, and no recorded version.
+    /// Another program has removed the record.
+    static func isVersionLost(_ db: Database) throws -> Bool {
+        let isRecorded = try db.tableExists("grdb_migrations") && !migrator.appliedIdentifiers(db).isEmpty
+        guard try !isRecorded && db.tableExists("resource") else { return false }
+        let new = try DatabaseQueue()
+        try migrator.migrate(new)
+        return try definitions(db) == new.read { try definitions($0) }
+    }
+
+    private static func definitions(_ db: Database) throws -> [String: String] {
+        let rows = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT type || ' ' || name, sql FROM sqlite_master
+                WHERE name NOT LIKE 'sqlite%' AND name <> 'grdb_migrations'
+                """)
+        return Dictionary(rows.map { ($0[0] ?? "", $0[1] ?? "") }, uniquingKeysWith: { first, _ in first })
+    }
+
+    /// Records the version of the tables again.
+    static func restoreVersion(_ db: Database) throws {
+        try db.execute(
+            sql: "CREATE TABLE IF NOT EXISTS grdb_migrations (identifier TEXT NOT NULL PRIMARY KEY)")
+        try db.execute(sql: "INSERT INTO grdb_migrations (identifier) VALUES (?)", arguments: [version])
+    }
+
     /// Checks that all tables and columns exist.
     ///
     /// - Throws: `DatabaseError` with `SQLITE_ERROR` if one is missing.
@@ -214,18 +241,46 @@ struct CatalogLock {
 }
 
 extension Catalog {
-    /// Checks whether an existing catalog opens with a key. Unlike opening the catalog for writing, it changes nothing.
+    /// Checks whether an existing catalog is of this version and opens with a key. If it is refused, no file has been
+    /// changed or created, except for the index of the log (`-shm`) that a killed process has left.
     ///
-    /// - Throws: ``CacheError``: `keyRequired`, `wrongEncryptionKey`, `invalidArgument` for an impossible key, or an
-    ///   error of deriving it. Opening the catalog reports all other errors.
-    static func checkKey(_ key: EncryptionKey?, path: String, fileSystem: any FileSystem) throws {
+    /// - Parameter isAlone: Whether no other process can write the catalog. Otherwise its log and the key are not
+    ///   checked.
+    /// - Throws: ``CacheError``: `storage` or `catalogTooNew` for another version, `keyRequired`, `wrongEncryptionKey`,
+    ///   `invalidArgument` for an impossible key, or an error of deriving it. Opening the catalog reports all other
+    ///   errors.
+    static func check(_ key: EncryptionKey?, path: String, fileSystem: any FileSystem, isAlone: Bool) throws {
         guard try fileSystem.attributes(path) != nil else { return }
+        try SystemFile.refuseOtherThanFile(path)
+        // SQLite creates files next to a catalog with a log, so the catalog is first read without its log. That is
+        // enough after a clean end.
+        let hasLog = try fileSystem.attributes(path + "-wal") != nil
+        try check(key, checksKey: isAlone && !hasLog, path: path, isFrozen: true)
+        guard hasLog, isAlone else { return }
+        let hasIndex = try fileSystem.attributes(path + "-shm") != nil
         do {
-            try Catalog(inspecting: path, key: key).close()
-        } catch let error as CacheError
-            where ![.keyRequired, .wrongEncryptionKey, .invalidArgument].contains(error.code)
-        {
-            return
+            try check(key, checksKey: true, path: path, isFrozen: false)
+        } catch {
+            if !hasIndex { try fileSystem.remove(path + "-shm") }
+            throw error
+        }
+    }
+
+    private static func check(_ key: EncryptionKey?, checksKey: Bool, path: String, isFrozen: Bool) throws {
+        var configuration = configuration()
+        configuration.readonly = true
+        do {
+            let queue = try DatabaseQueue(path: isFrozen ? immutableURI(path) : path, configuration: configuration)
+            try queue.read { db in
+                try CatalogSchema.refuseOther(db, path: path)
+                guard checksKey, try CatalogSchema.migrator.hasCompletedMigrations(db) else { return }
+                _ = try CatalogLock(db, key, path: path, isWritable: false)
+            }
+            try queue.close()
+        } catch is DatabaseError {
+            // Opening reports it.
+        } catch is RowDecodingError {
+            // As above.
         }
     }
 }

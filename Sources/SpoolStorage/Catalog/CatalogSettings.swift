@@ -27,6 +27,7 @@ struct CatalogSettings {
         if Catalog.byteCount(stored) == stored, stored <= capacity ?? .max { return stored }
         guard catalog.isWritable else { return try catalog.read { db in try Self.count(name, db) } }
         return try catalog.write { db in
+            try catalog.counts.correctImplausible(capacity ?? .max, db)
             // A version can't store more bytes than its length.
             try db.execute(
                 sql: """
@@ -45,18 +46,6 @@ struct CatalogSettings {
     /// - Returns: The difference to the sum before.
     func recountStoredBytes() throws -> Int64 { try recount("storedBytes") }
 
-    /// Records the stored bytes of a version, which another program has changed, and counts the sum again.
-    ///
-    /// The ranges of the version are unknown until they are recorded next.
-    func correctStoredBytes(of generation: Int64, to bytes: Int64) throws {
-        try catalog.write { db in
-            try db.execute(
-                sql: "UPDATE generation SET landed = NULL, storedBytes = ? WHERE id = ?",
-                arguments: [bytes, generation])
-            try db.set("storedBytes", to: Self.count("storedBytes", db).databaseValue)
-        }
-    }
-
     /// Counts the bytes of all rows again, and stores the sum.
     ///
     /// - Returns: The difference to the sum before.
@@ -71,7 +60,7 @@ struct CatalogSettings {
         }
     }
 
-    private static func count(_ column: String, _ db: Database) throws -> Int64 {
+    static func count(_ column: String, _ db: Database) throws -> Int64 {
         let rows = try Row.fetchCursor(db, sql: "SELECT \(column) FROM generation")
         var counted: Int64 = 0
         while let row = try rows.next() { counted = Catalog.byteCount(counted + row.byteCount(0)) }

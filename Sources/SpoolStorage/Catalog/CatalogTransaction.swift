@@ -309,22 +309,24 @@ struct CatalogTransaction {
     }
 
     private func stored(_ key: String) throws -> RemovedResource? {
-        let statement = try db.cachedStatement(
-            sql: """
-                SELECT url, pinned, identifier, storedBytes, rowBytes, landed, generation.id FROM resource
-                LEFT JOIN generation ON generation.resource = resource.id WHERE key = ?
-                """)
-        let name = cipher.name(of: key)
-        return try Row.fetchOne(statement, arguments: [name]).map { row in
-            // A value of another type names no file.
-            let identifier = ((try? row.data(2)) ?? nil).flatMap { GenerationIdentifier($0) }
-            // No row names the file of this version. The next sweep of all files removes it.
-            if identifier == nil, !row.hasNull(atIndex: 6) { try db.set("sweepPending", to: true.databaseValue) }
+        let statement = try db.cachedStatement(sql: Catalog.resourceQuery + " WHERE resource.key = ?")
+        guard let row = try Row.fetchOne(statement, arguments: [cipher.name(of: key)]),
+            let record = try catalog.resource(row, db)
+        else { return nil }
+        if var stored = record.generation {
+            let correction = try catalog.counts.correct(&stored, of: record, db)
             return RemovedResource(
-                key: key, url: try Catalog.url(row, 0, cipher, of: name) ?? Catalog.unreadable,
-                isPinned: row.isSet(1), generation: identifier, storedBytes: row.stored(3, ranges: 5).bytes,
-                rowBytes: row.byteCount(4))
+                key: key, url: record.url, isPinned: record.isPinned, generation: stored.identifier,
+                storedBytes: stored.storedBytes, rowBytes: stored.rowBytes, correction: correction)
         }
+        // Of an unreadable record, the counts of the row are returned, because the sums have them. A value of another
+        // type names no file.
+        let identifier = ((try? row.data(7)) ?? nil).flatMap { GenerationIdentifier($0) }
+        // No row names the file of this version. The next sweep of all files removes it.
+        if identifier == nil, !row.hasNull(atIndex: 6) { try db.set("sweepPending", to: true.databaseValue) }
+        return RemovedResource(
+            key: key, url: record.url, isPinned: record.isPinned, generation: identifier,
+            storedBytes: min(row.byteCount(11), row.storedRanges(14)?.byteCount ?? .max), rowBytes: row.byteCount(18))
     }
 
     static func checkKey(_ key: String) throws {

@@ -13,7 +13,7 @@ struct CatalogUses {
     struct Evictable {
         var key: String
         var presentation: String?
-        /// The stored ranges. If the record does not have them, the same number of bytes from offset 0.
+        /// The stored ranges.
         var storedRanges: ByteRangeSet
         var lastUsedAt: Date
         var history: PlaybackHistory
@@ -32,7 +32,7 @@ struct CatalogUses {
                     ORDER BY MAX(resource.lastUsedAt, COALESCE(whole.lastUsedAt, resource.lastUsedAt)), resource.id
                     """)
             while let row = try rows.next() {
-                if let evictable = evictable(row) { body(evictable) }
+                if let evictable = try evictable(row, db) { body(evictable) }
             }
         }
     }
@@ -54,30 +54,31 @@ struct CatalogUses {
                         """)
                 found += try Row.fetchAll(parts, arguments: [name])
             }
-            return found.compactMap { evictable($0) }
+            return try found.compactMap { try evictable($0, db) }
         }
     }
 
     private var evictableQuery: String {
         """
         SELECT resource.key, whole.key, landed, storedBytes, resource.lastUsedAt, resource.usedSealed, resource.history,
-            resource.url
+            resource.url, generation.id
         FROM resource LEFT JOIN generation ON generation.resource = resource.id
             LEFT JOIN resource AS whole ON whole.id = resource.presentation
         """
     }
 
     /// Returns the resource in a row; `nil` if its key is not text, so that no query finds it.
-    private func evictable(_ row: Row) -> Evictable? {
+    private func evictable(_ row: Row, _ db: Database) throws -> Evictable? {
         guard let name = try? row.text(0) else { return nil }  // No key.
         let whole = (try? row.text(1)) ?? nil  // The row of the presentation is damaged, not this one.
-        let stored = row.stored(3, ranges: 2)
+        let storedRanges =
+            try row.storedRanges(2, count: 3) ?? row.number(8).map { try Catalog.storedRanges(of: $0, db) }
         // If another program has changed the date, it is unknown.
         let date = try? cipher.open(row, 5, number: 4, .lastUsedAt, of: name)
         let url = try? Catalog.url(row, 7, cipher, of: name)  // A value of another type has no host.
         return Evictable(
             key: cipher.key(of: name), presentation: whole.map { cipher.key(of: $0) },
-            storedRanges: stored.ranges ?? (stored.bytes > 0 ? [0..<stored.bytes] : []),
+            storedRanges: storedRanges ?? [],
             lastUsedAt: date ?? .distantPast, history: cipher.history(row, 6, of: name), url: url.flatMap { $0 } ?? "")
     }
 
@@ -109,7 +110,7 @@ struct CatalogUses {
         try catalog.readOnce { db in
             let statement = try db.cachedStatement(
                 sql: """
-                    SELECT resource.key, generation.storedBytes, resource.lastUsedAt, resource.id,
+                    SELECT resource.key, \(Catalog.storedBytes), resource.lastUsedAt, resource.id,
                         whole.lastUsedAt - 1, resource.usedSealed
                     FROM resource LEFT JOIN generation ON generation.resource = resource.id
                         LEFT JOIN resource AS whole ON whole.id = resource.presentation
@@ -170,7 +171,7 @@ struct CatalogUses {
         guard cipher.isPlain else { return 0 }
         let now = date.microseconds
         // A date that is less ahead is not wrong: uses are recorded at least a microsecond apart.
-        let wrong = now.addingReportingOverflow(60_000_000).partialValue
+        let wrong = now + 60_000_000
         let counting = "SELECT COUNT(*) FROM resource WHERE pinned = ? AND lastUsedAt > ?"
         let chunk = 512
         return try catalog.write { db in

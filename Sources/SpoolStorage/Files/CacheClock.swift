@@ -37,10 +37,12 @@ package struct CacheClock: Sendable {
 }
 
 extension Date {
-    /// Whole microseconds since 1970. Dates that do not fit are clamped.
+    /// Whole microseconds since 1970. Dates near ``microsecondLimit``, or beyond it, are clamped to two minutes before
+    /// it. The catalog adds a few microseconds, and the result must be a date, too.
     var microseconds: Int64 {
+        let limit = Self.microsecondLimit - 120_000_000
         let microseconds = (timeIntervalSince1970 * 1_000_000).rounded()
-        return Int64(exactly: microseconds) ?? (microseconds < 0 ? .min : .max)
+        return Int64(exactly: microseconds).map { min(max($0, -limit), limit) } ?? (microseconds < 0 ? -limit : limit)
     }
 
     /// The largest distance from 1970, in microseconds: 10,000 years.

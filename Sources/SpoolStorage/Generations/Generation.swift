@@ -17,8 +17,7 @@ package final class Generation: Sendable {
         var retryAt: Duration?
         /// The bytes that are claimed for the row; `nil` until there is something to record.
         var rowClaim: Int64?
-        /// The unused space at the ends of stored ranges that exceeds the part of
-        /// ``GenerationDescription/leastRowBytes``.
+        /// The unused space at the ends of stored ranges that exceeds ``GenerationDescription/pageBytes``.
         var padding: Int64 = 0
         /// Whether it was reported that bytes go to memory.
         var isLossReported = false
@@ -71,7 +70,7 @@ package final class Generation: Sendable {
         self.state = Mutex(
             State(
                 description: description, mayStoreOnDisk: isKept, rowClaim: rowClaim,
-                padding: Self.countedPadding(padding)))
+                padding: GenerationDescription.countedPadding(padding)))
         self.isProven = Atomic(isProven)
         self.owner = owner
     }
@@ -191,7 +190,7 @@ package final class Generation: Sendable {
     /// - Returns: Whether the claim has changed, so that it has to be recorded.
     func setPadding(_ padding: Int64) -> Bool {
         let difference = state.withLock { state in
-            let difference = Self.countedPadding(padding) - state.padding
+            let difference = GenerationDescription.countedPadding(padding) - state.padding
             state.padding += difference
             guard let claim = state.rowClaim else { return (isNew: difference != 0, claimed: Int64(0)) }
             state.rowClaim = claim + difference
@@ -199,11 +198,6 @@ package final class Generation: Sendable {
         }
         ledger.correctRows(by: difference.claimed)
         return difference.isNew
-    }
-
-    /// Returns the part of the unused space that is counted separately. Every row counts the end of one block of 4 KiB.
-    private static func countedPadding(_ padding: Int64) -> Int64 {
-        max(0, padding - GenerationDescription.leastRowBytes)
     }
 
     /// Records the bytes that have been claimed for the row.
@@ -336,15 +330,21 @@ package struct GenerationDescription: Sendable, Hashable {
         self.fields = fields
     }
 
-    /// The bytes that a resource uses on disk in addition to its media. They are for its rows and their indices, its
-    /// folder entry, and the unused end of the last block of its file.
-    static let leastRowBytes: Int64 = 4096
+    /// The bytes of a page of the catalog. Most volumes also allocate this number of bytes to files.
+    static let pageBytes: Int64 = 4096
+
+    /// The bytes that a resource uses on disk in addition to its media. They are for the unused end of the last block
+    /// of its file, and for its rows with their indices, which use about 2 KiB.
+    static let leastRowBytes: Int64 = pageBytes + 2048
+
+    /// Returns the part of the unused space that is counted separately. Every row counts the end of one block of 4 KiB.
+    static func countedPadding(_ padding: Int64) -> Int64 { max(0, padding - pageBytes) }
 
     /// Returns the bytes that the description uses on disk. Texts of more than 2 KiB use separate pages in the catalog.
     func rowBytes(url: String) -> Int64 {
         let texts = [url, contentType ?? "", version, fields].reduce(0) { $0 + Int64($1.utf8.count) }
-        let page = Self.leastRowBytes
-        return page + (texts > 2048 ? (texts + page - 1) / page * page : 0)
+        let page = Self.pageBytes
+        return Self.leastRowBytes + (texts > 2048 ? (texts + page - 1) / page * page : 0)
     }
 }
 

@@ -15,20 +15,25 @@ extension CacheDirectory {
     /// directory is created. After an unclean shutdown, no files are examined here. The catalog records that they must
     /// be cleaned up, and each file is repaired when it is opened.
     ///
-    /// - Parameter key: The key of an encrypted cache. A new cache is encrypted with it.
+    /// - Parameters:
+    ///   - key: The key of an encrypted cache. A new cache is encrypted with it.
+    ///   - mustWrite: Whether a disk that is full or read-only is an error.
     /// - Throws: ``CacheError``. `directoryInUse` names the process that has the directory open. Other codes are
     ///   `catalogTooNew`, `keyRequired` and `wrongEncryptionKey`. `storage` is also thrown if other users can write to
     ///   the directory.
     convenience init(
         opening path: String, key: EncryptionKey? = nil, fileSystem: any FileSystem, bytes: (any ByteStore)? = nil,
-        now: Date
+        now: Date, mustWrite: Bool = false
     ) throws {
         try Self.refuseForeign(path, fileSystem)
         var lock: (any StoredFile)?
         do {
             try self.init(writing: path, key, fileSystem: fileSystem, bytes: bytes, now: now, lock: &lock)
-        } catch let error as CacheError where error.isRefusalToWrite {
-            try self.init(reading: path, key, fileSystem: fileSystem, bytes: bytes, cause: error, lock: lock)
+        } catch let error as CacheError where error.isRefusalToWrite && !mustWrite {
+            // A later opening, or another process, may write as soon as the disk accepts data again.
+            _ = try? lock?.lock(.none)  // Closing the file does the same.
+            lock = nil
+            try self.init(reading: path, key, fileSystem: fileSystem, bytes: bytes, cause: error)
         }
     }
 
@@ -41,7 +46,7 @@ extension CacheDirectory {
         try Self.refuseForeign(path, fileSystem)
         let held = try Self.takeLock(path, fileSystem)
         lock = held
-        try Catalog.checkKey(key, path: path + "/catalog.sqlite", fileSystem: fileSystem)
+        try Catalog.check(key, path: path + "/catalog.sqlite", fileSystem: fileSystem, isAlone: true)
         let wasUnclean = try held.size() > 0
         let signature = try Self.sign(held)
         try Self.writeTag(path, fileSystem)
@@ -64,7 +69,7 @@ extension CacheDirectory {
 
     private convenience init(
         reading path: String, _ key: EncryptionKey?, fileSystem: any FileSystem, bytes: (any ByteStore)?,
-        cause: CacheError, lock: (any StoredFile)?
+        cause: CacheError
     ) throws {
         let catalogPath = path + "/catalog.sqlite"
         var catalog: Catalog?
@@ -76,7 +81,7 @@ extension CacheDirectory {
         try self.init(
             path: path, catalog: catalog ?? Catalog(inMemory: catalogPath),
             access: catalog == nil ? .none(cause) : .read(cause), notices: [notice], fileSystem: fileSystem,
-            bytes: bytes, lock: lock, signature: "")
+            bytes: bytes, lock: nil, signature: "")
     }
 
     /// Opens a cache to read only, while another process has it or may open it. It takes no lock and changes nothing.
@@ -92,7 +97,7 @@ extension CacheDirectory {
         try Self.refuseForeign(path, fileSystem)
         try Self.refuseForeign(path + "/media", fileSystem)
         try self.init(
-            path: path, catalog: catalog, access: .beside(cause), notices: [], fileSystem: fileSystem, bytes: bytes,
+            path: path, catalog: catalog, access: .read(cause), notices: [], fileSystem: fileSystem, bytes: bytes,
             lock: nil, signature: "")
     }
 
@@ -109,6 +114,7 @@ extension CacheDirectory {
         _ path: String, _ key: EncryptionKey?, _ fileSystem: any FileSystem
     ) throws -> Result<Catalog, CacheError>? {
         guard try fileSystem.attributes(path) != nil else { return nil }
+        try Catalog.check(key, path: path, fileSystem: fileSystem, isAlone: false)
         do {
             return .success(try Catalog(inspecting: path, key: key))
         } catch let cause as CacheError where cause.code == .storage {

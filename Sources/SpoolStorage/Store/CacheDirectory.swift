@@ -17,16 +17,15 @@ final class CacheDirectory: Sendable {
     /// The access of this process to the folder.
     enum Access: Sendable {
         case readWrite
-        /// The disk is full or read-only. Stored media can be read.
+        /// The folder is only read, and this process does not have its lock. The disk is full or read-only, or another
+        /// process may have the folder open. Its files can be removed or replaced at any moment, also by a later
+        /// opening in this process.
         case read(CacheError)
-        /// The folder is only read, because another process may have it open. Its files can be removed or replaced at
-        /// any moment.
-        case beside(CacheError)
         /// There is nothing to read either.
         case none(CacheError)
 
         var isWritable: Bool { if case .readWrite = self { true } else { false } }
-        var isShared: Bool { if case .beside = self { true } else { false } }
+        var isShared: Bool { if case .read = self { true } else { false } }
     }
 
     /// The folder.
@@ -39,8 +38,6 @@ final class CacheDirectory: Sendable {
     let fileSystem: any FileSystem
     /// The store of the media files.
     let bytes: any ByteStore
-    /// The unit in bytes in which the volume allocates space to media files; 1 if it is unknown.
-    let blockSize: Int64
     private let secret: CacheSecret
     private let lock: Mutex<(any StoredFile)?>
     /// The content of the lock file. If the file has other content, the folder no longer belongs to this process. Empty
@@ -64,13 +61,12 @@ final class CacheDirectory: Sendable {
         self.access = access
         self.notices = notices
         self.fileSystem = fileSystem
-        let store = bytes ?? FileByteStore(folder: path + "/media", fileSystem: fileSystem)
-        self.bytes = store
-        let space = access.isWritable ? (try? store.volumeSpace()) ?? nil : nil  // Unknown until the next opening.
-        blockSize = space?.blockSize ?? 1
+        self.bytes = bytes ?? FileByteStore(folder: path + "/media", fileSystem: fileSystem)
         self.lock = Mutex(lock)
         self.signature = signature
         self.secret = try catalog.secret()
+        // Read now, because a player would wait for it.
+        _ = blockSize
     }
 
     /// Ends the use of the folder. Closes the catalog and releases the lock. Open media files stay open.
@@ -119,6 +115,16 @@ final class CacheDirectory: Sendable {
     }
 
     // MARK: - Media files
+
+    /// The unit in bytes in which the volume allocates space to media files; 1 if it is unknown. This blocks until it
+    /// is known.
+    var blockSize: Int64 {
+        let known = catalog.volumeBlockSize.load(ordering: .relaxed)
+        guard known == 0, access.isWritable else { return max(known, 1) }
+        guard let space = try? bytes.volumeSpace() else { return 1 }  // The next call tries again.
+        catalog.volumeBlockSize.store(max(space.blockSize, 1), ordering: .relaxed)
+        return max(space.blockSize, 1)
+    }
 
     /// Returns the sealer of a new generation.
     func sealer(_ identifier: GenerationIdentifier, key: CacheKey) -> BlockSealer {

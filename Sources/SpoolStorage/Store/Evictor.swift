@@ -465,7 +465,7 @@ struct Evictor: Sendable {
         for removed in try versions.evict(keys) {
             left.remove(CacheKey(hash: removed.resource.key))
             // One without bytes is progress, too.
-            if removed.isFreed { freed += max(1, removed.bytes) + rowBytes }
+            if removed.isFreed { freed += removed.freedByteCount + rowBytes }
         }
         return freed
     }

@@ -22,7 +22,8 @@ final class FileRemover: Sendable {
     /// Removes the files of resources that the catalog no longer names. This blocks.
     func finish(_ ended: GenerationTable.Ended) {
         for resource in ended.stored {
-            ledger.correctRows(by: -resource.rowBytes)
+            ledger.correct(by: resource.correction.storedBytes)
+            ledger.correctRows(by: resource.correction.rowBytes - resource.rowBytes)
             if let identifier = resource.generation {
                 remove(identifier, claiming: resource.storedBytes)
                 continue

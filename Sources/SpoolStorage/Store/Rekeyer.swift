@@ -99,7 +99,7 @@ private struct Rekeyer: Sendable {
     ) throws {
         switch directory.access {
         case .readWrite: break
-        case .read(let cause), .beside(let cause), .none(let cause): throw cause
+        case .read(let cause), .none(let cause): throw cause
         }
         guard key != nil || directory.catalog.format.isEncrypted else {
             throw CacheError(.invalidArgument, "“\(directory.path)” is not encrypted, and no new key was given")
@@ -124,7 +124,9 @@ private struct Rekeyer: Sendable {
     /// Returns the size of the copy. Each file may use part of a page in addition to its bytes. The second catalog is
     /// rewritten once.
     func plan() throws -> RekeyingPlan {
-        let (count, bytes) = (try catalog.generationCount(), try catalog.settings.storedBytes())
+        let count = try catalog.generationCount()
+        // The recorded sum may be wrong.
+        let bytes = try catalog.countedBytes().bytes.values.reduce(0) { Catalog.byteCount($0 + $1) }
         return RekeyingPlan(
             resources: count, bytes: bytes, neededSpace: bytes + Int64(count) * 4096 + 2 * (try catalog.byteCount()),
             freeSpace: try directory.bytes.volumeSpace()?.free)
@@ -154,7 +156,6 @@ private struct Rekeyer: Sendable {
     /// A version whose blocks are being copied into another file.
     private struct VersionCopy: Sendable {
         let stored: GenerationRecord
-        let storedRanges: ByteRangeSet
         let source: any StoredFile
         let target: any StoredFile
         let identifier: GenerationIdentifier
@@ -178,20 +179,19 @@ private struct Rekeyer: Sendable {
     private func copyVersion(of key: String, _ executor: BlockingExecutor) async throws {
         guard let version = try await executor.run({ try begin(key) }) else { return }
         var copied = ByteRangeSet()
-        // A few blocks at a time, so that a cancel is noticed.
-        let group = 64
-        for run in version.storedRanges {
-            let indices = Block.indices(touching: run)
-            for start in stride(from: indices.lowerBound, to: indices.upperBound, by: group) {
-                try Task.checkCancellation()
-                let part = start..<min(start + Int64(group), indices.upperBound)
-                let blocks = try await executor.run { () throws -> [BlockRecord] in
-                    let blocks = try catalog.blocks(of: version.stored.id, in: part).compactMap { try version.copy($0) }
-                    try copy.add(blocks, to: version.stored.id)
-                    return blocks
-                }
-                for block in blocks { copied.insert(block.range) }
+        var next: Int64? = 0
+        // A few blocks at a time, so that a cancel is noticed. Only rows of blocks count, because the recorded ranges
+        // may be wrong.
+        while let first = next {
+            try Task.checkCancellation()
+            let (blocks, last) = try await executor.run { () throws -> ([BlockRecord], Int64?) in
+                let recorded = try catalog.blocks(of: version.stored.id, in: first..<Int64.max, limit: 64)
+                let blocks = try recorded.compactMap { try version.copy($0) }
+                try copy.add(blocks, to: version.stored.id)
+                return (blocks, recorded.last?.index)
             }
+            for block in blocks { copied.insert(block.range) }
+            next = last.map { $0 + 1 }
         }
         let storedRanges = copied
         try await executor.run {
@@ -221,8 +221,7 @@ private struct Rekeyer: Sendable {
         }
         created.names.withLock { $0.append(identifier) }
         return VersionCopy(
-            stored: stored, storedRanges: try stored.storedRanges ?? catalog.storedRanges(of: stored.id),
-            source: source,
+            stored: stored, source: source,
             target: try directory.makeFile(identifier), identifier: identifier, previousSealer: previousSealer,
             sealer: copy.secret.sealer(of: identifier, key: cacheKey))
     }

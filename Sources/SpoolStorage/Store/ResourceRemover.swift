@@ -173,4 +173,8 @@ struct RemovedUnused {
     var bytes: Int64
     /// Whether its file has been removed, and its claim returned.
     var isFreed: Bool
+
+    /// The bytes by which the account has decreased; at least 1, so that each removal counts. They differ from the bytes
+    /// of the resource if its record was wrong.
+    var freedByteCount: Int64 { isFreed ? max(1, bytes - resource.correction.storedBytes) : 0 }
 }

@@ -7,14 +7,14 @@ extension Store {
     /// - Throws: ``CacheError`` with code `storage` if the catalog can't be read or written.
     package func resources() async throws -> [StoredResourceRecord] {
         try await readCatalog { catalog in
-            try catalog.resources().map { try StoredResourceRecord($0, in: catalog, of: self) }
+            try catalog.resources().map { StoredResourceRecord($0, of: self) }
         }
     }
 
     /// One stored resource; `nil` if nothing is stored under the key.
     package func resource(_ key: CacheKey) async throws -> StoredResourceRecord? {
         try await readCatalog { catalog in
-            try catalog.resource(key: key.hash).map { try StoredResourceRecord($0, in: catalog, of: self) }
+            try catalog.resource(key: key.hash).map { StoredResourceRecord($0, of: self) }
         }
     }
 
@@ -22,7 +22,7 @@ extension Store {
     package func recentResources(limit: Int) async throws -> (resources: [StoredResourceRecord], count: Int) {
         try await readCatalog { catalog in
             let (records, count) = try catalog.recentResources(limit: limit)
-            return (try records.map { try StoredResourceRecord($0, in: catalog, of: self) }, count)
+            return (records.map { StoredResourceRecord($0, of: self) }, count)
         }
     }
 
@@ -55,7 +55,7 @@ extension Store {
             let catalog = try CacheDirectory.catalog(
                 inspecting: path, key: encryptionKey, fileSystem: SystemFileSystem())
             let records = try key.map { try catalog.resource(key: $0.hash).map { [$0] } ?? [] } ?? catalog.resources()
-            return try records.map { try StoredResourceRecord($0, in: catalog) }
+            return records.map { StoredResourceRecord($0) }
         }
     }
 }
@@ -83,7 +83,7 @@ package struct StoredResourceRecord: Sendable, Hashable {
 extension StoredResourceRecord {
     /// - Parameter store: The store that has the resource's version open. It knows the newest bytes of a file that is
     ///   being written to, which the catalog lacks.
-    init(_ record: ResourceRecord, in catalog: Catalog, of store: Store? = nil) throws {
+    init(_ record: ResourceRecord, of store: Store? = nil) {
         let generation = record.generation
         self.init(
             key: CacheKey(hash: record.key), url: record.url,
@@ -91,8 +91,7 @@ extension StoredResourceRecord {
                 GenerationDescription(
                     length: $0.length, contentType: record.contentType, version: $0.version, fields: $0.fields)
             },
-            storedRanges: try generation.map { try $0.storedRanges ?? catalog.storedRanges(of: $0.id) }
-                ?? ByteRangeSet(),
+            storedRanges: generation?.storedRanges ?? ByteRangeSet(),
             isPinned: record.isPinned, createdAt: record.createdAt, lastUsedAt: record.lastUsedAt,
             presentation: record.presentation.map { CacheKey(hash: $0) })
         let open = store?.table.withLock { $0.currentGeneration(of: key) }

@@ -8,6 +8,7 @@ extension Store {
     /// No media is examined. Files that an unclean shutdown has left are removed in the background. If the disk is full
     /// or read-only, stored media can be played and nothing new is stored; see ``readOnlyReason``.
     ///
+    /// - Parameter mustWrite: Whether a disk that is full or read-only is an error of code `storage`.
     /// - Throws: ``CacheError``:
     ///   - `invalidArgument` for an impossible configuration
     ///   - `directoryInUse`, which names the process
@@ -17,7 +18,7 @@ extension Store {
     package static func open(
         path: String?, configuration: Configuration = Configuration(),
         fileSystem: any FileSystem = SystemFileSystem(), executor: BlockingExecutor = BlockingExecutor(),
-        clock: CacheClock, report: @escaping @Sendable (StoreEvent) -> Void
+        clock: CacheClock, mustWrite: Bool = false, report: @escaping @Sendable (StoreEvent) -> Void
     ) async throws -> Store {
         try configuration.validate()
         let store = try await executor.run {
@@ -36,7 +37,7 @@ extension Store {
                 if let path {
                     try CacheDirectory(
                         opening: path, key: configuration.key, fileSystem: fileSystem, bytes: configuration.byteStore,
-                        now: clock.now())
+                        now: clock.now(), mustWrite: mustWrite)
                 } else {
                     try CacheDirectory(inMemory: configuration.byteStore ?? MemoryByteStore(), fileSystem: fileSystem)
                 }

@@ -144,7 +144,7 @@ package final class Store: Sendable {
     package var readOnlyReason: CacheError? {
         switch directory.access {
         case .readWrite: nil
-        case .read(let cause), .beside(let cause), .none(let cause): cause
+        case .read(let cause), .none(let cause): cause
         }
     }
 

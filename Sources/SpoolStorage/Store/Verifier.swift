@@ -169,10 +169,10 @@ struct LedgerCheck: Sendable {
             guard let stored = record.generation else { continue }
             named.insert(stored.identifier)
             let blocks = counted.bytes[stored.id] ?? 0
-            let storedRanges = try stored.storedRanges ?? store.catalog.storedRanges(of: stored.id)
+            let storedRanges = stored.storedRanges
             try expect(
-                blocks == stored.storedBytes && blocks == storedRanges.byteCount,
-                "\(record.url): its blocks hold \(blocks) bytes, its record has \(stored.storedBytes) and lists \(storedRanges.byteCount)"
+                blocks == stored.countedBytes && blocks == storedRanges.byteCount,
+                "\(record.url): its blocks hold \(blocks) bytes, its record has \(stored.countedBytes) and lists \(storedRanges.byteCount)"
             )
             let life = lives[stored.identifier]
             if let disk = life?.generation.disk {
@@ -203,7 +203,7 @@ struct LedgerCheck: Sendable {
         }
         sum += store.remover.unremovedByteCount
         let total = try store.catalog.settings.storedBytes()
-        let recorded = records.reduce(0) { $0 + ($1.generation?.storedBytes ?? 0) }
+        let recorded = records.reduce(0) { $0 + ($1.generation?.countedBytes ?? 0) }
         try expect(total == recorded, "the catalog's sum is \(total), its records hold \(recorded)")
         try expect(store.ledger.reserved == 0, "\(store.ledger.reserved) bytes are still reserved")
         try expect(store.ledger.used == sum, "\(store.ledger.used) bytes count as used, the claims are \(sum)")

@@ -9,13 +9,29 @@ import Synchronization
 struct VersionEvictor: Sendable {
     /// The state of freeing bytes.
     final class State: Sendable {
-        /// Whether the file system has no sparse files. Then media is evicted as whole files.
-        fileprivate let hasNoHoles = Atomic(false)
+        /// The elapsed time until which media is evicted as whole files, because the file system has no sparse files.
+        /// `nil` if it may have them.
+        private let wholeUntil = Mutex<Duration?>(nil)
         fileprivate let evictedByteCount = Atomic<Int64>(0)
 
         /// The number of bytes that have been evicted since the store was opened.
         var byteCount: Int64 { evictedByteCount.load(ordering: .relaxed) }
+
+        /// Whether parts of files can't be evicted now.
+        fileprivate func evictsWholeFiles(at elapsed: Duration) -> Bool {
+            wholeUntil.withLock { end in
+                if let time = end, time <= elapsed { end = nil }
+                return end != nil
+            }
+        }
+
+        fileprivate func recordNoHoles(at elapsed: Duration) {
+            wholeUntil.withLock { $0 = elapsed + VersionEvictor.wholeFileTime }
+        }
     }
+
+    /// The time for which media is evicted as whole files after the file system has refused to free a part of one.
+    static let wholeFileTime = Duration.seconds(3600)
 
     private let store: Store
     private let state: State
@@ -26,6 +42,7 @@ struct VersionEvictor: Sendable {
     }
 
     private var queue: EvictionQueue { store.eviction.queue }
+    private var evictsWholeFiles: Bool { state.evictsWholeFiles(at: store.clock.elapsed()) }
 
     // MARK: - Unused media
 
@@ -55,7 +72,7 @@ struct VersionEvictor: Sendable {
             lease.end()
             return 0
         }
-        guard !state.hasNoHoles.load(ordering: .relaxed) else {
+        guard !evictsWholeFiles else {
             lease.end()
             return try evictWhole(member.key)
         }
@@ -74,7 +91,7 @@ struct VersionEvictor: Sendable {
         queue.remove([key])
         let removed = try evict([key])
         if removed.isEmpty { queue.recordAgain([key]) }
-        return removed.reduce(0) { $0 + ($1.isFreed ? max(1, $1.bytes) : 0) }
+        return removed.reduce(0) { $0 + $1.freedByteCount }
     }
 
     /// Evicts the ends of versions that newer ones are about to replace. A newer version replaces the stored one with
@@ -113,7 +130,7 @@ struct VersionEvictor: Sendable {
         var freed: Int64 = 0
         let lives = store.table.withLock { table in table.used { asksAll || $0.mayOffer } }
         // An open version can't be evicted as a whole.
-        for life in lives where freed < count && !state.hasNoHoles.load(ordering: .relaxed) {
+        for life in lives where freed < count && !evictsWholeFiles {
             // Readers that move from here on let it be asked again.
             life.generation.recordAsked()
             guard let disk = life.generation.disk, disk.storedByteCount > 0,
@@ -196,7 +213,7 @@ struct VersionEvictor: Sendable {
     /// Warns once that a part of a file can't be evicted, and records whether this applies to all files.
     private func warn(thatPartsStay cause: CacheError, of generation: Generation) {
         if let code = cause.posixCode, [EOPNOTSUPP, ENOTSUP, ENOSYS].contains(code.rawValue) {
-            state.hasNoHoles.store(true, ordering: .relaxed)
+            state.recordNoHoles(at: store.clock.elapsed())
         }
         store.reporter.warnOnce(
             "part", cause,

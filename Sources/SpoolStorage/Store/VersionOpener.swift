@@ -27,19 +27,22 @@ struct VersionOpener: Sendable {
             }
             if let open { return store.makeLease(open, user) }
             let record = try read.map { try $0(key.hash) } ?? store.catalog.resource(key: key.hash)
-            guard let record, let stored = record.generation,
+            guard let record, var stored = record.generation,
                 let sealer = store.directory.sealer(of: stored, key: key)
             else {
                 return record?.generation == nil ? takeCandidate(of: key, user) : nil
             }
-            let generation = try makeGeneration(record, stored, sealer)
+            try correctCounts(of: &stored, record)
+            let rowBytes = store.catalog.counts.rowBytes(of: record) ?? stored.rowBytes
+            let generation = makeGeneration(record, stored, sealer, rowClaim: rowBytes)
             let taken = try store.table.withLock { table -> Generation? in
                 try table.checkOpen()
                 if let open = table.leaseCurrent(key, user: user) { return open }
                 // Another version may have been stored since the catalog was read.
                 guard table.endReading(key) else { return nil }
                 table.open(generation)
-                store.ledger.correct(by: (generation.disk?.storedByteCount ?? 0) - stored.storedBytes)
+                store.ledger.correct(by: (generation.disk?.storedByteCount ?? 0) - stored.countedBytes)
+                store.ledger.correctRows(by: rowBytes - stored.rowBytes)
                 return table.addLease(generation.identifier, user: user)
             }
             guard let taken else { continue }
@@ -48,11 +51,24 @@ struct VersionOpener: Sendable {
         }
     }
 
+    /// Corrects the counts of a record that another program has changed. The caller has the turn of the key, so no other
+    /// task changes the record.
+    private func correctCounts(of stored: inout GenerationRecord, _ record: ResourceRecord) throws {
+        do {
+            guard let correction = try store.catalog.counts.correct(&stored, of: record) else { return }
+            store.ledger.correct(by: correction.storedBytes)
+            store.ledger.correctRows(by: correction.rowBytes)
+        } catch let error as CacheError where error.code == .storage {
+            // The next opening tries again. Until then, the account has the changed numbers.
+            store.reporter.warn("the byte counts of \(record.url) could not be corrected: \(error)")
+        }
+    }
+
     private func makeGeneration(
-        _ record: ResourceRecord, _ stored: GenerationRecord, _ sealer: BlockSealer
-    ) throws -> Generation {
+        _ record: ResourceRecord, _ stored: GenerationRecord, _ sealer: BlockSealer, rowClaim: Int64
+    ) -> Generation {
         let key = CacheKey(hash: record.key)
-        let storedRanges = try stored.storedRanges ?? store.catalog.storedRanges(of: stored.id)
+        let storedRanges = stored.storedRanges
         let row = CatalogRow(stored.id)
         // A length before the end of the stored bytes is wrong, and the origin is requested for it.
         let length = stored.length.flatMap { $0 >= storedRanges.bounds?.upperBound ?? 0 ? $0 : nil }
@@ -61,10 +77,10 @@ struct VersionOpener: Sendable {
         return Generation(
             key: key, identifier: stored.identifier, url: record.url, description: description,
             disk: mediaFile(
-                stored.identifier, sealer, storedRanges: storedRanges, isRecordStale: stored.storedRanges == nil,
+                stored.identifier, sealer, storedRanges: storedRanges, isRecordStale: !stored.hasRanges,
                 length: length, row: row),
             row: row, isKept: store.directory.access.isWritable, isProven: true, ledger: store.ledger,
-            memoryLedger: store.memoryLedger, owner: store, rowClaim: stored.rowBytes,
+            memoryLedger: store.memoryLedger, owner: store, rowClaim: rowClaim,
             padding: storedRanges.padding(to: store.directory.blockSize))
     }
 
@@ -90,8 +106,12 @@ struct VersionOpener: Sendable {
     ///
     /// A version that is never opened returns its claims when it is evicted.
     private func afterOpening(_ generation: Generation, _ stored: GenerationRecord) {
-        if !stored.isConsistent { correctRecord(of: generation, stored) }
-        if stored.storedRanges == nil { store.recordChange(of: generation) }
+        if generation.rowClaim != stored.rowBytes {
+            // The row has the bytes of an earlier rule.
+            generation.restoreDescription()
+            store.recordChange(of: generation)
+        }
+        if !stored.hasRanges { store.recordChange(of: generation) }
         guard stored.needsTidying, store.directory.access.isWritable else { return }
         guard let lease = store.extend(generation) else { return }
         store.work.start(in: .background) { [weak store] in
@@ -108,22 +128,6 @@ struct VersionOpener: Sendable {
                 } else {
                     store?.reporter.warn(text)
                 }
-            }
-        }
-    }
-
-    /// Records the stored bytes of a version whose record another program has changed, in the background.
-    private func correctRecord(of generation: Generation, _ stored: GenerationRecord) {
-        guard store.directory.access.isWritable else { return }
-        store.work.start(in: .background) { [weak store] in
-            guard let store else { return }
-            do {
-                try await store.writer.inTurn {
-                    try store.catalog.settings.correctStoredBytes(
-                        of: stored.id, to: generation.disk?.storedByteCount ?? 0)
-                }
-            } catch {
-                store.reporter.warn("the stored bytes of \(generation.url) could not be corrected: \(error)")
             }
         }
     }

@@ -1,0 +1,87 @@
+import ByteRanges
+import Foundation
+import GRDB
+import Synchronization
+
+/// The byte counts of single versions. They are computed from what is stored, and corrected if another program has
+/// changed them. A value over a catalog.
+struct CatalogCounts {
+    private let catalog: Catalog
+
+    init(_ catalog: Catalog) { self.catalog = catalog }
+
+    /// The number of bytes by which an earlier rule counted less for each row. The sums agree with such rows.
+    private static let earlierDifference = GenerationDescription.leastRowBytes - GenerationDescription.pageBytes
+
+    /// The bytes that few rows exceed.
+    private static let usualRowBytes: Int64 = 1 << 20
+
+    /// Corrects the counts of a version whose turn the caller has, and which is not open. A row that only has the bytes of
+    /// an earlier rule stays as it is.
+    ///
+    /// - Returns: The number of bytes by which the account is wrong; `nil` if the counts are right.
+    func correct(_ stored: inout GenerationRecord, of record: ResourceRecord) throws -> CountCorrection? {
+        guard catalog.isWritable, !stored.isCounted || isRowChanged(stored, of: record) else { return nil }
+        var corrected = stored
+        let correction = try catalog.write { db in try correct(&corrected, of: record, db) }
+        stored = corrected
+        return correction
+    }
+
+    /// Corrects the counts of a version in a transaction.
+    func correct(_ stored: inout GenerationRecord, of record: ResourceRecord, _ db: Database) throws -> CountCorrection
+    {
+        let rowBytes = self.rowBytes(of: record) ?? stored.rowBytes
+        guard !stored.isCounted || rowBytes != stored.rowBytes else { return CountCorrection() }
+        let mustCount = !stored.isCounted || isRowChanged(stored, of: record)
+        let before = try sums(db)
+        // A trigger changes the sums by the difference.
+        try db.execute(
+            sql: "UPDATE generation SET storedBytes = ?, landed = ?, rowBytes = ? WHERE id = ?",
+            arguments: [stored.storedBytes, Data(stored.storedRanges.encoded()), rowBytes, stored.id])
+        if mustCount {
+            // The sums may not have the wrong numbers.
+            for column in ["storedBytes", "rowBytes"] {
+                try db.set(column, to: CatalogSettings.count(column, db).databaseValue)
+            }
+        }
+        let after = try sums(db)
+        (stored.countedBytes, stored.rowBytes, stored.hasRanges) = (stored.storedBytes, rowBytes, true)
+        return CountCorrection(
+            storedBytes: after.storedBytes - before.storedBytes, rowBytes: after.rowBytes - before.rowBytes)
+    }
+
+    /// Corrects rows that alone exceed the capacity, or whose own bytes do not fit any response. Such a row would make the
+    /// cache evict all others.
+    func correctImplausible(_ capacity: Int64, _ db: Database) throws {
+        let rows = try Row.fetchAll(
+            db, sql: Catalog.resourceQuery + " WHERE generation.storedBytes > ? OR generation.rowBytes > ?",
+            arguments: [capacity, Self.usualRowBytes])
+        for row in rows {
+            guard let record = try catalog.resource(row, db), var stored = record.generation else { continue }
+            _ = try correct(&stored, of: record, db)
+        }
+    }
+
+    private func sums(_ db: Database) throws -> CountCorrection {
+        CountCorrection(
+            storedBytes: Catalog.byteCount(try db.number("storedBytes")),
+            rowBytes: Catalog.byteCount(try db.number("rowBytes")))
+    }
+
+    /// Whether another program has changed the bytes of the row.
+    private func isRowChanged(_ stored: GenerationRecord, of record: ResourceRecord) -> Bool {
+        guard let rowBytes = self.rowBytes(of: record) else { return false }
+        return ![0, Self.earlierDifference].contains(rowBytes - stored.rowBytes)
+    }
+
+    /// Returns the bytes that the row of a stored version uses; `nil` if the volume is unknown.
+    func rowBytes(of record: ResourceRecord) -> Int64? {
+        let blockSize = catalog.volumeBlockSize.load(ordering: .relaxed)
+        guard let stored = record.generation, blockSize > 0 else { return nil }
+        let description = GenerationDescription(
+            length: stored.length, contentType: record.contentType, version: stored.version, fields: stored.fields)
+        return description.rowBytes(url: record.url)
+            + GenerationDescription.countedPadding(stored.storedRanges.padding(to: blockSize))
+    }
+}
