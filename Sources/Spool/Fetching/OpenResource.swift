@@ -15,6 +15,8 @@ final class OpenResource: Sendable {
         /// The elapsed time until which new readers use this resource although nothing new is cached. Its stored
         /// version could not be opened, but must not be replaced. `nil` if it could be opened.
         var uncachedUntil: Duration?
+        /// The store from which it was opened; see ``StoreOpening/edition``. `nil` before that.
+        var edition: Int?
         var isComplete = false
         /// The last error that readers received. `nil` if bytes have been stored since.
         var lastFailure: CacheError?
@@ -112,6 +114,8 @@ final class OpenResource: Sendable {
 
     private func open(_ credentials: SourceCredentials) async throws {
         var lease: Lease?
+        let edition = context.opening.edition
+        state.withLock { $0.edition = edition }
         do {
             if let window = context.window(in: try await context.store) {
                 scheduler.limitWindow(to: window)
@@ -148,12 +152,19 @@ final class OpenResource: Sendable {
     static let uncachedTime = Duration.seconds(10)
 
     /// Whether nothing new is cached: the resource serves a single request, or the stored version could not be opened.
+    /// The same applies if it was opened while the directory could not be written.
     ///
     /// This does not change for the readers of this resource, because their version is in memory.
-    var isUncached: Bool { separate != nil || state.withLock { $0.uncachedUntil != nil } }
+    var isUncached: Bool { separate != nil || isOutdated || state.withLock { $0.uncachedUntil != nil } }
 
-    /// Whether new readers have to open another resource of the same identity; see ``uncachedTime``.
-    var isExpired: Bool { state.withLock { $0.uncachedUntil }.map { $0 <= context.clock.elapsed() } ?? false }
+    /// Whether new readers have to open another resource of the same identity; see ``uncachedTime`` and
+    /// ``StoreOpening/edition``.
+    var isExpired: Bool {
+        isOutdated || state.withLock { $0.uncachedUntil }.map { $0 <= context.clock.elapsed() } ?? false
+    }
+
+    /// Whether the directory was opened again since the resource was opened.
+    private var isOutdated: Bool { state.withLock { $0.edition }.map { $0 != context.opening.edition } ?? false }
 
     /// Whether the stored part of the resource has been opened.
     var isLoaded: Bool { opening.isDone }

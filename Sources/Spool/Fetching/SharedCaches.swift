@@ -59,10 +59,12 @@ final class CacheCore: Sendable {
     private func closeNow() async {
         downloadWork.withLock { $0 }?.close()
         await resources.closeAll()
-        do {
-            try await context.opening.close()?.close()
-        } catch {
-            context.events.logger.warning("the cache could not be closed cleanly: \(error)")
+        for store in await context.opening.close() {
+            do {
+                try await store.close()
+            } catch {
+                context.events.logger.warning("the cache could not be closed cleanly: \(error)")
+            }
         }
         context.events.finish()
     }

@@ -6,10 +6,28 @@ import Synchronization
 ///
 /// For players, opening can't fail: if the directory can't be used, they get a store that stores nothing. The reason is
 /// reported once, and each caller that needs the directory receives it as an error.
+///
+/// If the directory can't be written, a later use opens it again, at first after ``firstRetryTime``. Resources that are
+/// open by then keep the previous store, which is closed with the cache.
 final class StoreOpening: Sendable {
     private struct Opened: Sendable {
         var store: Store
+        /// The store before the directory could be written; `nil` if there was none. Open resources may still use it.
+        var previous: Store?
+        /// The reason why the directory can't be used.
         var failure: CacheError?
+        /// The next attempt to open the directory to write; `nil` if there is none.
+        var retry: Retry?
+
+        var all: [Store] { [previous, store].compactMap { $0 } }
+        var edition: Int { previous == nil ? 0 : 1 }
+    }
+
+    private struct Retry: Sendable {
+        /// The elapsed time from which the next use opens the directory again.
+        var due: Duration
+        /// The time from the previous attempt to this one.
+        var delay: Duration
     }
 
     private enum Phase {
@@ -17,24 +35,37 @@ final class StoreOpening: Sendable {
         case unopened
         /// → open. It stays in this state if not even a store that stores nothing can be created.
         case opening(Task<Opened, any Error>)
-        /// → closed
+        /// → reopening, closed
         case open(Opened)
+        /// The directory is opened again to write. Players use the previous store meanwhile. → open
+        case reopening(Opened, Task<Opened, Never>)
         case closed
     }
 
+    /// The time after which a directory that could not be written is opened again. It doubles with each attempt.
+    static let firstRetryTime = Duration.seconds(5)
+    /// The longest time between two attempts.
+    static let longestRetryTime = Duration.seconds(60)
+
     private let phase = Mutex(Phase.unopened)
     private let executor: BlockingExecutor
-    private let openStore: @Sendable () async throws -> Store
+    private let clock: CacheClock
+    private let retries: Bool
+    private let openStore: @Sendable (_ mustWrite: Bool) async throws -> Store
     private let fallback: @Sendable (CacheError) throws -> Store
 
     /// - Parameters:
-    ///   - openStore: Opens the directory.
+    ///   - retries: Whether the directory is opened again if it can't be written.
+    ///   - openStore: Opens the directory. Its argument is whether a directory that can't be written is an error.
     ///   - fallback: Creates a store that stores nothing, for this reason.
     init(
-        on executor: BlockingExecutor, _ openStore: @escaping @Sendable () async throws -> Store,
+        on executor: BlockingExecutor, _ clock: CacheClock, retries: Bool,
+        _ openStore: @escaping @Sendable (_ mustWrite: Bool) async throws -> Store,
         fallback: @escaping @Sendable (CacheError) throws -> Store
     ) {
         self.executor = executor
+        self.clock = clock
+        self.retries = retries
         self.openStore = openStore
         self.fallback = fallback
     }
@@ -42,56 +73,82 @@ final class StoreOpening: Sendable {
     /// The store, which is opened if necessary. If the directory can't be used, it stores nothing.
     ///
     /// - Throws: `CacheError` with code `.closed` if the cache is closed.
-    var store: Store { get async throws { try await opened().store } }
+    var store: Store { get async throws { try await opened(waitsForRetry: false).store } }
 
     /// Returns the store for a caller that needs the content of the directory.
     ///
     /// - Throws: `CacheError` with the reason why the directory can't be used, or with code `.closed`.
     func directory() async throws -> Store {
-        let opened = try await opened()
+        let opened = try await opened(waitsForRetry: true)
         if let failure = opened.failure { throw failure }
         return opened.store
     }
 
     /// The store, if it is open.
-    var openedStore: Store? {
-        if case .open(let opened) = phase.withLock({ $0 }) { opened.store } else { nil }
+    var openedStore: Store? { current?.store }
+
+    /// The number of times that the directory was opened again to write. Resources that were opened before keep the
+    /// previous store.
+    var edition: Int { current?.edition ?? 0 }
+
+    private var current: Opened? {
+        switch phase.withLock({ $0 }) {
+        case .open(let opened), .reopening(let opened, _): opened
+        case .unopened, .opening, .closed: nil
+        }
     }
 
     /// Starts to open the store, if that has not been started.
     func begin() { _ = try? started() }  // After a close, there is nothing to open.
 
-    /// Prevents further openings. Returns the store to be closed, if one was opened.
-    func close() async -> Store? {
+    /// Prevents further openings. Returns the stores to be closed.
+    func close() async -> [Store] {
         while true {
-            let (opening, store) = phase.withLock { phase -> (Task<Opened, any Error>?, Store?) in
-                if case .opening(let task) = phase { return (task, nil) }
-                defer { phase = .closed }
-                if case .open(let opened) = phase { return (nil, opened.store) }
-                return (nil, nil)
+            let (phase, stores) = phase.withLock { phase -> (Phase, [Store]) in
+                switch phase {
+                case .opening, .reopening: return (phase, [])
+                case .open(let opened):
+                    phase = .closed
+                    return (phase, opened.all)
+                case .unopened, .closed:
+                    phase = .closed
+                    return (phase, [])
+                }
             }
-            guard let opening else { return store }
-            guard (try? await opening.value) != nil else {  // Then none is open.
-                phase.withLock { $0 = .closed }
-                return nil
+            switch phase {
+            case .reopening(_, let task): _ = await task.value
+            case .opening(let task):
+                guard (try? await task.value) != nil else {  // Then none is open.
+                    self.phase.withLock { $0 = .closed }
+                    return []
+                }
+            case .unopened, .open, .closed: return stores
             }
         }
     }
 
-    private func opened() async throws -> Opened {
+    private func opened(waitsForRetry: Bool) async throws -> Opened {
         switch try started() {
         case .open(let opened): return opened
         case .opening(let task): return try await task.value
+        case .reopening(let opened, let task): return waitsForRetry ? await task.value : opened
         case .unopened, .closed: throw CacheError(.closed, "the cache has been closed")
         }
     }
 
-    /// Returns the phase after the opening has been started.
+    /// Returns the phase after an opening that is due has been started.
     private func started() throws -> Phase {
         try phase.withLock { phase in
             switch phase {
             case .closed: throw CacheError(.closed, "the cache has been closed")
-            case .opening, .open: break
+            case .opening, .reopening: break
+            case .open(let opened):
+                guard let retry = opened.retry, clock.elapsed() >= retry.due else { break }
+                phase = .reopening(
+                    opened,
+                    Task(executorPreference: executor.executor(for: .background)) {
+                        await self.reopen(opened, after: retry.delay)
+                    })
             case .unopened:
                 phase = .opening(
                     Task(executorPreference: executor.executor(for: .playback)) { try await self.open() })
@@ -101,12 +158,15 @@ final class StoreOpening: Sendable {
     }
 
     private func open() async throws -> Opened {
-        let opened: Opened
+        var opened: Opened
         do {
             opened = Opened(store: try await openDirectory())
         } catch {
             let failure = error as? CacheError ?? CacheError(.storage, "\(error)", underlying: error)
             opened = Opened(store: try fallback(failure), failure: failure)
+        }
+        if retries, let cause = opened.failure ?? opened.store.readOnlyReason, cause.mayEnd {
+            opened.retry = Retry(due: clock.elapsed() + Self.firstRetryTime, delay: Self.firstRetryTime)
         }
         phase.withLock { $0 = .open(opened) }
         return opened
@@ -114,10 +174,30 @@ final class StoreOpening: Sendable {
 
     private func openDirectory() async throws -> Store {
         do {
-            return try await openStore()
+            return try await openStore(false)
         } catch let error as CacheError where error.code == .catalogDamaged {
             // The damage was found after the catalog had been opened, and marked. Now the catalog is set aside.
-            return try await openStore()
+            return try await openStore(false)
         }
     }
+
+    /// Opens the directory again, and uses it from then on if it can be written.
+    private func reopen(_ previous: Opened, after delay: Duration) async -> Opened {
+        var opened = previous
+        do {
+            opened = Opened(store: try await openStore(true), previous: previous.store)
+        } catch {
+            // The cause was reported by the first opening.
+            let next = min(delay * 2, Self.longestRetryTime)
+            opened.retry = Retry(due: clock.elapsed() + next, delay: next)
+        }
+        phase.withLock { $0 = .open(opened) }
+        return opened
+    }
+}
+
+extension CacheError {
+    /// Whether a later attempt to open the directory may succeed: the disk may accept data again, or the other process
+    /// may close the directory.
+    fileprivate var mayEnd: Bool { code == .storage || code == .directoryInUse }
 }

@@ -197,9 +197,10 @@ final class Play: Sendable {
             let text = "\(cache.openResourceCount) resources are open, \(cache.leaseCount) leases held"
             world.report(.leases, text, in: life)
         }
-        let stored = cache.storedByteCount
         do {
+            // This may open a directory again that could not be written.
             let contents = try await cache.storedResources()
+            let stored = cache.storedByteCount
             guard !life.isDead else { return }
             let recorded = contents.reduce(0) { $0 + $1.storedByteCount }
             // Damage in a directory that is only readable can't be recorded.
