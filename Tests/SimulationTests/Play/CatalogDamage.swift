@@ -23,7 +23,10 @@ enum CatalogDamage {
         let filled = tables.filter { rows("SELECT 1 FROM \"\($0)\" LIMIT 1", database).isEmpty == false }
         guard !filled.isEmpty else { return }
         let table = random.pick(filled)
-        let column = random.pick(rows("SELECT name FROM pragma_table_info('\(table)') ORDER BY cid", database))
+        let columns = rows("SELECT name FROM pragma_table_info('\(table)') ORDER BY cid", database)
+        // The schema can't be read while a connection of the play is still being closed.
+        guard !columns.isEmpty else { return }
+        let column = random.pick(columns)
         let value = random.pick(values)
         let number = random.below(8)
         // A table may have no row identifiers, and a constraint may reject the value. Nothing is changed then.
