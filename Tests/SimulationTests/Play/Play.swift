@@ -145,7 +145,9 @@ final class Play: Sendable {
         world.log.add("life \(life.number)", "closed")
         // A version with less than one received block replaces none, and is lost with its cache.
         for path in world.origin.changed { world.allowRepeating(65_536, "\(path) may have been discarded") }
-        if life.isDeleted, life.memory.paths.contains(where: { $0.hasPrefix(life.directory + "/") }) {
+        // A cache that could not write its directory opens it again, and then creates it.
+        let mayReopen = world.plan.diskFaults + world.plan.catalogFaults > 0
+        if life.isDeleted, !mayReopen, life.memory.paths.contains(where: { $0.hasPrefix(life.directory + "/") }) {
             world.report(.orphans, "files are in a directory that was deleted", in: life)
         }
         if time > .milliseconds(1_100) { world.report(.operation, "closing took \(time)", in: life) }
@@ -204,7 +206,8 @@ final class Play: Sendable {
             guard !life.isDead else { return }
             let recorded = contents.reduce(0) { $0 + $1.storedByteCount }
             // Damage in a directory that is only readable can't be recorded.
-            let isExact = world.plan.punchesHoles && world.plan.removalFaults == 0
+            // Refused bytes whose space could not be freed stay counted.
+            let isExact = world.plan.punchesHoles && world.plan.removalFaults + world.plan.diskFaults == 0
             let isRight = isExact ? recorded == stored : recorded <= stored
             // Only `verify --repair` corrects a sum that was changed.
             if !isRight, cache.readOnlyReason == nil, !world.plan.damagesCatalog {
