@@ -39,10 +39,26 @@ extension MediaCache {
         for resource in resources.open {
             let own = resource.activity
             activity.readers += own.readers
+            activity.openReaders += own.openReaders
             activity.transfers += own.transfers
         }
+        activity.openReaders.sort { ($0.key.hash, $0.id) < ($1.key.hash, $1.id) }
         activity.transfers.sort { ($0.redactedURL, $0.start) < ($1.redactedURL, $1.start) }
         return activity
+    }
+
+    /// The newest requests to origins, waits of readers, and evicted ranges.
+    package var traffic: TrafficLog { context.traffic }
+
+    /// Returns the events of all resources from now on, without those of stored bytes, which occur for each chunk.
+    package func eventsWithoutStored() -> AsyncStream<CacheEvent> { context.events.eventsWithoutStored() }
+
+    /// The stored ranges of all open resources. They contain bytes that the catalog does not have yet.
+    package var openContents: [OpenContents] { resources.open.map(\.openContents) }
+
+    /// Checks the stored blocks of one resource; see ``verify(repairing:progress:)``.
+    package func verify(_ key: CacheKey, repairing: Bool) async throws -> VerificationReport {
+        try await store.verify(key, repairing: repairing)
     }
 
     /// Checks every stored block of 64 KiB against the checksum that was computed when it was received. Reads of

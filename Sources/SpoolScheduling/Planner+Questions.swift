@@ -50,16 +50,19 @@ extension Planner {
 
     /// A transfer that is in progress.
     package struct RunningTransfer: Sendable {
+        package var id: TransferID
         package var start: Int64
         package var position: Int64
         /// The end of its range, exclusive; `nil` if it is not known.
         package var end: Int64?
     }
 
-    /// The transfers that are in progress, in no particular order.
+    /// The transfers that are in progress, in the order in which they started.
     package var running: [RunningTransfer] {
-        plan.transfers.states.map {
-            RunningTransfer(start: $0.start, position: $0.position, end: $0.end ?? $0.askedEnd)
+        plan.transfers.ids.compactMap { id in
+            plan.transfers[id].map {
+                RunningTransfer(id: id, start: $0.start, position: $0.position, end: $0.end ?? $0.askedEnd)
+            }
         }
     }
 

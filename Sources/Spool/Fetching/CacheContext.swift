@@ -9,6 +9,8 @@ final class CacheContext: Sendable {
     let opening: StoreOpening
     let coordinator: OriginCoordinator
     let events: EventHub
+    /// The newest requests, waits and evictions.
+    let traffic = TrafficLog()
     /// The instruments that record events, if there are any.
     let instruments: CacheInstruments
     let clock: CacheClock
@@ -30,8 +32,13 @@ final class CacheContext: Sendable {
         clock: CacheClock, executor: BlockingExecutor, openFileLimit: Int, system: SystemStateMonitor = .process,
         error: CacheError? = nil
     ) {
+        let traffic = traffic
         let events = EventHub(
             logger: configuration.logger, instruments: CacheInstruments(configuration.instruments))
+        let report: @Sendable (StoreEvent) -> Void = { event in
+            if case .evictedRanges(let key, let ranges) = event { traffic.recordEvicted(ranges, of: key) }
+            events.send(event)
+        }
         var wanted = Store.Configuration(
             capacity: configuration.capacity, eviction: configuration.eviction, quotas: configuration.evictionQuotas,
             minimumFreeSpace: configuration.freeSpaceToLeave, maximumAge: configuration.maximumAge,
@@ -46,7 +53,7 @@ final class CacheContext: Sendable {
             let store = try await Store.open(
                 path: path, configuration: wanted, fileSystem: fileSystem, executor: executor, clock: clock,
                 mustWrite: mustWrite
-            ) { event in events.send(event) }
+            ) { event in report(event) }
             if mustWrite { events.send(.warning("the cache can be written again"), redactedURL: path ?? "memory") }
             for notice in store.notices { events.send(.warning(notice), redactedURL: path ?? "memory") }
             return store
@@ -55,7 +62,7 @@ final class CacheContext: Sendable {
             return try Store.fallback(
                 at: path ?? "memory", because: cause, configuration: wanted, fileSystem: fileSystem, executor: executor,
                 clock: clock
-            ) { event in events.send(event) }
+            ) { event in report(event) }
         }
         coordinator = OriginCoordinator(
             maximumConnectionsPerOrigin: configuration.maximumConnectionsPerOrigin, clock: clock,

@@ -22,6 +22,8 @@ final class OpenResource: Sendable {
         var lastFailure: CacheError?
         /// The reason for the last retry. `nil` if bytes have been stored since.
         var lastRetryCause: CacheError?
+        /// The number of retries since the resource was opened.
+        var retryCount = 0
         var preloadReaders = 0
         /// The number of times that another version was received since the resource was opened.
         var versionChanges = 0
@@ -91,7 +93,12 @@ final class OpenResource: Sendable {
     func send(_ kind: CacheEvent.Kind) {
         // This is done before the event is sent, because its receiver may read the state immediately.
         switch kind {
-        case .retrying(_, let cause): state.withLock { $0.lastRetryCause = cause.about(key) }
+        case .retrying(_, let cause):
+            state.withLock { state in
+                state.lastRetryCause = cause.about(key)
+                state.retryCount += 1
+            }
+        case .completed: context.traffic.forgetEvicted(of: usage.storageKey)
         case .failed(let error): state.withLock { $0.lastFailure = error.about(key) }
         default: break
         }
@@ -181,6 +188,9 @@ final class OpenResource: Sendable {
     /// The reason for the last retry. `nil` if bytes have been stored since.
     var lastRetryCause: CacheError? { state.withLock { $0.lastRetryCause } }
 
+    /// The number of retries since the resource was opened, and whether no bytes were stored after the last one.
+    var retries: (count: Int, areCurrent: Bool) { state.withLock { ($0.retryCount, $0.lastRetryCause != nil) } }
+
     /// The content information that is known without a request to the origin. `nil` if the length is not known, or if
     /// the origin has to validate the stored version.
     var contentInformation: ContentInformation? { contentInformation(evenStale: false) }
@@ -205,12 +215,30 @@ final class OpenResource: Sendable {
     /// The number of readers of the resource, and its requests that are in progress.
     var activity: CacheActivity {
         let (readers, transfers) = scheduler.activity
+        let key = usage.storageKey
         return CacheActivity(
-            readers: readers,
+            readers: readers.count,
+            openReaders: readers.map {
+                CacheActivity.ActiveReader(
+                    id: number($0.id.number), key: key, position: $0.position, isWaiting: $0.isWaiting)
+            },
             transfers: transfers.map {
                 CacheActivity.RunningTransfer(
-                    redactedURL: redactedURL, start: $0.start, position: $0.position, end: $0.end)
+                    id: number($0.id.number), key: key, redactedURL: redactedURL, start: $0.start,
+                    position: $0.position, end: $0.end)
             })
+    }
+
+    /// Returns the number, in the whole cache, of a reader or transfer. It has at most 52 bits, which JSON numbers can
+    /// represent exactly.
+    private func number(_ number: Int) -> Int { Int(usage.number) << 20 | number & 0xF_FFFF }
+
+    /// The stored ranges of the current version, and its length.
+    var openContents: OpenContents {
+        let contents = scheduler.contents
+        return OpenContents(
+            key: usage.storageKey, storedRanges: contents.storedRanges, length: contents.length,
+            isStored: contents.generation?.isKept ?? false)
     }
 
     // MARK: - Responses and bytes
@@ -240,6 +268,7 @@ final class OpenResource: Sendable {
     func recordVersionChanged() {
         state.withLock { $0.isComplete = false }
         serving.versionChanged()
+        context.traffic.forgetEvicted(of: usage.storageKey)
         changes.change()
     }
 

@@ -25,8 +25,11 @@ struct ResourceHeaders {
     /// Returns the headers of the reader's version as soon as they are known and may be used. The reader keeps that
     /// version.
     func response(_ id: ReaderID) async -> HeadResult {
+        var measurement: WaitMeasurement?
+        defer { measurement?.end() }
         while true {
             if let result = responseIfAvailable(id) { return result }
+            if measurement == nil { measurement = WaitMeasurement(resource, id) }
             await scheduler.wait(for: id, orHeaders: true)
         }
     }

@@ -83,6 +83,8 @@ struct ResourceReaders {
     /// Returns the bytes that a reader that has read all bytes before `position` may read next, and waits for them if
     /// necessary.
     func pull(_ id: ReaderID, from position: Int64, limit: Int64) async -> ReadResult {
+        var measurement: WaitMeasurement?
+        defer { measurement?.end() }
         while true {
             if scheduler.isClosed { return .failure(resource.closedError) }
             if let result = pullIfAvailable(id, from: position, limit: limit) {
@@ -91,6 +93,7 @@ struct ResourceReaders {
                 let end = scheduler.end(of: id) ?? .max
                 return .failure(error.about(resource.key, position..<max(position, end)))
             }
+            if measurement == nil { measurement = WaitMeasurement(resource, id, from: position) }
             await scheduler.wait(for: id)
         }
     }

@@ -13,6 +13,7 @@ import SpoolStorage
 struct Transfer {
     let start: Scheduler.TransferStart
     let resource: OpenResource
+    private let record: TransferRecord
 
     /// The end of a transfer.
     enum Outcome {
@@ -28,6 +29,7 @@ struct Transfer {
     init(_ start: Scheduler.TransferStart, of resource: OpenResource) {
         self.start = start
         self.resource = resource
+        record = TransferRecord(resource)
     }
 
     private var context: CacheContext { resource.context }
@@ -42,6 +44,7 @@ struct Transfer {
         defer { context.instruments.note(.transferEnded(moment)) }
         let outcome = await outcome()
         if let (offset, lease) = scheduler.continuation(of: start.id) { lease.generation.endWriting(at: offset) }
+        record.end(outcome)
         finish(outcome)
     }
 
@@ -79,11 +82,13 @@ struct Transfer {
         let asked = clock.elapsed()
         let requestDate = clock.now()
         let openings = resource.freshness.openingsOfRequest
+        record.start(start, at: requestDate, elapsed: asked)
         let isHeld = request.longestHold != nil
         // Other requests may use the connection limit while the origin delays this response.
         if isHeld { connection.pause() }
         let sent = try await send(request, to: origin, over: connection)
         var response = sent.response
+        record.responded(response.head.status.code)
         connection.resume()
         if !isHeld, !sent.isRepeated { scheduler.note(origin.note(roundTrip: (clock.elapsed() - asked) / .seconds(1))) }
         var cacheability = ResponseCacheability(
@@ -310,6 +315,7 @@ struct Transfer {
             }
             guard let chunk else { return try end(of: machine.bodyEnded()) }
             resource.serving.received(chunk.count)
+            record.received(chunk.count)
             if let sample = meter.sample(bytes: chunk.count, at: clock.elapsed()) {
                 scheduler.note(origin.note(bytes: sample.bytes, seconds: sample.seconds))
             }

@@ -62,6 +62,10 @@ extension CacheEvent.Kind {
 package struct CacheActivity: Sendable {
     /// A current request to an origin.
     package struct RunningTransfer: Sendable, Hashable {
+        /// A number that identifies the transfer while the cache is open.
+        package var id: Int
+        /// The key under which its bytes are stored.
+        package var key: CacheKey
         /// Scheme, host and path.
         package var redactedURL: String
         /// The start of the request, and its next byte.
@@ -69,6 +73,18 @@ package struct CacheActivity: Sendable {
         package var position: Int64
         /// The end; `nil` for the end of the origin's response.
         package var end: Int64?
+    }
+
+    /// An open reader.
+    package struct ActiveReader: Sendable, Hashable {
+        /// A number that identifies the reader while the cache is open.
+        package var id: Int
+        /// The key of the bytes that it reads.
+        package var key: CacheKey
+        /// The offset of its next byte.
+        package var position: Int64
+        /// Whether it waits for bytes.
+        package var isWaiting: Bool
     }
 
     /// The counts of events that do not occur for every chunk.
@@ -84,6 +100,8 @@ package struct CacheActivity: Sendable {
 
     /// The number of open readers.
     package var readers = 0
+    /// The open readers, by key and number.
+    package var openReaders: [ActiveReader] = []
     /// The current requests, by address and offset.
     package var transfers: [RunningTransfer] = []
     /// The counts.

@@ -17,6 +17,8 @@ final class EventHub: Sendable {
         weak var queue: EventQueue?
         /// Whether it receives the events of a resource; `nil` for all events.
         let isMeant: (@Sendable (CacheKey?) -> Bool)?
+        /// Whether it receives the events of stored bytes, which occur for each chunk.
+        let includesStored: Bool
     }
 
     private let state = Mutex(State())
@@ -34,15 +36,23 @@ final class EventHub: Sendable {
         return AsyncStream { await queue.next() }
     }
 
+    /// Returns a stream of the events from now on, without those of stored bytes.
+    func eventsWithoutStored() -> AsyncStream<CacheEvent> {
+        let queue = listen(includesStored: false)
+        return AsyncStream { await queue.next() }
+    }
+
     /// Returns the events from now on of the selected resources; `nil` for all events.
-    func listen(_ isMeant: (@Sendable (CacheKey?) -> Bool)? = nil) -> EventQueue {
+    func listen(_ isMeant: (@Sendable (CacheKey?) -> Bool)? = nil, includesStored: Bool = true) -> EventQueue {
         let id = state.withLock { state in
             state.nextID += 1
             return state.nextID
         }
         let queue = EventQueue { [weak self] in _ = self?.state.withLock { $0.listeners.removeValue(forKey: id) } }
         let isFinished = state.withLock { state in
-            if !state.isFinished { state.listeners[id] = Listener(queue: queue, isMeant: isMeant) }
+            if !state.isFinished {
+                state.listeners[id] = Listener(queue: queue, isMeant: isMeant, includesStored: includesStored)
+            }
             return state.isFinished
         }
         if isFinished { queue.finish() }
@@ -57,7 +67,9 @@ final class EventHub: Sendable {
     func send(_ kind: CacheEvent.Kind, key: CacheKey? = nil, redactedURL: String) {
         let event = CacheEvent(key: key, redactedURL: redactedURL, kind: kind.about(key))
         if kind.counts { state.withLock { $0.counts.note(kind) } }
-        for listener in listeners where listener.isMeant?(key) ?? true { listener.queue?.append(event) }
+        for listener in listeners where listener.includesStored || !kind.isStored {
+            if listener.isMeant?(key) ?? true { listener.queue?.append(event) }
+        }
         instruments.note(.event(event))
         log(event)
     }
@@ -66,6 +78,7 @@ final class EventHub: Sendable {
     func send(_ event: StoreEvent) {
         switch event {
         case .evicted(let key, let url, let bytes): send(.evicted(bytes: bytes), key: key, redactedURL: url)
+        case .evictedRanges: break
         case .blocksInvalidated(let key, let url, let range):
             send(.damagedBlocksDiscarded(range), key: key, redactedURL: url)
         case .notCached(let key, let url, let cause): send(.notCached(cause: cause), key: key, redactedURL: url)
@@ -202,6 +215,9 @@ extension CacheEvent {
 }
 
 extension CacheEvent.Kind {
+    /// Whether it is about stored bytes.
+    fileprivate var isStored: Bool { if case .stored = self { true } else { false } }
+
     /// A number for each kind.
     fileprivate var number: Int {
         switch self {

@@ -216,9 +216,27 @@ extension Scheduler {
 
     // MARK: - Activity
 
-    /// The number of readers, and the transfers that are in progress.
-    var activity: (readers: Int, transfers: [Planner.RunningTransfer]) {
-        inspect { ($0.readers.count, $0.machine.running) }
+    /// An open reader, for pages that show it.
+    struct ReaderActivity: Sendable {
+        var id: ReaderID
+        var position: Int64
+        var isWaiting: Bool
+    }
+
+    /// The readers, and the transfers that are in progress, in the order in which they started.
+    var activity: (readers: [ReaderActivity], transfers: [Planner.RunningTransfer]) {
+        inspect { state in
+            let readers = state.readers.keys.sorted().map { id in
+                ReaderActivity(
+                    id: id, position: state.readers[id]?.position.offset ?? 0, isWaiting: state.machine.isWaiting(id))
+            }
+            return (readers, state.machine.running)
+        }
+    }
+
+    /// Returns the priority and the position of a reader. `nil` if it is closed.
+    func place(of id: ReaderID) -> (priority: Priority, position: Int64)? {
+        inspect { state in state.readers[id].map { ($0.priority, $0.position.offset) } }
     }
 
     /// Whether a transfer that was not cancelled is in progress.

@@ -289,6 +289,14 @@ package final class Store: Sendable {
         try await Verifier(self, isRepairing: repairing).run(progress)
     }
 
+    /// Checks the stored blocks of one resource against their checksums.
+    ///
+    /// - Parameter repairing: Whether bad blocks are discarded.
+    /// - Throws: ``CacheError`` if the catalog can't be read.
+    package func verify(_ key: CacheKey, repairing: Bool) async throws -> VerificationReport {
+        try await Verifier(self, isRepairing: repairing).run(key)
+    }
+
     /// Copies a complete resource into a file. Every byte is checked against its checksum on the way.
     ///
     /// The file is written under another name in the same folder, and renamed when it is complete. A file that is

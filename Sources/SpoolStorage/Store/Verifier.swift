@@ -34,6 +34,15 @@ struct Verifier: Sendable {
         return result
     }
 
+    /// Checks the stored blocks of one resource.
+    func run(_ key: CacheKey) async throws -> VerificationReport {
+        if isRepairing { try store.checkWritable() }
+        try store.checkOpen()
+        var result = VerificationReport()
+        try await verify(key, 0, &result) { _, _ in }
+        return result
+    }
+
     private func verify(
         _ key: CacheKey, _ total: Int, _ result: inout VerificationReport, _ progress: (Int, Int) -> Void
     ) async throws {

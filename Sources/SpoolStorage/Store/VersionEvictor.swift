@@ -52,7 +52,9 @@ struct VersionEvictor: Sendable {
     func evict(_ keys: [CacheKey]) throws -> [RemovedUnused] {
         let removed = try store.resourceRemover.removeUnused(keys, evenPinned: false)
         for gone in removed {
-            report(CacheKey(hash: gone.resource.key), url: gone.resource.url, bytes: gone.bytes)
+            report(
+                CacheKey(hash: gone.resource.key), url: gone.resource.url, bytes: gone.bytes,
+                ByteRangeSet(0..<Int64.max))
         }
         return removed
     }
@@ -78,7 +80,7 @@ struct VersionEvictor: Sendable {
         }
         let ranges = EvictableParts(stop: member.stop).ranges(count, of: member.part, in: disk.storedRanges)
         let (gone, failure) = free(ranges, of: disk)
-        recordEvicted(gone.byteCount, of: generation)
+        recordEvicted(gone, of: generation)
         queue.update(member.key, disk.storedRanges)
         lease.end()
         guard let failure else { return gone.byteCount }
@@ -111,13 +113,13 @@ struct VersionEvictor: Sendable {
     /// Evicts the end of a version. Its first bytes stay longest, because the next playback needs it first.
     private func evictEnd(of generation: Generation, _ count: Int64) -> Int64 {
         guard let disk = generation.disk, store.users(of: generation).isEmpty else { return 0 }
-        var freed: Int64 = 0
-        for range in disk.storedRanges.reversed() where freed < count {
-            let start = Block.roundDown(max(range.lowerBound, range.upperBound - (count - freed)))
-            freed += evict([start..<range.upperBound], of: generation, disk).byteCount
+        var freed = ByteRangeSet()
+        for range in disk.storedRanges.reversed() where freed.byteCount < count {
+            let start = Block.roundDown(max(range.lowerBound, range.upperBound - (count - freed.byteCount)))
+            for gone in evict([start..<range.upperBound], of: generation, disk) { freed.insert(gone) }
         }
         recordEvicted(freed, of: generation)
-        return freed
+        return freed.byteCount
     }
 
     // MARK: - Open media
@@ -138,7 +140,7 @@ struct VersionEvictor: Sendable {
             else { continue }
             let gone = evictOffered(count - freed, of: disk.storedRanges, life) { evict($0, of: life.generation, disk) }
             recordEvicted(gone, of: life.generation)
-            freed += gone
+            freed += gone.byteCount
         }
         return freed
     }
@@ -151,25 +153,26 @@ struct VersionEvictor: Sendable {
         for life in store.table.withLock({ $0.used() }) where freed < count {
             let stored = life.generation.storedInMemory
             guard !stored.isEmpty else { continue }
-            freed += evictOffered(count - freed, of: stored, life) { ranges in
+            let gone = evictOffered(count - freed, of: stored, life) { ranges in
                 life.generation.evictFromMemory(ranges)
                 var gone = ByteRangeSet(ranges)
                 gone.subtract(life.generation.storedInMemory)
                 return gone
             }
+            freed += gone.byteCount
         }
         return freed > 0
     }
 
     /// Evicts the ranges that all users of a version offer, and reports the result to them.
     ///
-    /// - Returns: The number of bytes that were evicted.
+    /// - Returns: The bytes that were evicted.
     private func evictOffered(
         _ count: Int64, of stored: ByteRangeSet, _ life: GenerationTable.Life,
         _ evict: ([Range<Int64>]) -> ByteRangeSet
-    ) -> Int64 {
+    ) -> ByteRangeSet {
         let users = life.liveUsers
-        guard !users.isEmpty else { return 0 }
+        guard !users.isEmpty else { return ByteRangeSet() }
         var rest = stored
         var offers: [(user: any GenerationUser, ranges: [Range<Int64>])] = []
         for user in users where !rest.isEmpty {
@@ -185,7 +188,7 @@ struct VersionEvictor: Sendable {
             let kept = ByteRangeSet(ranges.map(StoredBlocks.wholeBlocks)).intersection(life.generation.storedRanges)
             user.evicted(ranges, kept: kept, of: life.generation)
         }
-        return gone.byteCount
+        return gone
     }
 
     // MARK: - Blocks on disk
@@ -220,14 +223,15 @@ struct VersionEvictor: Sendable {
             "a part of \(generation.url) can't be evicted, so such media is evicted as a whole: \(cause)")
     }
 
-    private func recordEvicted(_ bytes: Int64, of generation: Generation) {
-        guard bytes > 0 else { return }
+    private func recordEvicted(_ gone: ByteRangeSet, of generation: Generation) {
+        guard !gone.isEmpty else { return }
         store.recordChange(of: generation)
-        report(generation.key, url: generation.url, bytes: bytes)
+        report(generation.key, url: generation.url, bytes: gone.byteCount, gone)
     }
 
-    private func report(_ key: CacheKey, url: String, bytes: Int64) {
+    private func report(_ key: CacheKey, url: String, bytes: Int64, _ ranges: ByteRangeSet) {
         state.evictedByteCount.add(bytes, ordering: .relaxed)
+        store.report(.evictedRanges(key, ranges))
         store.report(.evicted(key, url: url, bytes: bytes))
     }
 }

@@ -1,0 +1,48 @@
+import SpoolScheduling
+import SpoolStorage
+
+/// The measurement of one wait of a player's reader. It records long waits, with their cause, in the traffic log.
+///
+/// It starts only when a reader has to wait, so that reads of stored bytes cost nothing.
+struct WaitMeasurement {
+    private let resource: OpenResource
+    private let offset: Int64
+    private let start: Duration
+    private let retryCount: Int
+    private let wasRetrying: Bool
+    private let wasFetching: Bool
+    private let wasEvicted: Bool
+
+    /// - Returns: `nil` if the reader is closed, or belongs to a preload, for which no player waits.
+    init?(_ resource: OpenResource, _ id: ReaderID, from position: Int64? = nil) {
+        guard let (priority, offset) = resource.scheduler.place(of: id), priority == .playback else { return nil }
+        self.resource = resource
+        self.offset = position ?? offset
+        start = resource.context.clock.elapsed()
+        (retryCount, wasRetrying) = resource.retries
+        wasFetching = resource.scheduler.isFetching
+        wasEvicted = resource.context.traffic.wasEvicted(self.offset, of: resource.usage.storageKey)
+    }
+
+    /// Ends the wait.
+    func end() {
+        let context = resource.context
+        let seconds = (context.clock.elapsed() - start) / .seconds(1)
+        guard seconds >= TrafficLog.shortestWait else { return }
+        let cause: ReaderWait.Cause =
+            if wasRetrying || resource.retries.count != retryCount {
+                .retry
+            } else if wasEvicted {
+                .evicted
+            } else if wasFetching || resource.scheduler.isFetching {
+                .slowOrigin
+            } else {
+                .notStored
+            }
+        let (key, redactedURL, date) = (resource.usage.storageKey, resource.redactedURL, context.clock.now())
+        context.traffic.record { id in
+            ReaderWait(
+                id: id, date: date, key: key, redactedURL: redactedURL, offset: offset, seconds: seconds, cause: cause)
+        }
+    }
+}

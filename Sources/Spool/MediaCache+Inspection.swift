@@ -1,0 +1,163 @@
+package import Foundation
+import HTTPRanges
+package import HTTPTypes
+package import SpoolStorage
+
+/// Operations on stored resources by their keys, for pages and commands that show and change the content of a cache.
+extension MediaCache {
+    /// Returns the details of a stored resource; `nil` if nothing is stored under the key.
+    ///
+    /// - Throws: `CacheError`: `.storage` if the catalog can't be read, `.closed`.
+    package func details(of key: CacheKey) async throws -> StoredDetails? {
+        guard let record = try await store.resource(key) else { return nil }
+        let response = record.description.map { StoredResponse($0, isStored: true) }
+        let stored = record.description.flatMap { StoredFreshness(encoded: $0.fields) }
+        return StoredDetails(
+            resource: StoredResource(record), fields: response?.fields ?? HTTPFields(),
+            freshness: freshness(of: stored), isURLComplete: isURLComplete(record, stored))
+    }
+
+    private func freshness(of stored: StoredFreshness?) -> StoredDetails.Freshness {
+        switch freshness {
+        case .immutable: .fresh(until: nil)
+        case .revalidate: .stale(since: nil)
+        case .http:
+            stored.map { stored in
+                let date = Date(timeIntervalSince1970: Double(stored.freshUntil))
+                return stored.isFresh(at: context.clock.secondsSince1970()) ? .fresh(until: date) : .stale(since: date)
+            } ?? .unknown
+        }
+    }
+
+    /// Whether the URL of the record is the whole URL, because its key is that of the resource or of its variants.
+    private func isURLComplete(_ record: StoredResourceRecord, _ stored: StoredFreshness?) -> Bool {
+        guard let url = URL(string: record.url) else { return false }
+        let key = key(for: url)
+        return key == record.key || stored?.variantOf?.contains(key.hash) == true
+    }
+
+    /// Returns the stored files that belong to a stream.
+    ///
+    /// - Throws: `CacheError`: `.storage` if the catalog can't be read, `.closed`.
+    package func parts(of presentation: CacheKey) async throws -> [StoredResource] {
+        let store = try await store
+        var parts: [StoredResource] = []
+        for key in try await store.parts(of: presentation) {
+            if let record = try await store.resource(key) { parts.append(StoredResource(record)) }
+        }
+        return parts
+    }
+
+    /// Passes the bytes of a complete resource to `write`, in order. Every byte is checked against its checksum first.
+    ///
+    /// - Throws: `CacheError`: `.notStored`, `.incomplete` with the first missing range, `.storage`, `.closed`. The
+    ///   errors of `write`.
+    package func export(_ key: CacheKey, writing write: (Data) async throws -> Void) async throws {
+        try await store.export(key, writing: write)
+    }
+
+    /// Removes all resources that a selection includes, pinned or not, with the parts of streams.
+    ///
+    /// - Returns: The removed resources, and the errors of resources that could not be removed.
+    /// - Throws: `CacheError`: `.storage` if the catalog can't be read, `.closed`.
+    package func purge(_ selection: PurgeSelection) async throws -> (removed: [StoredResource], failures: [CacheError])
+    {
+        var removed: [StoredResource] = []
+        var failures: [CacheError] = []
+        let records = try await store.resources()
+        let selected = Set(records.filter(selection.includes).map(\.key))
+        let isSelected = { (record: StoredResourceRecord) in
+            selected.contains(record.key) || record.presentation.map(selected.contains) ?? false
+        }
+        for record in records.filter(isSelected) {
+            do {
+                // A part may be removed already, with its stream.
+                _ = try await context.remove(record.key)
+                removed.append(StoredResource(record))
+            } catch let error as CacheError {
+                failures.append(error)
+            }
+        }
+        return (removed, failures)
+    }
+}
+
+/// The details of a stored resource that ``StoredResource`` does not have.
+package struct StoredDetails: Sendable {
+    /// Whether a stored response may be used without a request to the origin.
+    package enum Freshness: Sendable, Hashable {
+        /// `nil` if the response stays fresh.
+        case fresh(until: Date?)
+        /// `nil` if each use is validated.
+        case stale(since: Date?)
+        case unknown
+    }
+
+    package var resource: StoredResource
+    /// The stored header fields of the response. Some may be meant only for clients.
+    package var fields: HTTPFields
+    package var freshness: Freshness
+    /// Whether the URL without its query leads to the resource.
+    package var isURLComplete: Bool
+}
+
+/// A selection of stored resources to remove.
+package enum PurgeSelection: Sendable, Hashable {
+    /// All resources whose URL starts with this text. It has a scheme, a host and a path.
+    case prefix(String)
+    /// All resources whose origin gave them this tag, in `Surrogate-Key` or `Cache-Tag`.
+    case tag(String)
+
+    /// Creates the selection of the resources below a URL.
+    ///
+    /// - Returns: `nil` if the text is not a URL with a host, or has a query, a fragment or a user.
+    package init?(prefix text: String) {
+        guard let parts = URLComponents(string: text), let scheme = parts.scheme?.lowercased(),
+            let host = parts.percentEncodedHost?.lowercased(), !host.isEmpty, parts.query == nil,
+            parts.fragment == nil, parts.user == nil, parts.password == nil
+        else { return nil }
+        let port = parts.port.map { ":\($0)" } ?? ""
+        // Without a slash, the end of a host would also match longer host names.
+        self = .prefix(
+            "\(scheme)://\(host)\(port)" + (parts.percentEncodedPath.isEmpty ? "/" : parts.percentEncodedPath))
+    }
+
+    /// Creates the selection of the resources with a tag.
+    ///
+    /// - Returns: `nil` if the text can't be a tag, because it is empty or contains a separator.
+    package init?(tag text: String) {
+        guard !text.isEmpty, text.utf8.count <= 1024,
+            !text.contains(where: { $0.isWhitespace || $0 == "," || $0.isNewline })
+        else { return nil }
+        self = .tag(text)
+    }
+
+    fileprivate func includes(_ record: StoredResourceRecord) -> Bool {
+        switch self {
+        case .prefix(let prefix): return Self.normalized(record.url).hasPrefix(prefix)
+        case .tag(let tag):
+            guard let description = record.description else { return false }
+            return Self.tags(in: StoredResponse(description, isStored: true).fields).contains(tag)
+        }
+    }
+
+    /// Returns a stored URL with a path, and with the scheme and host in lower case.
+    private static func normalized(_ url: String) -> String {
+        guard let start = url.firstRange(of: "://")?.upperBound else { return url }
+        let end = url[start...].firstIndex(of: "/") ?? url.endIndex
+        return url[..<end].lowercased() + (end == url.endIndex ? "/" : url[end...])
+    }
+
+    /// Returns the tags of a response. `Surrogate-Key` separates them by spaces, and `Cache-Tag` by commas.
+    private static func tags(in fields: HTTPFields) -> Set<String> {
+        var tags: Set<String> = []
+        for field in fields {
+            switch field.name.canonicalName {
+            case "surrogate-key", "cache-tag":
+                tags.formUnion(field.value.split { $0 == " " || $0 == "," || $0 == "\t" }.map(String.init))
+            default: break
+            }
+        }
+        return tags
+    }
+}

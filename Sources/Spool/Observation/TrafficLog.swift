@@ -1,0 +1,253 @@
+import ByteRanges
+package import Foundation
+package import SpoolStorage
+import Synchronization
+
+/// The newest requests to origins and waits of readers, for pages that show why playback was slow.
+///
+/// It does not record reads of stored bytes. Only transfers, readers that had to wait, and evictions use its lock, and
+/// none of them for each chunk. It may be used from any thread.
+package final class TrafficLog: Sendable {
+    /// The maximum number of entries of each kind.
+    package static let limit = 1000
+    /// The shortest wait of a reader that is recorded, in seconds.
+    package static let shortestWait = 0.25
+    /// The maximum number of resources whose evicted ranges are recorded.
+    private static let evictedKeyLimit = 256
+    /// The maximum number of evicted ranges of one resource. If there are more, the missing ranges between them are
+    /// included.
+    private static let evictedRangeLimit = 64
+
+    private struct State {
+        var requests = RecentItems<RunningRequest>(limit: TrafficLog.limit)
+        var waits = RecentItems<ReaderWait>(limit: TrafficLog.limit)
+        var evictions = RecentItems<EvictedRange>(limit: TrafficLog.limit)
+        var evicted: [CacheKey: ByteRangeSet] = [:]
+        /// The keys of `evicted`, the last recorded one last.
+        var evictedKeys: [CacheKey] = []
+    }
+
+    private let state = Mutex(State())
+
+    package init() {}
+
+    // MARK: - Records
+
+    /// Records a request that is sent now.
+    func begin(
+        _ key: CacheKey, _ redactedURL: String, from start: Int64, to end: Int64?, at date: Date, elapsed: Duration
+    ) -> RunningRequest {
+        state.withLock { state in
+            let request = RunningRequest(
+                id: state.requests.nextID, key: key, redactedURL: redactedURL, start: start, end: end, date: date,
+                elapsed: elapsed)
+            state.requests.append(request)
+            return request
+        }
+    }
+
+    /// Records the wait of a reader.
+    ///
+    /// - Parameter make: Creates the wait with its number.
+    func record(wait make: (Int) -> ReaderWait) {
+        state.withLock { state in state.waits.append(make(state.waits.nextID)) }
+    }
+
+    /// Records ranges of a resource that were evicted. A range that ends at `Int64.max` is all of the resource.
+    func recordEvicted(_ ranges: ByteRangeSet, of key: CacheKey) {
+        state.withLock { state in
+            for range in ranges.prefix(Self.evictedRangeLimit) {
+                state.evictions.append(EvictedRange(key: key, range: range))
+            }
+            if let index = state.evictedKeys.firstIndex(of: key) { state.evictedKeys.remove(at: index) }
+            state.evictedKeys.append(key)
+            var all = state.evicted[key] ?? ByteRangeSet()
+            for range in ranges { all.insert(range) }
+            if all.count > Self.evictedRangeLimit, let bounds = all.bounds { all = ByteRangeSet(bounds) }
+            state.evicted[key] = all
+            if state.evictedKeys.count > Self.evictedKeyLimit { state.evicted[state.evictedKeys.removeFirst()] = nil }
+        }
+    }
+
+    /// Discards the record of evicted ranges, because the resource is complete or has another version.
+    func forgetEvicted(of key: CacheKey) {
+        state.withLock { state in
+            guard state.evicted.removeValue(forKey: key) != nil else { return }
+            state.evictedKeys.removeAll { $0 == key }
+        }
+    }
+
+    /// Whether the byte at an offset was evicted since the resource was complete.
+    func wasEvicted(_ offset: Int64, of key: CacheKey) -> Bool {
+        state.withLock { $0.evicted[key]?.contains(offset) ?? false }
+    }
+
+    // MARK: - Queries
+
+    /// Returns the newest requests for some resources, the newest first.
+    package func requests(for keys: Set<CacheKey>, limit: Int) -> [OriginRequestRecord] {
+        let found = state.withLock { $0.requests.newest(limit) { keys.contains($0.key) } }
+        return found.map(\.record)
+    }
+
+    /// Returns the newest waits for bytes of some resources, the newest first.
+    package func waits(for keys: Set<CacheKey>, limit: Int) -> [ReaderWait] {
+        state.withLock { $0.waits.newest(limit) { keys.contains($0.key) } }
+    }
+
+    /// Returns the waits after the one with a number, the oldest first.
+    package func waits(after id: Int) -> [ReaderWait] { state.withLock { $0.waits.after(id) } }
+
+    /// Returns the evicted ranges after a number, the oldest first, and the number of the last one.
+    package func evictions(after id: Int) -> (ranges: [EvictedRange], lastID: Int) {
+        state.withLock { ($0.evictions.after(id), $0.evictions.nextID - 1) }
+    }
+
+    /// The number of the last wait, and of the last evicted range.
+    package var lastIDs: (wait: Int, eviction: Int) {
+        state.withLock { ($0.waits.nextID - 1, $0.evictions.nextID - 1) }
+    }
+}
+
+/// A request to an origin.
+package struct OriginRequestRecord: Sendable {
+    /// How a request ended.
+    package enum Outcome: String, Sendable { case running, complete, cancelled, failed }
+
+    /// A number that increases with each request of the cache.
+    package var id: Int
+    package var key: CacheKey
+    /// The scheme, host and path.
+    package var redactedURL: String
+    /// The requested range. The end is `nil` for the end of the resource.
+    package var start: Int64
+    package var end: Int64?
+    /// The number of received bytes of the body.
+    package var byteCount: Int64
+    /// The status of the response, or `nil` before there is one.
+    package var status: Int?
+    package var date: Date
+    /// The time until the first byte of the body, in seconds, or `nil` before it.
+    package var firstByteSeconds: Double?
+    /// The duration in seconds, or `nil` while the request runs.
+    package var seconds: Double?
+    package var outcome: Outcome
+    /// The error, or another reason for the outcome.
+    package var message: String?
+}
+
+/// A wait of a reader for bytes, of at least ``TrafficLog/shortestWait``.
+package struct ReaderWait: Sendable {
+    /// Why the bytes were not available.
+    package enum Cause: String, Sendable { case slowOrigin, retry, evicted, notStored }
+
+    /// A number that increases with each wait in the cache.
+    package var id: Int
+    /// The time at which the wait ended.
+    package var date: Date
+    package var key: CacheKey
+    /// The scheme, host and path.
+    package var redactedURL: String
+    /// The offset of the byte that the reader needed.
+    package var offset: Int64
+    package var seconds: Double
+    package var cause: Cause
+}
+
+/// A range of a resource that was evicted. It ends at `Int64.max` if all of the resource was evicted.
+package struct EvictedRange: Sendable, Hashable {
+    package var key: CacheKey
+    package var range: Range<Int64>
+}
+
+/// A request to an origin whose transfer counts its bytes without a lock.
+final class RunningRequest: Sendable {
+    private struct Ending {
+        var seconds: Double
+        var outcome: OriginRequestRecord.Outcome
+        var message: String?
+    }
+
+    let key: CacheKey
+    private let initial: OriginRequestRecord
+    private let elapsed: Duration
+    private let byteCount = Atomic<Int64>(0)
+    /// The status, or 0 before the response.
+    private let status = Atomic<Int>(0)
+    /// The time until the first byte in nanoseconds, or -1 before it.
+    private let firstByte = Atomic<Int64>(-1)
+    private let ending = Mutex<Ending?>(nil)
+
+    fileprivate init(
+        id: Int, key: CacheKey, redactedURL: String, start: Int64, end: Int64?, date: Date, elapsed: Duration
+    ) {
+        self.key = key
+        self.elapsed = elapsed
+        initial = OriginRequestRecord(
+            id: id, key: key, redactedURL: redactedURL, start: start, end: end, byteCount: 0, date: date,
+            outcome: .running)
+    }
+
+    /// Records the status of the response.
+    func responded(_ code: Int) { status.store(code, ordering: .relaxed) }
+
+    /// Counts received bytes. Only the transfer's task calls it.
+    func received(_ count: Int, at now: Duration) {
+        if firstByte.load(ordering: .relaxed) < 0 {
+            firstByte.store(max(0, Int64((now - elapsed) / .nanoseconds(1))), ordering: .relaxed)
+        }
+        byteCount.add(Int64(count), ordering: .relaxed)
+    }
+
+    /// Records the end of the request.
+    func end(_ outcome: OriginRequestRecord.Outcome, _ message: String?, at now: Duration) {
+        let seconds = max(0, (now - elapsed) / .seconds(1))
+        ending.withLock { $0 = Ending(seconds: seconds, outcome: outcome, message: message) }
+    }
+
+    /// The request as it is now.
+    var record: OriginRequestRecord {
+        var record = initial
+        record.byteCount = byteCount.load(ordering: .relaxed)
+        let code = status.load(ordering: .relaxed)
+        record.status = code == 0 ? nil : code
+        let nanoseconds = firstByte.load(ordering: .relaxed)
+        record.firstByteSeconds = nanoseconds < 0 ? nil : Double(nanoseconds) / 1e9
+        if let ending = ending.withLock({ $0 }) {
+            record.seconds = ending.seconds
+            record.outcome = ending.outcome
+            record.message = ending.message
+        }
+        return record
+    }
+}
+
+/// The newest items of a sequence, with numbers that start at 1.
+package struct RecentItems<Element: Sendable>: Sendable {
+    private let limit: Int
+    private var items: [Element] = []
+    /// The number of the next item.
+    package private(set) var nextID = 1
+
+    package init(limit: Int) { self.limit = limit }
+
+    /// The number of the oldest item, or of the next one if there are none.
+    package var firstID: Int { nextID - min(items.count, limit) }
+
+    package mutating func append(_ item: Element) {
+        // The oldest items are removed together, so that an addition costs little.
+        if items.count >= 2 * limit { items.removeFirst(items.count - limit + 1) }
+        items.append(item)
+        nextID += 1
+    }
+
+    /// Returns the items after the one with a number, the oldest first.
+    package func after(_ id: Int) -> [Element] { Array(items.suffix(max(0, min(nextID - 1 - id, limit)))) }
+
+    /// Returns the newest items with a property, the newest first.
+    func newest(_ count: Int, where isIncluded: (Element) -> Bool) -> [Element] {
+        var found: [Element] = []
+        for item in items.suffix(limit).reversed() where found.count < count && isIncluded(item) { found.append(item) }
+        return found
+    }
+}
