@@ -140,12 +140,15 @@ let package = Package(
             dependencies: ["ByteRanges", "Spool", "SpoolHTTP"] + standInAVFoundation
         ),
         .target(name: "SpoolStreams", dependencies: ["ByteRanges", "HTTPRanges", "Spool", "XMLTokens"]),
+        .target(name: "CDashboardFiles"),
+        .target(name: "SpoolDashboard", dependencies: ["CDashboardFiles"], exclude: ["Resources"]),
         .target(
             name: "SpoolProxy",
             dependencies: [
                 "ByteRanges",
                 "HTTPRanges",
                 "Spool",
+                .target(name: "SpoolDashboard", condition: proxy),
                 "SpoolHTTP",
                 "SpoolStorage",
                 "SpoolStreams",
@@ -259,8 +262,8 @@ let package = Package(
         .testTarget(
             name: "SpoolProxyTests",
             dependencies: [
-                "HTTPRanges", "Spool", "SpoolCLI", "SpoolHTTP", "SpoolOrigin", "SpoolProxy", "SpoolStreams",
-                "SpoolTesting",
+                "HTTPRanges", "Spool", "SpoolCLI", "SpoolDashboard", "SpoolHTTP", "SpoolOrigin", "SpoolProxy",
+                "SpoolStreams", "SpoolTesting",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio", condition: tools),
                 .product(name: "NIOEmbedded", package: "swift-nio", condition: tools),
@@ -323,7 +326,7 @@ let package = Package(
     ] + linuxTargets
 )
 
-for target in package.targets where !["CMPV", "CSystemFiles"].contains(target.name) {
+for target in package.targets where !["CDashboardFiles", "CMPV", "CSystemFiles"].contains(target.name) {
     target.swiftSettings = [
         .swiftLanguageMode(.v6),
         .enableUpcomingFeature("ExistentialAny"),

@@ -48,7 +48,10 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     let tables: ConnectionTables
     private let exchanges = RunningExchanges()
     private let patience: OriginRetryWaiter?
+    private let page: LivePage
     let sources: SourceRegistry
+    /// The events of the live page.
+    var feed: DashboardFeed { page.feed }
     let running = Mutex<Running?>(nil)
     let isStopped = Atomic<Bool>(false)
     /// The lock for changes of the listening sockets. It ensures that only one caller starts to listen, and none after
@@ -72,14 +75,17 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     ///
     /// - Parameters:
     ///   - clock: The clock for the time limits of responses.
+    ///   - dashboardClock: The clock for the messages and the history of the live page.
     ///   - now: Returns the date, which determines the age of responses. The default is the system's.
     convenience init(
         cache: MediaCache, configuration: ProxyConfiguration, clock: any Clock<Duration>,
+        dashboardClock: any Clock<Duration> = ContinuousClock(),
         now: @escaping @Sendable () -> Date = { Date() }
     ) throws(ProxyError) {
         try configuration.validate()
         let log = try configuration.accessLog.map { url throws(ProxyError) in try AccessLog(url) }
-        self.init(cache: cache, valid: configuration, log: log, clock: clock, now: now)
+        self.init(
+            cache: cache, valid: configuration, log: log, clock: clock, dashboardClock: dashboardClock, now: now)
     }
 
     /// Creates a server.
@@ -87,6 +93,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     /// - Parameter configuration: A validated configuration.
     init(
         cache: MediaCache, valid configuration: ProxyConfiguration, log: AccessLog?, clock: any Clock<Duration>,
+        dashboardClock: any Clock<Duration> = ContinuousClock(),
         now: @escaping @Sendable () -> Date = { Date() }
     ) {
         self.cache = cache
@@ -98,6 +105,9 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         tables = ConnectionTables(group, limits: limits)
         self.log = log
         let metrics = ProxyMetrics()
+        let feed = DashboardFeed(cache: cache, metrics: metrics, clock: dashboardClock, now: now)
+        let preloads = OperatorPreloads { feed.noteChange() }
+        page = LivePage(feed: feed, preloads: preloads)
         let date = DateText(now: now)
         let mark = "spool-" + String(UInt64.random(in: .min ... .max), radix: 36)
         let origin = configuration.origin.flatMap { try? OriginURL($0) }  // It is valid.
@@ -116,6 +126,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
                 date: date, clock: clock, maximumBitRate: configuration.maximumBitRate,
                 notesNeeds: configuration.startsOnDemand),
             sources: sources)
+        let own = origin
         func origins(_ allowedHosts: [String]) -> OriginRules {
             OriginRules(allowedHosts: allowedHosts, mark: mark, serverPort: configuration.serverPort)
         }
@@ -128,14 +139,23 @@ public final class ProxyServer: Service, MediaServer, Sendable {
             let rules = AccessRules(
                 token: token, serverNames: configuration.serverNames,
                 pages: isForPages ? nil : configuration.corsOrigins)
-            let admin = AdminResponder(cache: cache, metrics: metrics, rules: rules, run: run)
+            let isControl = run != nil
+            let admin = AdminResponder(
+                cache: cache, metrics: metrics, rules: rules, changed: { feed.noteChange() }, run: run)
+            let rulesOfOrigins = origins(isControl ? [] : configuration.allowedHosts)
+            let dashboard = DashboardAPI(
+                feed: feed,
+                actions: OperatorActions(
+                    cache: cache, operatorSettings: configuration.operatorSettings, origins: rulesOfOrigins,
+                    origin: own, originFields: configuration.originFields, preloads: preloads),
+                playsMedia: own == nil)
             return ProxyService(
                 configuration: configuration, date: date, executor: cache.readingExecutor,
                 trustedProxies: trustedProxies,
                 responder: Responder(
                     configuration: configuration, rules: rules,
-                    origins: origins(run == nil ? configuration.allowedHosts : []), media: media, passing: passing,
-                    origin: origin, admin: admin, sources: sources, servesAdmin: servesAdmin, isForOwner: run != nil),
+                    origins: rulesOfOrigins, media: media, passing: passing, origin: origin, admin: admin,
+                    dashboard: dashboard, sources: sources, servesAdmin: servesAdmin, isForOwner: isControl),
                 log: log, metrics: metrics, exchanges: exchanges, patience: patience)
         }
         self.service = service(
@@ -189,6 +209,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
             guard !isStopped.load(ordering: .relaxed), running.withLock({ $0 == nil }) else { return false }
             become(fresh)
             tables.start()
+            // An app's server records nothing until its page is opened.
+            if !configuration.startsOnDemand { page.feed.start() }
             return true
         }
     }
@@ -247,6 +269,20 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         return "http://\(host.contains(":") ? "[\(host)]" : host):\(port ?? configuration.port)"
     }
 
+    /// The address of the live page, including the server's own token, or `nil` if there is no page.
+    package var pageAddress: String? {
+        let admin = configuration.admin
+        guard let running = running.withLock({ $0 }), admin != nil || origin == nil else { return nil }
+        let channel = admin == nil ? running.channels.first : running.channels.dropFirst().first
+        guard let port = channel?.localAddress?.port else { return nil }
+        var host = (admin?.host ?? configuration.host).trimmingBrackets
+        // These addresses are not those of a host.
+        if host == "0.0.0.0" { host = "127.0.0.1" }
+        if host == "::" { host = "::1" }
+        let token = configuration.token.map { "/~" + $0 } ?? ""
+        return "http://\(host.contains(":") ? "[\(host)]" : host):\(port)\(token)/.spool/"
+    }
+
     /// The address for the operator's commands, and its secret, or `nil` if the server runs no commands.
     package var controlAddress: (address: String, secret: String)? {
         guard let port = running.withLock({ $0?.control?.port }), let control = configuration.control else {
@@ -297,7 +333,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
             return ServerEnding(
                 channels: running.withLock { $0.take()?.sockets ?? [] },
                 services: [service, adminService, controlService].compactMap { $0 },
-                tables: tables, exchanges: exchanges, patience: patience, log: log, group: group)
+                tables: tables, exchanges: exchanges, patience: patience, page: page, log: log,
+                group: group)
         }
     }
 
@@ -324,6 +361,7 @@ private struct ServerEnding: Sendable {
     let tables: ConnectionTables
     let exchanges: RunningExchanges
     let patience: OriginRetryWaiter?
+    let page: LivePage
     let log: AccessLog?
     let group: MultiThreadedEventLoopGroup
 
@@ -334,6 +372,7 @@ private struct ServerEnding: Sendable {
         for channel in channels { try? await channel.close() }  // It fails only if the channel is closed.
         for service in services { service.stop() }
         patience?.end()
+        page.end()
         await tables.end(within: limit)
         // The tasks of closed connections end soon. They need their event loops until then.
         await exchanges.waitUntilNone()

@@ -57,7 +57,7 @@ struct ServingOptions: ParsableArguments {
             "Whether clients can bypass the cache with Cache-Control or Pragma (default: follow with --origin).",
             valueName: "rule"))
     var requestDirectives: RequestDirectivesRule?
-    @Option(help: ArgumentHelp("Separate address for the status page and metrics.", valueName: "host:port"))
+    @Option(help: ArgumentHelp("Separate address for the live page and metrics.", valueName: "host:port"))
     var admin: ListenAddress?
     @Option(
         name: .customLong("access-log"),

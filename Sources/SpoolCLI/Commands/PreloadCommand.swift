@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Spool
+import SpoolProxy
 
 /// `spool preload`: fetches media into the cache before it is played.
 struct PreloadCommand: AsyncParsableCommand {

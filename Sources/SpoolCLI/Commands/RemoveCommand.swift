@@ -17,16 +17,34 @@ struct RemoveCommand: AsyncParsableCommand {
 
     @OptionGroup var options: CacheOptions
     @Flag(help: "Remove everything.") var all = false
+    @Option(
+        help: ArgumentHelp(
+            "Remove all media whose URL starts with this one, such as https://example.com/show/.", valueName: "url"))
+    var prefix: String?
+    @Option(
+        help: ArgumentHelp(
+            "Remove all media that the origin gave this tag, in Surrogate-Key or Cache-Tag.", valueName: "tag"))
+    var tag: String?
     @Argument(help: "The URLs of the media.") var urls: [MediaURL] = []
 
     func validate() throws {
-        if all == !urls.isEmpty { throw ValidationError("give either URLs or --all") }
+        guard [all, !urls.isEmpty, prefix != nil, tag != nil].count(where: { $0 }) == 1 else {
+            throw ValidationError("give one of URLs, --all, --prefix and --tag")
+        }
+        if let prefix, PurgeSelection(prefix: prefix) == nil {
+            throw ValidationError("--prefix must be a URL with a host, without a query")
+        }
+        if let tag, PurgeSelection(tag: tag) == nil {
+            throw ValidationError("--tag must be a tag without spaces and commas")
+        }
     }
 
     func run() async throws {
         let urls = urls
         let all = all
+        let selection = prefix.flatMap { PurgeSelection(prefix: $0) } ?? tag.flatMap { PurgeSelection(tag: $0) }
         let outcome = try await options.withExistingCache { cache in
+            if let selection { return try await Self.purge(selection, in: cache) }
             let contents = try await cache.storedResources()
             let stored = Set(contents.map(\.key))
             let wanted = Set(urls.map(\.key))
@@ -53,11 +71,19 @@ struct RemoveCommand: AsyncParsableCommand {
             for stored in removed {
                 try Output.line("removed \(stored.media.redactedURL), \(ByteCount(bytes: stored.byteCount).text)")
             }
-            if removed.count != 1 || all {
+            if removed.count != 1 || all || selection != nil {
                 let total = "\(removed.count.counted("resource")), \(ByteCount(bytes: bytes).text)"
                 if failures.isEmpty || !removed.isEmpty { try Output.line("removed \(total)") }
             }
         }
         if !failures.isEmpty { throw CommandFailures(all: failures) }
+    }
+
+    /// Removes the resources of a selection. Parts of a removed stream are not listed separately.
+    private static func purge(
+        _ selection: PurgeSelection, in cache: MediaCache
+    ) async throws -> (removed: [StoredPresentation], failures: [any Error]) {
+        let (removed, failures) = try await cache.purge(selection)
+        return (StoredPresentation.presentations(in: removed), failures)
     }
 }

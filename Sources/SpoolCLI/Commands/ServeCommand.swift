@@ -94,15 +94,55 @@ struct ServeCommand: AsyncParsableCommand {
         }
         let secret = (0..<4).map { _ in String(UInt64.random(in: .min ... .max), radix: 36) }.joined()
         configuration.control = (secret, RemoteCommand.runner(on: cache))
+        configuration.operatorSettings = operatorSettings()
         try await options.use(cache, capacity: fetching.size.capacity) { [configuration] cache in
             let server = try ProxyServer(cache: cache, configuration: configuration)
             try await server.start()
             try await RunningServer.announce(server, in: cache)
             try Output.line("listening on \(server.listeningAddress)")
+            // Other outputs may be stored, and the address contains the token.
+            if Output.isShown, let page = server.pageAddress, let token = configuration.operatorSettings?.token {
+                try Output.line("page: \(page)#token=\(token.text)")
+            }
             Interruption.allow(seconds: 15)
             await CancellationWait.wait()
             await server.stop(within: .seconds(10))
         }
+    }
+}
+
+extension ServeCommand {
+    /// Returns the settings for the live page, with the token of the cache directory.
+    ///
+    /// - Returns: `nil` if the token can't be stored. The page then changes nothing.
+    private func operatorSettings() -> OperatorSettings? {
+        let file = options.directory.appendingPathComponent("operator-token")
+        do {
+            return OperatorSettings(token: try OperatorToken.stored(in: file), settings: shownSettings)
+        } catch {
+            let cause = error.localizedDescription
+            Output.remark(
+                "warning: the live page can't change anything, because “\(file.path)” can't be used (\(cause))")
+            return nil
+        }
+    }
+
+    /// The settings that the live page shows, without the current capacity.
+    private var shownSettings: [OperatorSettings.Setting] {
+        func source(_ isDefault: Bool) -> OperatorSettings.Setting.Source { isDefault ? .default : .commandLine }
+        func seconds(_ duration: Duration) -> OperatorSettings.Setting.Value { .number(duration.components.seconds) }
+        return [
+            .init("capacity", .none, source(fetching.size.capacity == nil), editable: true),
+            .init(
+                "eviction", .text(eviction.rawValue), source(eviction == .standard),
+                choices: Eviction.allCases.map(\.rawValue)),
+            .init(
+                "freshness", .text(freshness.rawValue), source(freshness == .http),
+                choices: Freshness.allCases.map(\.rawValue)),
+            .init("allowedHosts", .list(serving.allowedHosts), source(serving.allowedHosts.isEmpty)),
+            .init("maxAge", maxAge.map { seconds($0.duration) } ?? .none, source(maxAge == nil)),
+            .init("keepFree", .number(keepFree?.bytes ?? 0), source(keepFree == nil)),
+        ]
     }
 }
 

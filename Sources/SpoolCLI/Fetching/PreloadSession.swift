@@ -1,4 +1,3 @@
-import HTTPTypes
 import Spool
 import SpoolProxy
 import Synchronization
@@ -61,83 +60,6 @@ struct PreloadSession {
             preloader.cancelAll()
             await line.end()
             throw error
-        }
-    }
-}
-
-/// The part of an HLS or DASH stream to preload.
-enum StreamAmount: Equatable, Sendable {
-    /// The segments that start within these seconds, at least one.
-    case first(seconds: Double)
-    case whole
-    /// The playlist or manifest itself, like any other file, without its segments.
-    case playlist
-}
-
-/// The outcome of the preload of one URL.
-struct PreloadOutcome: Sendable {
-    var storedBytes: Int64
-    var targetBytes: Int64?
-    var isComplete: Bool
-    var error: (any Error)?
-
-    init(_ state: PreloadState) {
-        storedBytes = state.storedByteCount
-        targetBytes = state.targetByteCount
-        isComplete = state.isComplete
-        error = state.error
-    }
-
-    /// Adds the files that an HLS playlist or a DASH manifest lists, if the preloaded resource is one.
-    ///
-    /// - Throws: `CancellationError`.
-    mutating func addStream(
-        of source: MediaSource, _ amount: StreamAmount, in cache: MediaCache, jobs: Int
-    ) async throws {
-        guard isComplete, amount != .playlist, let kind = await Self.kind(of: source, in: cache) else { return }
-        do {
-            let bytes = try await Self.fetch(kind, source, amount, in: cache, jobs: jobs)
-            (storedBytes, targetBytes) = (bytes, bytes)
-        } catch is CancellationError {
-            throw CancellationError()
-        } catch {
-            (isComplete, self.error) = (false, error)
-        }
-    }
-
-    private static func kind(of source: MediaSource, in cache: MediaCache) async -> ManifestKind? {
-        var prefix: [UInt8] = []
-        let media = cache.media(for: source)
-        do {
-            for try await chunk in media.preloadReader(.bytes(0..<Int64(ManifestKind.prefixLength))) {
-                chunk.withUnsafeBytes { prefix.append(contentsOf: $0) }
-            }
-            let type = try await media.response().response.fields[.contentType]
-            let kind = ManifestKind(prefix: prefix, contentType: type)
-            return kind == .dashElement ? nil : kind
-        } catch {
-            // A resource that cannot be read back is treated as a single file.
-            return nil
-        }
-    }
-
-    /// Downloads a stream or its start.
-    ///
-    /// - Returns: The number of stored bytes.
-    private static func fetch(
-        _ kind: ManifestKind, _ source: MediaSource, _ amount: StreamAmount, in cache: MediaCache, jobs: Int
-    ) async throws -> Int64 {
-        var seconds: Double?
-        if case .first(let first) = amount { seconds = first }
-        switch kind {
-        case .hls:
-            let variant: HLSVariantSelection = seconds == nil ? .highest : .first
-            let download = HLSDownloader(
-                source, in: cache, variant: variant, firstSeconds: seconds, maximumConcurrentDownloads: jobs)
-            return try await download.run().progress.bytes
-        case .dash, .dashElement:
-            return try await DASHDownloader(source, in: cache, firstSeconds: seconds, maximumConcurrentDownloads: jobs)
-                .run().bytes
         }
     }
 }

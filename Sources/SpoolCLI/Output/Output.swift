@@ -10,6 +10,9 @@ enum Output {
     /// Whether standard error is a terminal.
     static var isWatched: Bool { captured == nil && isatty(STDERR_FILENO) == 1 }
 
+    /// Whether standard output is a terminal.
+    static var isShown: Bool { captured == nil && isatty(STDOUT_FILENO) == 1 }
+
     /// The receiver of the output while a command runs for another process. It replaces standard output and error.
     @TaskLocal static var captured: CapturedOutput?
 

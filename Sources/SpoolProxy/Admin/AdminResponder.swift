@@ -4,11 +4,13 @@ import HTTPTypes
 import NIOCore
 import Spool
 
-/// The responder for the operator's pages: the health of the server, its metrics, and the stored media.
+/// The responder for the operator's programs: the health of the server, its metrics, the stored media, and commands.
 struct AdminResponder: Sendable {
     let cache: MediaCache
     let metrics: ProxyMetrics
     let rules: AccessRules
+    /// Called after a command, which may have changed pins and stored media.
+    let changed: @Sendable () -> Void
     /// Runs the operator's commands, or `nil` if commands are not allowed at this address.
     var run: (@Sendable ([String]) async -> CommandOutcome)?
 
@@ -21,6 +23,7 @@ struct AdminResponder: Sendable {
             guard rules.mayChange(request) else {
                 throw RequestFailure(403, "web pages of other origins may not send commands")
             }
+            defer { changed() }
             return try await response(to: try await call(body), run)
         }
         guard request.method == .get || request.method == .head else {
@@ -32,15 +35,9 @@ struct AdminResponder: Sendable {
             return Self.response(figures(), type: PrometheusText.contentType)
         case "/api/media":
             return try Self.response(json: try await cache.storedResources().map(MediaReport.init))
-        case "/api/status":
-            return try Self.response(json: try await AdminStatus(of: cache, metrics))
         case "":
-            // The links of the page are relative to this folder.
+            // The links of the live page are relative to this folder.
             return Response(ResponseHead(308, [.location: ".spool/"]))
-        case "/": return Self.response(AdminPage.document, type: "text/html; charset=utf-8")
-        case "/page.css": return Self.response(AdminPage.style, type: "text/css; charset=utf-8")
-        case "/page.js": return Self.response(AdminPage.script, type: "text/javascript; charset=utf-8")
-        case "/icon.svg": return Self.response(AdminPage.icon, type: "image/svg+xml")
         default: throw RequestFailure(404, "page not found")
         }
     }

@@ -1,8 +1,10 @@
 #if Proxy
+import ByteRanges
 import Foundation
 import Spool
+import SpoolStorage
 
-/// The current state of the cache and the server, for the status page and `/.spool/api/status`.
+/// The current state of the cache and the server, for `/.spool/api/status`.
 struct AdminStatus: Encodable, Sendable {
     struct Transfer: Encodable, Sendable {
         /// The scheme, the host and the path.
@@ -32,61 +34,98 @@ struct AdminStatus: Encodable, Sendable {
         var lastUsed: Date
     }
 
-    /// The number of stored bytes.
-    var storedBytes: Int64
-    /// The maximum number of stored bytes, or `null` if there is no limit.
-    @OrNull var capacityBytes: Int64?
-    /// The number of stored files.
-    var fileCount: Int
+    /// The stored media of one host.
+    struct Host: Encodable, Sendable {
+        /// The name of the host, and its port if the URL contains one.
+        var host: String
+        var storedBytes: Int64
+        /// The number of stored files.
+        var files: Int
+    }
+
+    /// The stored media of one media type.
+    struct MediaType: Encodable, Sendable {
+        /// The media type without parameters, or an empty text if it is unknown.
+        var type: String
+        var storedBytes: Int64
+        /// The number of stored files.
+        var files: Int
+    }
+
+    private enum CodingKeys: String, CodingKey { case version, started, hosts, types, media, transfers }
+
+    /// The version of Spool.
+    var version: String
+    /// The time at which the server started.
+    var started: Date
+    var totals: DashboardTotals
+    /// The hosts with the most stored bytes.
+    var hosts: [Host]
+    /// The media types with the most stored bytes.
+    var types: [MediaType]
     /// The most recently used media, with the last used first. All files of a stream are one entry.
     var media: [Media]
-    /// The number of bytes that readers received.
-    var servedBytes: Int64
-    /// The part of ``servedBytes`` that did not have to be requested from an origin.
-    var savedBytes: Int64
-    /// The number of bytes that origins sent.
-    var originBytes: Int64
-    /// The number of requests to origins.
-    var originRequests: Int
-    /// The number of requests to the server, by result.
-    var requests: [String: Int]
-    /// The number of running requests to the server.
-    var openRequests: Int
-    /// The number of open readers of the cache.
-    var openReaders: Int
     /// The running requests to origins.
     var transfers: [Transfer]
-    var evictions: Int
-    var errors: Int
 
     /// The maximum number of records to read from the catalog.
     private static let recordLimit = 5000
     /// The maximum number of entries in ``media``.
     private static let mediaLimit = 100
+    /// The maximum number of entries in ``hosts`` and ``types``.
+    private static let shareLimit = 50
 
     /// Reads the state. If there are too many records to read, only the most recently used ones are included.
     ///
     /// - Throws: `CacheError` with code `.storage` if the catalog cannot be read.
-    init(of cache: MediaCache, _ metrics: ProxyMetrics) async throws {
-        let (statistics, activity) = (cache.statistics, cache.activity)
+    init(
+        of cache: MediaCache, started: Date, totals: (CacheActivity, _ fileCount: Int) -> DashboardTotals
+    ) async throws {
+        let activity = cache.activity
         let (recent, count) = try await cache.recentResources(limit: Self.recordLimit)
-        storedBytes = cache.storedByteCount
-        _capacityBytes = OrNull(wrappedValue: cache.capacity)
-        fileCount = count
+        version = SpoolVersion.current
+        self.started = started
+        self.totals = totals(activity, count)
+        hosts = Self.shares(of: recent) { Self.host(of: $0.redactedURL) }.map(Host.init)
+        types = Self.shares(of: recent) { media in
+            String(media.contentType?.prefix { $0 != ";" } ?? "").trimmingCharacters(in: .whitespaces).lowercased()
+        }.map(MediaType.init)
         media = StoredPresentation.presentations(in: recent).prefix(Self.mediaLimit).map(Media.init)
-        servedBytes = statistics.bytesServed
-        savedBytes = statistics.bytesFromCache
-        originBytes = statistics.bytesFromOrigin
-        originRequests = statistics.originRequests
-        let counts = metrics.counts
-        requests = Dictionary(uniqueKeysWithValues: counts.requests.map { ($0.rawValue, $1) })
-        openRequests = counts.openRequests
-        openReaders = activity.readers
         transfers = activity.transfers.map {
             Transfer(url: $0.redactedURL, start: $0.start, position: $0.position, end: $0.end)
         }
-        evictions = activity.counts.evictions
-        errors = activity.counts.errors.values.reduce(0, +)
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        try totals.encode(to: encoder)
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(version, forKey: .version)
+        try container.encode(started, forKey: .started)
+        try container.encode(hosts, forKey: .hosts)
+        try container.encode(types, forKey: .types)
+        try container.encode(media, forKey: .media)
+        try container.encode(transfers, forKey: .transfers)
+    }
+
+    /// Returns the stored bytes and the number of files for each name, the largest share first.
+    private static func shares(
+        of contents: [StoredResource], _ name: (StoredResource) -> String
+    ) -> [(String, Int64, Int)] {
+        var shares: [String: (bytes: Int64, files: Int)] = [:]
+        for media in contents {
+            let share = shares[name(media)] ?? (0, 0)
+            shares[name(media)] = (
+                min(share.bytes + media.storedByteCount, NumberLimits.byteOffset), share.files + 1
+            )
+        }
+        return shares.map { ($0, $1.bytes, $1.files) }.sorted { ($1.1, $0.0) < ($0.1, $1.0) }.prefix(shareLimit).map {
+            $0
+        }
+    }
+
+    private static func host(of url: String) -> String {
+        guard let start = url.firstRange(of: "://")?.upperBound else { return "" }
+        return String(url[start...].prefix { $0 != "/" })
     }
 }
 

@@ -78,19 +78,4 @@ package struct StoredPresentation: Sendable {
     /// The number of completely stored files.
     package var completeFileCount: Int { parts.count(where: \.isComplete) + (media.isComplete ? 1 : 0) }
 }
-
-/// A value that is encoded as `null` in JSON if it is missing, instead of being omitted.
-@propertyWrapper package struct OrNull<Value: Encodable & Sendable>: Encodable, Sendable {
-    /// The value.
-    package var wrappedValue: Value?
-
-    /// Creates a value, which may be missing.
-    package init(wrappedValue: Value?) { self.wrappedValue = wrappedValue }
-
-    /// Encodes the value, or `null`.
-    package func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        if let wrappedValue { try container.encode(wrappedValue) } else { try container.encodeNil() }
-    }
-}
 #endif

@@ -22,7 +22,7 @@ public struct ProxyConfiguration: Sendable {
     /// Whether a server with an ``origin`` needs no ``token`` even if other machines can reach it, for example behind a
     /// load balancer.
     ///
-    /// The status page is then available only at the ``admin`` address. The default is `false`.
+    /// The live page is then available only at the ``admin`` address. The default is `false`.
     public var allowsUnauthenticatedClients = false
     /// The accepted host names of the server, in addition to `localhost` and IP addresses.
     ///
@@ -54,7 +54,7 @@ public struct ProxyConfiguration: Sendable {
     /// The origins of web pages that may read responses, such as `https://player.example`, for
     /// `Access-Control-Allow-Origin`. The default is empty.
     public var corsOrigins: [String] = []
-    /// A separate address for the operator's metrics and status page. The default is `nil`.
+    /// A separate address for the operator's metrics and live page. The default is `nil`.
     public var admin: (host: String, port: Int)?
     /// The name of the server in `Cache-Status`, to distinguish nodes. The default is `nil`.
     public var nodeName: String?
@@ -87,6 +87,8 @@ public struct ProxyConfiguration: Sendable {
     public var cachesKeys = true
     /// A separate address on 127.0.0.1 for commands of the operator, with its secret. The default is `nil`.
     package var control: (secret: String, run: @Sendable ([String]) async -> CommandOutcome)?
+    /// The operator's token, and the settings that the live page shows. The default, `nil`, allows no changes.
+    package var operatorSettings: OperatorSettings?
     /// The port of the server, which is known once it listens.
     let serverPort = ServerPort()
     /// The logger of the server.

@@ -19,6 +19,7 @@ struct Responder: Sendable {
     let passing: BypassResponder
     let origin: OriginURL?
     let admin: AdminResponder
+    let dashboard: DashboardAPI
     let sources: SourceRegistry
     /// Whether the operator's pages are on this address.
     let servesAdmin: Bool
@@ -70,6 +71,10 @@ struct Responder: Sendable {
             return Response(ResponseHead(204, [.allow: "GET, HEAD, OPTIONS"]))
         case .admin(let path):
             guard found == nil else { throw RequestFailure(404, "page not found") }
+            let name = path.prefix { $0 != "?" }
+            if DashboardAPI.responds(to: name) {
+                return await dashboard.respond(to: request, path: String(name), body: body, client: client)
+            }
             return try await admin.respond(to: request, path: path, body: body)
         case .media(let url):
             var call = try OutgoingRequest(

@@ -19,6 +19,8 @@ struct Response: Sendable {
         case parts([Part], count: Int64)
         /// The body of an origin's response, which is not cached.
         case upstream(UpstreamBody, count: Int64?)
+        /// Bytes that are created while they are sent.
+        case stream(BodyStream)
 
         /// The number of bytes, or `nil` if it is unknown until the end.
         var count: Int64? {
@@ -27,6 +29,7 @@ struct Response: Sendable {
             case .bytes(let bytes): Int64(bytes.readableBytes)
             case .media(_, let count), .upstream(_, let count): count
             case .parts(_, let count): count
+            case .stream(let stream): stream.count
             }
         }
     }
@@ -109,6 +112,9 @@ struct Response: Sendable {
     }
 
     private var declaredLengthForHead: Int64? { lengthForHead ?? (isBodiless ? nil : body.count) }
+
+    /// Whether the response has no end of its own, so that it does not count as a running request.
+    var isEndless: Bool { if case .stream(let stream) = body { stream.isEndless } else { false } }
 
     private var isBodiless: Bool { if case .none = body { true } else { false } }
 }

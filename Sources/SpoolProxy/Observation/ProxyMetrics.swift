@@ -1,7 +1,7 @@
 #if Proxy
 import Synchronization
 
-/// The request counts of one server, for its status page and for `/.spool/metrics`.
+/// The request counts of one server, for its live page and for `/.spool/metrics`.
 ///
 /// It does not depend on the cache. It may be used from any thread, because the lock is held only for a few additions.
 final class ProxyMetrics: Sendable {

@@ -48,7 +48,10 @@ final class ProxyService: Sendable {
 
     /// Whether the body of a request is used.
     func wantsBody(of head: RequestHead) -> Bool {
-        (responder.origin != nil || responder.admin.run != nil) && head.method.usesBody
+        guard head.method.usesBody else { return false }
+        // The API of the live page, with or without a token before it.
+        let isForAPI = responder.servesAdmin && head.target.contains("/.spool/api/")
+        return responder.origin != nil || responder.admin.run != nil || isForAPI
     }
 
     /// The result of a response.
@@ -71,14 +74,19 @@ final class ProxyService: Sendable {
         metrics.started()
         let response = await responder.respond(to: request, body: body, client: client, rejection: rejection)
         let (head, framing, keeps) = response.framed(for: request, keepsAlive: !isStopping, date: date.text)
-        let outcome = await sender.send(response, head, framing)
         let place = log == nil ? nil : response.place(for: request)
-        let entry = AccessLog.Entry(
-            client: client.text, method: request.method.name, path: responder.shownPath(of: request),
-            status: head.status, offset: place?.offset, length: place?.length,
-            bytes: sender.progress.count - sentBefore, duration: ContinuousClock.now - start,
-            cacheOutcome: response.cacheOutcome, cacheStatus: response.cacheStatus, outcome: outcome)
-        record(entry)
+        func record(_ outcome: SendOutcome) {
+            self.record(
+                AccessLog.Entry(
+                    client: client.text, method: request.method.name, path: responder.shownPath(of: request),
+                    status: head.status, offset: place?.offset, length: place?.length,
+                    bytes: sender.progress.count - sentBefore, duration: ContinuousClock.now - start,
+                    cacheOutcome: response.cacheOutcome, cacheStatus: response.cacheStatus, outcome: outcome))
+        }
+        // A stream of events lasts as long as its page is open. It is not a request in progress.
+        if response.isEndless { record(.complete) }
+        let outcome = await sender.send(response, head, framing)
+        if !response.isEndless { record(outcome) }
         if case .cut(let reason) = outcome {
             configuration.logger.debug("a response was truncated: \(reason)")
             return Served(keeps: false)

@@ -46,6 +46,7 @@ struct ResponseSender: Sendable {
         case .bytes(let bytes): try await writer.write(bytes)
         case .media(let reader, let count): try await send(reader, count, &writer, inPieces: size)
         case .upstream(let body, let count): try await send(body, count, &writer)
+        case .stream(let stream): try await send(stream, &writer)
         case .parts(let parts, _):
             for part in parts {
                 switch part {
@@ -118,6 +119,20 @@ struct ResponseSender: Sendable {
                     needsCheck = true
                 }
             }
+        }
+    }
+
+    private func send(_ stream: BodyStream, _ writer: inout PieceWriter) async throws {
+        var left = stream.count ?? .max
+        try await stream.run { bytes in
+            left -= Int64(bytes.readableBytes)
+            guard left >= 0 else {
+                throw BodyLengthMismatch(description: "the body is longer than its Content-Length")
+            }
+            try await writer.write(bytes)
+        }
+        if stream.count != nil, left > 0 {
+            throw BodyLengthMismatch(description: "the body is \(left) bytes shorter than its Content-Length")
         }
     }
 

@@ -95,6 +95,30 @@ import FoundationNetworking
         }
     }
 
+    @Test func `A purge runs in the server, and the operator's token is stored but never printed`() async throws {
+        try await withOrigin(["/show/film.mp4": Self.film]) { origin, spool in
+            let url = origin.url("/show/film.mp4").absoluteString
+            let ended = try await Self.serving(spool, "--freshness immutable --verbose --access-log log") { line in
+                #expect(line.hasPrefix("listening on ") && !line.contains("\n"))
+                #expect(try await spool.run("get", url, "--output", "copy").status == 0)
+                let host = "http://127.0.0.1:\(origin.port)"
+                #expect(try await spool.run("rm", "--prefix", host + "/other/").text.hasPrefix("removed 0 resources"))
+                let removed = try await spool.run("rm", "--prefix", host + "/show/", "--json")
+                #expect(removed.status == 0 && removed.text.contains("\"bytes\":700000"), "\(removed.text)")
+                #expect(try await spool.run("rm", "--tag", "a b").status == 64)
+                #expect(try await spool.run("rm", "--all", "--tag", "a").status == 64)
+                #expect(try await spool.run("ls").text.isEmpty)
+            }
+            let file = spool.file("cache/operator-token")
+            let token = try String(contentsOf: file, encoding: .utf8).trimmingCharacters(in: .newlines)
+            #expect(token.count == 64)
+            let mode = try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int
+            #expect(mode == 0o600)
+            let log = try String(contentsOf: spool.file("log"), encoding: .utf8)
+            #expect(!ended.errors.contains(token) && !log.contains(token))
+        }
+    }
+
     @Test func `Preloaded media is fetched and stored by the server that has the directory open`() async throws {
         try await withOrigin(["/film.mp4": Self.film]) { origin, spool in
             let url = origin.url("/film.mp4").absoluteString

@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// The operator's status page and the metrics.
+/// The metrics, and the activity that they count.
 @Suite(.timeLimit(.minutes(5))) struct AdminTests {
     private static let film = OriginResource(.pattern(PatternBytes(length: 300_000)))
 
@@ -84,36 +84,6 @@ import Testing
                     let kind = try #require(kinds[base], "\(line)")
                     #expect(name.hasPrefix("spool_") && (kind == "counter") == name.hasSuffix("_total"))
                 }
-            }
-        }
-    }
-
-    @Test func `The status page has no inline script or style, and the files that it names exist`() async throws {
-        try await OriginServer.run(["/<script>.mp4": Self.film]) { origin in
-            try await ProxyServer.run { server, _ in
-                _ = try await server.get("/http/127.0.0.1:\(origin.port)/%3Cscript%3E.mp4")
-                let bare = try await server.get("/.spool")
-                #expect(bare.status == 308)
-                #expect(bare.field("location") == ".spool/")
-                let page = try await server.get("/.spool/")
-                #expect(page.field("content-security-policy") == "default-src 'self'")
-                let text = String(decoding: page.body, as: UTF8.self)
-                #expect(!text.contains("style=") && !text.contains("<style") && !text.contains("<script>"))
-                for (name, type) in [
-                    ("page.css", "text/css; charset=utf-8"), ("page.js", "text/javascript; charset=utf-8"),
-                    ("icon.svg", "image/svg+xml"),
-                ] {
-                    #expect(text.contains("\"\(name)\""))
-                    let file = try await server.get("/.spool/" + name)
-                    #expect(file.status == 200)
-                    #expect(file.field("content-type") == type)
-                    #expect(file.field("x-content-type-options") == "nosniff")
-                }
-                let status = try await server.get("/.spool/api/status")
-                #expect(status.field("content-type") == "application/json")
-                let json = try JSONSerialization.jsonObject(with: Data(status.body)) as? [String: Any]
-                #expect(json?["fileCount"] as? Int != nil)
-                #expect(json?["capacityBytes"] is Int)
             }
         }
     }

@@ -72,6 +72,7 @@ extension ProxyServer {
     static func run<R>(
         _ configuration: ProxyConfiguration = ProxyConfiguration(), freshness: FreshnessPolicy = .http,
         keys: CacheKeyPolicy = .url, clock: any Clock<Duration> = ContinuousClock(),
+        dashboardClock: any Clock<Duration> = ContinuousClock(),
         now: @escaping @Sendable () -> Date = { Date() }, upstream: (any Upstream)? = nil,
         _ body: (ProxyServer, MediaCache) async throws -> R
     ) async throws -> R {
@@ -84,7 +85,8 @@ extension ProxyServer {
         let cache = MediaCache.inMemory(
             upstream: upstream ?? HTTPUpstream.standard(configuration.restricting(.init())), configuration: settings,
             now: now)
-        let server = try ProxyServer(cache: cache, configuration: configuration, clock: clock, now: now)
+        let server = try ProxyServer(
+            cache: cache, configuration: configuration, clock: clock, dashboardClock: dashboardClock, now: now)
         try await server.start()
         return try await server.stopping(cache) { try await body(server, cache) }
     }

@@ -1,0 +1,159 @@
+// Changes of the cache: each requires the operator's token, and a confirmation before bytes are removed.
+import * as api from "./api.js";
+import { make } from "./elements.js";
+import { bytes, plural } from "./format.js";
+import { openDialog, toast } from "./messages.js";
+import { store } from "./store.js";
+
+/// Requests the operator's token, unless this tab has one. Returns whether a valid token is set.
+export const requireToken = async (isRejected = false) => {
+    if (api.token() && !isRejected) return true;
+    const input = make("input", { type: "password", id: "token-in-dialog", required: true, autocomplete: "off" });
+    const content = [
+        make("p", { class: "quiet" }, "Changes need the operator’s token. The command spool serve prints an address ",
+            "with the token. It also stores it in the file ", make("code", {}, "operator-token"),
+            " of the cache directory."),
+        isRejected && make("p", { role: "alert" }, "The server rejected the token."),
+        make("div", { class: "field" }, make("label", { for: input.id }, "Operator’s token"), input),
+    ].filter(Boolean);
+    if (!await openDialog("Operator’s token", content, { submit: "Continue" })) return false;
+    try {
+        if (!await api.isValid(input.value.trim())) return requireToken(true);
+    } catch (error) {
+        toast(error.message);
+        return false;
+    }
+    api.setToken(input.value.trim());
+    return true;
+};
+
+/// Sends an action. Reports its results as a message, and failures as a list. Returns the response, or `null`.
+export const perform = async (body, summary) => {
+    if (!await requireToken()) return null;
+    for (;;) {
+        try {
+            const response = await api.act(body);
+            const failures = response.results.filter(({ ok }) => !ok);
+            const succeeded = response.results.length - failures.length;
+            if (succeeded > 0) toast(summary(succeeded, response));
+            if (failures.length > 0) {
+                const title = body.action === "set" ? "The setting was not changed"
+                    : `${plural(failures.length, "resource")} failed`;
+                await openDialog(title, make("ul", {},
+                    failures.slice(0, 50).map(({ url, message }) => make("li", {}, [url, message].filter(Boolean)
+                        .join(": ")))), { submit: "Close", cancel: null });
+            }
+            return response;
+        } catch (error) {
+            if (error.status === 401) {
+                api.setToken(null);
+                if (await requireToken(true)) continue;
+                return null;
+            }
+            toast(error.message);
+            return null;
+        }
+    }
+};
+
+const keys = list => list.map(({ key }) => key);
+const total = list => list.reduce((sum, { storedBytes }) => sum + storedBytes, 0);
+
+export const pin = list => perform({ action: "pin", keys: keys(list) },
+    count => `Pinned ${plural(count, "resource")}. Pinned media is never evicted.`);
+
+export const unpin = list => perform({ action: "unpin", keys: keys(list) },
+    count => `Unpinned ${plural(count, "resource")}.`);
+
+export const verify = list => perform({ action: "verify", keys: keys(list) }, (count, { results }) => count === 1
+    ? `Verified: ${results[0].message}` : `Verified ${plural(count, "resource")} without an error.`);
+
+/// Removes resources after a confirmation. Returns whether they were removed.
+export const remove = async list => {
+    const pinned = list.filter(resource => resource.pinned).length;
+    const content = [
+        make("p", {}, `${bytes(total(list))} are removed from the cache. `,
+            "Spool fetches the bytes again if they are played."),
+        pinned > 0 && make("p", {},
+            make("span", { class: "tag warn" }, `includes ${plural(pinned, "pinned resource")}`)),
+        make("ul", {}, list.slice(0, 5).map(({ host, name }) => make("li", {}, `${name} (${host})`)),
+            list.length > 5 && make("li", {}, plural(list.length - 5, "more resource"))),
+    ].filter(Boolean);
+    if (!await requireToken()) return false;
+    const title = `Remove ${plural(list.length, "resource")}?`;
+    if (!await openDialog(title, content, { submit: "Remove", isDangerous: true })) return false;
+    const response = await perform({ action: "remove", keys: keys(list) }, (count, { removedBytes }) =>
+        `Removed ${plural(count, "resource")}, ${bytes(removedBytes)}.`);
+    for (const { key, ok } of response?.results ?? []) {
+        if (ok && key) store.forget(key);
+    }
+    return response !== null;
+};
+
+/// Downloads complete files. Streams and incomplete resources can't be exported.
+export const download = list => {
+    const complete = list.filter(({ kind, complete }) => kind === "file" && complete);
+    for (const { key, name } of complete) {
+        const link = make("a", { href: api.contentPath(key), download: name });
+        document.body.append(link);
+        link.click();
+        link.remove();
+    }
+    const others = list.length - complete.length;
+    if (others > 0) toast(`${plural(others, "resource")} can’t be exported: only complete files can.`);
+};
+
+/// Requests URLs to preload, and starts the preloads.
+export const preload = async (urls = "", pins = true) => {
+    if (!await requireToken()) return;
+    const input = make("textarea", {
+        id: "preload-urls", required: true, rows: 3, spellcheck: false, placeholder: "https://example.com/video.mp4",
+        value: urls, "aria-describedby": "preload-hint",
+    });
+    const check = make("input", { type: "checkbox", checked: pins });
+    const content = [
+        make("div", { class: "field" }, make("label", { for: input.id }, "URLs, one on each line"), input,
+            make("p", { class: "hint", id: "preload-hint" }, "The whole file is fetched. For the manifest of ",
+                "an HLS or DASH stream, all files of the stream are fetched.")),
+        make("label", {}, check, "Pin, so that it is never evicted (for a trip without a network)"),
+    ];
+    if (!await openDialog("Preload media", content, { submit: "Preload" })) return;
+    const list = input.value.split(/\s+/).filter(Boolean);
+    if (list.length === 0) return;
+    await perform({ action: "preload", urls: list, pin: check.checked }, count =>
+        `${plural(count, "preload")} started. The map of each resource shows its progress.`);
+};
+
+/// Requests a prefix or a tag, and removes the resources that match.
+export const purge = async () => {
+    if (!await requireToken()) return;
+    const matches = make("p", { class: "hint", role: "status" });
+    const prefix = make("input", { id: "purge-prefix", type: "url", placeholder: "https://example.com/folder/" });
+    const tag = make("input", { id: "purge-tag", spellcheck: false });
+    const affected = () => prefix.value === "" ? []
+        : [...store.resources.values()].filter(({ url }) => url.startsWith(prefix.value));
+    const update = () => {
+        const list = affected();
+        matches.textContent = prefix.value === "" ? "" : `${plural(list.length, "resource")}, ${bytes(total(list))}`;
+        tag.disabled = prefix.value !== "";
+        prefix.disabled = tag.value !== "";
+    };
+    prefix.addEventListener("input", update);
+    tag.addEventListener("input", update);
+    const content = [
+        make("div", { class: "field" }, make("label", { for: prefix.id }, "All URLs that start with"), prefix, matches),
+        make("div", { class: "field" }, make("label", { for: tag.id }, "Or all resources with the cache tag"), tag,
+            make("p", { class: "hint" }, "Origins set tags in the Cache-Tag field of their responses.")),
+    ];
+    if (!await openDialog("Purge", content, { submit: "Continue", isDangerous: false })) return;
+    const list = affected(), isPrefix = prefix.value !== "";
+    if (!isPrefix && tag.value.trim() === "") return;
+    const text = isPrefix ? `${plural(list.length, "resource")} with ${bytes(total(list))} start with ${prefix.value}.`
+        : `All resources with the tag ${tag.value.trim()} are removed.`;
+    if (!await openDialog("Remove the matching resources?", make("p", {}, text, " Pinned resources are removed, too."),
+        { submit: "Remove", isDangerous: true })) return;
+    const body = isPrefix ? { prefix: prefix.value } : { tag: tag.value.trim() };
+    const response = await perform({ action: "purge", ...body }, (count, { removedBytes }) =>
+        `Removed ${plural(count, "resource")}, ${bytes(removedBytes)}.`);
+    if (response?.results.length === 0) toast("No resource matches.");
+};

@@ -1,0 +1,205 @@
+// The view of the present: rates, hits, savings, requests in progress, waits, errors, and the use of the capacity.
+import * as api from "./api.js";
+import { contextOf, drawMap } from "./bytemap.js";
+import { Chart } from "./chart.js";
+import { card, figure, fill, make, setText } from "./elements.js";
+import { errorLink, errors } from "./errors.js";
+import { ago, bytes, date, names, number, percent, plural, rate } from "./format.js";
+import { addDrawing, requestFrame } from "./frames.js";
+import { waits } from "./requests.js";
+import { store } from "./store.js";
+
+const problems = new Set(["failed", "retrying", "notCached", "inconsistentResponse", "damagedBlocksDiscarded",
+    "cacheUnavailable", "warning", "originChanged"]);
+
+export class NowView {
+    #shownAt = 0;
+    #timer = null;
+    #history = null;
+
+    constructor(section) {
+        this.figures = ["From the cache", "From origins", "Hit ratio", "Saved today", "Saved in total",
+            "Requests to origins", "Readers", "Errors"].map(figure);
+        const perSecond = name => sample => sample[name] / this.interval;
+        this.interval = 10;
+        this.bytesChart = new Chart({
+            title: "Bytes per second", format: rate, isStacked: true, series: [
+                { label: "from the cache", color: "chart-cache", value: perSecond("savedBytes") },
+                { label: "from origins", color: "chart-origin", value: perSecond("originBytes") }],
+        });
+        this.hitChart = new Chart({
+            title: "Hit ratio", limit: 1, format: value => value === null ? "–" : percent(value, 1), series: [
+                { label: "share of hits", color: "chart-cache", value: ({ ratio }) => ratio }],
+        });
+        this.rows = new Map();
+        this.list = make("ul", { class: "transfers" });
+        this.more = make("p", { class: "quiet" });
+        this.transfers = make("div", { class: "stack" }, this.list, this.more);
+        this.waits = make("div");
+        this.problems = make("div");
+        this.hosts = make("div");
+        this.types = make("div");
+        this.events = make("div");
+        section.classList.add("stack");
+        const columns = (...content) => make("div", { class: "columns" }, content);
+        section.append(make("dl", { class: "figures" }, this.figures.map(({ element }) => element)),
+            columns(this.bytesChart.element, this.hitChart.element),
+            columns(card("Slow playback", this.waits), card("Errors and warnings", this.problems,
+                make("p", {}, make("a", { href: "#/errors" }, "All codes and their meaning")))),
+            card("Requests in progress", this.transfers),
+            columns(card("Stored bytes by host", this.hosts), card("Stored bytes by type", this.types)),
+            card("Recent events", this.events));
+        store.addEventListener("update", () => this.#update());
+        store.addEventListener("list", () => this.#update());
+        store.addEventListener("log", () => this.isVisible && this.#showLog());
+        store.addEventListener("connection", () => this.isVisible && this.#load());
+        addDrawing(time => this.#draw(time));
+    }
+
+    set isShown(value) {
+        this.isVisible = value;
+        clearInterval(this.#timer);
+        if (!value) return;
+        this.#shownAt = 0;
+        this.#update();
+        this.#showLog();
+        this.#load();
+        this.#timer = setInterval(() => document.hidden || this.#load(), 10_000);
+    }
+
+    async #load() {
+        try {
+            const [history, status] = await Promise.all([api.history(), api.status()]);
+            this.interval = history.intervalSeconds;
+            this.#history = history.samples.map((sample, index, all) => {
+                const ratio = this.#ratio(all.slice(Math.max(0, index - 5), index + 1));
+                return { ...sample, time: Date.parse(sample.time), ratio };
+            });
+            this.#showCharts();
+            this.#showShares(this.hosts, "host", status.hosts);
+            this.#showShares(this.types, "type", status.types);
+        } catch {
+            // The banner shows that the server does not respond. The next attempt follows.
+        }
+    }
+
+    /// The hit ratio of the last minute, because single intervals have few requests.
+    #ratio(samples) {
+        const requests = samples.reduce((sum, sample) => sum + sample.requests, 0);
+        return requests === 0 ? null : samples.reduce((sum, sample) => sum + sample.hits, 0) / requests;
+    }
+
+    #showCharts() {
+        const samples = this.#history, sum = name => samples.reduce((total, sample) => total + sample[name], 0);
+        const hour = "in the last hour";
+        this.bytesChart.show(samples, `${bytes(sum("savedBytes"))} from the cache and ${bytes(sum("originBytes"))
+        } from origins ${hour}`);
+        this.hitChart.show(samples, `${number(sum("hits"))} hits of ${plural(sum("requests"), "request")}, ${
+            plural(sum("errors"), "error")} ${hour}`);
+    }
+
+    #update() {
+        const { totals } = store;
+        // Numbers that change more often than twice per second can't be read.
+        if (!this.isVisible || document.hidden || !totals || performance.now() - this.#shownAt < 500) return;
+        this.#shownAt = performance.now();
+        const [cache, origin, hits, today, saved, requests, readers, failures] = this.figures;
+        const { hit, miss, partial, stale } = totals.requests, all = hit + miss + partial + stale;
+        cache.set(rate(store.rates.cache), `${bytes(totals.servedBytes)} served in total`);
+        origin.set(rate(store.rates.origin), `${bytes(totals.originBytes)} received in total`);
+        hits.set(percent(hit, all), `${number(hit)} of ${plural(all, "request")}`);
+        today.set(bytes(totals.savedBytesToday), "not fetched again");
+        saved.set(bytes(totals.savedBytes), totals.servedBytes === 0 ? "no bytes served yet"
+            : `${percent(totals.savedBytes, totals.servedBytes)} of the served bytes`);
+        requests.set(number(totals.openRequests), `${number(totals.originRequests)} in total`);
+        const waiting = [...store.readers.values()].flat().filter(({ isWaiting }) => isWaiting).length;
+        readers.set(number(totals.openReaders), waiting > 0 ? `${number(waiting)} waiting` : "none waiting");
+        failures.set(number(totals.errors), plural(totals.retries, "retry", "retries"));
+        this.#showTransfers();
+        requestFrame();
+    }
+
+    #showTransfers() {
+        const list = [...store.transfers.values()].flat().sort((a, b) => b.bytesPerSecond - a.bytesPerSecond);
+        const shown = list.slice(0, 12), ids = new Set(shown.map(({ id }) => id));
+        for (const [id, row] of this.rows) {
+            if (ids.has(id)) continue;
+            row.element.remove();
+            this.rows.delete(id);
+        }
+        for (const transfer of shown) {
+            if (!this.rows.has(transfer.id)) this.rows.set(transfer.id, this.#row(transfer));
+            const row = this.rows.get(transfer.id);
+            const end = transfer.end ?? store.resources.get(transfer.key)?.length ?? null;
+            const received = bytes(transfer.position - transfer.start);
+            setText(row.rate, rate(transfer.bytesPerSecond));
+            setText(row.bytes, end === null ? received : `${received} of ${bytes(end - transfer.start)}`);
+        }
+        this.list.hidden = list.length === 0;
+        this.more.textContent = list.length === 0 ? "No requests in progress."
+            : list.length > shown.length ? `${number(list.length - shown.length)} more` : "";
+    }
+
+    #row({ key, url }) {
+        const row = { key, rate: make("span", { class: "number" }), bytes: make("span", { class: "number quiet" }) };
+        row.canvas = make("canvas", { "aria-hidden": "true" });
+        row.element = make("li", {}, make("a", { href: `#/resource/${key}` }, make("bdi", {}, names(url).name)),
+            row.canvas, row.rate, row.bytes);
+        this.list.append(row.element);
+        return row;
+    }
+
+    #draw(now) {
+        if (!this.isVisible) return false;
+        let moves = false;
+        for (const { key, canvas } of this.rows.values()) {
+            const resource = store.resources.get(key), width = canvas.clientWidth;
+            if (!resource || width === 0) continue;
+            const context = contextOf(canvas, width, 22);
+            moves = drawMap(context, resource, { top: 6, width, height: 16 }, now) || moves;
+        }
+        return moves;
+    }
+
+    #showShares(element, name, rows) {
+        if (rows.length === 0) {
+            fill(element, make("p", { class: "empty" }, "Nothing is stored."));
+            return;
+        }
+        const most = rows[0].storedBytes || 1, shown = rows.slice(0, 10);
+        fill(element, make("ul", { class: "shares" }, shown.map(row => {
+            const part = make("span", { class: "part" }), label = row[name] ?? "unknown";
+            part.style.inlineSize = `${row.storedBytes / most * 100}%`;
+            return make("li", {}, name === "host" ? make("a", { href: `#/?host=${encodeURIComponent(label)}` }, label)
+                : make("span", {}, label), make("span", { class: "number" }, bytes(row.storedBytes)),
+            make("span", { class: "bar" }, part), make("span", { class: "number quiet" }, plural(row.files, "file")));
+        })), rows.length > 10 ? make("p", { class: "quiet" }, `${number(rows.length - 10)} more`) : null);
+    }
+
+    #showLog() {
+        const newest = [...store.log].reverse();
+        const slow = newest.filter(({ kind }) => kind === "waited").slice(0, 8).map(entry => ({
+            ...entry, cause: entry.code, name: names(entry.url).name,
+        }));
+        fill(this.waits, waits(slow, { links: true, empty: "No reader had to wait. Playback was not slowed." }));
+        const failed = newest.filter(({ kind }) => problems.has(kind)).slice(0, 8);
+        fill(this.problems, failed.length === 0 ? make("p", { class: "empty" }, "No errors.")
+            : make("ul", { class: "waits" }, failed.map(entry => this.#problem(entry))));
+        fill(this.events, newest.length === 0 ? make("p", { class: "empty" }, "No events yet.")
+            : make("ul", { class: "events" }, newest.slice(0, 30).map(entry => make("li", {},
+                make("time", { class: "quiet", dateTime: entry.time, title: date(Date.parse(entry.time)) },
+                    ago(Date.parse(entry.time))),
+                make("span", { class: "breaks" }, entry.message)))));
+    }
+
+    #problem(entry) {
+        const isFailure = entry.kind === "failed", [meaning, fix] = errors[entry.code] ?? [];
+        const resource = store.resources.get(entry.key);
+        return make("li", {}, make("p", { class: "line" },
+            make("span", { class: `tag ${isFailure ? "bad" : "warn"}` }, isFailure ? "Error" : "Warning"),
+            resource && make("a", { href: `#/resource/${entry.key}` }, make("bdi", {}, resource.name)),
+            make("time", { class: "quiet", dateTime: entry.time }, ago(Date.parse(entry.time)))),
+        make("p", { class: "breaks" }, entry.message),
+        meaning && make("p", { class: "quiet" }, meaning, " ", fix, " ", errorLink(entry.code)));
+    }
+}

@@ -1,0 +1,238 @@
+#if Proxy
+import Foundation
+import HTTPTypes
+import NIOCore
+import Spool
+import SpoolDashboard
+import SpoolStorage
+
+/// The responder for the live page: its files, the data that it shows, and the operator's changes.
+///
+/// The access control of the server applies before. Errors are JSON with a sentence.
+struct DashboardAPI: Sendable {
+    /// An error, for the page.
+    struct Failure: Encodable, Sendable {
+        /// A sentence that states why the request failed.
+        var error: String
+    }
+
+    /// The settings, and whether this server allows changes.
+    struct Settings: Encodable, Sendable {
+        /// Whether requests with the operator's token can change anything.
+        var canChange: Bool
+        var settings: [OperatorSettings.Setting]
+    }
+
+    let feed: DashboardFeed
+    let actions: OperatorActions
+    /// Whether the server plays the media of all origins at this address.
+    let playsMedia: Bool
+
+    private var cache: MediaCache { feed.cache }
+
+    /// Whether this responder has a path.
+    ///
+    /// - Parameter path: The path after `/.spool`, without a query.
+    static func responds(to path: some StringProtocol) -> Bool {
+        path.hasPrefix("/api/") && !["/api/command", "/api/media"].contains(String(path))
+            || DashboardFile.named(path.dropFirst()) != nil && !path.isEmpty
+    }
+
+    /// Responds to a request for a file of the page or for the API.
+    ///
+    /// - Parameters:
+    ///   - path: The path after `/.spool`, without a query.
+    ///   - client: The client, for the restrictions of origins.
+    func respond(
+        to request: RequestHead, path: String, body: RequestBodyStream.Body?, client: ProxyClient
+    ) async -> Response {
+        do {
+            guard path.hasPrefix("/api/") else { return try file(path, request) }
+            try PageRequestRules.check(request)
+            return try await respond(to: request, at: path.dropFirst("/api/".count), body, client)
+        } catch {
+            return Self.response(to: error)
+        }
+    }
+
+    private func respond(
+        to request: RequestHead, at path: Substring, _ body: RequestBodyStream.Body?, _ client: ProxyClient
+    ) async throws -> Response {
+        switch path {
+        case "actions", "check":
+            guard request.method == .other("POST") else {
+                throw RequestFailure(405, "this path supports only POST", allowed: "POST")
+            }
+            try actions.checkToken(of: request)
+            if path == "check" { return Self.withoutBody(204) }
+            defer { feed.noteChange() }
+            return try Self.json(try await actions.perform(try await actions.call(request, body), for: client))
+        default: break
+        }
+        guard request.method == .get || request.method == .head else {
+            throw RequestFailure(405, "this path supports only GET and HEAD", allowed: "GET, HEAD")
+        }
+        feed.start()
+        switch path {
+        case "status": return try Self.json(try await status(), isPretty: true)
+        case "resources": return try Self.json(try await resources())
+        case "history": return try Self.json(feed.history)
+        case "settings": return try Self.json(actions.settings)
+        case "events": return try events(request)
+        default: break
+        }
+        let parts = path.split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count <= 3, parts[0] == "resources", parts.count >= 2,
+            let key = CacheKey(rawValue: String(parts[1]))
+        else { throw RequestFailure(404, "page not found") }
+        if parts.count == 2 { return try Self.json(try await details(of: key)) }
+        guard parts[2] == "content" else { throw RequestFailure(404, "page not found") }
+        return try await content(of: key, isHead: request.method == .head)
+    }
+
+    // MARK: - Files and streams
+
+    private func file(_ path: String, _ request: RequestHead) throws(RequestFailure) -> Response {
+        guard request.method == .get || request.method == .head else {
+            throw RequestFailure(405, "these pages support only GET and HEAD", allowed: "GET, HEAD")
+        }
+        guard let file = DashboardFile.named(path.dropFirst()) else { throw RequestFailure(404, "page not found") }
+        var fields: HTTPFields = [
+            .contentType: file.contentType, .eTag: file.entityTag, .cacheControl: "no-cache",
+            .xContentTypeOptions: "nosniff",
+        ]
+        fields[.contentSecurityPolicy] = Self.policy
+        let isKnown = request.fields.values("if-none-match").contains { $0.contains(file.entityTag) }
+        var response = Response(
+            ResponseHead(isKnown ? 304 : 200, fields), isKnown ? .none : .bytes(ByteBuffer(bytes: file.bytes)))
+        response.isOwn = true
+        return response
+    }
+
+    /// The page may load only its own files, and media through this server.
+    static let policy = [
+        "default-src 'self'", "media-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'",
+    ].joined(separator: "; ")
+
+    private func events(_ request: RequestHead) throws -> Response {
+        let fields: HTTPFields = [
+            .contentType: "text/event-stream", .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
+        ]
+        guard request.method == .get else { return Self.own(ResponseHead(200, fields)) }
+        let lastID = request.fields["last-event-id"].flatMap { Int($0) } ?? 0
+        return Self.own(ResponseHead(200, fields), .stream(try feed.events(after: max(0, lastID))))
+    }
+
+    /// Returns the bytes of a complete resource. Every byte is checked on the way.
+    private func content(of key: CacheKey, isHead: Bool) async throws -> Response {
+        guard let details = try await cache.details(of: key) else { throw Self.notStored }
+        let media = details.resource
+        guard DashboardResource(StoredPresentation(media: media)).kind == .file else {
+            throw RequestFailure(409, "the resource is a stream, which has no content of its own to save")
+        }
+        guard media.isComplete, let length = media.length else {
+            throw RequestFailure(409, "the resource is not complete; preload the rest first")
+        }
+        var fields: HTTPFields = [
+            .contentType: "application/octet-stream", .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
+        ]
+        fields[.contentDisposition] = Self.attachment(named: media.redactedURL)
+        // Content of an origin must not become a page of this server.
+        fields[.contentSecurityPolicy] = "sandbox"
+        let cache = cache
+        @Sendable func export(_ write: (ByteBuffer) async throws -> Void) async throws {
+            try await cache.export(key) { bytes in try await write(ByteBuffer(bytes: bytes)) }
+        }
+        let stream = BodyStream(count: length, run: export)
+        var response = Response(ResponseHead(200, fields), .stream(stream))
+        response.isOwn = true
+        return response
+    }
+
+    /// Returns a `Content-Disposition` with the last component of a URL's path (RFC 6266 §4.3, RFC 8187).
+    static func attachment(named url: String) -> String {
+        let last = url.split(separator: "/").last.map(String.init) ?? ""
+        let name = (last.removingPercentEncoding ?? last).filter { !"/\\\"".contains($0) && !$0.isNewline }
+        let allowed = CharacterSet(charactersIn: "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
+        let encoded = String(name.prefix(200)).addingPercentEncoding(withAllowedCharacters: allowed) ?? ""
+        return "attachment; filename*=UTF-8''" + (encoded.isEmpty ? "media" : encoded)
+    }
+
+    // MARK: - Data
+
+    private func status() async throws -> AdminStatus {
+        try await AdminStatus(of: cache, started: feed.started) { feed.totals($0, fileCount: $1) }
+    }
+
+    private func resources() async throws -> DashboardResources {
+        let (recent, count) = try await cache.recentResources(limit: DashboardChanges.recordLimit)
+        return DashboardResources(
+            count: count, resources: StoredPresentation.presentations(in: recent).map { DashboardResource($0) })
+    }
+
+    private func details(of key: CacheKey) async throws -> DashboardDetails {
+        guard let details = try await cache.details(of: key) else { throw Self.notStored }
+        let parts = try await cache.parts(of: key)
+        let keys = Set([key] + parts.map(\.key))
+        let presentation = StoredPresentation(media: details.resource, parts: parts)
+        let sorted = parts.sorted { $0.redactedURL < $1.redactedURL }.prefix(DashboardDetails.partLimit)
+        return DashboardDetails(
+            resource: DashboardResource(presentation), details: details,
+            parts: sorted.map { DashboardResource(StoredPresentation(media: $0)) },
+            mediaURL: details.isURLComplete && playsMedia ? Self.mediaURL(of: details.resource) : nil,
+            requests: cache.traffic.requests(for: keys, limit: DashboardDetails.requestLimit)
+                .map { OriginRequestReport($0) },
+            waits: cache.traffic.waits(for: keys, limit: DashboardDetails.waitLimit).map { WaitReport($0) })
+    }
+
+    /// Returns the path of a resource at this server, relative to the page.
+    private static func mediaURL(of media: StoredResource) -> String? {
+        guard let url = try? OriginURL(media.redactedURL) else { return nil }  // Another scheme has no path here.
+        return ".." + ForwardAddress.requestTarget(for: url)
+    }
+
+    // MARK: - Responses
+
+    private static let notStored = RequestFailure(404, "nothing is stored under this key")
+
+    private static func json(_ value: some Encodable, isPretty: Bool = false) throws -> Response {
+        let data = try DashboardJSON.data(value, isPretty: isPretty)
+        return own(ResponseHead(200, jsonFields), .bytes(ByteBuffer(bytes: data)))
+    }
+
+    private static let jsonFields: HTTPFields = [
+        .contentType: "application/json", .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
+    ]
+
+    private static func withoutBody(_ status: Int) -> Response {
+        own(ResponseHead(status, [.cacheControl: "no-store"]))
+    }
+
+    private static func own(_ head: ResponseHead, _ body: Response.Body = .none) -> Response {
+        var response = Response(head, body)
+        response.head.fields[.contentSecurityPolicy] = policy
+        response.isOwn = true
+        return response
+    }
+
+    /// Returns the response that reports an error.
+    private static func response(to error: any Error) -> Response {
+        let failure =
+            switch error {
+            case let failure as RequestFailure: failure
+            case let error as CacheError where error.code == .notStored: RequestFailure(404, error.message)
+            case let error as CacheError where error.code == .incomplete: RequestFailure(409, error.message)
+            case let error as CacheError where error.code == .invalidArgument: RequestFailure(400, error.message)
+            case let error as CacheError: RequestFailure(500, error.message)
+            default: RequestFailure(500, "the request failed: \(error)")
+            }
+        // A sentence can always be encoded.
+        let data = (try? DashboardJSON.data(Failure(error: failure.reason))) ?? Data("{}".utf8)
+        var fields = jsonFields
+        if let allowed = failure.allowed { fields[.allow] = allowed }
+        if let seconds = failure.retryAfter { fields[.retryAfter] = String(seconds) }
+        if failure.status == 401 { fields[.wwwAuthenticate] = "Bearer realm=\"spool operator\"" }
+        return own(ResponseHead(failure.status, fields), .bytes(ByteBuffer(bytes: data)))
+    }
+}
+#endif

@@ -1,0 +1,115 @@
+#if Proxy
+import Foundation
+import Spool
+import SpoolStorage
+
+/// The reader of changes of a cache since the last update, for all live pages together.
+///
+/// One task uses it. It reads the catalog only after something has changed, and at most once a second.
+struct DashboardChanges {
+    private let cache: MediaCache
+    private var library: DashboardLibrary?
+    private(set) var fileCount = 0
+    /// The number of the last log entry, and of the last evicted range, in an update.
+    private(set) var lastEntry: Int
+    private var lastEviction: Int
+    /// The number of updates since the catalog was read.
+    private var age = 0
+    private var mustRead = true
+    private var lastChangeCount = 0
+    private var lastServedBytes: Int64 = -1
+    private var rates = TransferRates()
+
+    /// The numbers of updates after which the catalog is read, after a change and without one.
+    private static let (shortestAge, longestAge) = (5, 50)
+    /// The maximum number of records to read.
+    static let recordLimit = 5000
+
+    init(_ cache: MediaCache, lastEntry: Int) {
+        self.cache = cache
+        self.lastEntry = lastEntry
+        lastEviction = cache.traffic.lastIDs.eviction
+    }
+
+    /// Reads the catalog, if something has changed, and the open resources.
+    mutating func read(changeCount: Int, _ activity: CacheActivity) async {
+        age += 1
+        let served = cache.statistics.bytesServed
+        if changeCount != lastChangeCount || served != lastServedBytes { mustRead = true }
+        if library == nil || mustRead && age >= Self.shortestAge || age >= Self.longestAge {
+            // If the catalog can't be read, the last list stays, and the next update tries again.
+            if let (recent, count) = try? await cache.recentResources(limit: Self.recordLimit) {
+                let isFirst = library == nil
+                var next = library ?? DashboardLibrary()
+                next.update(recent)
+                // The pages read the first list themselves.
+                if isFirst { next.discardChanges() }
+                (library, fileCount, age, mustRead) = (next, count, 0, false)
+                (lastChangeCount, lastServedBytes) = (changeCount, served)
+            }
+        }
+        if library?.update(open: cache.openContents) == true { mustRead = true }
+    }
+
+    /// Returns the update with all changes since the last one.
+    mutating func update(
+        at time: Date, _ totals: DashboardTotals, _ activity: CacheActivity, _ entries: [DashboardLogEntry]
+    ) -> DashboardUpdate {
+        if let last = entries.last {
+            lastEntry = last.id
+            // Evictions, completions and other events change the catalog.
+            mustRead = true
+        }
+        let (changed, removed) = library?.takeChanges(limit: DashboardUpdate.changeLimit) ?? ([], [])
+        let (evictions, lastID) = cache.traffic.evictions(after: lastEviction)
+        lastEviction = lastID
+        rates.update(activity.transfers, at: time)
+        return DashboardUpdate(
+            time: time, totals: totals,
+            transfers: activity.transfers.map { transfer in
+                DashboardUpdate.Transfer(
+                    id: transfer.id, key: transfer.key.hash, url: transfer.redactedURL, start: transfer.start,
+                    position: transfer.position, end: transfer.end, bytesPerSecond: rates.rate(of: transfer.id))
+            },
+            readers: activity.openReaders.map {
+                DashboardUpdate.Reader(id: $0.id, key: $0.key.hash, position: $0.position, isWaiting: $0.isWaiting)
+            },
+            changed: changed, removed: removed,
+            // A resource that was evicted completely is among the removed ones.
+            evictedRanges: evictions.suffix(DashboardUpdate.evictionLimit).filter { $0.range.upperBound < .max }.map {
+                DashboardUpdate.Evicted(key: $0.key.hash, range: [$0.range.lowerBound, $0.range.upperBound])
+            },
+            log: entries.suffix(DashboardUpdate.logLimit))
+    }
+}
+
+/// The rates of running transfers over the last two seconds.
+private struct TransferRates {
+    private struct Point {
+        var time: Date
+        var position: Int64
+    }
+
+    private static let window = 2.0
+    private var points: [Int: [Point]] = [:]
+
+    mutating func update(_ transfers: [CacheActivity.RunningTransfer], at time: Date) {
+        var next: [Int: [Point]] = [:]
+        for transfer in transfers {
+            var known = points[transfer.id] ?? [Point(time: time, position: transfer.start)]
+            known.append(Point(time: time, position: transfer.position))
+            while known.count > 2, time.timeIntervalSince(known[1].time) >= Self.window { known.removeFirst() }
+            next[transfer.id] = known
+        }
+        points = next
+    }
+
+    /// Returns the rate in bytes per second. 0 until it is known.
+    func rate(of id: Int) -> Int64 {
+        guard let known = points[id], let first = known.first, let last = known.last else { return 0 }
+        let seconds = last.time.timeIntervalSince(first.time)
+        guard seconds > 0.05, last.position > first.position else { return 0 }
+        return Int64(min(Double(last.position - first.position) / seconds, 1e15))
+    }
+}
+#endif

@@ -1,0 +1,257 @@
+#if Proxy
+import Foundation
+import NIOCore
+import Spool
+import Synchronization
+
+/// The source of all data of the live pages: the log, the history, and the streams of events.
+///
+/// The difference since the last message is computed once for all pages, at most five times a second, and only while a
+/// page is open. No lock of the cache is held meanwhile. It changes nothing.
+final class DashboardFeed: Sendable {
+    private struct Client {
+        let queue: EventClient
+        /// The last entry that the page has, or `nil` after its first update.
+        var resumesAfter: Int?
+        /// The time of the last message.
+        var lastMessage: Duration
+    }
+
+    private struct State {
+        var history: DashboardHistory
+        var log = RecentItems<DashboardLogEntry>(limit: 1000)
+        /// The number of the last wait in ``log``.
+        var lastWait: Int
+        var clients: [Int: Client] = [:]
+        var nextClient = 0
+        /// The tasks that run while the server runs, or `nil` before it starts.
+        var tasks: [Task<Void, Never>]?
+        /// The task that sends updates, while a page is open.
+        var updates: Task<Void, Never>?
+        var isEnded = false
+    }
+
+    /// The maximum number of open streams of events.
+    static let clientLimit = 64
+    /// The shortest time between two messages to a page.
+    static let interval = Duration.milliseconds(200)
+    /// The time after which a page without messages gets a comment.
+    static let silence = Duration.seconds(15)
+
+    let cache: MediaCache
+    let metrics: ProxyMetrics
+    /// The time at which the server was created.
+    let started: Date
+    private let clock: any Clock<Duration>
+    private let now: @Sendable () -> Date
+    private let state: Mutex<State>
+    /// The number of changes that no event reports, such as pins.
+    private let changes = Atomic<Int>(0)
+
+    init(
+        cache: MediaCache, metrics: ProxyMetrics, clock: any Clock<Duration>, now: @escaping @Sendable () -> Date
+    ) {
+        (self.cache, self.metrics, self.clock, self.now) = (cache, metrics, clock, now)
+        started = now()
+        state = Mutex(
+            State(history: DashboardHistory(.init(), at: started), lastWait: cache.traffic.lastIDs.wait))
+    }
+
+    // MARK: - The server's life
+
+    /// Starts to record the log and the history. Further calls have no effect.
+    func start() {
+        let isFirst = state.withLock { state in
+            guard state.tasks == nil, !state.isEnded else { return false }
+            state.tasks = []
+            return true
+        }
+        guard isFirst else { return }
+        let events = cache.eventsWithoutStored()
+        let tasks = [
+            Task(executorPreference: cache.readingExecutor) { for await event in events { self.record(event) } },
+            Task(executorPreference: cache.readingExecutor) { await self.recordHistory() },
+        ]
+        let isEnded = state.withLock { state in
+            if !state.isEnded { state.tasks = tasks }
+            return state.isEnded
+        }
+        if isEnded { for task in tasks { task.cancel() } }
+    }
+
+    /// Ends all streams and tasks.
+    func end() {
+        let (tasks, clients) = state.withLock { state in
+            state.isEnded = true
+            defer { (state.tasks, state.updates, state.clients) = ([], nil, [:]) }
+            return ((state.tasks ?? []) + (state.updates.map { [$0] } ?? []), Array(state.clients.values))
+        }
+        for task in tasks { task.cancel() }
+        for client in clients { client.queue.end() }
+    }
+
+    /// Records a change that no event reports. The next update reads the catalog again.
+    func noteChange() { changes.add(1, ordering: .relaxed) }
+
+    private func record(_ event: CacheEvent) {
+        let time = now()
+        state.withLock { state in
+            if let entry = DashboardLogEntry(event, id: state.log.nextID, at: time) { state.log.append(entry) }
+        }
+    }
+
+    /// Adds the waits since the last call to the log.
+    private func collectWaits() {
+        let waits = cache.traffic.waits(after: state.withLock { $0.lastWait })
+        state.withLock { state in
+            // Another task may have added some of them.
+            for wait in waits where wait.id > state.lastWait {
+                state.lastWait = wait.id
+                state.log.append(DashboardLogEntry(wait, id: state.log.nextID))
+            }
+        }
+    }
+
+    // MARK: - History
+
+    private func recordHistory() async {
+        while (try? await clock.sleep(for: DashboardHistory.interval)) != nil {  // It fails only if it is cancelled.
+            let sums = sums
+            let time = now()
+            collectWaits()
+            state.withLock { $0.history.add(sums, at: time) }
+        }
+    }
+
+    private var sums: DashboardHistory.Sums {
+        let (statistics, counts) = (cache.statistics, metrics.counts)
+        return DashboardHistory.Sums(
+            servedBytes: statistics.bytesServed, savedBytes: statistics.bytesFromCache,
+            originBytes: statistics.bytesFromOrigin, requests: counts.requests.values.reduce(0, +),
+            hits: counts.requests[.hit] ?? 0, errors: cache.activity.counts.errors.values.reduce(0, +))
+    }
+
+    /// The samples of the last hour.
+    var history: DashboardHistoryReport {
+        let seconds = Int(DashboardHistory.interval / .seconds(1))
+        return DashboardHistoryReport(intervalSeconds: seconds, samples: state.withLock { $0.history.samples })
+    }
+
+    /// Returns the current totals.
+    func totals(_ activity: CacheActivity, fileCount: Int) -> DashboardTotals {
+        let history = state.withLock { $0.history }
+        return DashboardTotals(cache, activity, metrics.counts, fileCount: fileCount) {
+            history.savedBytesToday(of: $0)
+        }
+    }
+
+    // MARK: - Streams of events
+
+    /// Returns a stream of events, which starts with a `hello`.
+    ///
+    /// - Parameter lastID: The number of the last entry that the page has, or 0 for none.
+    /// - Throws: `RequestFailure` with status 503 if too many streams are open, or the server stops.
+    func events(after lastID: Int) throws -> BodyStream {
+        start()
+        collectWaits()
+        let (newest, oldest) = state.withLock { ($0.log.nextID - 1, $0.log.firstID) }
+        // A number from before a restart of the server is not known.
+        let isComplete = lastID <= newest && lastID + 1 >= oldest
+        let hello = DashboardHello(
+            version: SpoolVersion.current, started: started, lastID: newest, isComplete: isComplete)
+        let client = EventClient()
+        // The first message always has space.
+        _ = client.send(try ServerSentEvent.message("hello", hello, id: nil, start: "retry: 1000\n"))
+        let number = try state.withLock { state in
+            guard !state.isEnded, state.clients.count < Self.clientLimit else {
+                throw RequestFailure(
+                    503, "too many live pages are open; the limit is \(Self.clientLimit)", retryAfter: 5)
+            }
+            state.nextClient += 1
+            state.clients[state.nextClient] = Client(
+                queue: client, resumesAfter: lastID <= newest ? lastID : 0, lastMessage: .zero)
+            if state.updates == nil {
+                state.updates = Task(executorPreference: cache.readingExecutor) { await self.sendUpdates() }
+            }
+            return state.nextClient
+        }
+        return BodyStream(isEndless: true) { write in
+            defer { self.remove(number) }
+            while let message = await client.next() { try await write(message) }
+        }
+    }
+
+    /// The number of the last entry in the log.
+    var lastLogID: Int { state.withLock { $0.log.nextID - 1 } }
+
+    /// The number of open streams.
+    var clientCount: Int { state.withLock { $0.clients.count } }
+
+    private func remove(_ number: Int) {
+        state.withLock { state in
+            state.clients[number]?.queue.end()
+            state.clients[number] = nil
+        }
+    }
+
+    /// Sends updates until no page is open.
+    private func sendUpdates() async {
+        var source = DashboardChanges(cache, lastEntry: state.withLock { $0.log.nextID - 1 })
+        var previous: DashboardUpdate?
+        var elapsed = Duration.zero
+        while true {
+            guard (try? await clock.sleep(for: Self.interval)) != nil else { return }  // The server stops.
+            elapsed += Self.interval
+            collectWaits()
+            let activity = cache.activity
+            await source.read(changeCount: changes.load(ordering: .relaxed), activity)
+            let entries = state.withLock { $0.log.after(source.lastEntry) }
+            let totals = totals(activity, fileCount: source.fileCount)
+            let update = source.update(at: now(), totals, activity, entries)
+            let isNew = update.differs(from: previous)
+            previous = update
+            guard send(isNew ? update : nil, or: update, at: elapsed) else { return }
+        }
+    }
+
+    /// Sends an update to all pages.
+    ///
+    /// - Parameters:
+    ///   - update: The update, or `nil` if nothing changed.
+    ///   - current: The current state, for pages that get their first update.
+    /// - Returns: `false` if no page is open. The caller then ends.
+    private func send(_ update: DashboardUpdate?, or current: DashboardUpdate, at elapsed: Duration) -> Bool {
+        let (clients, log) = state.withLock { state -> ([Int: Client], RecentItems<DashboardLogEntry>) in
+            if state.clients.isEmpty { state.updates = nil }
+            return (state.clients, state.log)
+        }
+        guard !clients.isEmpty else { return false }
+        let lastID = current.log.last?.id ?? log.nextID - 1
+        var shared: ByteBuffer?
+        for (number, client) in clients {
+            var message: ByteBuffer?
+            if let after = client.resumesAfter {
+                var own = current
+                own.log = log.after(after)
+                message = try? ServerSentEvent.message("update", own, id: own.log.last?.id ?? lastID)  // It is valid.
+            } else if let update {
+                // Numbers and text can always be encoded.
+                shared = shared ?? (try? ServerSentEvent.message("update", update, id: lastID))
+                message = shared
+            } else if elapsed - client.lastMessage >= Self.silence {
+                message = ServerSentEvent.comment
+            }
+            guard let message else { continue }
+            if client.queue.send(message) {
+                state.withLock { state in
+                    state.clients[number]?.resumesAfter = nil
+                    state.clients[number]?.lastMessage = elapsed
+                }
+            } else {
+                remove(number)
+            }
+        }
+        return true
+    }
+}
+#endif

@@ -1,0 +1,73 @@
+#if Proxy
+import Foundation
+import Spool
+
+/// The activity of the last hour, in intervals of ten seconds.
+///
+/// It performs no I/O, and has no clock.
+struct DashboardHistory: Sendable {
+    /// The increments of one interval.
+    struct Sample: Encodable, Sendable, Equatable {
+        /// The end of the interval.
+        var time: Date
+        var servedBytes: Int64
+        var savedBytes: Int64
+        var originBytes: Int64
+        var requests: Int
+        var hits: Int
+        var errors: Int
+    }
+
+    /// The sums since the server started.
+    struct Sums: Sendable {
+        var servedBytes: Int64 = 0
+        var savedBytes: Int64 = 0
+        var originBytes: Int64 = 0
+        var requests = 0
+        var hits = 0
+        var errors = 0
+    }
+
+    static let interval = Duration.seconds(10)
+    /// The maximum number of samples.
+    static let limit = 360
+
+    private(set) var samples: [Sample] = []
+    private var last: Sums
+    /// The day of the last sample, in whole days, and the saved bytes at its start.
+    private var day: (number: Int, savedBytes: Int64)
+
+    init(_ sums: Sums, at time: Date) {
+        last = sums
+        day = (Self.day(of: time), sums.savedBytes)
+    }
+
+    /// Ends an interval.
+    mutating func add(_ sums: Sums, at time: Date) {
+        // Sums of resources that are closing may be smaller for a moment.
+        samples.append(
+            Sample(
+                time: time, servedBytes: max(0, sums.servedBytes - last.servedBytes),
+                savedBytes: max(0, sums.savedBytes - last.savedBytes),
+                originBytes: max(0, sums.originBytes - last.originBytes),
+                requests: max(0, sums.requests - last.requests),
+                hits: max(0, sums.hits - last.hits), errors: max(0, sums.errors - last.errors)))
+        if samples.count > Self.limit { samples.removeFirst(samples.count - Self.limit) }
+        // The bytes since the last sample belong to the day that has ended.
+        if Self.day(of: time) != day.number { day = (Self.day(of: time), sums.savedBytes) }
+        last = sums
+    }
+
+    /// Returns the bytes that were saved since midnight in UTC, or since the server started.
+    func savedBytesToday(of savedBytes: Int64) -> Int64 { max(0, savedBytes - day.savedBytes) }
+
+    private static func day(of time: Date) -> Int { Int((time.timeIntervalSince1970 / 86_400).rounded(.down)) }
+}
+
+/// The samples of the last hour.
+struct DashboardHistoryReport: Encodable, Sendable {
+    var intervalSeconds: Int
+    /// The samples, the oldest first.
+    var samples: [DashboardHistory.Sample]
+}
+#endif

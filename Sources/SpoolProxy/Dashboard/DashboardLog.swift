@@ -1,0 +1,77 @@
+#if Proxy
+import ByteRanges
+import Foundation
+import Spool
+import SpoolStorage
+
+/// An entry in the log of the live page.
+struct DashboardLogEntry: Encodable, Sendable {
+    /// A number that increases with each entry.
+    var id: Int
+    var time: Date
+    /// The kind of event.
+    var kind: String
+    /// The hash of the cache key, or `null` for an event of the whole cache.
+    @OrNull var key: String?
+    /// The scheme, the host and the path. For an event of the whole cache, it is the path of the directory.
+    var url: String
+    /// A sentence.
+    var message: String
+    /// The code of an error.
+    @OrNull var code: String?
+    /// The offsets of the first byte and after the last one.
+    @OrNull var range: [Int64?]?
+
+    /// Creates the entry of an event.
+    ///
+    /// - Returns: `nil` for an event of stored bytes, which has no entry.
+    init?(_ event: CacheEvent, id: Int, at time: Date) {
+        var (code, range): (CacheError.Code?, [Int64?]?)
+        switch event.kind {
+        case .stored: return nil
+        case .requested(let lower, let upper):
+            (kind, range) = ("requested", [lower, upper])
+            message =
+                "the bytes from \(lower.grouped) to \(upper?.grouped ?? "the end") were requested from the origin"
+        case .requestCancelled(let offset):
+            (kind, range) = ("requestCancelled", [offset, nil])
+            message = "the request was cancelled at byte \(offset.grouped), because no reader needs it"
+        case .retrying(let delay, let cause):
+            (kind, code) = ("retrying", cause.code)
+            message = "the request is repeated in \(Self.text(delay)): \(cause.message)"
+        case .originChanged(let reason):
+            (kind, message) = ("originChanged", "the origin has another version: \(reason)")
+        case .inconsistentResponse(let text): (kind, message) = ("inconsistentResponse", text)
+        case .damagedBlocksDiscarded(let damaged):
+            (kind, range) = ("damagedBlocksDiscarded", [damaged.lowerBound, damaged.upperBound])
+            message = "stored \(damaged.inWords) were damaged, and are fetched again when they are needed"
+        case .notCached(let cause):
+            (kind, code, message) = ("notCached", cause.code, "the bytes are not stored: \(cause.message)")
+        case .evicted(let bytes): (kind, message) = ("evicted", "\(bytes.counted("byte")) evicted")
+        case .completed: (kind, message) = ("completed", "all bytes are stored")
+        case .failed(let error): (kind, code, message) = ("failed", error.code, error.message)
+        case .bypassed(let reason): (kind, message) = ("bypassed", "it plays without the cache: \(reason)")
+        case .cacheUnavailable(let cause):
+            (kind, code, message) = ("cacheUnavailable", cause.code, "nothing is stored: \(cause.message)")
+        case .warning(let text): (kind, message) = ("warning", text)
+        }
+        (self.id, self.time, url) = (id, time, event.redactedURL)
+        _key = OrNull(wrappedValue: event.key?.hash)
+        _code = OrNull(wrappedValue: code.map { "\($0)" })
+        _range = OrNull(wrappedValue: range)
+    }
+
+    /// Creates the entry of a reader's wait.
+    init(_ wait: ReaderWait, id: Int) {
+        (self.id, time, kind, url, message) = (id, wait.date, "waited", wait.redactedURL, wait.message)
+        _key = OrNull(wrappedValue: wait.key.hash)
+        _code = OrNull(wrappedValue: wait.cause.rawValue)
+        _range = OrNull(wrappedValue: [wait.offset, nil])
+    }
+
+    private static func text(_ delay: Duration) -> String {
+        let tenths = Int64((delay / .milliseconds(100)).rounded())
+        return "\(tenths / 10).\(tenths % 10) s"
+    }
+}
+#endif

@@ -1,0 +1,70 @@
+#if Proxy
+import Foundation
+import Spool
+
+/// The stored part of a file, or of a stream with all its files, as the live page shows it.
+struct DashboardResource: Encodable, Sendable, Equatable {
+    /// The kind of a resource.
+    enum Kind: String, Encodable, Sendable { case file, hls, dash }
+
+    /// The maximum number of entries in ``ranges``.
+    private static let rangeLimit = 200
+
+    /// The hash of the cache key.
+    var key: String
+    /// The scheme, the host and the path.
+    var url: String
+    var kind: Kind
+    /// The media type.
+    @OrNull var contentType: String?
+    /// The length of the file. It is `null` for a stream.
+    @OrNull var length: Int64?
+    /// The number of stored bytes. For a stream, it includes all its files.
+    var storedBytes: Int64
+    /// The stored ranges of the file, or of a stream's playlist.
+    var ranges: [[Int64]]
+    /// The number of files that are stored at least partly.
+    var files: Int
+    /// The number of completely stored files.
+    var completeFiles: Int
+    /// Whether all bytes of the file, or of all stored files of a stream, are stored.
+    var complete: Bool
+    var pinned: Bool
+    var lastUsed: Date
+
+    init(_ stored: StoredPresentation) {
+        let media = stored.media
+        key = media.key.hash
+        url = media.redactedURL
+        kind = Self.kind(of: stored)
+        _contentType = OrNull(wrappedValue: media.contentType)
+        _length = OrNull(wrappedValue: kind == .file ? media.length : nil)
+        storedBytes = stored.byteCount
+        ranges = media.storedRanges.prefix(Self.rangeLimit).map { [$0.lowerBound, $0.upperBound] }
+        files = stored.fileCount
+        completeFiles = stored.completeFileCount
+        complete = kind == .file ? media.isComplete : completeFiles == files && files > 1
+        pinned = media.isPinned
+        lastUsed = media.lastUsed
+    }
+
+    /// Returns the kind of a resource, by its type, or else by its path.
+    private static func kind(of stored: StoredPresentation) -> Kind {
+        let type = stored.media.contentType?.lowercased() ?? ""
+        if type.contains("mpegurl") { return .hls }
+        if type.contains("dash+xml") { return .dash }
+        let path = stored.media.redactedURL.lowercased()
+        if path.hasSuffix(".m3u8") { return .hls }
+        if path.hasSuffix(".mpd") { return .dash }
+        return stored.parts.isEmpty ? .file : .hls
+    }
+}
+
+/// The list of stored resources.
+struct DashboardResources: Encodable, Sendable {
+    /// The number of stored resources.
+    var count: Int
+    /// The most recently used resources, with the last used first.
+    var resources: [DashboardResource]
+}
+#endif

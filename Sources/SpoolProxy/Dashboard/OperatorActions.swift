@@ -1,0 +1,266 @@
+#if Proxy
+import Foundation
+import HTTPTypes
+import NIOCore
+import Spool
+import SpoolStorage
+import SpoolStreams
+import Synchronization
+
+/// The operator's changes of the cache: pins, removals, checks, preloads and the capacity.
+///
+/// Each request must contain the operator's token.
+struct OperatorActions: Sendable {
+    /// A change, as the page sends it.
+    struct Call: Decodable, Sendable {
+        /// A value of a setting.
+        enum Value: Decodable, Sendable {
+            case text(String)
+            case number(Int64)
+            case none
+
+            init(from decoder: any Decoder) throws {
+                let container = try decoder.singleValueContainer()
+                if container.decodeNil() {
+                    self = .none
+                } else if let number = try? container.decode(Int64.self) {  // It may be a text.
+                    self = .number(number)
+                } else {
+                    self = .text(try container.decode(String.self))
+                }
+            }
+        }
+
+        var action: String
+        var keys: [String]?
+        var urls: [String]?
+        var pin: Bool?
+        var prefix: String?
+        var tag: String?
+        var name: String?
+        var value: Value?
+    }
+
+    /// The result for one resource.
+    struct Result: Encodable, Sendable {
+        /// The hash of the cache key.
+        @OrNull var key: String?
+        /// The scheme, the host and the path.
+        @OrNull var url: String?
+        var ok: Bool
+        /// A sentence with the result or the error.
+        var message: String
+    }
+
+    /// The results of a change.
+    struct Results: Encodable, Sendable {
+        var results: [Result] = []
+        var removedBytes: Int64 = 0
+    }
+
+    private static let bodyLimit = 1 << 20
+    /// The maximum number of keys or URLs of one change.
+    private static let itemLimit = 10_000
+
+    let cache: MediaCache
+    /// The settings and the token, or `nil` if the server allows no changes.
+    let operatorSettings: OperatorSettings?
+    let origins: OriginRules
+    /// The server's own origin, and the header fields for it, in reverse mode.
+    let origin: OriginURL?
+    let originFields: HTTPFields
+    let preloads: OperatorPreloads
+    /// Whether the capacity was changed on the page.
+    let changed = ChangedSettings()
+
+    /// The settings with their current values.
+    var settings: DashboardAPI.Settings {
+        var settings = operatorSettings?.settings ?? []
+        for index in settings.indices where settings[index].name == "capacity" {
+            settings[index].value = cache.capacity.map { .number($0) } ?? .none
+            settings[index].editable = operatorSettings != nil
+            if changed.contains("capacity") { settings[index].source = .page }
+        }
+        return DashboardAPI.Settings(canChange: operatorSettings != nil, settings: settings)
+    }
+
+    // MARK: - Requests
+
+    /// Checks the operator's token.
+    ///
+    /// - Throws: `RequestFailure` with status 401, or 403 if the server allows no changes.
+    func checkToken(of request: RequestHead) throws(RequestFailure) {
+        guard let operatorSettings else {
+            throw RequestFailure(403, "this server allows no changes, because it has no operator's token")
+        }
+        for value in request.fields.values("authorization") where value.prefix(7).lowercased() == "bearer " {
+            let given = value.dropFirst(7).drop { $0 == " " }
+            if Secret.areEqual(given.utf8, operatorSettings.token.text.utf8) { return }
+        }
+        throw RequestFailure(401, "the operator's token is required; it is in the file operator-token of the cache")
+    }
+
+    /// Reads a change from the body of a request.
+    ///
+    /// - Throws: `RequestFailure` with status 400 or 413.
+    func call(_ request: RequestHead, _ body: RequestBodyStream.Body?) async throws -> Call {
+        let type = request.fields["content-type"]?.prefix { $0 != ";" }.lowercased()
+        guard type?.trimmingCharacters(in: .whitespaces) == "application/json" else {
+            throw RequestFailure(400, "the content type must be application/json")
+        }
+        var data = Data()
+        if let body {
+            for try await piece in body {
+                data.append(contentsOf: piece.readableBytesView)
+                guard data.count <= Self.bodyLimit else { throw RequestFailure(413, "the request exceeds 1 MiB") }
+            }
+        }
+        do {
+            let call = try JSONDecoder().decode(Call.self, from: data)
+            guard max(call.keys?.count ?? 0, call.urls?.count ?? 0) <= Self.itemLimit else {
+                throw RequestFailure(413, "the request has more than \(Self.itemLimit) items")
+            }
+            return call
+        } catch let failure as RequestFailure {
+            throw failure
+        } catch {
+            throw RequestFailure(400, "the request is not valid JSON for an action")
+        }
+    }
+
+    /// Makes a change.
+    ///
+    /// - Throws: `RequestFailure` with status 400. `CacheError` if nothing could be changed.
+    func perform(_ call: Call, for client: ProxyClient) async throws -> Results {
+        switch call.action {
+        case "pin", "unpin", "remove", "verify":
+            guard let keys = call.keys, !keys.isEmpty else { throw RequestFailure(400, "“keys” is missing or empty") }
+            return try await change(keys, call.action)
+        case "preload":
+            guard let urls = call.urls, !urls.isEmpty else { throw RequestFailure(400, "“urls” is missing or empty") }
+            return Results(results: urls.map { preload($0, pins: call.pin ?? false, for: client) })
+        case "purge": return try await purge(call)
+        case "set": return try await set(call.name ?? "", call.value ?? .none)
+        default: throw RequestFailure(400, "unknown action “\(String(call.action.prefix(40)).escapedForMessage)”")
+        }
+    }
+
+    // MARK: - Changes of stored resources
+
+    private func change(_ keys: [String], _ action: String) async throws -> Results {
+        var results = Results()
+        for text in keys {
+            guard let key = CacheKey(rawValue: text) else {
+                results.results.append(Result(key: nil, url: nil, ok: false, message: "this is not a key"))
+                continue
+            }
+            do {
+                guard let details = try await cache.details(of: key) else {
+                    throw CacheError(.notStored, "nothing is stored under this key")
+                }
+                let parts = try await cache.parts(of: key)
+                let media = details.resource
+                let message = try await change(StoredPresentation(media: media, parts: parts), action, &results)
+                results.results.append(Result(key: text, url: media.redactedURL, ok: true, message: message))
+            } catch let error as CacheError {
+                results.results.append(Result(key: text, url: nil, ok: false, message: error.message))
+            }
+        }
+        return results
+    }
+
+    private func change(
+        _ stored: StoredPresentation, _ action: String, _ results: inout Results
+    ) async throws -> String {
+        let key = stored.media.key
+        switch action {
+        case "pin":
+            try await cache.pin(key)
+            return "pinned"
+        case "unpin":
+            try await cache.unpin(key)
+            return "unpinned"
+        case "remove":
+            try await cache.remove(key)
+            results.removedBytes += stored.byteCount
+            return "removed"
+        default:
+            var (blocks, damaged) = (0, 0)
+            for key in [key] + stored.parts.map(\.key) {
+                let report = try await cache.verify(key, repairing: true)
+                blocks += report.blockCount
+                damaged += report.damagedBlockCount
+                if let cause = report.uncheckedCause { throw CacheError(.storage, cause) }
+            }
+            let checked = "\(blocks.counted("block")) checked"
+            return damaged == 0 ? checked + ", none damaged" : checked + ", \(damaged) damaged and discarded"
+        }
+    }
+
+    private func purge(_ call: Call) async throws -> Results {
+        let selection: PurgeSelection?
+        switch (call.prefix, call.tag) {
+        case (let prefix?, nil): selection = PurgeSelection(prefix: prefix)
+        case (nil, let tag?): selection = PurgeSelection(tag: tag)
+        default: throw RequestFailure(400, "give either “prefix” or “tag”")
+        }
+        guard let selection else {
+            throw RequestFailure(
+                400, call.tag == nil ? "the prefix must be a URL without a query" : "a tag has no spaces or commas")
+        }
+        let (removed, failures) = try await cache.purge(selection)
+        return Results(
+            results: removed.map { Result(key: $0.key.hash, url: $0.redactedURL, ok: true, message: "removed") }
+                + failures.map { Result(key: $0.key?.hash, url: nil, ok: false, message: $0.message) },
+            removedBytes: removed.reduce(0) { $0 + $1.storedByteCount })
+    }
+
+    private func set(_ name: String, _ value: Call.Value) async throws -> Results {
+        guard name == "capacity" else {
+            throw RequestFailure(
+                400, "the setting “\(String(name.prefix(40)).escapedForMessage)” can't be changed on the page")
+        }
+        let capacity: CacheCapacity
+        switch value {
+        case .number(let bytes): capacity = .bytes(bytes)
+        case .none: capacity = .unlimited
+        case .text: throw RequestFailure(400, "the capacity must be a number of bytes, or null for no limit")
+        }
+        try await cache.rememberCapacity(capacity)
+        changed.insert("capacity")
+        return Results(results: [Result(key: nil, url: nil, ok: true, message: "the capacity was changed")])
+    }
+
+    // MARK: - Preloads
+
+    private func preload(_ text: String, pins: Bool, for client: ProxyClient) -> Result {
+        do {
+            let url = try OriginURL(text)
+            try origins.check(url, for: client, isOwn: origin != nil)
+            if let origin, !url.isSameOrigin(as: origin) {
+                throw RequestFailure(403, "the URL does not belong to the origin of this server")
+            }
+            guard let address = url.url else { throw RequestFailure(400, "the URL can't be requested") }
+            let source = MediaSource(url: address, headerFields: origin == nil ? [:] : originFields)
+            guard preloads.start(source, pins: pins, in: cache) else {
+                throw RequestFailure(503, "too many preloads are running")
+            }
+            return Result(
+                key: cache.key(for: source).hash, url: source.redactedURL, ok: true, message: "the preload has started")
+        } catch let failure as RequestFailure {
+            return Result(key: nil, url: nil, ok: false, message: failure.reason)
+        } catch {
+            return Result(key: nil, url: nil, ok: false, message: "the URL can't be preloaded: \(error)")
+        }
+    }
+}
+
+/// The names of the settings that were changed on the page.
+final class ChangedSettings: Sendable {
+    private let names = Mutex<Set<String>>([])
+
+    func contains(_ name: String) -> Bool { names.withLock { $0.contains(name) } }
+
+    func insert(_ name: String) { names.withLock { _ = $0.insert(name) } }
+}
+#endif

@@ -1,0 +1,14 @@
+#if Proxy
+import NIOCore
+
+/// A body that is created while it is sent.
+struct BodyStream: Sendable {
+    /// The number of bytes, or `nil` if it is unknown until the end.
+    var count: Int64?
+    /// Whether the body has no end of its own. It ends with the client or the server, so it does not count as a running
+    /// request.
+    var isEndless = false
+    /// Passes the bytes to `write`, one piece at a time. `write` returns when the client has received most of them.
+    let run: @Sendable (_ write: (ByteBuffer) async throws -> Void) async throws -> Void
+}
+#endif

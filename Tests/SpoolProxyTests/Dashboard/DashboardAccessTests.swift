@@ -1,0 +1,203 @@
+import Foundation
+import HTTPTypes
+import NIOCore
+import Spool
+import SpoolOrigin
+import SpoolTesting
+import Testing
+
+@testable import SpoolProxy
+
+/// The access to the data and the actions of the live page.
+@Suite(.timeLimit(.minutes(5))) struct DashboardAccessTests {
+    private static let paths = [
+        "status", "resources", "history", "settings", "events", "resources/" + String(repeating: "0", count: 64),
+    ]
+
+    @Test("D67: changes require the operator's token, which no response contains")
+    func token() async throws {
+        let token = OperatorToken.drawn()
+        try await ProxyServer.run(DashboardAPITests.configuration(token)) { server, _ in
+            let body = "{\"action\":\"pin\",\"keys\":[\"x\"]}"
+            #expect(try await server.post("", token, path: "check").status == 204)
+            #expect(try await server.post(body, token).status == 200)
+            for wrong in [nil, OperatorToken.drawn()] {
+                for path in ["check", "actions"] {
+                    let response = try await server.post(body, wrong, path: path)
+                    #expect(response.status == 401)
+                    #expect(try response.json["error"] is String)
+                    #expect(!response.text.contains(token.text))
+                }
+            }
+            let short = "Authorization: Bearer \(token.text.dropLast())\r\n"
+            #expect(try await server.post(body, nil, short).status == 401)
+            for method in ["GET", "PUT", "DELETE"] {
+                #expect(try await server.get("/.spool/api/actions", method: method).status == 405)
+            }
+            for path in Self.paths.dropLast() where path != "events" {
+                #expect(!(try await server.get("/.spool/api/" + path).text.contains(token.text)))
+            }
+            #expect("\(token)" != token.text)
+        }
+        try await ProxyServer.run { server, _ in
+            let response = try await server.post("{}", OperatorToken.drawn())
+            #expect(response.status == 403)
+            #expect(try await server.json("settings")["canChange"] as? Bool == false)
+        }
+    }
+
+    @Test func `The token is stored for its owner only, reused, and replaced if it is invalid`() throws {
+        let folder = try ScratchDirectory()
+        let file = URL(fileURLWithPath: folder.file("operator-token"))
+        let token = try OperatorToken.stored(in: file)
+        #expect(token.text.count == 64 && token != OperatorToken.drawn())
+        func mode() throws -> Int? {
+            try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int
+        }
+        #expect(try mode() == 0o600)
+        #expect(try OperatorToken.stored(in: file) == token)
+        try Data("short\n".utf8).write(to: file)
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file.path)
+        let next = try OperatorToken.stored(in: file)
+        #expect(next != token)
+        #expect(try mode() == 0o600)
+        #expect(try OperatorToken.stored(in: file) == next)
+    }
+
+    @Test(
+        "D68: pages other than the live page can neither read the API nor use it, even a page of --cors-origin",
+        arguments: [
+            "Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Origin: null", "Origin: https://player.example",
+            "Origin: http://localhost:1", "Referer: http://localhost/https/a.example/page.html",
+            "Referer: https://player.example/", "Sec-Fetch-Dest: iframe", "Sec-Fetch-Dest: image",
+            "Sec-Fetch-Dest: script", "Sec-Fetch-Dest: video", "Sec-Fetch-Mode: websocket",
+        ])
+    func otherPages(field: String) async throws {
+        let token = OperatorToken.drawn()
+        var configuration = DashboardAPITests.configuration(token)
+        configuration.corsOrigins = ["https://player.example", "null"]
+        try await ProxyServer.run(configuration) { server, _ in
+            let fields = (field.hasPrefix("Origin") ? "" : "Origin: http://localhost\r\n") + field + "\r\n"
+            for path in Self.paths {
+                let response = try await server.get("/.spool/api/" + path, fields)
+                #expect(response.status == 403, "\(path)")
+            }
+            #expect(try await server.post("", token, path: "check", fields).status == 403)
+            #expect(try await server.post("{}", token, fields).status == 403)
+        }
+    }
+
+    @Test("D69: the live page and programs may use the API, also with the server's own token in the path")
+    func livePage() async throws {
+        let token = OperatorToken.drawn()
+        for own in ["", "/~secret"] {
+            var configuration = DashboardAPITests.configuration(token)
+            configuration.token = own.isEmpty ? nil : "secret"
+            try await ProxyServer.run(configuration) { server, _ in
+                for fields in [
+                    "", "Sec-Fetch-Site: same-origin\r\nSec-Fetch-Dest: empty\r\nSec-Fetch-Mode: cors\r\n",
+                    "Sec-Fetch-Site: none\r\nSec-Fetch-Dest: document\r\nSec-Fetch-Mode: navigate\r\n",
+                    "Sec-Fetch-Site: same-origin\r\nOrigin: http://localhost\r\n",
+                    "Referer: http://localhost\(own)/.spool/\r\n",
+                ] {
+                    #expect(try await server.get("\(own)/.spool/api/status", fields).status == 200, "\(fields)")
+                }
+                let missing = try await server.get("/.spool/api/status")
+                #expect(missing.status == (own.isEmpty ? 200 : 401))
+            }
+        }
+    }
+
+    @Test("D70: a proxied page is in a sandbox, so that it has no access to the API at the same address")
+    func proxiedPage() async throws {
+        var page = OriginResource(
+            .data(Data("<script src=\"/.spool/api/status\"></script>".utf8)), contentType: "text/html")
+        page.headerFields[.cacheControl] = "max-age=100"
+        page.headerFields[try #require(HTTPField.Name("Content-Security-Policy"))] = "sandbox allow-scripts"
+        let resource = page
+        try await OriginServer.run(["/page.html": resource]) { origin in
+            try await ProxyServer.run { server, _ in
+                for _ in 0..<2 {
+                    let response = try await server.get("/http/127.0.0.1:\(origin.port)/page.html")
+                    #expect(response.field("content-security-policy") == "sandbox")
+                    #expect(response.field("access-control-allow-origin") == nil)
+                }
+                #expect(try await server.get("/.spool/").field("content-security-policy") == DashboardAPI.policy)
+                #expect(
+                    try await server.get("/.spool/api/status").field("content-security-policy") == DashboardAPI.policy)
+            }
+        }
+    }
+
+    @Test("D71: no response of the API contains a query, a token or the secret of a source")
+    func secrets() async throws {
+        let token = OperatorToken.drawn()
+        var film = OriginResource(.pattern(PatternBytes(length: 100_000)))
+        film.headerFields[try #require(HTTPField.Name("X-Signed"))] = "signature-secret"
+        film.headerFields[try #require(HTTPField.Name("Content-Location"))] = "/a?query-secret"
+        let none = OriginResource(.data(Data()), rules: [.always(.status(404))])
+        try await OriginServer.run(["/film": film, "/none": none]) { origin in
+            var configuration = DashboardAPITests.configuration(token)
+            configuration.token = "server-secret"
+            try await ProxyServer.run(configuration, freshness: .immutable) { server, cache in
+                let start = "/~server-secret/http/127.0.0.1:\(origin.port)"
+                let fields = "Authorization: Basic dXNlcjpwYXNzd29yZC1zZWNyZXQ=\r\n"
+                _ = try await server.get(start + "/film?sig=query-secret", fields)
+                _ = try await server.get(start + "/none?sig=query-secret", fields)
+                let url = origin.url("/film?sig=query-secret").absoluteString
+                    .replacingOccurrences(of: "//", with: "//user:password-secret@")
+                let bearer = "Proxy-Authorization: Bearer server-secret\r\n"
+                let preload = try await server.post("{\"action\":\"preload\",\"urls\":[\"\(url)\"]}", token, bearer)
+                #expect(preload.status == 200)
+                await cache.waitUntilIdle()
+                var texts = [preload.text]
+                let prefix = "/~server-secret/.spool/api/"
+                let keys = try await cache.storedResources().map(\.key.hash)
+                #expect(!keys.isEmpty)
+                for path in ["status", "resources", "history", "settings"] + keys.map({ "resources/" + $0 }) {
+                    let response = try await server.get(prefix + path)
+                    #expect(response.status == 200)
+                    texts.append(response.text)
+                }
+                texts.append(try await server.firstMessages())
+                for text in texts {
+                    #expect(!text.contains("secret") && !text.contains(token.text), "\(text)")
+                    #expect(!text.contains("dXNlcjp"))
+                }
+            }
+        }
+    }
+
+    @Test func `The live page has a separate address with --origin, and plays no media there`() async throws {
+        try await OriginServer.run(["/film": .pattern(1000)]) { origin in
+            var configuration = ProxyConfiguration()
+            configuration.origin = origin.url("/")
+            try await ProxyServer.run(configuration) { server, _ in
+                let page = try await server.get("/.spool/")
+                let status = try await server.get("/.spool/api/status")
+                #expect(page.status == 404 && status.status == 404)
+                #expect(server.pageAddress == nil)
+            }
+        }
+        try await ProxyServer.run { server, _ in
+            let port = try #require(server.port)
+            #expect(server.pageAddress == "http://127.0.0.1:\(port)/.spool/")
+        }
+    }
+}
+
+extension ProxyServer {
+    /// Returns the first update of a stream of events, as text.
+    fileprivate func firstMessages() async throws -> String {
+        var texts: [String] = []
+        do {
+            try await feed.events(after: 0).run { message in
+                texts.append(String(buffer: message))
+                if texts.count == 2 { throw CancellationError() }
+            }
+        } catch is CancellationError {
+            // Both messages were received.
+        }
+        return texts.joined()
+    }
+}
