@@ -122,6 +122,22 @@ struct StorePresentationTests {
         try await store.close()
     }
 
+    @Test("E344: a playlist that is pinned leaves a master playlist that is not, and stays if that is removed")
+    func pinnedPlaylistOfOther() async throws {
+        let store = try await fixture.open()
+        for name in ["list", "other"] { try await self.store(name, store) }
+        try await self.store("p0", in: "other", store)
+        store.recordUse(of: key("list"), in: key("other"))
+        try await store.flush()
+        #expect(try await store.parts(of: key("other")).count == 2)
+        #expect(try await store.setPinned(true, key("list")))
+        #expect(try await store.parts(of: key("other")) == [key("p0")])
+        #expect(try await store.parts(of: key("other"), forRemoval: true) == [key("p0")])
+        #expect(try await store.setPinned(true, key("other")))
+        #expect(try await store.parts(of: key("other"), forRemoval: true) == [key("p0")])
+        try await store.close()
+    }
+
     @Test("The parts of a playlist become parts of the master playlist that names it")
     func masters() async throws {
         let store = try await fixture.open()

@@ -15,14 +15,16 @@ extension CacheContext {
         if !isStored { throw CacheError(.notStored, "nothing is stored under the key \(key)", key: key) }
     }
 
-    /// Removes the version that is stored under a key, its variants, and the parts of these.
+    /// Removes the version that is stored under a key, its variants, and the parts of these. If the version is not
+    /// pinned, its pinned parts stay.
     ///
     /// - Returns: Whether any of them was stored.
     func remove(_ key: CacheKey) async throws -> Bool {
         let store = try await opening.directory()
         var wasStored = false
         for key in try await variants(of: key, in: store) {
-            for part in try await store.parts(of: key) where try await store.remove(part) { wasStored = true }
+            let parts = try await store.parts(of: key, forRemoval: true)
+            for part in parts where try await store.remove(part) { wasStored = true }
             if try await store.remove(key) { wasStored = true }
         }
         return wasStored

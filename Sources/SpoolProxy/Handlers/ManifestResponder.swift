@@ -157,6 +157,8 @@ struct ManifestResponder: Sendable {
         guard !call.isForOwner, knowledge.variables(for: call.url).isEmpty,
             let entry = rewrittenManifests.entry(for: received.bytes, at: received.url, call)
         else { return nil }
+        // If its addresses were forgotten, it is parsed again.
+        if let tag = entry.membersTag, !knowledge.hasMembers(of: received.key, tag: tag) { return nil }
         // Without its origin, a player must not choose a representation that is not stored.
         if entry.kind == .dash, await !offline.isReachable(call.url, call.fields, at: date.second) { return nil }
         knowledge.note(keys: entry.keys)
@@ -210,7 +212,7 @@ struct ManifestResponder: Sendable {
         let tag = EntityTag(value: "spool-" + CacheKey(String(decoding: result.bytes, as: UTF8.self)).hash.prefix(32))
         let entry = RewrittenManifests.Entry(
             kind: kind, received: received.bytes, found: received.url, bytes: result.bytes, tag: tag, keys: result.keys,
-            named: result.named)
+            named: result.named, membersTag: result.membersTag)
         if result.isRepeatable, knowledge.variables(for: call.url).isEmpty {
             rewrittenManifests.note(entry, for: call)
         }
@@ -227,6 +229,8 @@ struct ManifestResponder: Sendable {
         var keys: [OriginURL] = []
         /// An address of each other origin that it names.
         var named: [OriginURL] = []
+        /// See ``StreamKnowledge/hasMembers(of:tag:)``; `nil` if no addresses are recorded.
+        var membersTag: String?
     }
 
     /// A manifest as the origin sent it.
@@ -272,7 +276,8 @@ struct ManifestResponder: Sendable {
         recordNeeds(playlist, of: call, found: document.url)
         return Rewritten(
             bytes: text, lifetime: playlist.lifetime,
-            isRepeatable: playlist.kind == .media && playlist.lifetime == .unchanging, keys: keys, named: named.urls)
+            isRepeatable: playlist.kind == .media && playlist.lifetime == .unchanging, keys: keys, named: named.urls,
+            membersTag: tag)
     }
 
     /// Filters and rewrites an MPD, and records its facts about later requests.
@@ -283,10 +288,8 @@ struct ManifestResponder: Sendable {
         if received.isFromStore, !call.isForOwner {
             document = try await offline.playable(document, call, at: date.second)
         }
-        if !document.isDynamic {
-            let tag = "\(document.byteCount) \(received.version)"
-            knowledge.note(document, requested: call.url, key: received.key, tag: tag)
-        }
+        let tag = "\(document.byteCount) \(received.version)"
+        if !document.isDynamic { knowledge.note(document, requested: call.url, key: received.key, tag: tag) }
         guard !call.isForOwner else { return Rewritten(bytes: received.bytes, lifetime: document.lifetime) }
         let named = NamedOrigins(call.url, knowledge)
         let text = try document.rewritten(
@@ -294,7 +297,8 @@ struct ManifestResponder: Sendable {
             servesAllOrigins: !call.isReverse, proxied: { named.note($0, proxied: call.proxied) })
         let isWhole = received.isFromStore ? await offline.isReachable(call.url, call.fields, at: date.second) : true
         return Rewritten(
-            bytes: text, lifetime: document.lifetime, isRepeatable: isWhole && !document.isDynamic, named: named.urls)
+            bytes: text, lifetime: document.lifetime, isRepeatable: isWhole && !document.isDynamic, named: named.urls,
+            membersTag: document.isDynamic ? nil : tag)
     }
 
     /// Rewrites an element of an MPD in a document of its own. The client resolves its relative references against the
@@ -356,7 +360,7 @@ struct ManifestResponder: Sendable {
     }
 }
 
-/// Records the other origins that a manifest names.
+/// The recorder of the other origins that a manifest names.
 private final class NamedOrigins {
     /// The first address of each other origin that is recorded.
     private(set) var urls: [OriginURL] = []
@@ -409,6 +413,8 @@ final class RewrittenManifests: Sendable {
         let keys: [OriginURL]
         /// An address of each other origin that it names.
         let named: [OriginURL]
+        /// See ``StreamKnowledge/hasMembers(of:tag:)``; `nil` if no addresses are recorded.
+        let membersTag: String?
     }
 
     /// The minimum size of a manifest, in bytes. Parsing a smaller one costs little.

@@ -57,7 +57,7 @@ struct OutgoingRequest: Sendable {
     /// Whether the client sent the request to another address than the one that ``proxied(_:)`` returns.
     private(set) var isMoved = false
 
-    /// Adds a prefix to the client's own paths, behind the previous one.
+    /// Adds a prefix to the client's own paths, after the previous one.
     mutating func append(prefix: String) {
         self.prefix += prefix
         isMoved = true

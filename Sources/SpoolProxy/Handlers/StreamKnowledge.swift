@@ -11,10 +11,8 @@ final class StreamKnowledge: Sendable {
     private struct Facts {
         /// The kinds of versions that were examined, or `nil` for those that are not manifests.
         var kinds = Remembered<String, ManifestKind?>(count: StreamKnowledge.limit)
-        /// The variables that a media playlist may import, by its address without delivery directives. `isOwn` is
-        /// whether a master playlist of the same origin defines them.
-        var variables = Remembered<String, (values: [String: String], isOwn: Bool)>(
-            count: StreamKnowledge.variablesLimit)
+        /// The variables that a media playlist may import, by its address without delivery directives.
+        var variables = Remembered<String, [String: String]>(count: StreamKnowledge.variablesLimit)
         /// The times for which reloads may be held, by the address of the playlist without delivery directives.
         var reloadHolds = Remembered<String, Duration>(count: StreamKnowledge.limit)
         /// The times for which partial segments may be held, by their addresses.
@@ -36,6 +34,8 @@ final class StreamKnowledge: Sendable {
     /// The maximum number of origins that are remembered as leading to one.
     private static let rootLimit = 16
     private static let variablesLimit = 1000
+    /// The maximum number of media playlists of one master playlist whose variables are remembered.
+    private static let importerLimit = 100
     /// The maximum size of the variables of one playlist, in bytes.
     private static let variablesBytes = 16 << 10
     private static let keyBytes = MemoryLayout<Int>.size
@@ -55,7 +55,12 @@ final class StreamKnowledge: Sendable {
     /// Returns the variables that a media playlist may import. The default is none.
     func variables(for playlist: OriginURL) -> [String: String] {
         let name = HLSDelivery.withoutDirectives(playlist)
-        return facts.withLock { $0.variables[name]?.values } ?? [:]
+        return facts.withLock { facts in
+            guard let values = facts.variables[name] else { return [:] }
+            // It is recorded again, so that it is not forgotten while it is used.
+            facts.variables.note(values, for: name, bytes: Self.size(of: values) + name.utf8.count)
+            return values
+        }
     }
 
     /// Returns the time for which an origin may hold the response to a request, or `nil` if it may not.
@@ -78,6 +83,9 @@ final class StreamKnowledge: Sendable {
 
     /// Returns the key of the manifest that an address belongs to, or `nil` if none is known.
     func manifest(of url: OriginURL) -> CacheKey? { members.manifest(of: url) }
+
+    /// Whether the addresses in this version of a manifest are recorded.
+    func hasMembers(of key: CacheKey, tag: String) -> Bool { members.hasRecorded(tag, of: key) }
 
     /// Whether credentials may be sent to the origin of an address, and records that they are sent there.
     ///
@@ -158,22 +166,26 @@ final class StreamKnowledge: Sendable {
 
     /// Records the variables that a master playlist defines for its media playlists.
     ///
-    /// A master playlist of another origin does not replace variables from the media playlist's own origin.
+    /// Media playlists of other origins do not import them. Otherwise any origin could determine the addresses in
+    /// another origin's playlist, for all clients.
     private func recordVariables(of playlist: HLSPlaylist, found: OriginURL) {
         guard playlist.kind == .master, !playlist.variables.isEmpty else { return }
-        let bytes = playlist.variables.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }
+        let bytes = Self.size(of: playlist.variables)
         guard bytes <= Self.variablesBytes else { return }
         let rewriter = ReferenceRewriter(finalURL: found) { $0.description }
         let uris = playlist.variants.map(\.uri) + playlist.renditions.compactMap(\.uri) + playlist.iFrameStreams
-        let names = uris.prefix(Self.variablesLimit).compactMap { uri in
-            rewriter.url(of: uri).map { (HLSDelivery.withoutDirectives($0), $0.isSameOrigin(as: found)) }
-        }
+        let importers = uris.prefix(Self.importerLimit).compactMap { rewriter.url(of: $0) }
+        let names = importers.filter { $0.isSameOrigin(as: found) }.map(HLSDelivery.withoutDirectives)
         facts.withLock { facts in
-            for (name, isOwn) in names {
-                guard isOwn || facts.variables[name]?.isOwn != true else { continue }
-                facts.variables.note((playlist.variables, isOwn), for: name, bytes: bytes + name.utf8.count)
+            for name in names {
+                facts.variables.note(playlist.variables, for: name, bytes: bytes + name.utf8.count)
             }
         }
+    }
+
+    /// Returns the size of variables in bytes.
+    private static func size(of variables: [String: String]) -> Int {
+        variables.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }
     }
 
     /// Records the times for which the next responses may be held.

@@ -18,6 +18,8 @@ final class StreamMembers: Sendable {
         var templates: [Substring: [DASHTemplate: CacheKey]] = [:]
         var templateCount = 0
         var templateBytes = 0
+        /// The hashes of the addresses of recorded manifests.
+        var addresses: Set<Int> = []
         /// The hash of the last recorded tag of each manifest.
         var tags: [CacheKey: Int] = [:]
     }
@@ -64,18 +66,19 @@ final class StreamMembers: Sendable {
     ///   - found: The address after redirects.
     func note(_ playlist: HLSPlaylist, at url: OriginURL, _ key: CacheKey, tag: String, found: OriginURL) {
         // If an address can't be requested, no request will look for it.
-        guard isNew(tag, of: key), let parts = try? playlist.parts(at: found) else { return }
+        guard !hasRecorded(tag, of: key), let parts = try? playlist.parts(at: found) else { return }
         note(parts, [], at: url, key, tag: tag)
     }
 
     /// Records the addresses that belong to an MPD. The parameters are the same as for a playlist.
     func note(_ mpd: DASHDocument, at url: OriginURL, _ key: CacheKey, tag: String) {
-        guard isNew(tag, of: key) else { return }
+        guard !hasRecorded(tag, of: key) else { return }
         let parts = DASHParts(of: mpd)
         note(parts.urls, parts.templates, at: url, key, tag: tag)
     }
 
-    private func isNew(_ tag: String, of key: CacheKey) -> Bool { state.withLock { $0.tags[key] != tag.hashValue } }
+    /// Whether the addresses in a version of a manifest are recorded.
+    func hasRecorded(_ tag: String, of key: CacheKey) -> Bool { state.withLock { $0.tags[key] == tag.hashValue } }
 
     private func note(
         _ parts: [OriginURL], _ templates: [DASHTemplate], at url: OriginURL, _ key: CacheKey, tag: String
@@ -88,9 +91,11 @@ final class StreamMembers: Sendable {
             }
             let manifest = state.manifests[url.hashValue] ?? key
             state.tags[key] = tag.hashValue
+            state.addresses.insert(url.hashValue)
             for part in parts.prefix(Self.limit) where part != url {
                 let hash = part.hashValue
-                if state.manifests[hash] != nil, !part.isSameOrigin(as: url) { continue }
+                let isTaken = state.manifests[hash] != nil || state.addresses.contains(hash)
+                if isTaken, !part.isSameOrigin(as: url) { continue }
                 state.manifests[hash] = manifest
             }
             for template in templates where state.templateBytes <= Self.templateBytes {

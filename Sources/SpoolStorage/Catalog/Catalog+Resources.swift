@@ -40,11 +40,16 @@ extension Catalog {
     }
 
     /// Returns the keys of a presentation's parts.
-    func parts(of presentation: String) throws -> [String] {
+    ///
+    /// - Parameter forRemoval: Whether pinned parts are left out if the presentation is not pinned.
+    func parts(of presentation: String, forRemoval: Bool = false) throws -> [String] {
         try readOnce { db in
             let statement = try db.cachedStatement(
-                sql: "SELECT key FROM resource WHERE presentation = (SELECT id FROM resource WHERE key = ?)")
-            return try String.fetchAll(statement, arguments: [cipher.name(of: presentation)])
+                sql: """
+                    SELECT resource.key FROM resource JOIN resource AS whole ON whole.id = resource.presentation
+                    WHERE whole.key = ?1 AND (NOT ?2 OR whole.pinned OR NOT resource.pinned)
+                    """)
+            return try String.fetchAll(statement, arguments: [cipher.name(of: presentation), forRemoval])
                 .map { cipher.key(of: $0) }
         }
     }

@@ -181,6 +181,13 @@ struct CatalogDownloads {
                     WHERE key = ?1 OR presentation = (SELECT id FROM resource WHERE key = ?1)
                     """,
                 arguments: [key])
+            // A presentation that is not pinned, perhaps of another origin, no longer decides about it.
+            try db.execute(
+                sql: """
+                    UPDATE resource SET presentation = NULL
+                    WHERE key = ? AND presentation IN (SELECT id FROM resource WHERE NOT pinned)
+                    """,
+                arguments: [key])
         } else {
             try db.execute(sql: "DELETE FROM handPin WHERE key = ?", arguments: [key])
             if !isDownload { try unpin(key, db) }

@@ -27,8 +27,13 @@ extension Store {
     }
 
     /// Returns the keys of a presentation's parts.
-    package func parts(of presentation: CacheKey) async throws -> [CacheKey] {
-        try await readCatalog { try $0.parts(of: presentation.hash).map { CacheKey(hash: $0) } }
+    ///
+    /// - Parameter forRemoval: Whether pinned parts are left out if the presentation is not pinned, because a manifest
+    ///   of another origin may name them. The default is `false`.
+    package func parts(of presentation: CacheKey, forRemoval: Bool = false) async throws -> [CacheKey] {
+        try await readCatalog { catalog in
+            try catalog.parts(of: presentation.hash, forRemoval: forRemoval).map { CacheKey(hash: $0) }
+        }
     }
 
     /// Returns the keys of the variants of a resource, stored or being received.

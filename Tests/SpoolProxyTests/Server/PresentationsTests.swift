@@ -73,7 +73,12 @@ import Testing
             try await OriginServer.run(["/foreign.m3u8": foreign]) { other in
                 try await ProxyServer.run(freshness: .immutable) { server, _ in
                     let root = "/http/127.0.0.1:\(origin.port)"
-                    for target in ["\(root)/own.m3u8", "/http/127.0.0.1:\(other.port)/foreign.m3u8"] {
+                    let foreign = "/http/127.0.0.1:\(other.port)/foreign.m3u8"
+                    // Without a master playlist of its own origin, the variable stays as it is.
+                    #expect(try await server.get(foreign).status == 200)
+                    let early = String(decoding: try await server.get("\(root)/media.m3u8").body, as: UTF8.self)
+                    #expect(!early.contains("evil.example"), "\(early)")
+                    for target in ["\(root)/own.m3u8", foreign] {
                         #expect(try await server.get(target).status == 200)
                     }
                     let body = String(decoding: try await server.get("\(root)/media.m3u8").body, as: UTF8.self)
