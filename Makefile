@@ -45,7 +45,7 @@ demo: setup-media
 	@.build/debug/spool demo $${WATCH:+--watch} $${MEDIA:+"$$MEDIA"}
 
 test: setup-tests
-	@scripts/setup --optional mpv chromium chromium-driver haproxy
+	@scripts/setup --optional mpv chromium chromium-driver python3-selenium haproxy
 	@echo "— building and running the tests"
 	@mkdir -p .build
 	@swift build --build-tests

@@ -25,9 +25,6 @@ static const unsigned char elements_js[] = {
 static const unsigned char errors_js[] = {
 #embed "../SpoolDashboard/Resources/errors.js"
 };
-static const unsigned char events_js[] = {
-#embed "../SpoolDashboard/Resources/events.js"
-};
 static const unsigned char filters_js[] = {
 #embed "../SpoolDashboard/Resources/filters.js"
 };
@@ -94,7 +91,6 @@ static const struct DashboardFileBytes files[] = {
     {"connection.js", connection_js, sizeof connection_js},
     {"elements.js", elements_js, sizeof elements_js},
     {"errors.js", errors_js, sizeof errors_js},
-    {"events.js", events_js, sizeof events_js},
     {"filters.js", filters_js, sizeof filters_js},
     {"format.js", format_js, sizeof format_js},
     {"frames.js", frames_js, sizeof frames_js},

@@ -98,7 +98,7 @@ final class OpenResource: Sendable {
                 state.lastRetryCause = cause.about(key)
                 state.retryCount += 1
             }
-        case .completed: context.traffic.forgetEvicted(of: usage.storageKey)
+        case .completed, .originChanged: context.traffic.forgetEvicted(of: usage.storageKey)
         case .failed(let error): state.withLock { $0.lastFailure = error.about(key) }
         default: break
         }
@@ -268,7 +268,6 @@ final class OpenResource: Sendable {
     func recordVersionChanged() {
         state.withLock { $0.isComplete = false }
         serving.versionChanged()
-        context.traffic.forgetEvicted(of: usage.storageKey)
         changes.change()
     }
 

@@ -22,11 +22,13 @@ struct WaitMeasurement {
         (retryCount, wasRetrying) = resource.retries
         wasFetching = resource.scheduler.isFetching
         wasEvicted = resource.context.traffic.wasEvicted(self.offset, of: resource.usage.storageKey)
+        resource.context.traffic.count(waiting: 1)
     }
 
-    /// Ends the wait.
+    /// Ends the wait. It must be called once.
     func end() {
         let context = resource.context
+        context.traffic.count(waiting: -1)
         let seconds = (context.clock.elapsed() - start) / .seconds(1)
         guard seconds >= TrafficLog.shortestWait else { return }
         let cause: ReaderWait.Cause =

@@ -28,6 +28,7 @@ package final class TrafficLog: Sendable {
     }
 
     private let state = Mutex(State())
+    private let waitingReaders = Atomic<Int>(0)
 
     package init() {}
 
@@ -45,6 +46,12 @@ package final class TrafficLog: Sendable {
             return request
         }
     }
+
+    /// The number of players' readers that are waiting for bytes or headers.
+    package var waitingReaderCount: Int { waitingReaders.load(ordering: .relaxed) }
+
+    /// Counts a reader that starts or stops waiting.
+    func count(waiting change: Int) { waitingReaders.add(change, ordering: .relaxed) }
 
     /// Records the wait of a reader.
     ///

@@ -166,8 +166,9 @@ struct DashboardAPI: Sendable {
 
     private func resources() async throws -> DashboardResources {
         let (recent, count) = try await cache.recentResources(limit: DashboardChanges.recordLimit)
-        return DashboardResources(
-            count: count, resources: StoredPresentation.presentations(in: recent).map { DashboardResource($0) })
+        let resources = StoredPresentation.presentations(in: recent).map { DashboardResource($0) }
+        // Files that were not read count as an entry each.
+        return DashboardResources(count: resources.count + count - recent.count, resources: resources)
     }
 
     private func details(of key: CacheKey) async throws -> DashboardDetails {

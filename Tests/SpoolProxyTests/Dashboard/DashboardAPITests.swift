@@ -67,7 +67,7 @@ import Testing
             for path in ["/a.mp4", "/b.m3u8", "/s.ts"] { _ = try await server.get(Self.path(origin, path)) }
             await cache.waitUntilIdle()
             let json = try await server.json("resources")
-            #expect(json["count"] as? Int == 3)
+            #expect(json["count"] as? Int == 2)
             let list = try #require(json["resources"] as? [[String: Any]])
             #expect(list.count == 2)
             for entry in list { #expect(Set(entry.keys) == Self.resourceFields) }

@@ -30,7 +30,7 @@ import Testing
 
     /// Waits until a reader of the cache waits for bytes.
     private static func untilWaiting(_ cache: MediaCache) async throws {
-        while !cache.activity.openReaders.contains(where: \.isWaiting) {
+        while cache.traffic.waitingReaderCount == 0 {
             try Task.checkCancellation()
             await Task.yield()
         }

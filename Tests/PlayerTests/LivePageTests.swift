@@ -1,0 +1,127 @@
+import AsyncHTTPClient
+import Foundation
+import NIOCore
+import Spool
+import SpoolHTTP
+import SpoolProxy
+import SpoolTesting
+import Testing
+
+/// The live page of a server in Chromium. `Scripts/dashboard.py` has the checks.
+@Suite(
+    "Live page in a browser", .timeLimit(.minutes(10)), .serialized,
+    .enabled(if: DebianBrowser.isInstalled, "Chromium, chromedriver or python3-selenium is not installed"))
+struct LivePageTests {
+    @Test("D75: each view shows its data, and all of it can be reached with the keyboard")
+    func views() async throws { try await run("library", "filters", "keyboard", "resource", "now", "settings") }
+
+    @Test("D76: the page shows that the server is gone, and resumes. The token is in no address and no cookie")
+    func connection() async throws { try await run("loss", "sharing", "token") }
+
+    @Test("D77: texts have contrast, controls have names, and the layout fits narrow and right-to-left pages")
+    func accessibility() async throws { try await run("contrast", "names", "narrow", "rtl", "motion") }
+
+    @Test("D78: the page is drawn in time, also with hundreds of resources")
+    func drawing() async throws { try await run("paint", "frames", resourceCount: 500) }
+
+    @Test("D79: a user finds what is cached, what it saved, why playback was slow, and how to keep media")
+    func paths() async throws { try await run("paths", "dialogs") }
+
+    /// Runs checks of the script against a server with stored media.
+    ///
+    /// - Parameter resourceCount: The number of small resources besides the media.
+    private func run(_ checks: String..., resourceCount: Int = 0) async throws {
+        try await LivePageStage.run(with: resourceCount) { page, token, preload in
+            let script = PlayerScript.path("dashboard.py")
+            let result = try await Tool(at: URL(fileURLWithPath: DebianBrowser.python)).run(
+                [script, page, token] + checks + ["--preload", preload], environment: ["PYTHONDONTWRITEBYTECODE": "1"])
+            #expect(result.status == 0, "\(result.text)")
+        }
+    }
+}
+
+/// Chromium with the Python module that controls it, as Debian installs both.
+private enum DebianBrowser {
+    /// The Python for which the package python3-selenium is installed.
+    static let python = "/usr/bin/python3"
+
+    static let isInstalled: Bool = {
+        let selenium = "/usr/lib/python3/dist-packages/selenium"
+        return Tool("chromium") != nil && Tool("chromedriver") != nil
+            && [python, selenium].allSatisfy { FileManager.default.fileExists(atPath: $0) }
+    }()
+}
+
+/// A server whose cache has media of several types, and whose readers had to wait for each cause that the page shows.
+private enum LivePageStage {
+    /// Calls `body` with the address of the page, the operator's token, and the URL of a video that is not stored.
+    static func run(with count: Int, _ body: (String, String, String) async throws -> Void) async throws {
+        let video = OriginResource(.file(try await SampleMedia.mp4.file()), contentType: "video/mp4")
+        let stream = try await Presentation.hlsTransportStream.files()
+        var resources = try stream.resources()
+        resources["/talk.mp4"] = video
+        resources["/trip.mp4"] = video
+        resources["/sound.mp3"] = OriginResource(.file(try await SampleMedia.mp3.file()))
+        for index in 0..<count { resources["/small\(index).mp3"] = OriginResource(.data(Data(count: 2000))) }
+        // Each wait is longer than a quarter of a second.
+        var slow = video
+        slow.rules = [.always(.drip(100_000, every: .milliseconds(400)))]
+        resources["/slow.mp4"] = slow
+        resources["/evicted.mp4"] = slow
+        var failing = video
+        failing.rules = [.first(2, .truncate(after: nil))]
+        resources["/retried.mp4"] = failing
+        try await OriginServer.run(resources) { origin in
+            let scratch = try ScratchDirectory()
+            let token = OperatorToken.drawn()
+            var (configuration, settings) = (ProxyConfiguration(), MediaCache.Configuration())
+            configuration.port = 0
+            configuration.operatorSettings = OperatorSettings(
+                token: token,
+                settings: [
+                    .init("capacity", .none, .default, editable: true),
+                    .init("freshness", .text("immutable"), .commandLine, choices: ["http", "immutable"]),
+                ])
+            settings.freshness = .immutable
+            configuration.configure(&settings)
+            let cache = try await MediaCache.opened(
+                directory: URL(fileURLWithPath: scratch.file("cache")), upstream: HTTPUpstream.standard(),
+                configuration: settings)
+            let server = try ProxyServer(cache: cache, configuration: configuration)
+            try await server.start()
+            do {
+                try await prepare(server, cache, origin, stream, count)
+                let page = try #require(server.pageAddress)
+                try await body(page, token.text, origin.url("/trip.mp4").absoluteString)
+            } catch {
+                await server.stop()
+                await cache.close()
+                throw error
+            }
+            await server.stop()
+            await cache.close()
+        }
+    }
+
+    private static func prepare(
+        _ server: ProxyServer, _ cache: MediaCache, _ origin: OriginServer, _ stream: Presentation.Files,
+        _ count: Int
+    ) async throws {
+        func get(_ path: String) async throws {
+            let url = try #require(server.url(for: origin.url(path)))
+            let response = try await HTTPClient.shared.execute(
+                HTTPClientRequest(url: url.absoluteString), timeout: .seconds(60))
+            for try await _ in response.body {}
+        }
+        try await get("/evicted.mp4")
+        try await cache.evict(to: 0)
+        for path in ["/slow.mp4", "/evicted.mp4", "/retried.mp4", "/sound.mp3", "/talk.mp4", "/talk.mp4"] {
+            try await get(path)
+        }
+        let playlist = try String(contentsOf: stream.folder.appendingPathComponent("stream.m3u8"), encoding: .utf8)
+        try await get(stream.entry)
+        for line in playlist.split(separator: "\n") where !line.hasPrefix("#") { try await get("/\(line)") }
+        for index in 0..<count { try await get("/small\(index).mp3") }
+        try await cache.pin(cache.key(for: origin.url("/talk.mp4")))
+    }
+}

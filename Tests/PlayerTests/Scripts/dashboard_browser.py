@@ -1,0 +1,227 @@
+"""The browser of dashboard.py: Chromium by Selenium, and a relay that can interrupt the connection."""
+import contextlib
+import os
+import select
+import shutil
+import socket
+import threading
+import time
+import urllib.parse
+
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+
+# The visible texts whose contrast with their background is below AA (WCAG 2.2, 1.4.3). Disabled controls are exempt.
+LOW_CONTRAST = """
+const parse = text => (text.match(/[\\d.]+/g) ?? []).map(Number);
+const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+const rgba = text => {
+    if (text.startsWith("rgb")) { const [r, g, b, a = 1] = parse(text); return [r, g, b, a]; }
+    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = text; canvas.fillRect(0, 0, 1, 1);
+    const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data; return [r, g, b, a / 255];
+};
+const over = ([r, g, b, a], below) => [r, g, b].map((each, i) => each * a + below[i] * (1 - a));
+const channel = value => (value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+const background = element => {
+    const layers = [];
+    for (let each = element; each; each = each.parentElement) {
+        layers.unshift(rgba(getComputedStyle(each).backgroundColor));
+    }
+    return layers.reduce((below, layer) => over(layer, below), [255, 255, 255]);
+};
+const found = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+let count = 0;
+for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const element = node.parentElement, text = node.textContent.trim();
+    if (!text || element.closest("noscript, .hidden, :disabled, option") || !element.checkVisibility({
+        opacityProperty: true, visibilityProperty: true })) continue;
+    const style = getComputedStyle(element), below = background(element), size = parseFloat(style.fontSize);
+    const [a, b] = [light(over(rgba(style.color), below)), light(below)].sort((x, y) => y - x);
+    const isLarge = size >= 24 || size >= 18.66 && Number(style.fontWeight) >= 700;
+    const ratio = (a + 0.05) / (b + 0.05);
+    count += 1;
+    if (ratio < (isLarge ? 3 : 4.5)) found.push(`${text.slice(0, 40)}: ${ratio.toFixed(2)}`);
+}
+return { count, found };
+"""
+
+# Collects the duration of each frame of the page's drawing loop.
+WATCH_FRAMES = """
+window.spoolFrames = [];
+window.spoolObserver?.disconnect();
+window.spoolObserver = new PerformanceObserver(list => {
+    for (const { name, duration } of list.getEntries()) if (name === "spool-frame") window.spoolFrames.push(duration);
+});
+window.spoolObserver.observe({ entryTypes: ["measure"] });
+"""
+
+INTERACTIVE = {"button", "link", "textbox", "searchbox", "combobox", "checkbox", "radio", "grid", "img", "dialog",
+               "navigation", "slider", "Video", "Audio"}
+
+
+class Relay:
+    """Forwards TCP connections to the server, and stores the headers of requests.
+
+    `cut` interrupts all connections, and `restore` accepts new ones."""
+
+    def __init__(self, host, port):
+        self.target, self.pairs, self.requested, self.listener = (host, port), [], [], None
+        self.port = 0
+        self.restore()
+
+    def restore(self):
+        self.listener = socket.create_server(("127.0.0.1", self.port), reuse_port=False)
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self._accept, args=(self.listener,), daemon=True).start()
+
+    def cut(self):
+        # A shutdown ends the accept() of the thread, which closes the listener.
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        for each in self.pairs:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        self.pairs = []
+
+    def _accept(self, listener):
+        while True:
+            try:
+                client, _ = listener.accept()
+                server = socket.create_connection(self.target)
+            except OSError:
+                return
+            self.pairs += [client, server]
+            threading.Thread(target=self._forward, args=(client, server), daemon=True).start()
+
+    def _forward(self, client, server):
+        with client, server, contextlib.suppress(OSError, ValueError):
+            while True:
+                for each in select.select([client, server], [], [])[0]:
+                    data = each.recv(1 << 16)
+                    if not data:
+                        return
+                    if each is client:
+                        self.requested.append(data.split(b"\r\n\r\n", 1)[0].decode("latin-1"))
+                    (server if each is client else client).sendall(data)
+
+
+class Page:
+    """A page of the dashboard in headless Chromium, behind a relay."""
+
+    def __init__(self, url, token):
+        parts = urllib.parse.urlsplit(url)
+        self.relay = Relay(parts.hostname, parts.port or 80)
+        self.base = f"http://127.0.0.1:{self.relay.port}{parts.path}"
+        self.token = token
+        options = Options()
+        for argument in ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--lang=en-US",
+                         "--autoplay-policy=no-user-gesture-required", "--disable-features=BackForwardCache",
+                         "--window-size=1280,900"]:
+            options.add_argument(argument)
+        options.binary_location = os.environ.get("CHROMIUM") or shutil.which("chromium") or ""
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        service = Service(os.environ.get("CHROMEDRIVER") or shutil.which("chromedriver"))
+        self.driver = webdriver.Chrome(options=options, service=service)
+
+    def cdp(self, command, **parameters):
+        return self.driver.execute_cdp_cmd(command, parameters)
+
+    def js(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def emulate(self, width=1280, height=900, scheme="light", motion="no-preference"):
+        self.cdp("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
+                 mobile=width < 600)
+        self.cdp("Emulation.setEmulatedMedia", features=[
+            {"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": motion}])
+
+    def open(self, fragment="", with_token=False):
+        """Opens a view in a new document, and waits until its data is shown."""
+        self.driver.get("about:blank")
+        if with_token:
+            self.driver.get(f"{self.base}#token={self.token}")
+            self.wait(lambda: self.js("return sessionStorage.length") == 1)
+            self.js("location.hash = arguments[0]", fragment or "#/")
+        else:
+            self.driver.get(self.base + fragment)
+        self.wait(lambda: self.js("return document.querySelector('#connection')?.dataset.state") == "live")
+        self.wait(lambda: "Loading" not in self.text())
+        time.sleep(0.4)
+
+    def wait(self, condition, seconds=10):
+        end = time.time() + seconds
+        while time.time() < end:
+            if value := condition():
+                return value
+            time.sleep(0.05)
+        raise AssertionError(f"timed out: {getattr(condition, '__name__', condition)}")
+
+    def text(self, selector="main"):
+        return self.js("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
+
+    def stored(self):
+        return self.js("return fetch('api/resources').then(response => response.json())")["resources"]
+
+    def resource_view(self, is_stream=False):
+        """The fragment of a resource: a stream, or preferably a video of a known length."""
+        resources = self.stored()
+        chosen = [r for r in resources if r["kind"] != "file"] if is_stream else [
+            r for r in resources if r["length"] and (r["contentType"] or "").startswith("video")]
+        return "#/resource/" + (chosen or resources)[0]["key"]
+
+    def views(self):
+        self.open()
+        return ["#/", "#/now", "#/settings", "#/errors", self.resource_view(), self.resource_view(is_stream=True)]
+
+    def rows(self):
+        return self.js("return [...document.querySelectorAll('.rows [role=row]')].map(row => row.innerText)")
+
+    def active(self, script="return document.activeElement.outerHTML.slice(0, 120)"):
+        return self.js(script)
+
+    def press(self, *keys):
+        for key in keys:
+            self.driver.switch_to.active_element.send_keys(key)
+
+    def tab_to(self, selector, key, limit=60):
+        """Presses Tab until an element that matches has the focus."""
+        for _ in range(limit):
+            if self.js("return document.activeElement.matches(arguments[0])", selector):
+                return
+            webdriver.ActionChains(self.driver).send_keys(key).perform()
+        raise AssertionError(f"Tab does not reach {selector}; the focus is on {self.active()}")
+
+    def frames(self, seconds, scroll=False):
+        """The durations of the frames in the next seconds, in milliseconds."""
+        self.js(WATCH_FRAMES)
+        end = time.time() + seconds
+        while time.time() < end:
+            if scroll:
+                self.js("scrollBy(0, 120)")
+            time.sleep(0.1)
+        return sorted(self.js("return window.spoolFrames"))
+
+    def unnamed(self):
+        """The interactive elements and images without an accessible name, and the number of all."""
+        self.cdp("Accessibility.enable")
+        nodes = self.cdp("Accessibility.getFullAXTree")["nodes"]
+        found, count = [], 0
+        for node in nodes:
+            role, name = node.get("role", {}).get("value"), node.get("name", {}).get("value", "")
+            focusable = any(p["name"] == "focusable" and p["value"].get("value") for p in node.get("properties", []))
+            if node.get("ignored") or role in {"RootWebArea", "main"} or not (focusable or role in INTERACTIVE):
+                continue
+            count += 1
+            if not name.strip():
+                found.append(role)
+            if focusable and role in {"generic", "none"}:
+                found.append(f"{role} “{name}”")
+        self.cdp("Accessibility.disable")
+        return count, found
+
+    def close(self):
+        self.driver.quit()
+        self.relay.cut()

@@ -1,0 +1,132 @@
+"""The checks of dashboard.py for accessibility, and its measurements."""
+import statistics
+import time
+
+from dashboard_browser import LOW_CONTRAST
+
+
+def open_dialog(page):
+    """Selects a row, and opens the dialog of the preload."""
+    page.open(with_token=True)
+    page.js("document.querySelector('.rows [type=checkbox]').click()")
+    page.js("document.querySelector('.toolbar .primary').click()")
+    page.wait(lambda: page.js("return document.querySelector('dialog')?.open"))
+
+
+def check_contrast(page):
+    counts = {}
+    for scheme in ["light", "dark"]:
+        for view in page.views():
+            page.emulate(scheme=scheme)
+            page.open(view)
+            result = page.js(LOW_CONTRAST)
+            assert not result["found"], f"{scheme} {view}: {result['found'][:5]}"
+            counts[scheme] = counts.get(scheme, 0) + result["count"]
+        open_dialog(page)
+        result = page.js(LOW_CONTRAST)
+        assert not result["found"], f"{scheme} dialog: {result['found'][:5]}"
+    return counts
+
+
+def check_names(page):
+    total = 0
+    for view in page.views():
+        page.open(view)
+        count, found = page.unnamed()
+        assert not found, f"{view}: without a name: {found}"
+        headings = page.js("return [...document.querySelectorAll('h1')].filter(each => each.checkVisibility()).length")
+        assert headings == 1, f"{view}: {headings} headings of level 1"
+        total += count
+    open_dialog(page)
+    found = page.unnamed()[1]
+    assert not found, f"dialog: without a name: {found}"
+    live = page.js("return [...document.querySelectorAll('[role=status], [role=alert]')].length")
+    return {"elements": total, "liveRegions": live}
+
+
+def overflow(page):
+    """The elements outside the width of the page, if it scrolls horizontally."""
+    return page.js("""
+        const width = document.documentElement.clientWidth;
+        if (document.documentElement.scrollWidth <= width) return [];
+        return [...document.querySelectorAll('body *')].filter(each => {
+            const { left, right } = each.getBoundingClientRect();
+            return right > width + 1 || left < -1;
+        }).slice(0, 4).map(each => each.outerHTML.slice(0, 90));""")
+
+
+def check_narrow(page):
+    for view in page.views():
+        page.emulate(width=360, height=740)
+        page.open(view)
+        assert not overflow(page), f"{view}: {overflow(page)}"
+    open_dialog(page)
+    assert not overflow(page), f"dialog: {overflow(page)}"
+    return {"width": 360}
+
+
+def check_rtl(page):
+    for width in [1280, 360]:
+        for view in page.views():
+            page.emulate(width=width)
+            page.open(view)
+            page.js("document.documentElement.dir = 'rtl'")
+            time.sleep(0.3)
+            assert not overflow(page), f"{view}: {overflow(page)}"
+        page.open()
+        page.js("document.documentElement.dir = 'rtl'")
+        left, right = page.js("""const row = document.querySelector('.rows [role=row]');
+            return ['.cell-name', '.cell-select'].map(each => row.querySelector(each).getBoundingClientRect().left)""")
+        assert left < right, "the rows are not mirrored"
+    return {}
+
+
+def check_motion(page):
+    page.emulate(motion="reduce")
+    page.open()
+    frames = len(page.frames(2))
+    animations = page.js("return document.getAnimations().length")
+    assert frames <= 24 and animations == 0, f"{frames} frames in 2 s, {animations} animations"
+    return {"framesIn2s": frames}
+
+
+def check_frames(page):
+    page.open()
+    page.cdp("Performance.enable")
+    metrics = lambda: {each["name"]: each["value"] for each in page.cdp("Performance.getMetrics")["metrics"]}
+    page.driver.set_window_size(1280, 900)
+    before = metrics()
+    resting = page.frames(5)
+    after = metrics()
+    scrolling = page.frames(3, scroll=True)
+    durations = resting + scrolling
+    assert durations, "no frames were drawn"
+    median = statistics.median(durations)
+    assert median <= 8, f"the median is {median} ms"
+    script = (after["ScriptDuration"] - before["ScriptDuration"]) / max(1, len(resting)) * 1000
+    task = (after["TaskDuration"] - before["TaskDuration"]) / max(1, len(resting)) * 1000
+    return {"resources": page.js("return Number(document.querySelector('[role=grid]').ariaRowCount) - 1"),
+            "framesPerSecond": round(len(resting) / 5), "medianMilliseconds": round(median, 2),
+            "p95Milliseconds": round(sorted(durations)[int(len(durations) * 0.95)], 2),
+            "scriptPerFrameMilliseconds": round(script, 2), "mainThreadPerFrameMilliseconds": round(task, 2)}
+
+
+def check_paint(page):
+    results = []
+    for _ in range(3):
+        page.cdp("Network.clearBrowserCache")
+        page.open()
+        results.append(page.js("return performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+    assert max(results) <= 1000, results
+    return {"milliseconds": [round(each) for each in results]}
+
+
+def check_memory(page, seconds=600):
+    page.open()
+    sizes = []
+    for _ in range(max(2, seconds // 30) + 1):
+        page.cdp("HeapProfiler.collectGarbage")
+        sizes.append(round(page.cdp("Runtime.getHeapUsage")["usedSize"] / 1e6, 2))
+        time.sleep(30)
+    assert sizes[-1] <= sizes[1] * 1.1 + 0.5, sizes
+    return {"megabytes": sizes}
