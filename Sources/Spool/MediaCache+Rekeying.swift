@@ -2,7 +2,7 @@ public import Foundation
 public import SpoolStorage
 
 extension MediaCache {
-    /// Gives the closed cache in a directory another key, encrypts an unencrypted one, or decrypts it.
+    /// Changes the key of the closed cache in a directory, or encrypts or decrypts the cache.
     ///
     /// Copies all stored media, and replaces it with the copy at the end. The copy needs about as much free space as
     /// the cache uses, and takes as long as copying the files does. Nothing is fetched. Until the end, the cache is
@@ -29,7 +29,7 @@ extension MediaCache {
         try await rekey(directory, from: previous, to: key, byteStore: byteStore) { _ in }
     }
 
-    /// Gives a closed cache another key; see ``rekey(_:from:to:byteStore:)``.
+    /// Changes the key of a closed cache; see ``rekey(_:from:to:byteStore:)``.
     ///
     /// - Parameter willCopy: Called before anything is copied.
     @discardableResult

@@ -52,7 +52,7 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
         if isOver { transport.cancel() }
     }
 
-    /// Records a sent piece of the request's body. The headers are not expected before the last one.
+    /// Records a sent piece of the request's body. Each piece restarts the timeout for the headers.
     func recordSent() { state.withLock { $0.sent += 1 } }
 
     func receiveHead(_ head: HTTPResponse) {
@@ -96,7 +96,7 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
 
     /// Waits for the headers.
     ///
-    /// - Throws: ``UpstreamError``: `timedOut` after the timeout without a sent piece of the request, `cancelled` soon
+    /// - Throws: ``UpstreamError``: `timedOut` if no piece of the request is sent during the timeout, `cancelled` soon
     ///   after the task is cancelled.
     func head() async throws -> HTTPResponse {
         let timer = Task { [configuration, name] in

@@ -177,8 +177,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     ///   machine.
     public func start() async throws(ProxyError) {
         guard running.withLock({ $0 == nil }) else { return }
-        // A transport based on NIO creates these threads at its first request. If clients use all descriptors by then,
-        // NIO ends the process.
+        // A transport based on NIO creates these threads at its first request. If clients have taken all
+        // descriptors by then, NIO ends the process.
         _ = MultiThreadedEventLoopGroup.singleton
         let channel = try await listen(configuration.host, configuration.port, service)
         guard let address = channel.localAddress else {

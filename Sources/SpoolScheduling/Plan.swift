@@ -157,7 +157,7 @@ struct Plan: ~Copyable {
             for: mustPreloadsYield ? .playback : .preload)
     }
 
-    /// Records that the transfer is nearer to its end. The bytes behind it are requested shortly before the end.
+    /// Records that the transfer is nearer to its end. The bytes that follow it are requested shortly before it ends.
     mutating func extend(_ id: TransferID) {
         guard let transfer = transfers[id], transfer.isLive, let end = leadEnd(of: transfer) else { return }
         // The reader that caused the transfer is served first, if it wants the next bytes.
@@ -169,8 +169,8 @@ struct Plan: ~Copyable {
 
     /// Returns the end of the transfer, if it is so near that the next request may be sent.
     ///
-    /// Bytes are stored from the start of a block, or behind its stored bytes. Inside a block, nothing can be requested
-    /// in advance.
+    /// Bytes can be stored only at the start of a block, or directly after its stored bytes. Inside a block, nothing
+    /// can be requested in advance.
     private func leadEnd(of transfer: TransferState) -> Int64? {
         let lead = max(Block.size, link.bytes(inRoundTrips: 2) ?? TransferState.socketBuffers)
         guard let end = transfer.end, end % Block.size == 0, end - transfer.position <= lead else { return nil }
@@ -194,7 +194,7 @@ struct Plan: ~Copyable {
         }
     }
 
-    /// Requests the first missing bytes that the reader needs, and the bytes behind a transfer that is about to end.
+    /// Requests the first missing bytes that the reader needs, and the bytes after a transfer that is about to end.
     ///
     /// - Returns: `false` if no more transfer may start, and none can be cancelled for it.
     private mutating func serve(_ id: ReaderID, _ actions: inout [Action]) -> Bool {
@@ -219,7 +219,8 @@ struct Plan: ~Copyable {
             }
             let isNeeded = reader.isWaiting && cursor == demand.lower
             if rangeSupport == .unsupported {
-                // One such transfer serves all readers, unless one waits for bytes behind it that are no longer stored.
+                // One such transfer serves all readers, unless one waits for bytes before its position that are no
+                // longer stored.
                 guard isNeeded || transfers.liveCount == 0 else { return true }
             }
             // Read-ahead waits until half a window is missing. Bytes that only complete the last block of a range are
@@ -396,7 +397,7 @@ extension Plan {
     /// Whether a reader of at least this priority waits for bytes that the transfer receives.
     func isAwaited(_ transfer: TransferState, by priority: Priority) -> Bool {
         if transfer.isValidation { return priority == .preload || isPlaybackWaiting }
-        // Whole blocks: a reader that waits behind a missing range in a block waits for those bytes as well.
+        // Whole blocks: a reader whose position follows a missing range of its block waits for those bytes as well.
         let range = Range(
             from: Block.roundDown(transfer.position), to: transfer.end.map { Block.end(at: $0.adding(-1)) } ?? .max)
         return readers.isWaiting(in: range, for: priority)

@@ -143,7 +143,7 @@ package enum SampleContainer: String, CaseIterable, Sendable {
     case aiff = "noise.aiff"
     /// Uncompressed sound in Core Audio's container.
     case caf = "noise.caf"
-    /// Apple Lossless in Core Audio's container, with its packet table behind the packets.
+    /// Apple Lossless in Core Audio's container, with its packet table after the packets.
     case packetCAF = "packets.caf"
     /// Vorbis in Ogg.
     case ogg = "noise.ogg"

@@ -3,7 +3,7 @@ import Spool
 import SpoolOrigin
 import Synchronization
 
-/// One scripted body, which is delivered as far as the test has allowed.
+/// One scripted body, which is delivered up to the offset that the test has allowed.
 ///
 /// One consumer waits at a time. Each change (an allowance, a release, the end of a pause, a failure) resumes it to
 /// check again.

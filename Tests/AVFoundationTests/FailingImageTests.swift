@@ -170,7 +170,7 @@ struct FailingImageTests {
         #expect(try TimeMedia.number(of: try await other.value) == 10)
     }
 
-    @Test("Cancelling all images calls each handler once and ends sequences, and later images are generated")
+    @Test("Cancelling all images calls each handler once and ends sequences; later requests return images")
     func cancelAll() async throws {
         let delegate = MemoryDelegate(try TimeMedia.mp4.bytes, contentType: "public.mpeg-4")
         delegate.holdBack(0..<Int64.max)

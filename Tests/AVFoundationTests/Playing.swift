@@ -67,7 +67,7 @@ struct Playing {
     }
 }
 
-/// Waits for the first of the given notifications of an item or a player.
+/// Functions that wait for the first of the given notifications of an item or a player.
 @MainActor
 enum Listening {
     static func first(

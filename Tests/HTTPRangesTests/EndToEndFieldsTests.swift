@@ -9,7 +9,7 @@ struct EndToEndFieldsTests {
         HTTPFields(try lines.map { HTTPField(name: try #require(HTTPField.Name($0.0)), value: $0.1) })
     }
 
-    @Test("Hop-by-hop fields and fields named by Connection, in any case, are not forwarded (9110 §7.6.1)")
+    @Test("Hop-by-hop fields, and fields that Connection names regardless of case, are not forwarded (9110 §7.6.1)")
     func hopByHop() throws {
         let all = try fields([
             ("Content-Type", "audio/mpeg"), ("Connection", "close, X-One"), ("x-one", "1"), ("X-Two", "2"),

@@ -400,7 +400,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
     }
 
     @Test(
-        "A18: field names are read in any case, and an absent Accept-Ranges does not exclude ranges",
+        "A18: field names are case-insensitive, and an absent Accept-Ranges does not exclude ranges",
         arguments: [
             (nil, nil), ("none", false), ("None", false), ("bytes", true), ("Bytes", true), ("items, BYTES", true),
             ("items", nil), ("", nil),

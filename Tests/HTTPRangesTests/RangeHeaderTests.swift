@@ -140,7 +140,7 @@ import Testing
         #expect(RangeHeader.text(from: -1) == "bytes=0-")
     }
 
-    @Test("A18: the field name is read in any case; two Range fields count as none")
+    @Test("A18: the field name is case-insensitive; two Range fields count as none")
     func requestFields() {
         #expect(RangeHeader(fields: fields([("RANGE", "bytes=0-1")]))?.specifiers == [.bounded(first: 0, last: 1)])
         #expect(RangeHeader(fields: fields([("Range", "bytes=0-1"), ("range", "bytes=0-1")])) == nil)

@@ -9,7 +9,7 @@ struct RequestRulesTests {
         RequestDirectives(fields: fields(pairs))
     }
 
-    @Test("Directives are read in any case; Pragma counts without Cache-Control (9111 §5.2.1, §5.4)")
+    @Test("Directives are case-insensitive; Pragma counts only without Cache-Control (9111 §5.2.1, §5.4)")
     func reading() {
         let read = directives(("cache-control", "Max-Age=5, min-fresh=\"2\", max-stale, ONLY-IF-CACHED, no-store, x=1"))
         var expected = RequestDirectives()

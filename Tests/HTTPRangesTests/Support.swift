@@ -2,7 +2,7 @@ import HTTPTypes
 
 @testable import HTTPRanges
 
-/// Creates header fields of these names, in any case, and values, in order.
+/// Creates header fields with these names and values, in order. The names may be in upper or lower case.
 func fields(_ pairs: [(String, String)]) -> HTTPFields {
     var fields = HTTPFields()
     for (name, value) in pairs {

@@ -101,7 +101,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
         #expect(dated(modified: odd).ifRangeText == odd)
     }
 
-    @Test("Field names are read in any case; an invalid or ambiguous date is ignored")
+    @Test("Field names are case-insensitive; an invalid or ambiguous date is ignored")
     func reading() {
         let validator = Validator(
             fields: fields([("eTaG", "\"a\""), ("LAST-MODIFIED", modified), ("date", "Sun, 06 Nov 1994 09:49:37 GMT")]))

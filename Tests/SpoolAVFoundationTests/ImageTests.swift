@@ -28,7 +28,7 @@ struct ImageTests {
     }
 
     @Test(
-        "Images equal those of the file, each byte is fetched once, and later images need no origin",
+        "Images equal those of the file, each byte is fetched once, and later requests need no origin",
         arguments: [SampleMedia.mp4, .mp4MoovAtEnd, .webm], AVAssetResourceLoader.PlayerPattern.allCases)
     func twice(media: SampleMedia, pattern: AVAssetResourceLoader.PlayerPattern) async throws {
         let file = try await media.file(seconds: 12)

@@ -117,7 +117,7 @@ struct StreamFormTests {
     }
 
     @Test(
-        "N5: if the origin fails during playback, the stream waits, resumes completely, and fetches each byte once",
+        "N5: if the origin fails during playback, the stream waits, plays to its end, and fetches each byte once",
         arguments: [
             OriginBehavior.reset(after: nil), .status(503), .truncate(after: 20_000), .truncate(after: 0),
             .reset(after: 0),

@@ -1,7 +1,7 @@
 import HTTPRanges
 import HTTPTypes
 
-/// Checks header fields with numbers at the borders of their ranges, such as 2^53 bytes or 10,000 years.
+/// Checks of header fields with numbers at the limits of their ranges, such as 2^53 bytes or 10,000 years.
 ///
 /// The input selects the numbers, because random text rarely contains them. Parsers may reject a number, but an
 /// accepted number must not cause an overflow later.

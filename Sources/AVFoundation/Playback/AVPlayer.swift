@@ -234,8 +234,8 @@ public import Foundation
 extension AVPlayer {
     /// A mode of playback without video and audio output, for tests, servers and `--headless`. Linux only.
     package struct HeadlessMode: Sendable, Equatable {
-        /// The factor of the player's ``AVPlayer/rate``, from 0.01 to 100. If `nil`, media plays as fast as it can be
-        /// decoded, at any rate.
+        /// The factor by which the player's ``AVPlayer/rate`` is multiplied, from 0.01 to 100. If `nil`, media plays as
+        /// fast as it can be decoded, at any rate.
         package var speed: Double?
 
         /// Creates a headless mode. If `speed` is `nil`, media plays as fast as it can be decoded.

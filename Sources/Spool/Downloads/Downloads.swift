@@ -16,9 +16,9 @@ import Synchronization
 /// secrets are not recorded: only scheme, host and path of a URL are. Its query is recorded on request, header fields
 /// and resolved requests never. A source that needs them waits after a restart until it is added again.
 ///
-/// Nothing is downloaded while iOS suspends the app: the requests belong to the app, and end as with a lost network.
-/// They resume automatically in the same process, within the limits of `RetryPolicy`. After that, and in a new
-/// process, call ``resume(_:)``.
+/// Nothing is downloaded while iOS suspends the app: the requests belong to the app, and fail as if the network
+/// were lost. They resume automatically in the same process, within the limits of `RetryPolicy`. After that, and in a
+/// new process, call ``resume(_:)``.
 ///
 /// A playlist is downloaded as a single file, as by a ``Preloader``. Any task may call the methods.
 public struct Downloads: Sendable {

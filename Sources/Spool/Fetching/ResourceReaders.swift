@@ -116,8 +116,8 @@ struct ResourceReaders {
         }
     }
 
-    /// Returns the next stored bytes of a version that is no longer current. Its reader continues as far as they are
-    /// stored.
+    /// Returns the next stored bytes of a version that is no longer current. Its reader continues until it
+    /// reaches a byte that is not stored.
     private func read(in previous: Lease, end: Int64?, at position: Int64, _ limit: Int64) -> ReadResult {
         let generation = previous.generation
         let end = min(end ?? .max, generation.description.length ?? .max)

@@ -89,7 +89,8 @@ struct ResponseEvaluation {
             verdict = .restart
         case .notModified:
             if let generation = current.generation {
-                resource.version.validated(generation, head.headerFields, cacheability, for: openings, mayKeep: start.mayKeep)
+                resource.version.validated(
+                    generation, head.headerFields, cacheability, for: openings, mayKeep: start.mayKeep)
             }
             verdict = .restart
         case .unsatisfiable(let length): verdict = .unsatisfiable(length: length)

@@ -84,7 +84,7 @@ struct Transfer {
         let openings = resource.freshness.openingsOfRequest
         record.start(start, at: requestDate, elapsed: asked)
         let isHeld = request.longestHold != nil
-        // Other requests may use the connection limit while the origin delays this response.
+        // While the origin delays this response, its connection does not count toward the limit.
         if isHeld { connection.pause() }
         let sent = try await send(request, to: origin, over: connection)
         var response = sent.response

@@ -51,7 +51,7 @@ enum InstrumentEvent: Sendable {
     /// - `isStored`: Whether they needed no request, because they were delivered before, or were stored when the
     ///   resource was opened.
     case firstBytes(after: Duration, isStored: Bool, redactedURL: String)
-    /// Bytes were delivered to a reader. `stored` counts those that were not just received for it.
+    /// Bytes were delivered to a reader, `stored` of them from the cache.
     case served(bytes: Int64, stored: Int64)
     /// A request is sent to an origin.
     case asked

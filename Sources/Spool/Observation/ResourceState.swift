@@ -39,8 +39,8 @@ public struct ResourceState: Sendable, Equatable {
 public struct TransferStatistics: Sendable, Hashable {
     /// The number of body bytes received from origins.
     public var bytesFromOrigin: Int64 = 0
-    /// The number of delivered bytes that were not just received for their reader. A later read of the same byte counts
-    /// here.
+    /// The number of bytes delivered from the cache. The first delivery of a received byte does not count, but each
+    /// later one does.
     public var bytesFromCache: Int64 = 0
     /// The number of bytes delivered to readers.
     public var bytesServed: Int64 = 0

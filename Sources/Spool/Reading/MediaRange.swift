@@ -5,7 +5,7 @@
 public enum MediaRange: Sendable, Hashable {
     /// From an offset to the end of the resource.
     case from(Int64)
-    /// A half-open range, as far as it is within the resource.
+    /// The part of a half-open range that is within the resource.
     case bytes(Range<Int64>)
     /// The last bytes, of this number.
     case suffix(Int64)

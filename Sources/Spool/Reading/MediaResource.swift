@@ -261,7 +261,7 @@ public final class MediaResource: Sendable {
     /// - Throws: `CacheError` with code `.closed`; `CancellationError`.
     public var storedRanges: ByteRangeSet { get async throws { try await opened().scheduler.storedRanges } }
 
-    /// The stored ranges, as far as this process has opened the resource.
+    /// The stored ranges, or an empty set if this process has not opened the resource.
     package var knownStoredRanges: ByteRangeSet { resource?.scheduler.storedRanges ?? ByteRangeSet() }
 
     /// The counts since the resource was opened.

@@ -113,7 +113,7 @@ public struct UpstreamBody: AsyncSequence, Sendable {
         return (start, UpstreamBody(chunks, continuedBy: iterator))
     }
 
-    /// Requests chunks from the origin.
+    /// An iterator that requests chunks from the origin.
     public struct Iterator: AsyncIteratorProtocol {
         let nextChunk: () async throws -> UpstreamChunk?
 

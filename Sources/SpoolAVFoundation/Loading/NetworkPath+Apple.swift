@@ -6,7 +6,8 @@ import Network
 final class NetworkPath: Sendable {
     private let monitor = NWPathMonitor()
 
-    /// Calls back on its own queue whenever the network is available after a change, until it is released.
+    /// Creates an observation that calls `returned` on its own queue whenever the network is available after a change,
+    /// until it is released.
     init(_ returned: @escaping @Sendable () -> Void) {
         monitor.pathUpdateHandler = { path in
             if path.status == .satisfied { returned() }

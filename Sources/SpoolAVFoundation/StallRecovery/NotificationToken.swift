@@ -7,7 +7,7 @@ import Foundation
 final class NotificationToken: @unchecked Sendable {
     private let observer: any NSObjectProtocol
 
-    /// Calls `body` on the thread that posts the notification.
+    /// Creates an observation that calls `body` on the thread that posts the notification.
     init(_ name: Notification.Name, _ body: @escaping @Sendable (Notification) -> Void) {
         observer = NotificationCenter.default.addObserver(forName: name, object: nil, queue: nil, using: body)
     }

@@ -6,7 +6,7 @@ import Foundation
 @MainActor final class CurrentItemObservation {
     private var observation: NSKeyValueObservation?
 
-    /// Calls back on the main actor shortly after each change, until it is released.
+    /// Creates an observation that calls `changed` on the main actor shortly after each change, until it is released.
     init(of player: AVPlayer, _ changed: @escaping @MainActor @Sendable () -> Void) {
         // Called on any thread.
         observation = player.observe(\.currentItem) { _, _ in
@@ -19,7 +19,7 @@ import Foundation
 @MainActor final class PlayStateObservation {
     private var observation: NSKeyValueObservation?
 
-    /// Calls back on the main actor shortly after each change, until it is released.
+    /// Creates an observation that calls `changed` on the main actor shortly after each change, until it is released.
     init(of player: AVPlayer, _ changed: @escaping @MainActor @Sendable () -> Void) {
         // Called on any thread.
         observation = player.observe(\.timeControlStatus) { _, _ in
@@ -32,7 +32,8 @@ import Foundation
 @MainActor final class ExternalPlaybackObservation {
     private var observation: NSKeyValueObservation?
 
-    /// Calls back on the main actor with the state shortly after each change, until it is released.
+    /// Creates an observation that calls `changed` on the main actor with the state shortly after each change,
+    /// until it is released.
     init(of player: AVPlayer, _ changed: @escaping @MainActor @Sendable (Bool) -> Void) {
         observation = player.observe(\.isExternalPlaybackActive) { player, _ in
             // Called on any thread, but the player is read on the main actor.

@@ -6,7 +6,7 @@ import Foundation
 @MainActor final class CurrentItemObservation {
     private let tokens: [NotificationToken]
 
-    /// Calls back on the main actor after each possible change, until it is released.
+    /// Creates an observation that calls `changed` on the main actor after each possible change, until it is released.
     init(of player: AVPlayer, _ changed: @escaping @MainActor @Sendable () -> Void) {
         let names: [Notification.Name] = [
             .AVPlayerItemDidPlayToEndTime, .AVPlayerItemFailedToPlayToEndTime, .AVPlayerItemStatusDidChange,
@@ -24,7 +24,7 @@ import Foundation
 @MainActor final class PlayStateObservation {
     private let token: NotificationToken
 
-    /// Calls back on the main actor shortly after each change, until it is released.
+    /// Creates an observation that calls `changed` on the main actor shortly after each change, until it is released.
     init(of player: AVPlayer, _ changed: @escaping @MainActor @Sendable () -> Void) {
         let id = ObjectIdentifier(player)
         token = NotificationToken(AVPlayer.timeControlStatusDidChangeNotification) { notification in

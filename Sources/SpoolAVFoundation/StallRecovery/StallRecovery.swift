@@ -244,7 +244,7 @@ import Foundation
         var isSuspended = false
     }
 
-    /// Observes a player from now on, without retaining it.
+    /// Creates a coordinator that observes a player without retaining it.
     init(_ player: AVPlayer) {
         self.player = player
         observation = CurrentItemObservation(of: player) { [weak self] in self?.update() }

@@ -90,7 +90,7 @@ struct Demo: Sendable {
     /// to `body`.
     private func serve(
         _ origin: DemoOrigin, _ options: CacheOptions, upstream: (any Upstream)?,
-        _ body: (ServedPlayback?, String) async throws -> Void
+        _ body: (ServedPlayback?, String?) async throws -> Void
     ) async throws {
         var configuration = ProxyConfiguration()
         configuration.port = 0
@@ -105,7 +105,7 @@ struct Demo: Sendable {
             try await server.start()
             do {
                 try await body(
-                    try await Self.play(origin.url, through: server, from: cache), server.listeningAddress + "/.spool/")
+                    try await Self.play(origin.url, through: server, from: cache), server.pageAddress)
                 await server.stop(within: .seconds(10))
             } catch {
                 await server.stop(within: .seconds(10))

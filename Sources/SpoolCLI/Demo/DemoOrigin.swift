@@ -13,7 +13,7 @@ struct DemoOrigin: Sendable {
     let file: URL?
     private let server: OriginServer?
 
-    /// Serves a local file.
+    /// Creates an origin that serves a local file.
     init(serving file: URL) async throws {
         guard FileManager.default.isReadableFile(atPath: file.path) else {
             throw CommandFailure(.unplayable, "“\(file.path)” can't be read: give an existing file, or a URL")
@@ -32,7 +32,7 @@ struct DemoOrigin: Sendable {
         url = server.url(path)
     }
 
-    /// Uses another URL as the origin.
+    /// Creates an origin for another URL.
     init(at url: URL) {
         self.url = url
         file = nil

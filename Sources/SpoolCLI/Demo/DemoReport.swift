@@ -84,7 +84,7 @@ struct DemoReport: Sendable {
         lines.append("First playback with AVPlayer, cache empty\(seekText):")
         lines.append("  ▕\(arrivals.text(length: length ?? 0, cells: Self.cells))▏")
         lines.append("  " + sources(first.bytesFromOrigin, first.originRequests, first.bytesFromCache))
-        if !seeks.isEmpty { lines.append("  1 was received before the first seek, 2 after it, and so on") }
+        if !seeks.isEmpty { lines.append("  1 marks bytes received before the first seek, 2 after it, and so on") }
         lines.append("Second playback with AVPlayer, origin switched off:")
         lines.append("  ▕\(RangeBar.text(cached, length: length, cells: Self.cells))▏")
         lines.append("  " + sources(second.bytesFromOrigin, second.originRequests, second.bytesFromCache))

@@ -69,7 +69,7 @@ enum Warning: String, CaseIterable, Sendable {
 struct Warnings: Sendable {
     private let task: Task<Void, Never>
 
-    /// Listens to the events of `cache` until it is closed.
+    /// Creates a writer that listens to the events of `cache` until the cache is closed.
     ///
     /// - Parameter onEvent: Receives all events.
     init(of cache: MediaCache, onEvent: @escaping @Sendable (CacheEvent) -> Void = { _ in }) {

@@ -170,7 +170,7 @@ struct TCPCork {
     func release() { set(0) }
 
     private func set(_ value: Int) {
-        // If it fails, the packets are not full, or the client has closed the connection.
+        // If this fails, packets are sent before they are full, or the client has closed the connection.
         try? options?.setOption(.tcpOption(.init(rawValue: TCP_CORK)), value: value)
     }
     #else

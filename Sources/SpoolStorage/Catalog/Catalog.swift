@@ -63,7 +63,7 @@ final class Catalog: Sendable {
         }
     }
 
-    /// Opens an existing catalog to read only, while another process may write it.
+    /// Opens an existing catalog read-only, while another process may write to it.
     ///
     /// - Parameter isFrozen: Whether the disk is full or read-only, so that not even the file with the marks of readers
     ///   can be written. The last commits may be missing then.

@@ -103,7 +103,7 @@ enum CatalogSchema {
     /// - `rowBytes`: the bytes that a generation uses on disk in addition to its media, as
     ///   `GenerationDescription.rowBytes(url:)`.
     /// - `variant`: the keys of the resources that a generation is a variant of. A request for all variants of a
-    ///   resource reads only their rows. `base` need not be stored.
+    ///   resource reads only their rows. The resource `base` need not be stored.
     private static let tables = """
         CREATE TABLE setting (
             name TEXT NOT NULL PRIMARY KEY,

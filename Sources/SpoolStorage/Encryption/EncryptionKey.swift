@@ -69,8 +69,8 @@ public struct EncryptionKey: Sendable {
 /// The 256 random bits from which a cache derives all keys of its checksums and ciphers, and the format of its blocks.
 ///
 /// In an unencrypted cache, the catalog contains the secret, which only distinguishes damaged bytes from received ones.
-/// In an encrypted cache, the secret is itself encrypted with the cache's key. A cache that is given another key gets
-/// another secret.
+/// In an encrypted cache, the secret is itself encrypted with the cache's key. If the key of a cache is changed, the
+/// secret is changed, too.
 struct CacheSecret: Sendable {
     /// The format of blocks.
     let format: BlockFormat

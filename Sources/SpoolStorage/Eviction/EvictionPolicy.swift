@@ -58,7 +58,7 @@ public struct EvictionQuota: Sendable, Hashable {
     /// The maximum size, in bytes.
     public let byteCount: Int64
 
-    /// Limits the media whose URL has this host, in any case. Subdomains do not count.
+    /// Limits the media whose URL has this host, regardless of case. Subdomains do not count.
     public static func host(_ host: String, _ byteCount: Int64) -> EvictionQuota {
         EvictionQuota(subject: .host(host.lowercased()), byteCount: byteCount)
     }

@@ -205,7 +205,7 @@ final class ThreadPool: Sendable {
     func add(_ job: UnownedJob, executor: UnownedTaskExecutor, lane: Int) {
         let hand = state.withLock { state -> Hand in
             state.lanes[lane].append(Entry(job: job, executor: executor))
-            // The thread that ends a job of a limited lane takes the next one.
+            // If a limit is reached, a thread takes the job after it has finished another one.
             guard state.limits.allows(lane) else { return .none }
             if let sleeper = state.idle.popLast() { return .wake(sleeper) }
             guard state.threads < threadLimit else { return .none }

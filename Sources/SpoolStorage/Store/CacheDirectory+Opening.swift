@@ -84,7 +84,7 @@ extension CacheDirectory {
             bytes: bytes, lock: nil, signature: "")
     }
 
-    /// Opens a cache to read only, while another process has it or may open it. It takes no lock and changes nothing.
+    /// Opens a cache read-only, while another process has it or may open it. It takes no lock and changes nothing.
     ///
     /// - Parameter cause: The reason why it is only read.
     /// - Throws: ``CacheError`` with code `notStored` if there is no cache, or `catalogTooNew`, `catalogDamaged`,
@@ -108,7 +108,7 @@ extension CacheDirectory {
             fileSystem: fileSystem, bytes: bytes, lock: nil, signature: "")
     }
 
-    /// Returns the catalog, opened to read only, or the reason why the disk does not allow that; `nil` if there is no
+    /// Returns the catalog, opened read-only, or the reason why the disk does not allow that; `nil` if there is no
     /// catalog.
     private static func readableCatalog(
         _ path: String, _ key: EncryptionKey?, _ fileSystem: any FileSystem

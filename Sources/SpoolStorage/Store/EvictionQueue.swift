@@ -65,7 +65,7 @@ final class EvictionQueue: Sendable {
     /// Stops skipping victims.
     func release(_ victims: [EvictionOrder.Victim]) { order.withLock { $0?.release(victims) } }
 
-    /// Returns the bytes that a quota counts above its limit; negative if there are fewer.
+    /// Returns the number of bytes by which a quota exceeds its limit. It is negative below the limit.
     func excess(ofQuota number: Int) -> Int64 {
         order.withLock { ($0?.byteCount(ofQuota: number) ?? 0) - quotas[number].byteCount }
     }

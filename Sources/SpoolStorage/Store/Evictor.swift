@@ -232,7 +232,7 @@ struct Evictor: Sendable {
         }
     }
 
-    /// Changes the capacity, and evicts what exceeds it.
+    /// Changes the capacity, and evicts media that exceeds it.
     func setCapacity(_ capacity: CacheCapacity, isRemembered: Bool) async throws {
         try capacity.validate()
         try store.checkWritable()
@@ -255,7 +255,7 @@ struct Evictor: Sendable {
         }
     }
 
-    /// Adapts the limit to the free space of the volume now, and evicts what exceeds it.
+    /// Adapts the limit to the current free space of the volume, and evicts media that exceeds it.
     func leaveFreeSpace() async {
         guard state.limit.isWatchingVolume, store.isOpen else { return }
         do {
@@ -309,7 +309,7 @@ struct Evictor: Sendable {
 
     /// Evicts media that was last used before a date, except for pinned and open media. This blocks.
     private func evict(usedBefore oldest: Date) throws {
-        // A use a moment ago may not be in the catalog yet.
+        // A recent use may not be in the catalog yet.
         try store.writer.writeChanges()
         var position: EvictionPosition?
         while true {
@@ -425,8 +425,7 @@ struct Evictor: Sendable {
         return freed + (try evict(&batch))
     }
 
-    /// Adds those of a victim's members to the batch that are evicted as a whole, as far as they fit, and takes their
-    /// turns.
+    /// Adds the members of a victim that are evicted as a whole to the batch, up to its limit, and takes their turns.
     ///
     /// - Returns: The number of members.
     private func take(_ victim: EvictionOrder.Victim, _ batch: inout Batch, upTo most: Int64) -> Int {

@@ -2,7 +2,7 @@ import ByteRanges
 import Foundation
 import Synchronization
 
-/// The size of the copy by which a cache gets another key.
+/// The size of the copy that is made to change the key of a cache.
 package struct RekeyingPlan: Hashable, Sendable {
     /// The number of media files to copy.
     package var resources: Int
@@ -15,8 +15,8 @@ package struct RekeyingPlan: Hashable, Sendable {
 }
 
 extension Store {
-    /// Gives the closed cache in a directory another key, encrypts an unencrypted one, or decrypts it if the key is
-    /// `nil`.
+    /// Changes the key of the closed cache in a directory. Encrypts the cache if it has no key, or decrypts it if the
+    /// new key is `nil`.
     ///
     /// - Parameters:
     ///   - byteStore: The storage of media bytes; `nil` for files in the directory.

@@ -256,7 +256,7 @@ package final class Store: Sendable {
     @discardableResult
     package func evict(to size: Int64) async throws -> Int64 { try await evictor.evict(to: size) }
 
-    /// Changes the capacity, and evicts what exceeds it.
+    /// Changes the capacity, and evicts media that exceeds it.
     ///
     /// - Parameter isRemembered: Whether it is recorded for openings with ``CacheCapacity/remembered``.
     /// - Throws: ``CacheError`` with code `invalidArgument` for an impossible capacity, or `storage` if the catalog
@@ -265,10 +265,10 @@ package final class Store: Sendable {
         try await evictor.setCapacity(capacity, isRemembered: isRemembered)
     }
 
-    /// Evicts media that is older than the maximum age now.
+    /// Immediately evicts media that is older than the maximum age.
     package func evictAged() async { await evictor.evictAged() }
 
-    /// Adapts the limit to the free space of the volume now, and evicts what exceeds it.
+    /// Adapts the limit to the current free space of the volume, and evicts media that exceeds it.
     package func leaveFreeSpace() async { await evictor.leaveFreeSpace() }
 
     // MARK: - Checks and copies

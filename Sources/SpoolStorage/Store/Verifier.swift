@@ -2,7 +2,7 @@ import ByteRanges
 import Foundation
 import Synchronization
 
-/// Checks stored blocks against their checksums. A value over a store.
+/// A check of the stored blocks of a store against their checksums.
 ///
 /// It reads through the objects that players read, so that a bad block is discarded for all of them.
 struct Verifier: Sendable {
@@ -181,21 +181,21 @@ struct LedgerCheck: Sendable {
             let storedRanges = stored.storedRanges
             try expect(
                 blocks == stored.countedBytes && blocks == storedRanges.byteCount,
-                "\(record.url): its blocks hold \(blocks) bytes, its record has \(stored.countedBytes) and lists \(storedRanges.byteCount)"
-            )
+                "\(record.url): its blocks hold \(blocks) bytes, but its record has \(stored.countedBytes) "
+                    + "and lists \(storedRanges.byteCount)")
             let life = lives[stored.identifier]
             if let disk = life?.generation.disk {
                 try expect(
                     disk.storedByteCount - disk.memoryByteCount == blocks || life?.phase == .retired,
-                    "\(record.url): \(disk.storedByteCount) bytes are on disk, \(blocks) are recorded")
+                    "\(record.url): \(disk.storedByteCount) bytes are on disk, but \(blocks) are recorded")
             } else {
                 sum += stored.storedBytes
             }
             if let life {
                 try expect(
                     life.generation.rowClaim == stored.rowBytes || life.phase == .retired,
-                    "\(record.url): its row claims \(life.generation.rowClaim) bytes, its record has \(stored.rowBytes)"
-                )
+                    "\(record.url): its row claims \(life.generation.rowClaim) bytes, "
+                        + "but its record has \(stored.rowBytes)")
             } else {
                 rowSum += stored.rowBytes
             }
@@ -213,22 +213,23 @@ struct LedgerCheck: Sendable {
         sum += store.remover.unremovedByteCount
         let total = try store.catalog.settings.storedBytes()
         let recorded = records.reduce(0) { $0 + ($1.generation?.countedBytes ?? 0) }
-        try expect(total == recorded, "the catalog's sum is \(total), its records hold \(recorded)")
+        try expect(total == recorded, "the catalog's sum is \(total), but its records hold \(recorded)")
         try expect(store.ledger.reserved == 0, "\(store.ledger.reserved) bytes are still reserved")
-        try expect(store.ledger.used == sum, "\(store.ledger.used) bytes count as used, the claims are \(sum)")
+        try expect(store.ledger.used == sum, "\(store.ledger.used) bytes count as used, but the claims are \(sum)")
         let (rowTotal, rowsRecorded) = (
             try store.catalog.settings.rowBytes(), records.reduce(0) { $0 + ($1.generation?.rowBytes ?? 0) }
         )
         try expect(
-            rowTotal == rowsRecorded, "the catalog's sum of rows is \(rowTotal), its records have \(rowsRecorded)")
+            rowTotal == rowsRecorded, "the catalog's sum of rows is \(rowTotal), but its records have \(rowsRecorded)")
         try expect(
-            store.ledger.rowBytes == rowSum, "\(store.ledger.rowBytes) bytes count for rows, the claims are \(rowSum)")
+            store.ledger.rowBytes == rowSum,
+            "\(store.ledger.rowBytes) bytes count for rows, but the claims are \(rowSum)")
         try expect(
             store.memoryLedger.reserved == 0, "\(store.memoryLedger.reserved) bytes of memory are still reserved")
         let inMemory = lives.values.reduce(0) { $0 + $1.generation.memory.byteCount }
         try expect(
             store.memoryLedger.used == inMemory,
-            "\(store.memoryLedger.used) bytes of memory count as used, \(inMemory) are")
+            "\(store.memoryLedger.used) bytes of memory count as used, but \(inMemory) are in use")
         guard store.directory.access.isWritable, try !store.catalog.settings.isSweepPending() else { return }
         try store.directory.forEachMediaFile { identifier in
             let isUsed = named.contains(identifier) || store.table.withLock { $0.isLive(identifier) }
@@ -241,7 +242,7 @@ struct LedgerCheck: Sendable {
         // Blocks without bytes, which remain after an unclean shutdown, are claimed until the version is opened.
         guard end > 0, !stored.needsTidying else { return }
         let size = try store.directory.bytes.open(stored.identifier.hex, isWritable: false)?.size() ?? 0
-        try expect(size >= end, "\(record.url): its file has \(size) bytes, its blocks reach to \(end)")
+        try expect(size >= end, "\(record.url): its file has \(size) bytes, but its blocks reach to \(end)")
     }
 
     private func expect(_ holds: Bool, _ sentence: @autoclosure () -> String) throws {

@@ -140,7 +140,7 @@ struct DASHParser {
             case .characterData(let text): try read(text, isCharacterData: true)
             }
         }
-        guard let root, open.isEmpty else { throw ManifestError(.malformed, "an MPD ends within its root") }
+        guard let root, open.isEmpty else { throw ManifestError(.malformed, "an MPD ends inside its root element") }
         return root
     }
 
@@ -191,7 +191,7 @@ struct DASHParser {
         let trimmed = XMLText.trimmed(text)
         guard let last = open.indices.last else {
             guard trimmed.isEmpty else {
-                throw ManifestError(.malformed, "an MPD has text outside of its root, at byte \(text.startIndex)")
+                throw ManifestError(.malformed, "an MPD has text outside its root element, at byte \(text.startIndex)")
             }
             return
         }

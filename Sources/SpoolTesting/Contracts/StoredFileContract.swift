@@ -73,11 +73,11 @@ enum StoredFileContract {
             try file.punchHole(Block.range(of: 1))
             try check(try file.size() == 3 * Block.size, "the size has changed")
             let expected = [UInt8](repeating: 120, count: block)
-            try check(try bytes(of: file, at: 0, count: block) == expected, "the block before has changed")
+            try check(try bytes(of: file, at: 0, count: block) == expected, "the block before it has changed")
             try check(
                 try bytes(of: file, at: Block.size, count: block).allSatisfy { $0 == 0 }, "it does not read as zeros")
             try check(
-                try bytes(of: file, at: 2 * Block.size, count: block) == expected, "the block behind has changed")
+                try bytes(of: file, at: 2 * Block.size, count: block) == expected, "the block after it has changed")
         },
         Case(description: "a range removed at the end shortens the file, and one after the end has no effect") { file in
             try write(String(repeating: "x", count: 70_000), to: file, at: 0)

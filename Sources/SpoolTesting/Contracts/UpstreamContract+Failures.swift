@@ -164,7 +164,7 @@ extension UpstreamContract {
             // Without back-pressure, hundreds of megabytes would be sent in this time.
             for _ in 0..<50 { _ = try await it.fetch("/small") }
             let sent = it.log.bytesSent("/big")
-            try check(sent < 32 << 20, "\(sent) bytes were sent, \(position) were requested")
+            try check(sent < 32 << 20, "\(sent) bytes were sent, but \(position) were requested")
             while position < 80 << 20, let chunk = try await body.next() {
                 try chunk.withUnsafeBytes { try verify($0, PatternBytes(length: 256 << 20), at: position) }
                 position += Int64(chunk.count)

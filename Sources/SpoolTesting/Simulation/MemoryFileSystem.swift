@@ -235,7 +235,7 @@ final class MemoryHandle: StoredFile {
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
         guard isWritable else {
-            throw .system("is open to read only", path: path, errno: POSIXErrorCode.EBADF.rawValue)
+            throw .system("is open for reading only", path: path, errno: POSIXErrorCode.EBADF.rawValue)
         }
         guard offset >= 0, offset <= Block.offsetLimit - Int64(bytes.count) else {
             throw .system("can't be written there", path: path, errno: POSIXErrorCode.EFBIG.rawValue)

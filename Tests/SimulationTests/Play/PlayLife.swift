@@ -290,7 +290,7 @@ private struct LifeUpstream: Upstream {
     }
 }
 
-/// Writes what a cache logs into the play's log.
+/// A log handler that writes the messages of a cache to the play's log.
 private struct PlayLogHandler: LogHandler {
     let world: PlayWorld
     let who: String

@@ -2,7 +2,7 @@ import Foundation
 import Spool
 import SpoolTesting
 
-/// Compares the bytes that a reader delivers with the versions of the origin.
+/// A comparison of the bytes that a reader delivers with the versions of the origin.
 struct ReadCheck {
     let media: SimulatedMedia
     let range: MediaRange

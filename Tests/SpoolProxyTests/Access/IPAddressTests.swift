@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test(
-        "E190: clients of one IPv6 network of 64 bits share a connection limit; IPv4 clients have one each",
+        "E190: clients of one /64 IPv6 network share a connection limit; each IPv4 client has its own",
         arguments: [
             ("2001:db8:1:2::1", "2001:db8:1:2:ffff:ffff:ffff:ffff", true),
             ("2001:db8:1:2::1", "2001:db8:1:3::1", false),

@@ -213,7 +213,7 @@ struct UnprovenVersionCases {
     }
 
     @Test(
-        "E118: a whole response with an equal weak tag to a conditional request does not end the first reader",
+        "E118: if a conditional request gets a whole response with an equal weak tag, the first reader continues",
         arguments: [true, false])
     func ignoredCondition(_ hasRanges: Bool) async throws {
         var behaviors: [OriginBehavior] = [.noValidators, .field("ETag", "W/\"a\"")]

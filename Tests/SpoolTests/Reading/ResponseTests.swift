@@ -102,7 +102,7 @@ struct ResponseTests {
         }
     }
 
-    @Test("A range beyond the end also has header fields, whether or not the resource is stored")
+    @Test("A request for a range beyond the end returns header fields, whether or not the resource is stored")
     func beyond() async throws {
         for isStored in [false, true] {
             let stage = try MemoryStage(["/a": try resource([])])

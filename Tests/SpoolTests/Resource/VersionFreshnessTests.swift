@@ -13,7 +13,8 @@ import Testing
         "E341: a response that has to be validated serves only the openings before its request, if users share it",
         arguments: [true, false])
     func openings(isShared: Bool) {
-        let freshness = VersionFreshness(.http, CacheClock(clock: ManualClock()), sharing: isShared ? HTTPFields() : nil)
+        let freshness = VersionFreshness(
+            .http, CacheClock(clock: ManualClock()), sharing: isShared ? HTTPFields() : nil)
         let first = freshness.recordOpening()
         let openings = freshness.openingsOfRequest
         let second = freshness.recordOpening()

@@ -6,7 +6,7 @@ import ByteRanges
 let kib: Int64 = 1 << 10
 let mib: Int64 = 1 << 20
 
-/// Takes the part of the shell for a scheduler's state machine. It passes one input at a time, and records the actions.
+/// A stand-in for the shell of a scheduler's state machine. It passes one input at a time, and records the actions.
 final class SchedulerBench {
     typealias Action = Planner.Action
     typealias Outcome = Planner.Outcome

@@ -177,7 +177,7 @@ struct SchedulerFairnessTests {
         for id in bench.machine.plan.readers.ids { bench.read(id) }
         for id in bench.liveIDs { bench.lackSpace(id) }
         bench.open(at: 900 * mib)
-        // Paused transfers try to get space once more first, and find none.
+        // Paused transfers first try again to reserve space, and find none.
         for id in bench.liveIDs where bench.resumed.contains(id) { bench.lackSpace(id) }
         bench.perform(bench.machine.lengthLearnt(999 * mib).actions)
         #expect(bench.transfer(at: 900 * mib) != nil)

@@ -191,7 +191,7 @@ struct SchedulerStoredTests {
         #expect(bench.live.contains { $0.lowerBound == 5000 })
     }
 
-    @Test("A reader behind a missing range of a block waits for the transfer that fills it, even if space is scarce")
+    @Test("A reader after a missing range of a block waits for the transfer that fills it, even if space is scarce")
     func awaitedBeginning() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<60_000))
         let reader = bench.open(at: 0)

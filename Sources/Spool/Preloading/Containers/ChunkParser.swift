@@ -1,8 +1,8 @@
 import ByteRanges
 
-/// A parser that finds the bytes that a player needs of WAVE (RIFF; EBU Tech 3306 for RF64) and AIFF.
+/// A parser that finds the bytes of WAVE (RIFF; EBU Tech 3306 for RF64) and AIFF that a player needs.
 ///
-/// They are every chunk except the samples, including those behind them, and the first seconds.
+/// They are the samples of the first seconds, and all other chunks, including those after the samples.
 struct ChunkParser {
     /// A named part of the file.
     private struct Chunk {
@@ -101,7 +101,7 @@ struct ChunkParser {
         try bytes.number(at: offset, bytes: count, isLittleEndian: isLittleEndian)
     }
 
-    /// Reads a number of 80 bits: sign and exponent in 16, then 64 of the fraction with its leading 1.
+    /// Reads an 80-bit number: sign and exponent in 16 bits, then a 64-bit significand with an explicit leading 1.
     private func extendedFloat(at offset: Int64) throws(ContainerBytes.Stop) -> Double {
         let exponent = Int(try bytes.number(at: offset, bytes: 2) & 0x7FFF) - 16_383 - 63
         let fraction = Double(try bytes.number(at: offset.adding(2), bytes: 8))
@@ -109,11 +109,11 @@ struct ChunkParser {
     }
 }
 
-/// A parser that finds the bytes that a player needs of a Core Audio file.
+/// A parser that finds the bytes of a Core Audio file that a player needs.
 ///
 /// Source: “Apple Core Audio Format Specification 1.0”.
 ///
-/// They are every chunk except the samples, including a packet table behind them, and the first seconds.
+/// They are the packets of the first seconds, and all other chunks, including a packet table after the packets.
 struct CAFParser {
     /// A limit above the number of chunks in real files.
     private static let mostChunks = 128
