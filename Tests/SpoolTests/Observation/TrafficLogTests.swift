@@ -62,8 +62,7 @@ import Testing
             try await Self.untilWaiting(cache)
             try await upstream.log.wait { !$0.isEmpty }
             clock.advance(by: .seconds(3))
-            upstream.deliver(200_000, of: "/a")
-            _ = try await chunk.value
+            _ = try await Self.delivering(upstream) { try await chunk.value }
             let key = cache.key(for: media.source)
             let wait = try #require(cache.traffic.waits(for: [key], limit: 10).first)
             #expect(wait.cause == .slowOrigin && wait.offset == 0 && wait.seconds == 3)
@@ -77,20 +76,17 @@ import Testing
     @Test("D73: a wait during which the request was repeated has the cause retry, and the failed request its error")
     func retry() async throws {
         try await Self.run { cache, upstream, clock, media in
+            upstream.update("/a") { $0.rules = [.first(1, .truncate(after: nil))] }
             let reader = media.reader(in: 0..<1000)
             let chunk = Task { try await reader.next() }
-            try await Self.untilWaiting(cache)
-            try await upstream.log.wait { !$0.isEmpty }
-            upstream.fail("/a", UpstreamError(.connectionLost, "the connection was reset"))
             try await clock.flowing { try await upstream.log.wait { $0.count == 2 } }
             clock.advance(by: .seconds(1))
-            upstream.deliver(200_000, of: "/a")
-            _ = try await chunk.value
+            _ = try await Self.delivering(upstream) { try await chunk.value }
             let key = cache.key(for: media.source)
             #expect(cache.traffic.waits(for: [key], limit: 10).first?.cause == .retry)
             let requests = cache.traffic.requests(for: [key], limit: 10)
             #expect(requests.count == 2 && requests[1].outcome == .failed)
-            #expect(requests[1].message?.contains("the connection was reset") == true)
+            #expect(requests[1].message?.contains("http://a.test/a") == true)
             #expect(requests[1].seconds != nil)
         }
     }
