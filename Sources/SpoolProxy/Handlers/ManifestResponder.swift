@@ -388,7 +388,7 @@ private final class NamedOrigins {
     }
 
     private func record(_ url: OriginURL) {
-        guard origins.count < Self.limit else { return knowledge.recordMoreOrigins() }
+        guard origins.count < Self.limit else { return knowledge.recordMoreOrigins(namedBy: manifest) }
         guard origins.insert("\(url.scheme.rawValue)://\(url.authority)").inserted else { return }
         urls.append(url)
         knowledge.note(url, namedBy: manifest)

@@ -51,9 +51,9 @@ struct MediaOpener: Sendable {
     /// Whether the client may receive a response that was requested for another client.
     ///
     /// Another version may have replaced the one that the client may share. The response to a request that was
-    /// abandoned is used if it may be stored, because no other client receives it.
+    /// abandoned is used if it may be stored and has no cookies, because no other client receives it.
     private func isForClient(_ response: StoredResponse, of media: MediaResource) -> Bool {
-        !media.usesOthersResponse || media.joinsTransfer && response.isStored
+        !media.usesOthersResponse || media.joinsTransfer && response.isStored && !response.dropsCookies
             || response.mayBeShared(with: source, demand, at: date.second)
     }
 

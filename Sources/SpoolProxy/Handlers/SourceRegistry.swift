@@ -30,8 +30,8 @@ final class SourceRegistry: Sendable {
     private let limit: Int
     private let state = Mutex(State())
 
-    /// - Parameter limit: The maximum number of sources. If it is exceeded, the least recently used source is forgotten,
-    ///   or if more than half of them were never requested, the oldest of these.
+    /// - Parameter limit: The maximum number of sources. If it is exceeded, the least recently used source of the host with
+    ///   the most sources is forgotten. If more than half of all were never requested, it is one of these.
     init(_ cache: MediaCache, limit: Int = 1024) {
         self.cache = cache
         self.limit = max(1, limit)
@@ -63,7 +63,10 @@ final class SourceRegistry: Sendable {
                 // start.
                 let unused = state.entries.filter { !$0.value.isRequested }
                 let candidates = unused.count > limit / 2 ? unused : state.entries
-                let oldest = candidates.min { $0.value.lastUse < $1.value.lastUse }
+                // One origin must not displace the streams of others.
+                let hosts = Dictionary(grouping: candidates) { $0.value.presentation.source.url.host() }
+                let largest = hosts.values.max { $0.count < $1.count } ?? []
+                let oldest = largest.min { $0.value.lastUse < $1.value.lastUse }
                 if let oldest { state.entries[oldest.key] = nil }
             }
             let secret = Secret.drawn()

@@ -19,8 +19,12 @@ final class StreamKnowledge: Sendable {
         var partHolds = Remembered<String, Duration>(count: StreamKnowledge.limit)
         /// The origins whose manifests lead to an origin, directly or through other manifests.
         var roots = Remembered<String, Set<String>>(count: StreamKnowledge.limit)
-        /// Whether a manifest named more origins than are recorded.
-        var namesMoreOrigins = false
+        /// The number of origins that the manifests of an origin have named.
+        var namedCounts = Remembered<String, Int>(count: StreamKnowledge.limit)
+        /// The origins whose manifests named more origins than are recorded, or led to such a manifest.
+        var moreNamers: Set<String> = []
+        /// Whether there are more of these origins than are recorded.
+        var hasMoreNamers = false
         /// The origin to which credentials were sent first, by the hash of the credentials.
         var credentials = Remembered<Int, String>(count: StreamKnowledge.limit)
     }
@@ -33,6 +37,8 @@ final class StreamKnowledge: Sendable {
     private static let limit = 4096
     /// The maximum number of origins that are remembered as leading to one.
     private static let rootLimit = 16
+    /// The maximum number of origins that are recorded for the manifests of one origin.
+    private static let namedLimit = 256
     private static let variablesLimit = 1000
     /// The maximum number of media playlists of one master playlist whose variables are remembered.
     private static let importerLimit = 100
@@ -109,7 +115,9 @@ final class StreamKnowledge: Sendable {
                 return true
             }
             if first == origin { return true }
-            guard !facts.namesMoreOrigins, !facts.roots.hasForgotten else { return false }
+            guard !facts.hasMoreNamers, !facts.moreNamers.contains(first), !facts.roots.hasForgotten else {
+                return false
+            }
             return !roots.contains(first) && roots.count < Self.rootLimit
         }
     }
@@ -121,6 +129,11 @@ final class StreamKnowledge: Sendable {
         guard !url.isSameOrigin(as: manifest) else { return }
         let (origin, namer) = (url.origin, manifest.origin)
         facts.withLock { facts in
+            if facts.roots[origin]?.contains(namer) != true {
+                let count = (facts.namedCounts[namer] ?? 0) + 1
+                facts.namedCounts.note(count, for: namer, bytes: namer.utf8.count)
+                guard count <= Self.namedLimit else { return Self.recordMoreOrigins(namedBy: namer, in: &facts) }
+            }
             var roots = (facts.roots[origin] ?? []).union(facts.roots[namer] ?? [])
             roots.insert(namer)
             roots.remove(origin)
@@ -131,7 +144,17 @@ final class StreamKnowledge: Sendable {
     }
 
     /// Records that a manifest names more origins than are recorded.
-    func recordMoreOrigins() { facts.withLock { $0.namesMoreOrigins = true } }
+    func recordMoreOrigins(namedBy manifest: OriginURL) {
+        facts.withLock { Self.recordMoreOrigins(namedBy: manifest.origin, in: &$0) }
+    }
+
+    private static func recordMoreOrigins(namedBy namer: String, in facts: inout Facts) {
+        facts.moreNamers.insert(namer)
+        facts.moreNamers.formUnion(facts.roots[namer] ?? [])
+        guard facts.moreNamers.count > limit else { return }
+        facts.hasMoreNamers = true
+        facts.moreNamers = []
+    }
 
     /// Records the kind of a version, or `nil` if it is not a manifest.
     func note(_ kind: ManifestKind?, ofVersion name: String) {

@@ -135,4 +135,23 @@ import Testing
             }
         }
     }
+
+    @Test("E347: an origin that names hundreds of origins does not withhold the credentials of others")
+    func manyNamed() throws {
+        let knowledge = StreamKnowledge()
+        func origin(_ host: String) throws -> OriginURL {
+            try OriginURL(try #require(URL(string: "http://\(host)/a")))
+        }
+        let naming = try origin("naming.example")
+        #expect(knowledge.mayReceive(naming, credentials: "Basic bmFtaW5n"))
+        for index in 0..<300 { knowledge.note(try origin("named\(index).example"), namedBy: naming) }
+        // A user of two origins that no manifest connects.
+        for host in ["one.example", "two.example"] {
+            #expect(knowledge.mayReceive(try origin(host), credentials: "Basic dXNlcg=="))
+        }
+        // The credentials of the origin that names others are sent to none of them.
+        for index in [0, 299] {
+            #expect(!knowledge.mayReceive(try origin("named\(index).example"), credentials: "Basic bmFtaW5n"))
+        }
+    }
 }

@@ -130,6 +130,22 @@ import Testing
         await cache.close()
     }
 
+    @Test("E346: addresses that one origin creates and requests do not displace those of other origins")
+    func sourcesOfOneHost() async throws {
+        let cache = MediaCache.inMemory(upstream: ScriptedUpstream([:]))
+        let registry = SourceRegistry(cache, limit: 10)
+        func prefix(_ host: String, _ index: Int) throws -> String {
+            let url = try #require(URL(string: "http://\(host)/\(index)"))
+            let prefix = registry.prefix(for: MediaSource(url: url, headerFields: [.authorization: "\(index)"]))
+            #expect(try registry.find(prefix + "/http/\(host)/\(index)")?.prefix == prefix)
+            return prefix
+        }
+        let first = try prefix("h", 0)
+        for index in 0..<100 { _ = try prefix("other", index) }
+        #expect(try registry.find(first + "/http/h/0")?.prefix == first)
+        await cache.close()
+    }
+
     @Test func `A server that lost its listening socket listens again before it returns a URL`()
         async throws
     {
