@@ -29,10 +29,11 @@ extension CacheDirectory {
         var lock: (any StoredFile)?
         do {
             try self.init(writing: path, key, fileSystem: fileSystem, bytes: bytes, now: now, lock: &lock)
-        } catch let error as CacheError where error.isRefusalToWrite && !mustWrite {
+        } catch {
             // A later opening, or another process, may write as soon as the disk accepts data again.
             _ = try? lock?.lock(.none)  // Closing the file does the same.
             lock = nil
+            guard let error = error as? CacheError, error.isRefusalToWrite, !mustWrite else { throw error }
             try self.init(reading: path, key, fileSystem: fileSystem, bytes: bytes, cause: error)
         }
     }

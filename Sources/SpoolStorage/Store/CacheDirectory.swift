@@ -69,6 +69,11 @@ final class CacheDirectory: Sendable {
         _ = blockSize
     }
 
+    deinit {
+        // If the store could not be opened, the next attempt needs the lock; see `close()`.
+        lock.withLock { _ = try? $0?.lock(.none) }  // Closing the file does the same.
+    }
+
     /// Ends the use of the folder. Closes the catalog and releases the lock. Open media files stay open.
     ///
     /// If the folder is not closed, that counts as an unclean shutdown.
