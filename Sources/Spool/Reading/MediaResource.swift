@@ -45,7 +45,9 @@ public final class MediaResource: Sendable {
         self.source = credentials.source
         self.credentials = credentials
         self.resource = resource
-        self.opening = resource?.freshness.recordOpening() ?? 0
+        let opening = resource?.freshness.recordOpening() ?? 0
+        // The response to the request that was cancelled counts for this opening.
+        self.opening = question?.joinsTransfer == true ? 0 : opening
         self.identity = identity
         self.registry = registry
         self.question = question
