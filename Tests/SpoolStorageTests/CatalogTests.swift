@@ -85,7 +85,7 @@ struct CatalogTests {
         expected.generation?.storedRanges = ByteRangeSet(blocks.map(\.range))
         #expect(try reopened.resource(key: key) == expected)
         #expect(try reopened.resources() == [expected])
-        #expect(try reopened.blocks(of: generation.id) == blocks)
+        #expect(try reopened.blocks.records(of: generation.id) == blocks)
         #expect(try reopened.contains(generation.identifier))
         #expect(try !reopened.contains(GenerationIdentifier()))
     }
@@ -105,7 +105,7 @@ struct CatalogTests {
         #expect(try fixture.catalog.settings.storedBytes() == 0)
         // A late batch of the old version has no effect.
         try fixture.catalog.record([(old.id, [CatalogFixture.block(1)])])
-        #expect(try fixture.catalog.blocks(of: old.id).isEmpty)
+        #expect(try fixture.catalog.blocks.records(of: old.id).isEmpty)
         #expect(try fixture.catalog.settings.storedBytes() == 0)
         #expect(try !fixture.catalog.contains(old.identifier))
     }
@@ -139,7 +139,7 @@ struct CatalogTests {
                 let expected = model[generation.id] ?? [:]
                 let sum = expected.values.reduce(0) { $0 + Int64($1) }
                 total += sum
-                let found = try fixture.catalog.blocks(of: generation.id)
+                let found = try fixture.catalog.blocks.records(of: generation.id)
                 #expect(Dictionary(uniqueKeysWithValues: found.map { ($0.index, $0.length) }) == expected)
                 #expect(found.map(\.index) == found.map(\.index).sorted())
                 let stored = try fixture.catalog.resource(key: CatalogFixture.key(String(which)))?.generation?
@@ -343,13 +343,13 @@ struct CatalogTests {
         let error = #expect(throws: CacheError.self) { try fixture.catalog.record([(generation.id, many)]) }
         #expect(error?.code == .storage && error?.message.contains(fixture.path) == true)
         #expect(error?.message.contains("full") == true)
-        #expect(try fixture.catalog.blocks(of: generation.id).isEmpty)
+        #expect(try fixture.catalog.blocks.records(of: generation.id).isEmpty)
         #expect(try fixture.catalog.settings.storedBytes() == 0)
         try fixture.catalog.writeAlone {
             try $0.execute(sql: "PRAGMA max_page_count = \(pages + 9999)")
         }
         try fixture.catalog.record([(generation.id, many)])
-        #expect(try fixture.catalog.blocks(of: generation.id) == many)
+        #expect(try fixture.catalog.blocks.records(of: generation.id) == many)
     }
 
     @Test("A second process can read committed changes while one process writes, but cannot write")
@@ -385,7 +385,7 @@ extension CatalogFixture {
             key: Self.key("use"), url: "", version: "", length: nil, contentType: nil, at: start)
         guard let generation = record.generation else { return }
         try catalog.record([(generation.id, [Self.block(0)])])
-        _ = try catalog.blocks(of: generation.id)
+        _ = try catalog.blocks.records(of: generation.id)
         _ = try catalog.uses.leastRecentlyUsed(limit: 10)
         #expect(try catalog.remove(Self.key("use")) != nil)
     }
@@ -417,7 +417,7 @@ extension Catalog {
     /// Records changes in the form in which an open generation returns them.
     private func change(_ batch: [(Int64, [Int64], [BlockRecord])]) throws {
         for (generation, removed, sealed) in batch {
-            let before = try storedRanges(of: generation)
+            let before = try read { db in try CatalogBlocks.storedRanges(of: generation, db) }
             var after = before
             for index in removed { after.remove(Block.range(of: index)) }
             for block in sealed {

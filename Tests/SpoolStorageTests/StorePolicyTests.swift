@@ -44,17 +44,17 @@ struct StorePolicyTests {
         fixture.clock.advance(by: .seconds(900))
         try await fixture.store("new", length: block, in: store)
         try await store.flush()
-        await store.evictAged()
+        await store.evictor.evictAged()
         #expect(try await names(store) == ["new", "old", "open", "pinned"])
         fixture.clock.advance(by: .seconds(200))
-        await store.evictAged()
+        await store.evictor.evictAged()
         #expect(try await names(store) == ["new", "open", "pinned"])
         open.end()
         try await store.checkLedger()
         try await store.close()
         fixture.calendar.withLock { $0 += 500 }
         store = try await openRunning()
-        await store.evictAged()
+        await store.evictor.evictAged()
         #expect(try await names(store) == ["new", "pinned"])
         // Media is also evicted automatically as time passes.
         try await fixture.clock.flowing {
@@ -74,13 +74,13 @@ struct StorePolicyTests {
         try await store.close()
         fixture.calendar.withLock { $0 += 2000 }
         store = try await openRunning()
-        await store.evictAged()
+        await store.evictor.evictAged()
         #expect(try await names(store) == ["old"])
         fixture.clock.advance(by: .seconds(600))
         try await store.close()
         store = try await openRunning()
         fixture.clock.advance(by: .seconds(401))
-        await store.evictAged()
+        await store.evictor.evictAged()
         #expect(try await names(store).isEmpty)
         try await store.close()
     }
@@ -100,7 +100,7 @@ struct StorePolicyTests {
         }
         store = try await openRunning()
         await store.waitUntilIdle()
-        await store.evictAged()
+        await store.evictor.evictAged()
         if isUsedBefore { store.recordUse(of: StoreFixture.key("a")) }
         fixture.clock.advance(by: .seconds(100))
         if isCorrectedAtRestart { try await store.close() }
@@ -108,17 +108,17 @@ struct StorePolicyTests {
         if isCorrectedAtRestart { store = try await openRunning() }
         store.recordUse(of: StoreFixture.key("b"))
         try await store.flush()
-        await store.evictAged()
+        await store.evictor.evictAged()
         #expect(try await names(store) == ["a", "b"])
         try await store.close()
         store = try await openRunning()
-        await store.evictAged()
+        await store.evictor.evictAged()
         #expect(try await names(store) == ["a", "b"])
         // From then on, ages count as usual.
         for _ in 0..<3 {
             fixture.clock.advance(by: .seconds(400))
             store.recordUse(of: StoreFixture.key("b"))
-            await store.evictAged()
+            await store.evictor.evictAged()
         }
         #expect(try await names(store) == ["b"])
         try await store.close()
@@ -136,7 +136,7 @@ struct StorePolicyTests {
         for _ in 0..<2 {
             if isUsed { store.recordUse(of: StoreFixture.key("a")) }
             try await store.flush()
-            await store.evictAged()
+            await store.evictor.evictAged()
             #expect(try await names(store) == ["a", "b"])
             // The cache opens once more while the clock is still ahead.
             try await store.close()
@@ -146,7 +146,7 @@ struct StorePolicyTests {
         for _ in 0..<2 {
             store.recordUse(of: StoreFixture.key("b"))
             await store.waitUntilIdle()
-            await store.evictAged()
+            await store.evictor.evictAged()
             #expect(try await names(store) == ["a", "b"])
             try await store.close()
             store = try await openRunning()
@@ -155,7 +155,7 @@ struct StorePolicyTests {
         fixture.clock.advance(by: .seconds(900))
         store.recordUse(of: StoreFixture.key("b"))
         fixture.clock.advance(by: .seconds(200))
-        await store.evictAged()
+        await store.evictor.evictAged()
         #expect(try await names(store) == ["b"])
         try await store.checkLedger()
         try await store.close()

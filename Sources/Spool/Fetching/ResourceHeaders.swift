@@ -67,7 +67,7 @@ struct ResourceHeaders {
         scheduler.wakeHeaderWaiters()
     }
 
-    private func opened(_ version: Scheduler.VersionInUse) -> OpenedResponse {
+    private func opened(_ version: VersionInUse) -> OpenedResponse {
         let response =
             version.lease.map { self.response(of: $0.generation) } ?? StoredResponse(length: version.length)
         return OpenedResponse(

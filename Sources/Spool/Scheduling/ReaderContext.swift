@@ -46,3 +46,10 @@ final class ReaderPosition: Sendable {
         set { value.store(newValue, ordering: .relaxed) }
     }
 }
+
+/// An open reader, for pages that show it.
+struct ReaderActivity: Sendable {
+    var id: ReaderID
+    var position: Int64
+    var isWaiting: Bool
+}

@@ -74,3 +74,26 @@ struct ReaderVersions {
         return ids
     }
 }
+
+/// The version that a reader uses.
+struct VersionInUse: Sendable {
+    /// `nil` if only the length is known.
+    var lease: Lease?
+    /// `nil` if it is not known, or if the version is no longer current.
+    var length: Int64?
+    var source: OpenedResponse.Source
+}
+
+/// The result for a reader that needs the response headers of its version.
+enum ReaderVersionResult: Sendable {
+    case version(VersionInUse)
+    /// The headers are not known yet. The reader is woken when a response has been evaluated.
+    case wait
+    /// The headers of this range cannot be fetched. The error is `nil` if the reason is not known.
+    case failed(CacheError?, Range<Int64>)
+    case closed
+    /// The reader is closed.
+    case gone
+    /// The reader needs its own response.
+    case separate
+}

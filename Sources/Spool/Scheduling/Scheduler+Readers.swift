@@ -144,31 +144,8 @@ extension Scheduler {
 
     // MARK: - Response headers
 
-    /// The version that a reader uses.
-    struct VersionInUse: Sendable {
-        /// `nil` if only the length is known.
-        var lease: Lease?
-        /// `nil` if it is not known, or if the version is no longer current.
-        var length: Int64?
-        var source: OpenedResponse.Source
-    }
-
-    /// The result for a reader that needs the response headers of its version.
-    enum HeadResult: Sendable {
-        case version(VersionInUse)
-        /// The headers are not known yet. The reader is woken when a response has been evaluated.
-        case wait
-        /// The headers of this range cannot be fetched. The error is `nil` if the reason is not known.
-        case failed(CacheError?, Range<Int64>)
-        case closed
-        /// The reader is closed.
-        case gone
-        /// The reader needs its own response.
-        case separate
-    }
-
     /// Returns the version of a reader. The reader keeps that version.
-    func head(for id: ReaderID, now: Duration) -> HeadResult {
+    func head(for id: ReaderID, now: Duration) -> ReaderVersionResult {
         ask { state in
             guard let place = state.readers[id] else { return (.gone, []) }
             switch state.versions.status(of: id) {
@@ -216,19 +193,11 @@ extension Scheduler {
 
     // MARK: - Activity
 
-    /// An open reader, for pages that show it.
-    struct ReaderActivity: Sendable {
-        var id: ReaderID
-        var position: Int64
-        var isWaiting: Bool
-    }
-
     /// The readers, and the transfers that are in progress, in the order in which they started.
     var activity: (readers: [ReaderActivity], transfers: [Planner.RunningTransfer]) {
         inspect { state in
-            let readers = state.readers.keys.sorted().map { id in
-                ReaderActivity(
-                    id: id, position: state.readers[id]?.position.offset ?? 0, isWaiting: state.machine.isWaiting(id))
+            let readers = state.readers.sorted { $0.key < $1.key }.map { id, reader in
+                ReaderActivity(id: id, position: reader.position.offset, isWaiting: state.machine.isWaiting(id))
             }
             return (readers, state.machine.running)
         }

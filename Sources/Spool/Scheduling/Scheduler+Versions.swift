@@ -2,6 +2,26 @@ import ByteRanges
 import SpoolScheduling
 import SpoolStorage
 
+/// The known state of the resource at one moment.
+struct ResourceContents: Sendable {
+    var generation: Generation?
+    var storedRanges: ByteRangeSet
+    /// `nil` if it is not known.
+    var length: Int64?
+    /// Whether readers that open from now on wait for a validation.
+    var needsValidation: Bool
+    /// Whether the origin supports range requests, as far as is known.
+    var supportsRanges: Bool
+
+    fileprivate init(_ state: borrowing Scheduler.State) {
+        generation = state.lease?.generation
+        storedRanges = state.machine.storedRanges
+        length = state.machine.length
+        needsValidation = state.machine.needsValidation
+        supportsRanges = state.machine.rangeSupport != .unsupported
+    }
+}
+
 /// The operations for the current version and its stored bytes. Each is one step under the lock of the scheduler.
 extension Scheduler {
     // MARK: - Questions
@@ -20,27 +40,8 @@ extension Scheduler {
         inspect { state in state.machine.length.map { state.machine.storedRanges.contains(0..<$0) } ?? false }
     }
 
-    /// The known state of the resource at one moment.
-    struct Contents: Sendable {
-        var generation: Generation?
-        var storedRanges: ByteRangeSet
-        /// `nil` if it is not known.
-        var length: Int64?
-        /// Whether readers that open from now on wait for a validation.
-        var needsValidation: Bool
-        /// Whether the origin supports range requests, as far as is known.
-        var supportsRanges: Bool
-    }
-
-    var contents: Contents {
-        inspect { state in
-            Contents(
-                generation: state.lease?.generation, storedRanges: state.machine.storedRanges,
-                length: state.machine.length,
-                needsValidation: state.machine.needsValidation,
-                supportsRanges: state.machine.rangeSupport != .unsupported)
-        }
-    }
+    /// The known state of the resource at this moment.
+    var contents: ResourceContents { inspect { ResourceContents($0) } }
 
     /// Returns the current version if all of the range is stored, otherwise `nil`. The caller checks the freshness.
     func lease(having range: Range<Int64>) -> Lease? {

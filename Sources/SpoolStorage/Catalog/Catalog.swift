@@ -245,6 +245,8 @@ final class Catalog: Sendable {
 
     /// The table of settings.
     var settings: CatalogSettings { CatalogSettings(self) }
+    /// The table of blocks.
+    var blocks: CatalogBlocks { CatalogBlocks(self) }
     /// The byte counts of versions.
     var counts: CatalogCounts { CatalogCounts(self) }
     /// The tables of downloads and pins.

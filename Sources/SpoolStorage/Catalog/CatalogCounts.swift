@@ -3,8 +3,8 @@ import Foundation
 import GRDB
 import Synchronization
 
-/// The byte counts of single versions. They are computed from what is stored, and corrected if another program has
-/// changed them. A value over a catalog.
+/// The byte counts of single versions. If another program has changed a count, it is computed from the stored blocks
+/// and texts, and corrected. A value over a catalog.
 struct CatalogCounts {
     private let catalog: Catalog
 

@@ -72,7 +72,7 @@ struct CatalogUses {
         guard let name = try? row.text(0) else { return nil }  // No key.
         let whole = (try? row.text(1)) ?? nil  // The row of the presentation is damaged, not this one.
         let storedRanges =
-            try row.storedRanges(2, count: 3) ?? row.number(8).map { try Catalog.storedRanges(of: $0, db) }
+            try row.storedRanges(2, count: 3) ?? row.number(8).map { try CatalogBlocks.storedRanges(of: $0, db) }
         // If another program has changed the date, it is unknown.
         let date = try? cipher.open(row, 5, number: 4, .lastUsedAt, of: name)
         let url = try? Catalog.url(row, 7, cipher, of: name)  // A value of another type has no host.

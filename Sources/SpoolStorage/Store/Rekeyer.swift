@@ -126,7 +126,7 @@ private struct Rekeyer: Sendable {
     func plan() throws -> RekeyingPlan {
         let count = try catalog.generationCount()
         // The recorded sum may be wrong.
-        let bytes = try catalog.countedBytes().bytes.values.reduce(0) { Catalog.byteCount($0 + $1) }
+        let bytes = try catalog.blocks.countedBytes().bytes.values.reduce(0) { Catalog.byteCount($0 + $1) }
         return RekeyingPlan(
             resources: count, bytes: bytes, neededSpace: bytes + Int64(count) * 4096 + 2 * (try catalog.byteCount()),
             freeSpace: try directory.bytes.volumeSpace()?.free)
@@ -185,7 +185,7 @@ private struct Rekeyer: Sendable {
         while let first = next {
             try Task.checkCancellation()
             let (blocks, last) = try await executor.run { () throws -> ([BlockRecord], Int64?) in
-                let recorded = try catalog.blocks(of: version.stored.id, in: first..<Int64.max, limit: 64)
+                let recorded = try catalog.blocks.records(of: version.stored.id, in: first..<Int64.max, limit: 64)
                 let blocks = try recorded.compactMap { try version.copy($0) }
                 try copy.add(blocks, to: version.stored.id)
                 return (blocks, recorded.last?.index)

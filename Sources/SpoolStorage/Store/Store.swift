@@ -265,36 +265,23 @@ package final class Store: Sendable {
         try await evictor.setCapacity(capacity, isRemembered: isRemembered)
     }
 
-    /// Immediately evicts media that is older than the maximum age.
-    package func evictAged() async { await evictor.evictAged() }
-
-    /// Adapts the limit to the current free space of the volume, and evicts media that exceeds it.
-    package func leaveFreeSpace() async { await evictor.leaveFreeSpace() }
-
     // MARK: - Checks and copies
 
-    /// Checks every stored block against its checksum, and if it repairs, the sums of the catalog, too.
+    /// Checks stored blocks against their checksums. If it checks all of them and repairs, the sums of the catalog, too.
     ///
     /// If another kind of file has the name of a media file, all of its blocks are bad, and repairing removes the
     /// resource. A file that can't be opened this time is reported and skipped.
     ///
     /// - Parameters:
+    ///   - key: The key of one resource; `nil` for all.
     ///   - repairing: Whether bad blocks are discarded, to be fetched again. If not, they stay recorded until they are
     ///     read.
     ///   - progress: Called on any thread with the number of checked blocks and of all blocks.
     /// - Throws: ``CacheError`` if the catalog can't be read.
     package func verify(
-        repairing: Bool, progress: @escaping @Sendable (Int, Int) -> Void = { _, _ in }
+        _ key: CacheKey? = nil, repairing: Bool, progress: @escaping @Sendable (Int, Int) -> Void = { _, _ in }
     ) async throws -> VerificationReport {
-        try await Verifier(self, isRepairing: repairing).run(progress)
-    }
-
-    /// Checks the stored blocks of one resource against their checksums.
-    ///
-    /// - Parameter repairing: Whether bad blocks are discarded.
-    /// - Throws: ``CacheError`` if the catalog can't be read.
-    package func verify(_ key: CacheKey, repairing: Bool) async throws -> VerificationReport {
-        try await Verifier(self, isRepairing: repairing).run(key)
+        try await Verifier(self, isRepairing: repairing).run(key, progress)
     }
 
     /// Copies a complete resource into a file. Every byte is checked against its checksum on the way.

@@ -15,13 +15,18 @@ struct Verifier: Sendable {
         self.isRepairing = isRepairing
     }
 
-    /// Checks every stored block, and if it repairs, the sums of the catalog, too.
-    func run(_ progress: @escaping @Sendable (Int, Int) -> Void) async throws -> VerificationReport {
+    /// Checks the stored blocks of one resource, or of all of them if `only` is `nil`. In that case, it also repairs the
+    /// sums of the catalog.
+    func run(_ only: CacheKey?, _ progress: @escaping @Sendable (Int, Int) -> Void) async throws -> VerificationReport {
         if isRepairing { try store.checkWritable() }
         try store.checkOpen()
         var result = VerificationReport()
+        if let only {
+            try await verify(only, 0, &result, progress)
+            return result
+        }
         if isRepairing { try await repairRows(&result) }
-        let total = try await store.readCatalog(in: .maintenance) { try $0.blockCount() }
+        let total = try await store.readCatalog(in: .maintenance) { try $0.blocks.count() }
         var key = ""
         while true {
             let last = key
@@ -31,15 +36,6 @@ struct Verifier: Sendable {
             for key in keys { try await verify(CacheKey(hash: key), total, &result, progress) }
         }
         if isRepairing { try await ResourceRemover(store).correctSums() }
-        return result
-    }
-
-    /// Checks the stored blocks of one resource.
-    func run(_ key: CacheKey) async throws -> VerificationReport {
-        if isRepairing { try store.checkWritable() }
-        try store.checkOpen()
-        var result = VerificationReport()
-        try await verify(key, 0, &result) { _, _ in }
         return result
     }
 
@@ -98,7 +94,7 @@ struct Verifier: Sendable {
             let step = try await store.executor.run(in: .maintenance) { () -> CheckedPart? in
                 try store.checkOpen()
                 guard let disk = generation.disk, let row = generation.row.value else { return nil }
-                let blocks = try store.catalog.blocks(of: row, in: first..<Int64.max, limit: 64)
+                let blocks = try store.catalog.blocks.records(of: row, in: first..<Int64.max, limit: 64)
                 let found = disk.verify(blocks, repairing: isRepairing)
                 if isRepairing { generation.recordInvalidated(found.bad.map(StoredBlocks.wholeBlocks)) }
                 return CheckedPart(found: found, next: blocks.last.map { $0.index + 1 })
@@ -169,7 +165,7 @@ struct LedgerCheck: Sendable {
     ///
     /// - Throws: ``CacheError`` with a message that names the first difference.
     func run() throws {
-        let (counted, records) = try (store.catalog.countedBytes(), store.catalog.resources())
+        let (counted, records) = try (store.catalog.blocks.countedBytes(), store.catalog.resources())
         let lives = store.table.withLock { $0.lives }
         var sum: Int64 = 0
         var rowSum: Int64 = 0

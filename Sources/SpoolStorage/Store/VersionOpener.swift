@@ -96,7 +96,7 @@ struct VersionOpener: Sendable {
             storedSeals: { [weak store] indices in
                 guard let store else { throw CacheError(.closed, "the cache has been closed") }
                 try store.checkOpen()
-                return try row.value.map { try store.catalog.blocks(of: $0, in: indices) } ?? []
+                return try row.value.map { try store.catalog.blocks.records(of: $0, in: indices) } ?? []
             },
             giveBack: { [ledger = store.ledger] in ledger.giveBack($0) })
     }
