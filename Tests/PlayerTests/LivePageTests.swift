@@ -24,7 +24,7 @@ struct LivePageTests {
     @Test("D78: the page is drawn in time, also with hundreds of resources")
     func drawing() async throws { try await run("paint", "frames", resourceCount: 500) }
 
-    @Test("D79: a user finds what is cached, what it saved, why playback was slow, and how to keep media")
+    @Test("D79: the page shows cached media, saved bytes and causes of slow playback, and keeps media offline")
     func paths() async throws { try await run("paths", "dialogs") }
 
     /// Runs checks of the script against a server with stored media.

@@ -227,8 +227,8 @@ struct DashboardAPI: Sendable {
             case let error as CacheError: RequestFailure(500, error.message)
             default: RequestFailure(500, "the request failed: \(error)")
             }
-        // A sentence can always be encoded.
-        let data = (try? DashboardJSON.data(Failure(error: failure.reason))) ?? Data("{}".utf8)
+        let known = try? DashboardJSON.data(Failure(error: failure.reason))  // A sentence can always be encoded.
+        let data = known ?? Data("{}".utf8)
         var fields = jsonFields
         if let allowed = failure.allowed { fields[.allow] = allowed }
         if let seconds = failure.retryAfter { fields[.retryAfter] = String(seconds) }

@@ -37,8 +37,8 @@ struct DashboardChanges {
         let served = cache.statistics.bytesServed
         if changeCount != lastChangeCount || served != lastServedBytes { mustRead = true }
         if library == nil || mustRead && age >= Self.shortestAge || age >= Self.longestAge {
-            // If the catalog can't be read, the last list stays, and the next update tries again.
-            if let (recent, count) = try? await cache.recentResources(limit: Self.recordLimit) {
+            let known = try? await cache.recentResources(limit: Self.recordLimit)  // The next update tries again.
+            if let (recent, count) = known {
                 let isFirst = library == nil
                 var next = library ?? DashboardLibrary()
                 next.update(recent)

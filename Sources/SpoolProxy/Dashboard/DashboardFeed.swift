@@ -235,8 +235,9 @@ final class DashboardFeed: Sendable {
                 own.log = log.after(after)
                 message = try? ServerSentEvent.message("update", own, id: own.log.last?.id ?? lastID)  // It is valid.
             } else if let update {
-                // Numbers and text can always be encoded.
-                shared = shared ?? (try? ServerSentEvent.message("update", update, id: lastID))
+                if shared == nil {
+                    shared = try? ServerSentEvent.message("update", update, id: lastID)  // Its values can be encoded.
+                }
                 message = shared
             } else if elapsed - client.lastMessage >= Self.silence {
                 message = ServerSentEvent.comment

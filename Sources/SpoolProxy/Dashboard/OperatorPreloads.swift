@@ -43,8 +43,7 @@ final class OperatorPreloads: Sendable {
         let preload = Preloader(cache, maximumConcurrentDownloads: 1).add(source, .entire)
         await withTaskCancellationHandler {
             var outcome = PreloadOutcome(await preload.finished())
-            // The cache has an event for each error.
-            try? await outcome.addStream(of: source, .whole, in: cache, jobs: 4)
+            try? await outcome.addStream(of: source, .whole, in: cache, jobs: 4)  // It is an event.
         } onCancel: {
             preload.cancel()
         }

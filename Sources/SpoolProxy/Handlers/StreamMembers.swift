@@ -65,8 +65,8 @@ final class StreamMembers: Sendable {
     ///   - tag: A text that is different for each version of the playlist.
     ///   - found: The address after redirects.
     func note(_ playlist: HLSPlaylist, at url: OriginURL, _ key: CacheKey, tag: String, found: OriginURL) {
-        // If an address can't be requested, no request will look for it.
-        guard !hasRecorded(tag, of: key), let parts = try? playlist.parts(at: found) else { return }
+        guard !hasRecorded(tag, of: key) else { return }
+        guard let parts = try? playlist.parts(at: found) else { return }  // No request will look for invalid addresses.
         note(parts, [], at: url, key, tag: tag)
     }
 

@@ -333,8 +333,8 @@ package struct GenerationDescription: Sendable, Hashable {
     /// The bytes of a page of the catalog. Most volumes also allocate this number of bytes to files.
     static let pageBytes: Int64 = 4096
 
-    /// The bytes that a resource uses on disk in addition to its media. They are for the unused end of the last block
-    /// of its file, and for its rows with their indices, which use about 2 KiB.
+    /// The number of bytes that a resource uses on disk in addition to its media. The unused end of the last block of
+    /// its file counts 4 KiB, and its rows with their indices count 2 KiB.
     static let leastRowBytes: Int64 = pageBytes + 2048
 
     /// Returns the part of the unused space that is counted separately. Every row counts the end of one block of 4 KiB.

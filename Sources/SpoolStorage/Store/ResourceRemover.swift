@@ -174,7 +174,7 @@ struct RemovedUnused {
     /// Whether its file has been removed, and its claim returned.
     var isFreed: Bool
 
-    /// The bytes by which the account has decreased; at least 1, so that each removal counts. They differ from the bytes
-    /// of the resource if its record was wrong.
+    /// The number of bytes by which the account has decreased; at least 1, so that each removal counts. If the record
+    /// of the resource was wrong, it differs from the size of the resource.
     var freedByteCount: Int64 { isFreed ? max(1, bytes - resource.correction.storedBytes) : 0 }
 }

@@ -113,14 +113,21 @@ struct SharedMediaTests {
         }
     }
 
-    @Test("E339: another version for other header fields does not end a reader of the stored version")
-    func otherVersion() async throws {
+    /// Calls `body` while a client with the agent `one` reads a response that is fresh for 1,000 seconds.
+    private func whileReading(_ body: (MemoryStage, MediaCache, MediaReader) async throws -> Void) async throws {
         let stage = try MemoryStage(["/a": .pattern(Self.length)], freshness: .http)
         stage.origin.update("/a") { $0.rules = [.always(.field("Cache-Control", "max-age=1000"))] }
         try await stage.session { cache in
             let reader = try await cache.sharedMedia(for: source(stage, agent: "one")).reader(in: 0..<Self.length)
             _ = try await reader.next()
             await cache.waitUntilIdle()
+            try await body(stage, cache, reader)
+        }
+    }
+
+    @Test("E339: another version for other header fields does not end a reader of the stored version")
+    func otherVersion() async throws {
+        try await whileReading { stage, cache, reader in
             stage.origin.script("/a") { request, _ in
                 guard request.headerFields[.userAgent] == "two" else { return nil }
                 let fields: HTTPFields = [.eTag: "\"other\"", .contentLength: "10", .cacheControl: "max-age=1000"]
@@ -141,12 +148,7 @@ struct SharedMediaTests {
 
     @Test("E342: a 304 to a client with other header fields also updates the stored response")
     func confirmedForOther() async throws {
-        let stage = try MemoryStage(["/a": .pattern(Self.length)], freshness: .http)
-        stage.origin.update("/a") { $0.rules = [.always(.field("Cache-Control", "max-age=1000"))] }
-        try await stage.session { cache in
-            let reader = try await cache.sharedMedia(for: source(stage, agent: "one")).reader(in: 0..<Self.length)
-            _ = try await reader.next()
-            await cache.waitUntilIdle()
+        try await whileReading { stage, cache, reader in
             stage.origin.update("/a") { $0.rules = [.always(.field("Cache-Control", "max-age=0"))] }
             let demand = FreshnessDemand(fields: [.cacheControl: "no-cache"])
             let other = try await cache.sharedMedia(for: source(stage, agent: "two"), demand: demand)
