@@ -346,8 +346,10 @@ struct CachingPlayerTests {
         await observed { player.status == .playing }
         #expect(await player.seek(to: 20))
         if isReset { player.mediaServerWasReset() } else { spent.isConsumed = true }
-        await observed { player.avPlayer !== spent && player.status == .playing && player.currentTime >= 20 }
-        #expect(player.rate == 1.5 && player.error == nil)
+        await observed { player.avPlayer !== spent && player.status == .playing }
+        // An audio frame may start a little before the target.
+        #expect(player.currentTime > 19.5 && player.rate == 1.5 && player.error == nil, "\(player.currentTime)")
+        await observed { player.currentTime >= 20 }
         #expect(player.avPlayer.volume == 0.5 && player.queue.player === player.avPlayer && spent.items() == [])
         #expect(await player.seek(to: 58.5))
         await observed { player.status == .ended }
