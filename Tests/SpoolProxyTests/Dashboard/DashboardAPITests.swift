@@ -173,7 +173,7 @@ import Testing
         }
     }
 
-    @Test("D55: the history has the increments of each ten seconds")
+    @Test("D55: the history has the increments for each 10-second interval")
     func history() async throws {
         let clock = ManualClock()
         try await Self.run(["/a.mp4": try Self.film()], clock: clock) { server, cache, origin in
