@@ -87,7 +87,7 @@ struct Plan: ~Copyable {
     mutating func settle(_ only: TransferID? = nil) -> [Action] {
         var actions: [Action] = []
         var only = only
-        // A transfer that is cancelled for another one causes the next round. Each round leaves fewer readers waiting.
+        // Cancelling a transfer in favor of another one causes another round. Each round leaves fewer readers waiting.
         for _ in 0..<8 {
             if didPreloadsYield != mustPreloadsYield { only = nil }
             didPreloadsYield = mustPreloadsYield

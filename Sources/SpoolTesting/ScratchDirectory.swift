@@ -31,7 +31,7 @@ package final class ScratchDirectory: Sendable {
 /// If a folder is removed during the search, `FileManager`'s enumerator ends early without an error, and unrelated
 /// files are missing. This type skips only that folder.
 package enum FolderTree {
-    /// Returns the paths of everything below `path`, including folders, relative to it and in order.
+    /// Returns the paths of all files and folders below `path`, relative to it and sorted.
     package static func paths(under path: String) -> [String] {
         // A removed folder, or a file, has no contents.
         let names = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []

@@ -330,7 +330,7 @@ struct CatalogTests {
         #expect(try Catalog(path: fixture.path).setAside == nil)
     }
 
-    @Test("C35: on a full disk a record fails with path and cause, and succeeds when space is free again")
+    @Test("C35: on a full disk, recording fails with the path and cause, and succeeds when space is free again")
     func full() throws {
         let fixture = try CatalogFixture()
         let generation = try fixture.begin("a")

@@ -138,7 +138,7 @@ struct EvictionStrategyTests {
         #expect(kept[10]?.start == 4 * Self.block)
     }
 
-    @Test("Standard: media that was played to its end once is evicted first, even if it was played often")
+    @Test("Standard: media marked as consumed is evicted first, even if it was used several times")
     func spent() {
         var strategy: any EvictionStrategy = StandardEviction()
         var kept: [Int: EvictableBytes] = [:]

@@ -42,7 +42,7 @@ struct FileSystemTests {
         return Int(status.st_blocks)
     }
 
-    @Test("A fault affects the given calls, after the given number of calls, for the given number of times")
+    @Test("A fault affects only the given kinds of calls, starts after `after` calls, and occurs `times` times")
     func faults() throws {
         let scratch = try ScratchDirectory()
         let files = FaultyFileSystem()

@@ -113,7 +113,7 @@ struct StoreCapacityTests {
             #expect(store.usedBytes <= 40 * block)
             #expect(try bytesOnDisk() <= 40 * block)
         }
-        // Media that no eviction can replace is not lost.
+        // Eviction stops if it frees no space, so most media is still stored.
         #expect(try await store.resources().count { $0.storedRanges.byteCount > 0 } >= 10)
         #expect(fixture.events.warnings.count == 1)
         try await store.checkLedger()

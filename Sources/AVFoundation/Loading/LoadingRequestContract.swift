@@ -134,7 +134,7 @@ struct LoadingRequestContract: Sendable, Equatable {
     }
 }
 
-/// An event of a loading request, for its creator.
+/// An event that a loading request reports to its creator.
 enum LoadingRequestEvent: Sendable {
     /// The next bytes, on the delegate's thread.
     case data(Data)

@@ -49,7 +49,7 @@ struct ResourceReaders {
         }
     }
 
-    /// Closes a reader. If it waits, it is woken and finds that it has ended.
+    /// Closes a reader. A waiting reader is woken, and ends.
     func close(_ id: ReaderID) {
         guard let reader = scheduler.closeReader(id) else { return }
         if reader.priority != .preload { resource.usage.recordStop(at: reader.position, length: reader.length) }

@@ -27,7 +27,7 @@ struct OriginHead: Sendable {
         }
         do {
             var opened = try await ask(.head)
-            // Credentials may be for GET alone.
+            // Credentials may be valid only for GET.
             if [401, 403, 405, 407, 501].contains(opened.response.head.status.code) { opened = try await ask(.get) }
             if try await exchange.refreshesCredentials(after: opened) { opened = try await ask(.get) }
             let head = opened.response.head

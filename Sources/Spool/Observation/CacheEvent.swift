@@ -89,8 +89,9 @@ package struct CacheActivity: Sendable {
 
     /// The counts of events that do not occur for every chunk.
     package struct Counts: Sendable, Hashable {
-        /// The number of evictions of all or a part of a resource, and of evicted bytes.
+        /// The number of evictions of a resource or a part of one.
         package var evictions = 0
+        /// The number of evicted bytes.
         package var evictedBytes: Int64 = 0
         /// The number of failed and repeated attempts.
         package var retries = 0

@@ -137,8 +137,8 @@ public struct PreloadAmount: Sendable, Hashable {
     /// Every byte.
     public static let entire = PreloadAmount(kind: .entire)
 
-    /// The bytes that a player needs for the first `seconds`, by the bit rate in the container. Equals ``startup``
-    /// without a bit rate. The maximum is 64 MiB.
+    /// The bytes that a player needs for the first `seconds`, calculated from the bit rate in the container. Without a
+    /// bit rate, this is the same as ``startup``. The maximum is 64 MiB.
     public static func seconds(_ seconds: Double) -> PreloadAmount { PreloadAmount(kind: .seconds(seconds)) }
 
     /// The number of seconds; 0 for amounts that are not in seconds, `nil` for all.

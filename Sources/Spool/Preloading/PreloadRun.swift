@@ -137,8 +137,8 @@ final class PreloadRun {
         note(stored, length == nil ? stored : wanted())
     }
 
-    /// Checks the number of received bytes of a body whose length is unknown, which may have no end, against the same
-    /// limit.
+    /// Compares the number of received bytes with the same limit. This is for a body of unknown length, which may be
+    /// endless.
     private func check(received count: Int64) async throws {
         if let keeping { return try await keeping.makeSure(count, false) }
         guard let capacity, count > capacity else { return }

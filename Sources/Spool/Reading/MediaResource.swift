@@ -89,7 +89,7 @@ public final class MediaResource: Sendable {
         }
     }
 
-    /// A reader that is open in a resource.
+    /// An open reader of a resource.
     struct OpenedReader {
         var id: ReaderID
         var position: ReaderPosition

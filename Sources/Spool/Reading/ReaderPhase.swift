@@ -2,7 +2,7 @@ import SpoolScheduling
 import SpoolStorage
 import Synchronization
 
-/// A reader that is open in a resource, and its position.
+/// An open reader of a resource, and its position.
 struct OpenReader {
     let id: ReaderID
     let resource: OpenResource

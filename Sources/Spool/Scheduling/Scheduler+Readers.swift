@@ -107,7 +107,7 @@ extension Scheduler {
         case separate
     }
 
-    /// Returns the bytes that a reader that has read all bytes before `position` may read next.
+    /// Returns the bytes that a reader may read next, after it has read all bytes before `position`.
     func pull(_ id: ReaderID, from position: Int64, limit: Int64, now: Duration) -> PullResult {
         ask { state in
             guard let place = state.readers[id] else { return (.end, []) }

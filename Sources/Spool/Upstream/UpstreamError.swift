@@ -127,7 +127,7 @@ extension UpstreamError {
         case .notConnectedToInternet, .cannotFindHost, .cannotConnectToHost, .dnsLookupFailed, .internationalRoamingOff,
             .dataNotAllowed, .callIsActive:
             (code, cause) = (.unreachable, "the network can't be reached")
-        case .timedOut: (code, cause) = (.timedOut, "the network timed out")
+        case .timedOut: (code, cause) = (.timedOut, "the request timed out")
         case .networkConnectionLost: (code, cause) = (.connectionLost, "the network connection was lost")
         default: return nil
         }

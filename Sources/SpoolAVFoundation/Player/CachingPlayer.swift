@@ -77,7 +77,7 @@ public import Spool
     @ObservationIgnored var recovery = ItemRecovery()
     /// Whether the current entry has failed with the cache and plays without it.
     @ObservationIgnored var hasFailed = false
-    /// Whether another device plays.
+    /// Whether another device is playing the media.
     @ObservationIgnored var isExternal = false
     @ObservationIgnored var hasEnded = false
     /// Whether the duration of the current media was known at some time. It is never known for a live stream.

@@ -276,7 +276,7 @@ public import Spool
         cache.recordBypass(
             of: source,
             reason: makesPlainItems
-                ? "another device plays the media, and can't use this cache"
+                ? "another device is playing the media and can't use this cache"
                 : "playback through the cache failed repeatedly")
         return makeItem(AVURLAsset(url: cache.media(for: source).resolvedURL))
     }

@@ -85,7 +85,7 @@ extension AVPlayerItem {
     /// The server that the item plays through, if any.
     var mediaServer: (any MediaServer)? { (asset as? CachingURLAsset)?.server }
 
-    /// The item's asset if it plays through a cache by a resource loader, not by a ``Spool/MediaServer``.
+    /// The item's asset if a resource loader serves it from a cache; `nil` if it plays through a ``Spool/MediaServer``.
     public var cachingAsset: CachingURLAsset? {
         guard let asset = asset as? CachingURLAsset, asset.loader != nil else { return nil }
         return asset

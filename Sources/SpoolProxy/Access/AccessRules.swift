@@ -124,8 +124,8 @@ struct AccessRules: Sendable {
         return Secret.areEqual(value.dropFirst(7).drop { $0 == " " }.utf8, token.utf8)
     }
 
-    /// Returns whether a request may have effects. A request from a web page may have them only if this server has sent
-    /// the page.
+    /// Returns whether a request is allowed to have side effects. For a request from a web page, this is the case only
+    /// if this server has sent the page.
     ///
     /// A browser sends the origin of the page with each request that can have effects (Fetch standard, §3.2). A page
     /// without an origin, or in a sandbox, sends `null` and is rejected.

@@ -206,7 +206,9 @@ struct OperatorActions: Sendable {
         }
         guard let selection else {
             throw RequestFailure(
-                400, call.tag == nil ? "the prefix must be a URL without a query" : "a tag has no spaces or commas")
+                400,
+                call.tag == nil
+                    ? "the prefix must be a URL without a query" : "a tag must not contain spaces or commas")
         }
         let (removed, failures) = try await cache.purge(selection)
         return Results(

@@ -239,7 +239,7 @@ final class OfflineVariants: Sendable {
         let isFirst = lateOrigins.withLock { $0.count < Self.lateLimit && $0.insert(origin).inserted }
         guard isFirst else { return check.cancel() }
         Task { [clock] in
-            // The check records its result itself, and an error is none.
+            // The check itself records its result. An error is not a result.
             _ = try? await TimeLimit.value(within: .seconds(Self.memory), on: clock) {
                 try await withTaskCancellationHandler {
                     try await check.value

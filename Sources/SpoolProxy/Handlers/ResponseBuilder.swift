@@ -8,7 +8,7 @@ import SpoolStorage
 
 /// The builder of responses for media, for manifests, and for errors of the cache.
 ///
-/// It decides nothing about the cache and waits for nothing. Bodies of media are read when they are sent.
+/// It makes no decisions about the cache and never waits. Bodies of media are read when they are sent.
 struct ResponseBuilder: Sendable {
     let date: DateText
     /// The node's name in `Cache-Status`, or `nil` if it has none.

@@ -30,7 +30,7 @@ public final class FileByteStore: ByteStore {
         }
     }
 
-    /// Whether a file has the name.
+    /// Whether a file with this name exists.
     public func contains(_ name: String) throws(CacheError) -> Bool { try fileSystem.attributes(path(name)) != nil }
 
     /// Creates a file and its folders, readable by their owner only.

@@ -44,7 +44,7 @@ extension Generation {
         let ticket = file.hold(part)
         do {
             let open = try reporting(file, part) {
-                // The file stays open from before the check, because the trust in checked blocks ends with its closing.
+                // The file is opened before the check and stays open, because a closed file must be checked again.
                 try withExtendedLifetime(try file.blocks.openFile(for: part)) {
                     try file.prove(part)
                     return try file.blocks.openFile(holding: part)

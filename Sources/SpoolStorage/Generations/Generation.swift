@@ -42,7 +42,7 @@ package final class Generation: Sendable {
     /// Whether the bytes on disk are not read, because the file could not be opened several times. It ends with the
     /// pause of ``stopKeeping(_:)``.
     private let skipsDisk = Atomic(false)
-    /// The account of space on disk.
+    /// The accounting of disk space.
     let ledger: Ledger
     let row: CatalogRow
     let state: Mutex<State>

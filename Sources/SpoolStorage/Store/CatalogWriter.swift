@@ -250,7 +250,7 @@ struct CatalogWriter: Sendable {
             // From here on, the version does not end before the catalog has been changed.
             guard store.table.withLock({ $0.beginRecording(identifier) }) else { return }
             round.begun.append(generation)
-            // Readers may already have received its bytes as stored, so the row is claimed in any case.
+            // Its bytes count as stored, and readers may have received them, so the row is claimed in any case.
             _ = generation.claimRow(isRequired: true)
             let description = generation.takeDescription() ?? generation.description
             let begun = try transaction.begin(

@@ -242,6 +242,6 @@ struct LedgerCheck: Sendable {
     }
 
     private func expect(_ holds: Bool, _ sentence: @autoclosure () -> String) throws {
-        guard holds else { throw CacheError(.storage, "the account of space is wrong: \(sentence())") }
+        guard holds else { throw CacheError(.storage, "the space accounting is wrong: \(sentence())") }
     }
 }

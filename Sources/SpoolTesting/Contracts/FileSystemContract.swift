@@ -161,7 +161,7 @@ package enum FileSystemContract {
             }
             return
         }
-        throw Violation(description: "nothing failed, although \(code) was expected")
+        throw Violation(description: "no error was thrown, although \(code) was expected")
     }
 
     /// Returns the mode of the machine's file or folder; `nil` if there is none, for example for files in memory.

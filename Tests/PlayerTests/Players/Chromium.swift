@@ -48,7 +48,7 @@ struct Chromium: MediaPlayer {
         (async () => {
             try {
                 const loaded = event("loadeddata");
-                // Byte ranges of HLS are for pages that may read them.
+                // Chromium plays byte ranges of HLS only if the page may read the responses (CORS).
                 video.crossOrigin = "anonymous";
                 video.src = url;
                 await loaded;

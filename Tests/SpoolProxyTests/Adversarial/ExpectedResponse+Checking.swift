@@ -23,7 +23,7 @@ extension ExpectedResponse {
     private func problem(
         of response: StrictResponseReader.Response, _ media: AdversarialMedia, _ ranges: [Range<Int64>]
     ) -> String? {
-        // If nothing is stored, the 416 of the origin is its only response. It contains the length, but no tag.
+        // If nothing is stored, the server knows only the origin's 416, which contains the length but no tag.
         let isUntold = response.status == 416 && response["etag"] == nil
         guard response["etag"] == media.tag || isUntold else {
             return "the tag \(response["etag"] ?? "-") instead of \(media.tag)"

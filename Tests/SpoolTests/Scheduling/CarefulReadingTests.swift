@@ -30,7 +30,7 @@ struct CarefulReadingTests {
         #expect(play.requested <= Block.end(at: start + play.taken))
     }
 
-    @Test("On a link with high latency, two round trips of bytes are requested ahead, up to the number of bytes read")
+    @Test("On a link with high latency, the bytes of two round trips are requested ahead, at most as many as were read")
     func farLine() {
         var play = CarefulPlay()
         for _ in 0..<2 { play.bench.machine.link.note(roundTrip: 0.05) }

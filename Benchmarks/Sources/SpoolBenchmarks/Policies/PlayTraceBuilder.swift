@@ -1,6 +1,6 @@
 import Foundation
 
-/// A builder of traces from random playback sessions, with a seed.
+/// A builder of traces from random playback sessions, which depend only on a seed.
 struct PlayTraceBuilder {
     var random: SeededGenerator
     private(set) var resources: [PlayTrace.Resource] = []
