@@ -4,7 +4,7 @@
 #   make demo MEDIA=…      the same with your file or URL
 #   make demo WATCH=1      the same, and keeps the server and its page running
 #   make test              all tests, including mpv, ffmpeg, Chromium and HAProxy if they can be installed
-#   make test-players      the tests of players with the proxy server, also with VLC and GStreamer
+#   make test-players      the tests of players with the proxy server, including VLC and GStreamer
 #   make soak SECONDS=600  simulated playback with new seeds for ten minutes, in a release build
 #   make fuzz SECONDS=600  each fuzzer of Fuzz/ for ten minutes
 #   make sanitize          the engine's tests with ThreadSanitizer, then with AddressSanitizer

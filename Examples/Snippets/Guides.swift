@@ -15,9 +15,9 @@ private func limits() -> MediaCache.Configuration {
     var configuration = MediaCache.Configuration()
     configuration.capacity = .bytes(2 << 30)
     configuration.minimumFreeSpace = 1 << 30  // leaves 1 GiB of the volume to other apps
-    configuration.maximumAge = .seconds(30 * 86_400)  // removes media that was not played for 30 days
+    configuration.maximumAge = .seconds(30 * 86_400)  // removes media not played for 30 days
     configuration.eviction = .leastRecentlyUsed
-    configuration.evictionQuotas = [.host("media.example.org", 500 << 20)]  // at most 500 MiB of this host
+    configuration.evictionQuotas = [.host("media.example.org", 500 << 20)]  // at most 500 MiB from this host
     return configuration
 }
 

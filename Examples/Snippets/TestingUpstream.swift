@@ -11,7 +11,7 @@ func checkUpstream() async throws {
             over: .sockets { settings in
                 var configuration = HTTPUpstream.Configuration()
                 configuration.clock = settings.clock
-                return URLSessionUpstream(configuration)  // replace it by your transport
+                return URLSessionUpstream(configuration)  // replace it with your transport
             })
     }
 }

@@ -31,7 +31,7 @@ import SpoolProxy
                     player.play()
                 }
                 terminal.show(line(player))
-                try? await Task.sleep(for: .milliseconds(200))  // If cancelled, the loop ends by its condition.
+                try? await Task.sleep(for: .milliseconds(200))  // If cancelled, the condition ends the loop.
             }
             terminal.finish()
         }
