@@ -33,7 +33,7 @@ extension ProxyServer {
         configuration.startsOnDemand = true
         configuration.threadCount = 1
         #if canImport(Darwin)
-        // AVPlayer treats late headers as a failure and retries after an error, also with another user agent.
+        // AVPlayer treats late headers as a failure and retries after an error, even with another user agent.
         configuration.limits.responseTimeout = ProxyLimits.avPlayerResponseTimeout
         #else
         // libmpv waits for headers, and skips segments that fail.
@@ -103,7 +103,7 @@ extension ProxyServer {
         let (host, listener) = (configuration.host.trimmingBrackets, bootstrap(service))
         // A port that is free at the first address is nearly always free at the second.
         for _ in 0..<(port == 0 ? 10 : 1) {
-            guard let channel = try? listener.bind(host: host, port: port).wait() else { return nil }  // It is used.
+            guard let channel = try? listener.bind(host: host, port: port).wait() else { return nil }  // It is in use.
             guard let address = channel.localAddress else {
                 try? channel.close().wait()  // It fails only if the channel is closed.
                 return nil

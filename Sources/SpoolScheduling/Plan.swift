@@ -160,7 +160,7 @@ struct Plan: ~Copyable {
     /// Records that the transfer is nearer to its end. The bytes that follow it are requested shortly before it ends.
     mutating func extend(_ id: TransferID) {
         guard let transfer = transfers[id], transfer.isLive, let end = leadEnd(of: transfer) else { return }
-        // The reader that caused the transfer is served first, if it wants the next bytes.
+        // The reader that caused the transfer is served first, if it needs the next bytes.
         if let demand = readers[transfer.reader]?.demand, demand.lower <= end, end < demand.asks {
             return readers.enqueue(transfer.reader)
         }

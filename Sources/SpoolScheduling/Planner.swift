@@ -250,7 +250,7 @@ extension Planner {
         }
         plan.transfers.update(id) { $0.respond(body, isSequential: isSequential) }
         guard let transfer = plan.transfers[id] else { return [] }
-        // The bytes that the transfer will not receive after all have to be requested again.
+        // Bytes that the transfer was expected to receive, but will not, have to be requested again.
         plan.readers.enqueue(wanting: Range(from: Block.roundDown(previous.position), to: transfer.position))
         plan.readers.enqueue(wanting: Range(from: transfer.end ?? .max, to: previous.end ?? .max))
         plan.extend(id)

@@ -176,7 +176,7 @@ public final class ScriptedUpstream: Upstream {
         case (nil, _): break
         case (.stall, nil): try await waitForRelease(exchange)
         case (.stall, let after?): plan.stall = min(after, Int64(response.body.count))
-        case (_, nil): throw UpstreamError(.connectionLost, "\(exchange.path) ended before its head")
+        case (_, nil): throw UpstreamError(.connectionLost, "\(exchange.path) ended before its headers")
         case (_, let after?):
             plan.range = plan.range.clamped(to: plan.range.lowerBound..<plan.range.lowerBound + after)
             plan.failure = interruption

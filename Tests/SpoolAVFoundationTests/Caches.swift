@@ -51,7 +51,7 @@ func cuttingAtOnce(_ configuration: inout MediaCache.Configuration) {
 
 /// Returns the URL of a resource of a ``MemoryUpstream``, which opens no connection.
 func address(_ name: String = "song.mp3") -> URL {
-    guard let url = URL(string: "https://origin.test/\(name)") else { preconditionFailure("\(name) is no path") }
+    guard let url = URL(string: "https://origin.test/\(name)") else { preconditionFailure("\(name) is not a path") }
     return url
 }
 

@@ -56,7 +56,7 @@ private final class BrokenFile: StoredFile {
         let size = try base.size()
         try base.punchHole(range)
         guard fault == .keepsSizeOfAHoleAtTheEnd, size > 0, try base.size() < size else { return }
-        // Typed errors do not go through a closure.
+        // A closure would lose the type of the error.
         let zero = UnsafeMutableRawBufferPointer.allocate(byteCount: 1, alignment: 1)
         defer { zero.deallocate() }
         zero[0] = 0

@@ -351,7 +351,7 @@ struct StoreCatalogCellTests {
     }
 
     @Test(
-        "E194: a row number that has no successor costs at most its row, and rows are added again",
+        "E194: the maximum row number costs at most its own row, and rows can still be added",
         arguments: [
             "UPDATE sqlite_sequence SET seq = 1e300", "UPDATE sqlite_sequence SET seq = 9223372036854775807",
             "UPDATE resource SET id = 9223372036854775807 WHERE id = 1",
@@ -438,7 +438,7 @@ struct StoreCatalogCellTests {
     enum Use: CaseIterable { case open, remove, replace, evict }
 
     @Test(
-        "E301: wrong byte counts of a row are corrected when it is read or removed, also in the account",
+        "E301: wrong byte counts of a row are corrected when it is read or removed, and so is the accounting",
         arguments: ["storedBytes", "rowBytes"], Use.allCases)
     func counts(column: String, use: Use) async throws {
         let values: [Int64] = [0, 5000, 4 * block, 1 << 37, 1 << 53]

@@ -86,7 +86,7 @@ struct StoreStandardEvictionTests {
         try await store.close()
     }
 
-    @Test("Media marked as spent is evicted first and completely, even after reopening, unless it is played again")
+    @Test("Media marked as consumed is evicted first and completely, even after reopening, unless it is played again")
     func playedOnce() async throws {
         for isReopened in [false, true] {
             var store = try await fixture.open(eviction: .standard)

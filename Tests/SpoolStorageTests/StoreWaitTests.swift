@@ -363,7 +363,7 @@ struct StoreWaitTests {
         var reads = 0
         let lease = try store.versions.openStored(key("a"), nil) { hash in
             reads += 1
-            // Ends the test if each change lets it read again.
+            // Ends the test if each change causes another read.
             guard reads < 5 else { return try store.catalog.resource(key: hash) }
             let record = try store.catalog.resource(key: hash)
             store.table.withLock { $0.markRecorded([key("other")]) }
@@ -402,7 +402,7 @@ struct StoreBoundedRequestTests {
         #expect(try recorded() == all)
         try await receive(2 * Int64(CatalogTransaction.rangeLimit))
         try await store.flush()
-        // The blocks have them.
+        // The records of the blocks contain them.
         #expect(try recorded() == nil)
         #expect(try await store.resource(key("a"))?.storedRanges == all)
         #expect(try await store.resource(key("a"))?.storedRanges.byteCount == store.usedBytes)

@@ -127,7 +127,7 @@ extension CacheControl {
             switch value {
             case .isTrue: if !Self.isNumeric(key) { apply(key, value: nil) }
             case .integer(let number):
-                // The last of equal keys counts.
+                // If a key is repeated, the last one counts.
                 guard Self.isNumeric(key) else { continue }
                 clear(key)
                 apply(key, value: number)

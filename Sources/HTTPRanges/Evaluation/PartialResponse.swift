@@ -171,7 +171,7 @@ extension PartialResponse {
             guard claim.offset < (askedEnd ?? .max), end > askedFrom ?? 0 else {
                 let asked = "\(askedFrom ?? 0) \(askedEnd.map { "up to \($0)" } ?? "on")"
                 throw BodyClaim.Contradiction(
-                    reason: "bytes from \(claim.offset) on were received, but bytes from \(asked) were requested")
+                    reason: "the response starts at byte \(claim.offset), but byte \(asked) was requested")
             }
             var placement = BodyPlacement(
                 offset: claim.offset, end: claim.end, version: version, discrepancy: claim.discrepancy)
@@ -191,7 +191,7 @@ extension PartialResponse {
                 return .newGeneration(placement)
             case (.unproven, nil):
                 if claim.offset == 0 || stored.storedEnd <= 0 { return .newGeneration(placement) }
-                return .restart("bytes from \(claim.offset) on may belong to a version other than the stored one")
+                return .restart("the bytes at \(claim.offset) may belong to a version other than the stored one")
             }
         }
 
@@ -215,7 +215,7 @@ extension PartialResponse {
             }
             if let askedFrom, askedFrom < askedEnd ?? .max {
                 if let length, askedFrom < length {
-                    throw BodyClaim.Contradiction(reason: "no bytes from \(askedFrom) on, but a length of \(length)")
+                    throw BodyClaim.Contradiction(reason: "no bytes after \(askedFrom), but a length of \(length)")
                 }
                 if length == nil, let stored, askedFrom < max(stored.version.length ?? 0, stored.storedEnd) {
                     return .restart("the origin no longer has bytes from \(askedFrom) on")

@@ -118,7 +118,7 @@ final class StoreOpening: Sendable {
             switch phase {
             case .reopening(_, let task): _ = await task.value
             case .opening(let task):
-                guard (try? await task.value) != nil else {  // Then none is open.
+                guard (try? await task.value) != nil else {  // Then no store is open.
                     self.phase.withLock { $0 = .closed }
                     return []
                 }

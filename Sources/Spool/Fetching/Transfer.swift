@@ -161,7 +161,7 @@ struct Transfer {
         // A live response may be silent for a long time, although its headers are needed.
         let hasLength = response.head.headerFields.contentLength != nil
         let isMediaStatus = [200, 206].contains(response.head.status.code) && !context.keepsAnyResponse
-        // Bytes from the middle show nothing.
+        // Bytes from the middle do not identify the type.
         let range = response.head.headerFields[.contentRange].flatMap { ContentRange(parsing: $0)?.range }
         let startsAtZero = response.head.status != .partialContent || range?.lowerBound == 0
         guard isMediaStatus, hasLength, startsAtZero, ContentTypes.isDoubtful(type) else { return [] }
@@ -361,7 +361,7 @@ struct Transfer {
         case .complete: return .ended
         case .endOfResource(let length):
             let generation = try resource.version.learn(length: length, from: start.id)
-            // An origin that states the length of an empty file means it. Otherwise its program has failed.
+            // If the origin states a length of 0, the file is empty. Otherwise its program has probably failed.
             if length == 0, let generation, !context.keepsAnyResponse {
                 let text = "\(resource.redactedURL) is not cached: the origin sent an empty response"
                 resource.send(.notCached(cause: CacheError(.malformedResponse, text)))

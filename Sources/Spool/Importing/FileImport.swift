@@ -95,7 +95,7 @@ private struct FileImport {
             // An empty file needs no storage.
             return proof
         } catch {
-            // Stored bytes count as the origin's. If the file may have changed, they are not.
+            // Stored bytes count as the origin's, so they are removed if the file may have changed.
             let isUnchanged = try? await executor.run(in: .background) { try file.isUnchanged }  // Unknown if `nil`.
             if isUnchanged != true { try await media.remove() }
             throw error

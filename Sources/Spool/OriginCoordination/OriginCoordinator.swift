@@ -6,7 +6,7 @@ import Synchronization
 /// The coordinator of all resources of a cache. It knows what a single resource cannot see: the origins, and whether a
 /// player waits anywhere.
 ///
-/// It holds preloads while players wait, by the rules of ``PreloadYielding``. It starts no transfer itself.
+/// It holds preloads while players wait, according to ``PreloadYielding``. It starts no transfer itself.
 final class OriginCoordinator: Sendable {
     private struct State {
         var origins = KnownOrigins()

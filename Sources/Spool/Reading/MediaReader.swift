@@ -154,7 +154,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     /// Opens the reader if the resource is open. If that throws, the slower path throws the same error again.
     private func openNow(_ asked: Int64?, in resource: OpenResource) -> OpenReader? {
         guard resource.isLoaded, let bounds = opening.range.bounds(from: asked),
-            let reader = try? opening.open(bounds, asked: asked, in: resource),  // Thrown again by the slower way.
+            let reader = try? opening.open(bounds, asked: asked, in: resource),  // The slower path throws it again.
             phase.open(reader, asked: asked)
         else { return nil }
         return reader

@@ -14,12 +14,12 @@ enum LoadingFailure {
 
     /// Returns the error for a response that ended early.
     static func endedEarly(at offset: Int64, _ url: URL) -> NSError {
-        make(NSURLErrorNetworkConnectionLost, "the bytes ended at \(offset), before the end of the resource", url)
+        make(NSURLErrorNetworkConnectionLost, "the response ended at \(offset), before the end of the resource", url)
     }
 
     /// Returns the error for a resource with no type that the player allows.
     static func noAllowedType(of url: URL) -> NSError {
-        make(NSURLErrorCannotDecodeContentData, "the player allows no content type that fits the resource", url)
+        make(NSURLErrorCannotDecodeContentData, "the player allows no content type that matches the resource", url)
     }
 
     /// Returns whether there was no connection, or the connection was lost, so that a retry is useful as long as a

@@ -152,7 +152,7 @@ struct ItemRecovery: Hashable, Sendable {
             if now.waitsForNetwork { waiting = .network }
             return nil
         }
-        // The effects of a seek in place are ignored until they last.
+        // A change of the time shortly after a seek in place is an effect of that seek, not playback.
         let isOfSeek = soughtAt.map { now.now - $0 < Self.settling } ?? false
         if let previous, previous.time != mark.time, !isOfSeek {
             (movedAt, playedAt, soughtAt) = (now.now, now.now, nil)

@@ -10,14 +10,14 @@ struct FetchOptions: ParsableArguments {
         name: .customLong("header"),
         help: ArgumentHelp(
             "A header field to send to the origin, or @FILE for a file with one on each line; may be repeated.",
-            discussion: "Other users can read command lines, so put tokens in a file. Fields of the file that "
-                + "$SPOOL_HEADERS names are also sent, unless --header has one of the same name.",
+            discussion: "Other users can read command lines, so put tokens in a file. Fields in the file "
+                + "$SPOOL_HEADERS are also sent, unless --header has one of the same name.",
             valueName: "name: value"))
     var headers: [HeaderOption] = []
 
     @Flag(
         name: .customLong("allow-http-redirects"),
-        help: "Follow redirects from https to http, which are not protected.")
+        help: "Follow redirects from https to http, which is not encrypted.")
     var allowsInsecureRedirects = false
     @Option(
         help: ArgumentHelp(

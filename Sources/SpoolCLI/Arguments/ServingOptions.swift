@@ -10,7 +10,7 @@ struct ServingOptions: ParsableArguments {
     var origin: MediaURL?
     @Option(
         help: ArgumentHelp(
-            "A secret that every request must contain: as the start of its path, /~TOKEN/…, or as Bearer.",
+            "A secret that every request must contain: at the start of its path, /~TOKEN/…, or as a Bearer token.",
             discussion: "Other users can read command lines; --token-file hides the token."))
     var token: String?
     @Option(
@@ -35,7 +35,7 @@ struct ServingOptions: ParsableArguments {
     @Option(
         name: .customLong("trusted-proxy"),
         help: ArgumentHelp(
-            "A load balancer whose Forwarded or X-Forwarded-For names the client, such as 10.0.0.0/8; may be repeated.",
+            "A load balancer that sends Forwarded or X-Forwarded-For, such as 10.0.0.0/8; may be repeated.",
             valueName: "address"))
     var trustedProxies: [String] = []
     @Flag(

@@ -69,10 +69,10 @@ struct OfflineListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
         abstract: "List the media of sets and the stored part of each, even while another process uses the cache.",
-        discussion: "With a set's name, the exit status is 1 if media of it is incomplete.")
+        discussion: "With a set's name, the exit status is 1 if some of its media is incomplete.")
 
     @OptionGroup var options: CacheOptions
-    @Argument(help: "The set's name; all sets without it.") var set: String?
+    @Argument(help: "The set's name; without it, all sets are listed.") var set: String?
 
     func run() async throws {
         var sets: [DownloadSet] = []
@@ -100,7 +100,7 @@ struct OfflineListCommand: AsyncParsableCommand {
 struct OfflineRemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rm", abstract: "Release a set, or media in it. Released media may be evicted.",
-        discussion: "Media stays pinned if another set has it. “spool rm” frees its space immediately.")
+        discussion: "Media stays pinned if another set contains it. “spool rm” frees its space immediately.")
 
     struct Report: Encodable, Sendable {
         var set: String

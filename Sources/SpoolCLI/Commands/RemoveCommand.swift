@@ -23,7 +23,7 @@ struct RemoveCommand: AsyncParsableCommand {
     var prefix: String?
     @Option(
         help: ArgumentHelp(
-            "Remove all media that the origin gave this tag, in Surrogate-Key or Cache-Tag.", valueName: "tag"))
+            "Remove all media with this tag in the origin's Surrogate-Key or Cache-Tag.", valueName: "tag"))
     var tag: String?
     @Argument(help: "The URLs of the media.") var urls: [MediaURL] = []
 

@@ -19,7 +19,7 @@ struct PlayCommand: AsyncParsableCommand {
     @Flag(help: "Play without video and sound, at the rate of --speed.") var headless = false
     @Option(
         help: ArgumentHelp(
-            "Seek at one time of the media to another, in seconds; may be repeated, in order.",
+            "Seek to the second time when playback reaches the first, in seconds; may be repeated.",
             valueName: "at:to"))
     var seek: [SeekArgument] = []
     @Option(help: ArgumentHelp("Stop at this time of the media, in seconds.", valueName: "t")) var until: Double?

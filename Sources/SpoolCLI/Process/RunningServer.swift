@@ -59,7 +59,7 @@ struct RunningServer: Error {
         var data = Data()
         for try await chunk in response.body { chunk.withUnsafeBytes { data.append(contentsOf: $0) } }
         guard response.head.status == .ok, let outcome = try? JSONDecoder().decode(CommandOutcome.self, from: data)
-        else { throw unusable }  // Another program uses the port by now.
+        else { throw unusable }  // Another program is using the port now.
         _ = Array(outcome.errors.utf8).withUnsafeBytes { Output.write($0, to: STDERR_FILENO) }
         try Output.write(Array(outcome.output.utf8))
         return outcome.status

@@ -11,7 +11,7 @@ const known = {
     eviction: ["Eviction policy", "The order of eviction if space is needed. Pinned media is never evicted."],
     freshness: ["Freshness", "When stored responses may be used without revalidation."],
     allowedHosts: ["Allowed hosts", "The origins that clients may request."],
-    maxAge: ["Maximum age", "Evicts media that was not played for this time, such as 30d. Empty means never."],
+    maxAge: ["Maximum age", "Evicts media that has not been played for this time, such as 30d. Empty means never."],
     keepFree: ["Free space", "The free space to leave on the volume, such as 5 GB.", "size"],
 };
 const sources = { commandLine: "set on the command line", default: "default", page: "changed on this page" };

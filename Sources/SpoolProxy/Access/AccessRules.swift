@@ -88,7 +88,7 @@ struct AccessRules: Sendable {
         guard page.map(pages.contains) == true else {
             throw RequestFailure(
                 403,
-                "a web page of another origin sent the request; add the origin to those of web pages (--cors-origin)")
+                "a web page of another origin sent the request; to allow it, add its origin (--cors-origin)")
         }
     }
 

@@ -8,7 +8,7 @@ struct ProxyClient: Sendable, Hashable {
     enum Kind: Sendable, Hashable {
         /// The client opened the connection.
         case direct
-        /// A trusted proxy named the client.
+        /// A trusted proxy identified the client.
         case named
         /// The client is a trusted proxy.
         case trustedProxy
@@ -27,7 +27,7 @@ struct ProxyClient: Sendable, Hashable {
         self.address = address?.ipAddress.flatMap { IPAddress(host: $0) }
     }
 
-    /// Creates a client that a trusted proxy named by its address.
+    /// Creates a client that a trusted proxy identified by its address.
     init(named address: IPAddress, isTrustedProxy: Bool = false) {
         kind = isTrustedProxy ? .trustedProxy : .named
         self.address = address
@@ -36,7 +36,7 @@ struct ProxyClient: Sendable, Hashable {
         text = socket?.ipAddress ?? "-"
     }
 
-    /// Creates a client that a trusted proxy named without an address.
+    /// Creates a client that a trusted proxy identified without an address.
     init(named text: String) {
         kind = .named
         address = nil

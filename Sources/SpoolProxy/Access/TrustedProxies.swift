@@ -3,7 +3,7 @@ import HTTPRanges
 import NIOCore
 import SpoolHTTP
 
-/// The load balancers and other proxies that name the clients of their connections or requests.
+/// The load balancers and other proxies that identify the clients of their connections or requests.
 ///
 /// Only they are trusted to name a client. The header and the fields are ignored if another address sends them.
 struct TrustedProxies: Sendable {
@@ -34,7 +34,7 @@ struct TrustedProxies: Sendable {
     /// Each proxy appends the node from which it received the request. The client is therefore the last node that is
     /// not a trusted proxy. All nodes before it were sent by that client and prove nothing.
     ///
-    /// - Parameter proxy: The trusted proxy that sent the request. It is returned if the fields name no client.
+    /// - Parameter proxy: The trusted proxy that sent the request. It is returned if the fields identify no client.
     /// - Throws: `RequestFailure` with status 400 if a field is malformed, or if `Forwarded` and `X-Forwarded-For` name
     ///   different clients. A load balancer appends to one of them and forwards the other unchanged.
     func client(of fields: RequestFields, from proxy: ProxyClient) throws(RequestFailure) -> ProxyClient {
@@ -44,7 +44,8 @@ struct TrustedProxies: Sendable {
             in: fields.values("x-forwarded-for"), ForwardedNodes.inXForwardedFor, "X-Forwarded-For", from: proxy)
         if let forwarded, let other, forwarded != other {
             throw RequestFailure(
-                400, "Forwarded and X-Forwarded-For name different clients; the load balancer must remove one of them")
+                400,
+                "Forwarded and X-Forwarded-For identify different clients; the load balancer must remove one of them")
         }
         return forwarded ?? other ?? proxy
     }

@@ -34,7 +34,7 @@ public struct ProxyConfiguration: Sendable {
     /// The default is empty. All origins on the internet are then allowed, and clients on this machine may request any
     /// origin.
     public var allowedHosts: [String] = []
-    /// The load balancers that name the clients of their connections or requests: IP addresses, or blocks such as
+    /// The load balancers that identify the clients of their connections or requests: IP addresses, or blocks such as
     /// `10.0.0.0/8`. The default is empty.
     ///
     /// The named client, instead of the load balancer, is used for limits, access control and the log. It is the last
@@ -129,7 +129,7 @@ public struct ProxyLimits: Sendable, Hashable {
     /// 503. It must be at least 1.
     ///
     /// IPv6 addresses with the same first 64 bits count as one client. If header fields from one of the
-    /// ``ProxyConfiguration/trustedProxies`` name the client, its concurrent requests are limited instead of its
+    /// ``ProxyConfiguration/trustedProxies`` identify the client, its concurrent requests are limited instead of its
     /// connections. The connections of a trusted proxy are not limited.
     public var maximumConnectionsPerClient = 256
 

@@ -23,7 +23,7 @@ struct OperatorActions: Sendable {
                 let container = try decoder.singleValueContainer()
                 if container.decodeNil() {
                     self = .none
-                } else if let number = try? container.decode(Int64.self) {  // It may be a text.
+                } else if let number = try? container.decode(Int64.self) {  // It may be text.
                     self = .number(number)
                 } else {
                     self = .text(try container.decode(String.self))

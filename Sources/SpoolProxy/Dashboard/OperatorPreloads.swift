@@ -43,7 +43,7 @@ final class OperatorPreloads: Sendable {
         let preload = Preloader(cache, maximumConcurrentDownloads: 1).add(source, .entire)
         await withTaskCancellationHandler {
             var outcome = PreloadOutcome(await preload.finished())
-            try? await outcome.addStream(of: source, .whole, in: cache, jobs: 4)  // It is an event.
+            try? await outcome.addStream(of: source, .whole, in: cache, jobs: 4)  // An event reports it.
         } onCancel: {
             preload.cancel()
         }

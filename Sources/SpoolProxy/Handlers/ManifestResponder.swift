@@ -318,7 +318,7 @@ struct ManifestResponder: Sendable {
         }
     }
 
-    /// Records the other origins of a stream in the cache, also for a live stream.
+    /// Records the other origins of a stream in the cache, even for a live stream.
     private func recordNeeds(_ playlist: HLSPlaylist, of call: OutgoingRequest, found: OriginURL) {
         guard notesNeeds, let url = call.url.url else { return }
         var others = [found.url].compactMap(\.self)
@@ -326,7 +326,7 @@ struct ManifestResponder: Sendable {
         // Relative references lead to the playlist's own origin.
         for uri in playlist.uris where uri.prefix(8).contains("://") {
             let authority = uri[..<(uri.dropFirst(8).firstIndex { "/?#".contains($0) } ?? uri.endIndex)]
-            if seen.count == 64 { break }  // The cache records no more.
+            if seen.count == 64 { break }  // The cache does not record more.
             if seen.insert(authority).inserted, let other = URL(string: String(authority)) { others.append(other) }
         }
         cache.recordNeeds(others, for: url)

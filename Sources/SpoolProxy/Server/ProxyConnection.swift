@@ -161,7 +161,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    /// Removes the PROXY protocol header, which names the client of the connection.
+    /// Removes the PROXY protocol header, which identifies the client of the connection.
     ///
     /// - Returns: `false` if the header is not complete yet.
     private func takeProxyHeader() -> Bool {

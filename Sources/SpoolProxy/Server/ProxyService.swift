@@ -12,7 +12,7 @@ final class ProxyService: Sendable {
     let date: DateText
     /// The cache's own threads for reading. Responses are created on them, so that a chunk needs no change of thread.
     let executor: (any TaskExecutor)?
-    /// The proxies that may name clients at this address.
+    /// The proxies that may identify clients at this address.
     let trustedProxies: TrustedProxies
     private let responder: Responder
     private let log: AccessLog?

@@ -53,7 +53,7 @@ struct BlockReclaimer: Sendable {
             let end = blocks.withMap { $0.storedRanges.bounds?.upperBound ?? 0 }
             for run in runs {
                 let upper = Block.roundUp(run.upperBound)
-                // If no stored bytes follow, the file is shortened, which every file system can.
+                // If no stored bytes follow, the file is shortened, which every file system supports.
                 let limit = upper >= end ? max(upper, try open.file.size()) : upper
                 try open.file.punchHole(run.lowerBound..<limit)
                 evicted.ranges.append(run)

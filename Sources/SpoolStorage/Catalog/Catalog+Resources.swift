@@ -192,7 +192,7 @@ extension Catalog {
 /// Cells whose damage costs less than the row.
 extension Row {
     /// Returns the integer in a cell; `nil` if it holds anything else.
-    func number(_ index: Int) -> Int64? { (try? integer(index)) ?? nil }  // Of another type.
+    func number(_ index: Int) -> Int64? { (try? integer(index)) ?? nil }  // It has another type.
 
     /// Returns the number of bytes in a cell; 0 if it holds anything else.
     func byteCount(_ index: Int) -> Int64 { Catalog.byteCount(number(index)) }
@@ -206,7 +206,7 @@ extension Row {
 
     /// Returns the stored ranges in a cell; `nil` if the value is impossible. Then they are computed from the blocks.
     func storedRanges(_ index: Int) -> ByteRangeSet? {
-        guard let encoded = try? data(index),  // Of another type.
+        guard let encoded = try? data(index),  // It has another type.
             let storedRanges = try? ByteRangeSet(decoding: Array(encoded)),  // It can't be decoded.
             storedRanges.bounds?.upperBound ?? 0 <= Block.offsetLimit
         else { return nil }

@@ -346,7 +346,7 @@ final class Catalog: Sendable {
         var copies: [Int64: [String]] = [:]
         for name in try fileSystem.list(folder) where name.hasPrefix(prefix) {
             let digits = name.dropFirst(prefix.count).prefix { $0.isASCII && $0.isNumber }
-            // Spool has made no other names.
+            // Spool has never used other names.
             guard let stamp = Int64(digits), name.dropFirst(prefix.count + digits.count).hasPrefix(".sqlite") else {
                 continue
             }
@@ -378,7 +378,7 @@ final class Catalog: Sendable {
         do {
             return try body()
         } catch is RowDecodingError {
-            // Its own message would show the row. One value does not condemn the other rows.
+            // The original message would show the row. One invalid value does not affect the other rows.
             throw CacheError(.storage, "“\(path)” contains a value whose type is not that of its column")
         } catch let error as DatabaseError {
             switch error.resultCode {

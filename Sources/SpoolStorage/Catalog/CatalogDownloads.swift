@@ -117,7 +117,7 @@ struct CatalogDownloads {
 
     /// Returns the record in a row; `nil` if another program has changed it.
     func record(_ row: Row) -> DownloadRecord? {
-        guard let name = try? row.text(1),  // Of another type.
+        guard let name = try? row.text(1),  // It has another type.
             let set = try? cipher.open(row, 0, .collection, of: ""),  // As above, or changed.
             let url = try? cipher.open(row, 2, .url, of: name)  // As above.
         else { return nil }
@@ -181,7 +181,7 @@ struct CatalogDownloads {
                     WHERE key = ?1 OR presentation = (SELECT id FROM resource WHERE key = ?1)
                     """,
                 arguments: [key])
-            // A presentation that is not pinned, perhaps of another origin, no longer decides about it.
+            // The resource leaves a presentation that is not pinned, and that may be of another origin.
             try db.execute(
                 sql: """
                     UPDATE resource SET presentation = NULL

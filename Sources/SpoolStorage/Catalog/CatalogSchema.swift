@@ -211,7 +211,7 @@ struct CatalogLock {
     var secret: CacheSecret?
 
     init(_ db: Database, _ key: EncryptionKey?, path: String, isWritable: Bool) throws {
-        // A mark of another type opens with no key, but the catalog is still encrypted.
+        // If the mark has another type, no key matches it, but the catalog is still encrypted.
         let mark = try db.setting("encryption").map { value in
             if case .blob(let data) = value.storage { data } else { Data() }
         }

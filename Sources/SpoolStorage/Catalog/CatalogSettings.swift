@@ -263,8 +263,8 @@ struct AgeStart: Sendable {
     mutating func pass(now: Date, elapsed: Duration) -> Bool {
         let jump = now.timeIntervalSince(last.now) - (elapsed - last.elapsed) / .seconds(1)
         last = (now, elapsed)
-        // After a change back, no date is too old, and the correction restarts ages. A start in the future was recorded
-        // while the clock was ahead.
+        // If the clock was set back, no date is too old, and ages restart when it is corrected. A start in the future
+        // was recorded while the clock was ahead.
         let restarts = jump > Self.tolerance || record.start.map { $0 > now } ?? false
         if restarts { record.start = now }
         record.seen = now

@@ -319,7 +319,7 @@ struct CatalogTransaction {
                 key: key, url: record.url, isPinned: record.isPinned, generation: stored.identifier,
                 storedBytes: stored.storedBytes, rowBytes: stored.rowBytes, correction: correction)
         }
-        // Of an unreadable record, the counts of the row are returned, because the sums have them.
+        // For an unreadable record, the counts of the row are returned, because the sums include them.
         let name = (try? row.data(7)) ?? nil  // A value of another type names no file.
         let identifier = name.flatMap { GenerationIdentifier($0) }
         // No row names the file of this version. The next sweep of all files removes it.

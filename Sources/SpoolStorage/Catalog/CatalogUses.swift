@@ -125,7 +125,7 @@ struct CatalogUses {
             while let row = try rows.next() {
                 guard let id = row.number(3), let name = try? row.text(0) else { continue }  // Only repaired.
                 guard let lastUsedAt = row.number(2) else {
-                    // A date that is no number has no place in the order. It becomes the oldest one.
+                    // A date that is not a number has no place in the order. It becomes the oldest one.
                     late.append((id, 0))
                     continue
                 }

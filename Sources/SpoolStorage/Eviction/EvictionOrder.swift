@@ -230,7 +230,7 @@ package struct EvictionOrder: Sendable {
             guard let place = places[key], place.unit == number, quota == nil || place.quota == quota else { return }
             let isMeant = part == .whole || (part == .body ? place.bytes.body > 0 : place.bytes.body == 0)
             if isMeant {
-                // A presentation's body is some of its parts, whole.
+                // The body of a presentation consists of whole parts.
                 members.append(
                     Member(
                         key: key, bytes: place.bytes, part: key == unit.key ? part : .whole,

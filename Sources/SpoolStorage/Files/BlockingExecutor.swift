@@ -72,7 +72,7 @@ package final class BlockingExecutor: Sendable {
         }
     }
 
-    // An own executor is preferred by nonisolated concurrent functions only, not by a closure that inherits an actor.
+    // Only a nonisolated concurrent function prefers the base executor. A closure that inherits an actor does not.
     @concurrent private static func call<R: Sendable, Failure: Error>(
         _ body: @Sendable () throws(Failure) -> R
     ) async throws(Failure) -> R {

@@ -137,7 +137,7 @@ package enum HeldLocks {
     private static let key: pthread_key_t = {
         var key = pthread_key_t()
         let code = pthread_key_create(&key, nil)
-        assert(code == 0, "the system has no more keys for values of threads")
+        assert(code == 0, "the system has no more keys for thread-specific data")
         return key
     }()
 

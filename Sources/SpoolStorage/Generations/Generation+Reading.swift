@@ -94,7 +94,7 @@ extension Generation {
         do {
             return try body()
         } catch let missing as MissingBytes {
-            // Damage is seldom alone. More of it is found here, so that one request fetches all of it.
+            // Damaged blocks are often adjacent. More of them are found here, so that one request fetches all of it.
             let isDamage = !missing.invalidated.isEmpty && missing.cause == nil && !isShared
             let more = isDamage ? file.badBlocks(after: part) : []
             recordInvalidated(missing.invalidated + more, cause: missing.cause)

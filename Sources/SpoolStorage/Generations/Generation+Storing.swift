@@ -263,7 +263,7 @@ final class GenerationMemory: Sendable {
     func evict(_ ranges: [Range<Int64>]) {
         turn.withLock { _ in
             let before = pages.byteCount
-            // Memory frees everything.
+            // In memory, all of the ranges can be freed.
             for range in ranges { _ = file.evict(range) }
             ledger.giveBack(before - pages.byteCount)
             if pages.byteCount == 0 { isUsed.store(false, ordering: .releasing) }

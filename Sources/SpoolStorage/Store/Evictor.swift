@@ -463,7 +463,7 @@ struct Evictor: Sendable {
         var freed: Int64 = 0
         for removed in try versions.evict(keys) {
             left.remove(CacheKey(hash: removed.resource.key))
-            // One without bytes is progress, too.
+            // Removing a resource without bytes is progress, too.
             if removed.isFreed { freed += removed.freedByteCount + rowBytes }
         }
         return freed

@@ -133,7 +133,7 @@ struct VersionEvictor: Sendable {
         let lives = store.table.withLock { table in table.used { asksAll || $0.mayOffer } }
         // An open version can't be evicted as a whole.
         for life in lives where freed < count && !evictsWholeFiles {
-            // Readers that move from here on let it be asked again.
+            // If its readers move after this point, it is examined again.
             life.generation.recordAsked()
             guard let disk = life.generation.disk, disk.storedByteCount > 0,
                 try !store.catalog.isPinned(life.generation.key.hash)

@@ -107,7 +107,7 @@ struct VersionOpener: Sendable {
     /// A version that is never opened returns its claims when it is evicted.
     private func afterOpening(_ generation: Generation, _ stored: GenerationRecord) {
         if generation.rowClaim != stored.rowBytes {
-            // The row has the bytes of an earlier rule.
+            // The size of the row was computed by an earlier rule.
             generation.restoreDescription()
             store.recordChange(of: generation)
         }

@@ -90,7 +90,7 @@ package struct DASHDocument: Sendable {
     /// Parses an element of an MPD that the MPD names with `xlink:href` (ISO/IEC 23009-1 §5.5). It has its own
     /// document.
     ///
-    /// - Throws: The same errors as ``init(parsing:at:)``, also if the document has several elements.
+    /// - Throws: The same errors as ``init(parsing:at:)``. A document with several elements is also an error.
     package init(parsingRemoteElement bytes: [UInt8], at url: OriginURL) throws(ManifestError) {
         try self.init(parsing: bytes, at: url, roots: ManifestKind.remoteElements)
     }

@@ -92,11 +92,11 @@ public enum ByteStoreContract {
             Case("files may be removed while they are listed") { store in
                 for index in 0..<20 { _ = try store.create(name(index)) }
                 try store.forEachName { try store.remove($0) }
-                try checkEqual(try names(in: store), [], "what is left")
+                try checkEqual(try names(in: store), [], "the remaining files")
             },
-            Case("the reported space is possible") { store in
+            Case("the reported space is plausible") { store in
                 guard let space = try store.volumeSpace() else { return }
-                try check(space.size > 0 && (0...space.size).contains(space.free), "\(space) is not possible")
+                try check(space.size > 0 && (0...space.size).contains(space.free), "\(space) is not plausible")
             },
         ]
 

@@ -100,7 +100,7 @@ package enum FileSystemContract {
         ]
 
     private static let opening: [Case] = [
-        Case(description: "a created file is empty and its owner's only") { files, folder in
+        Case(description: "a created file is empty, and only its owner can access it") { files, folder in
             let file = try files.openFile(folder + "/file", .create)
             try expect(try file.size() == 0, "it is not empty")
             try expect(try [nil, 0o600].contains(mode(of: folder + "/file")), "other users can read it")
@@ -121,7 +121,7 @@ package enum FileSystemContract {
                 atPath: folder + "/link", withDestinationPath: folder + "/target")
             try expectFailure(.ELOOP, naming: folder + "/link") { _ = try files.openFile(folder + "/link", .create) }
         },
-        Case(description: "a file that was opened to read can't be written") { files, folder in
+        Case(description: "a file that is opened for reading can't be written") { files, folder in
             try StoredFileContract.write("kept", to: files.openFile(folder + "/file", .create), at: 0)
             let file = try files.openFile(folder + "/file", .read)
             try expectFailure(.EBADF, naming: folder + "/file") {

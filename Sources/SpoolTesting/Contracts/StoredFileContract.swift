@@ -27,7 +27,7 @@ enum StoredFileContract {
                             let read = try bytes(of: file, at: 0, count: 4 * block)
                             let isPossible = read[..<block].allSatisfy { $0 == 97 || $0 == 98 }
                             try check(isPossible, "a reader received bytes that were never written")
-                            try check(read[block...].allSatisfy { $0 == 97 }, "unchanged bytes have changed")
+                            try check(read[block...].allSatisfy { $0 == 97 }, "bytes outside the write have changed")
                         }
                     }
                 }

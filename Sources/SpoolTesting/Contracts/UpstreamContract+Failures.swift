@@ -43,7 +43,7 @@ extension UpstreamContract {
                 throw ContractFailure("a stopped origin responded")
             } catch let error as UpstreamError {
                 try checkEqual(error.code, .unreachable, "code")
-                try check(error.isTransient, "it may be back")
+                try check(error.isTransient, "the origin may be reachable again")
                 try check(!error.message.contains("secret"), "the query is in the message: \(error)")
                 try check(error.message.contains("/a"), "the message does not name the URL: \(error)")
             }

@@ -81,7 +81,7 @@ package final class MemoryFileSystem: FileSystem {
             state.folders.formUnion(folders)
             return nil
         }
-        if let obstacle { throw .system("is no folder", path: obstacle, errno: POSIXErrorCode.ENOTDIR.rawValue) }
+        if let obstacle { throw .system("is not a folder", path: obstacle, errno: POSIXErrorCode.ENOTDIR.rawValue) }
         if isReal(path) { try base.createDirectory(path) }
     }
 
@@ -157,7 +157,7 @@ package final class MemoryFileSystem: FileSystem {
 
     private func check(_ path: String) throws(CacheError) {
         guard !path.isEmpty, !path.utf8.contains(0) else {
-            throw CacheError(.invalidArgument, "“\(path)” is no path.")
+            throw CacheError(.invalidArgument, "“\(path)” is not a path")
         }
     }
 

@@ -2,7 +2,7 @@ import Foundation
 import SpoolTesting
 import Testing
 
-/// A load balancer with one server, which names the client of each connection or request.
+/// A load balancer with one server, which reports the client of each connection or request.
 enum NamingBalancer: Sendable, CaseIterable, CustomTestStringConvertible {
     case haproxyWithProxyProtocol1
     case haproxyWithProxyProtocol2

@@ -62,7 +62,7 @@ private enum FaultyVFS {
 
     typealias File = UnsafeMutablePointer<sqlite3_file>
 
-    // Set up once, before SQLite sees them, and never changed nor freed.
+    // Set up once, before SQLite sees them, and never changed or freed.
     nonisolated(unsafe) static let base = sqlite3_vfs_find(nil)!  // SQLite always has one.
     nonisolated(unsafe) static let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
     nonisolated(unsafe) static let vfs = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)

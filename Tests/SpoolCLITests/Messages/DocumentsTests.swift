@@ -57,7 +57,7 @@ struct DocumentsTests {
         }
     }
 
-    @Test("The files and functions on the way of a range exist")
+    @Test("The files and functions on the path of a range exist")
     func road() throws {
         let contributing = try text("CONTRIBUTING.md")
         let section = try #require(contributing.components(separatedBy: "passes through 18 files").last)

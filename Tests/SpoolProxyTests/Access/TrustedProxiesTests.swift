@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test(
-        "E206: if the fields name no client, the trusted proxy is the client",
+        "E206: if the fields identify no client, the trusted proxy is the client",
         arguments: [[], [""], ["10.0.0.3, 10.0.0.2"], ["10.0.0.3", ",", "192.0.2.7"]])
     func unnamed(others: [String]) throws {
         let found = try client([], others)

@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test("D69: the live page and programs may use the API, also with the server's own token in the path")
+    @Test("D69: the live page and programs may use the API, even with the server's own token in the path")
     func livePage() async throws {
         let token = OperatorToken.drawn()
         for own in ["", "/~secret"] {

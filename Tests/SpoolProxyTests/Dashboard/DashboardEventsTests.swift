@@ -117,7 +117,7 @@ import Testing
         #expect(log.after(35).isEmpty && log.after(99).isEmpty)
     }
 
-    @Test("D64: a page gets at most five updates a second, however much happens, and a comment in silence")
+    @Test("D64: a page gets at most five updates a second under any load, and a comment if nothing happens")
     func rate() async throws {
         let clock = ManualClock()
         try await Self.run(clock: clock) { server, cache, _ in
@@ -153,7 +153,7 @@ import Testing
         }
     }
 
-    @Test("D65: a stream of events is no running request, and ends when the server stops")
+    @Test("D65: a stream of events does not count as a running request, and ends when the server stops")
     func stop() async throws {
         let cache = MediaCache.inMemory(upstream: ScriptedUpstream())
         var configuration = ProxyConfiguration()
@@ -172,7 +172,7 @@ import Testing
         await cache.close()
     }
 
-    @Test("D66: more than 64 streams get 503, and closed ones make space")
+    @Test("D66: more than 64 streams get 503, and another one is accepted after one is closed")
     func limit() async throws {
         try await Self.run { server, cache, _ in
             let feed = server.feed

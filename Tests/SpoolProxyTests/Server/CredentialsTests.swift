@@ -115,7 +115,7 @@ import Testing
         #expect(Responder.challenge(received, namingOrigin: "a.example:80") == sent)
     }
 
-    @Test("E292: two origins that name the same realm have different ones for the clients of the server")
+    @Test("E292: clients receive different realms for two origins that send the same realm")
     func realms() async throws {
         let response =
             "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"films\"\r\nContent-Length: 0\r\n\r\n"

@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test("E290: a half-closed client to which nothing is sent in three checks has left")
+    @Test("E290: a half-closed client counts as disconnected if nothing is sent to it in three checks")
     func halfClosedWait() {
         var wait = HalfClosedWait()
         let progress = [(0, 0), (0, 0), (0, 0), (10, 0), (10, 0), (10, 5), (10, 0), (10, 0), (10, 0)]

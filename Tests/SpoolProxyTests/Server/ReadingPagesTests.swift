@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test("E212: in forward mode, only the server's configuration lets pages read, and pages reveal no address")
+    @Test("E212: in forward mode, only the server's configuration allows pages to read, and pages reveal no address")
     func fieldsOfOrigins() async throws {
         var media = OriginResource(.pattern(PatternBytes(length: 1000)))
         media.headerFields[.cacheControl] = "max-age=1000"

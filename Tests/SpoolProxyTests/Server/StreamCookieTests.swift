@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test("E241: the addresses in an MPD lead to the cookies of the stream", arguments: [false, true])
+    @Test("E241: requests for addresses in an MPD are sent with the cookies of the stream", arguments: [false, true])
     func presentation(isRedirected: Bool) async throws {
         try await OriginServer.run(Self.resources(isRedirected: isRedirected, isDASH: true)) { origin in
             try await ProxyServer.run { server, _ in
@@ -161,7 +161,7 @@ import Testing
         }
     }
 
-    @Test("E298: requests with other header fields have no cookies of each other")
+    @Test("E298: requests with different header fields do not share cookies")
     func otherFields() async throws {
         var film = OriginResource(.pattern(PatternBytes(length: 1000)))
         film.headerFields[.setCookie] = "session=1; Path=/"

@@ -105,7 +105,7 @@ import Testing
         try await channel.close()
     }
 
-    @Test("E206: the log shows the client that a trusted proxy names; fields from other addresses are ignored")
+    @Test("E206: the log shows the client that a trusted proxy identifies; fields from other addresses are ignored")
     func log() async throws {
         let trusted = try await Self.run { (server, _) async throws in
             #expect(try await Self.statuses(server, Self.health(from: "198.51.100.1")) == [200])
@@ -123,7 +123,7 @@ import Testing
         #expect(others == ["127.0.0.1", "127.0.0.1"])
     }
 
-    @Test("E208: if a trusted proxy names a client, its concurrent requests are limited, and not its connections")
+    @Test("E208: for a client that a trusted proxy identifies, concurrent requests are limited, but not connections")
     func requestsPerClient() async throws {
         _ = try await Self.run { server, origin in
             func media(_ index: Int, from client: String) -> String { Self.request("/\(index)", from: client) }
@@ -156,7 +156,7 @@ import Testing
         }
     }
 
-    @Test("E208: IPv6 clients of one /64 network that a trusted proxy names share a limit")
+    @Test("E208: IPv6 clients of one /64 network that a trusted proxy identifies share a limit")
     func networks() async throws {
         _ = try await Self.run(limit: 1) { server, origin in
             let text = Self.request("/1", "Forwarded: for=\"[2001:db8::1]\"\r\n")
@@ -168,7 +168,7 @@ import Testing
         }
     }
 
-    @Test("E207: a PROXY protocol header names the client of a connection; limits and the log use it")
+    @Test("E207: a PROXY protocol header identifies the client of a connection; limits and the log use it")
     func proxyProtocol() async throws {
         let clients = try await Self.run(usesProxyProtocol: true) { (server, _) async throws in
             func introduction(_ client: String) -> String { "PROXY TCP4 \(client) 198.51.100.1 1 2\r\n" }
@@ -179,11 +179,11 @@ import Testing
                     while try await Self.statuses(server, introduction("192.0.2.1") + Self.health()) == [200] {}
                     #expect(try await Self.statuses(server, introduction("192.0.2.2") + Self.health()) == [200])
                     #expect(try await Self.statuses(server, "PROXY UNKNOWN\r\n" + Self.health()) == [200])
-                    // Only the load balancer names clients.
+                    // Only the load balancer identifies clients.
                     let fields = Self.health("X-Forwarded-For: 192.0.2.9\r\n")
                     #expect(try await Self.statuses(server, introduction("192.0.2.3") + fields) == [200])
                     #expect(try await Self.statuses(server, "PROXY UNKNOWN\r\n" + fields) == [200])
-                    // A trusted proxy behind the load balancer names its clients by fields.
+                    // A trusted proxy behind the load balancer identifies its clients in header fields.
                     #expect(try await Self.statuses(server, introduction("127.0.0.1") + fields) == [200])
                 }
             }

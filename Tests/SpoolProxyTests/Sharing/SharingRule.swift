@@ -93,7 +93,7 @@ struct SharingRule {
         let mustRevalidate =
             directives.sharedMaxAge != nil
             || !directives.flags.isDisjoint(with: ["must-revalidate", "proxy-revalidate"])
-        // Only directives of the response prohibit its use after an error (§4.2.4). Those of a request are wishes.
+        // Only directives of the response prohibit its use after an error (§4.2.4). A request only has preferences.
         if failed { return age < lifetime || !mustRevalidate }
         if request.control == "no-cache" || request.control == "max-age=0" { return false }
         if request.control == "max-age=3", age > 3 { return false }

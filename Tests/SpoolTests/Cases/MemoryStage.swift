@@ -39,7 +39,7 @@ final class MemoryStage: Sendable {
     var directory: String { scratch.file("cache-\(lives.withLock { $0 })") }
 
     func url(_ path: String = "/a") -> URL {
-        guard let url = URL(string: "http://origin.test\(path)") else { preconditionFailure("\(path) is no path") }
+        guard let url = URL(string: "http://origin.test\(path)") else { preconditionFailure("\(path) is not a path") }
         return url
     }
 

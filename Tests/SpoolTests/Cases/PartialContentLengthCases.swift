@@ -179,7 +179,7 @@ struct PartialContentLengthCases {
         }
     }
 
-    @Test("A13: a suffix of media of unknown length needs only the first and last blocks; an empty one is 416")
+    @Test("A13: a suffix of media of unknown length needs only the first and last blocks; an empty one gets 416")
     func a13() async throws {
         try await onStage(["/a": .pattern(3_000_000)]) { stage in
             try await stage.session { cache in
@@ -201,7 +201,7 @@ struct PartialContentLengthCases {
         }
     }
 
-    @Test("A14: a range beyond the end is clipped; one that starts at or after the end is 416 with the length")
+    @Test("A14: a range beyond the end is clipped; one that starts at or after the end gets 416 with the length")
     func a14() async throws {
         try await onStage(["/a": .pattern(3_000_000)]) { stage in
             try await stage.session { cache in

@@ -61,7 +61,7 @@ struct ContentTypesTests {
         for (type, text) in [("text/xml", manifest), ("application/xml", "<tt/>"), ("text/plain", "1\n00:00:01,000")] {
             #expect(!ContentTypes.isDocument(type, startingWith: Array(text.utf8)))
         }
-        // These types are not doubtful.
+        // These types are unambiguous.
         #expect(!ContentTypes.isDoubtful("application/dash+xml") && !ContentTypes.isDoubtful("application/ttml+xml"))
         #expect(!ContentTypes.isDoubtful(nil) && !ContentTypes.isDoubtful("application/octet-stream"))
     }

@@ -40,11 +40,11 @@ struct CacheKeyPolicyTests {
     private static let long = String(repeating: "x", count: 3000)
 
     static let pairs: [Pair] = [
-        // Case counts in a path and a query, not in a scheme and a host (RFC 3986 §6.2.2.1).
+        // Case is significant in a path and a query, but not in a scheme and a host (RFC 3986 §6.2.2.1).
         Pair(.url, "http://h/a", .isNot, "http://h/A"), Pair(.url, "http://h/?a", .isNot, "http://h/?A"),
         Pair(.url, "HTTP://H.Example/a", .is, "http://h.example/a"),
         Pair(.url, "http://h/%C3%A9", .isNot, "http://h/%c3%a9"),
-        // Everything else of a URL counts, but a fragment, a user and a password.
+        // All other parts of a URL are significant, except a fragment, a user and a password.
         Pair(.url, "http://h/a", .isNot, "https://h/a"), Pair(.url, "http://h/a", .isNot, "http://h:8080/a"),
         Pair(.url, "http://h/a", .isNot, "http://i/a"), Pair(.url, "http://h/a", .isNot, "http://h/a/"),
         Pair(.url, "http://h/a", .isNot, "http://h/a?"), Pair(.url, "http://h/?b=1&c=2", .isNot, "http://h/?c=2&b=1"),
@@ -56,7 +56,7 @@ struct CacheKeyPolicyTests {
         Pair(.url, "http://h//a", .isNot, "http://h/a"), Pair(.url, "http://h/a%20b", .isNot, "http://h/a+b"),
         Pair(.url, "http://h/a%00b", .isNot, "http://h/a%00c"), Pair(.url, "http://h/a%00", .isNot, "http://h/a"),
         Pair(.url, "http://h/a\0b", .is, "http://h/a%00b"),
-        // Other scripts: a host's name in letters and its name in ASCII are one.
+        // The Unicode form and the ASCII form of a host name are equal.
         Pair(.url, "http://h/🎧", .isNot, "http://h/🎬"), Pair(.url, "http://h/🎧", .is, "http://h/%F0%9F%8E%A7"),
         Pair(.url, "http://h/\u{E9}", .isNot, "http://h/e\u{301}"),
         Pair(.url, "http://bücher.example/a", .is, "http://xn--bcher-kva.example/a"),

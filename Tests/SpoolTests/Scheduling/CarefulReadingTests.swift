@@ -7,7 +7,7 @@ import Testing
 /// Readers that may leave when they have enough bytes: the bytes that are requested beyond those that they have read.
 @Suite(.timeLimit(.minutes(10)))
 struct CarefulReadingTests {
-    @Test("For a reader that may leave, 256 KiB are requested, then its block, and after a megabyte an eighth ahead")
+    @Test("For a reader that may leave, 256 KiB are requested first, and later an eighth of the read bytes ahead")
     func growth() {
         var play = CarefulPlay()
         #expect(play.requested == 256 * kib)

@@ -1,6 +1,6 @@
 import ByteRanges
 
-/// The choice of a parser by the first bytes of a container, to find the bytes that a player needs.
+/// The choice of a parser, based on the first bytes of a container, to find the bytes that a player needs.
 enum ContainerParser {
     /// Adds the needed bytes to `plan`.
     ///
