@@ -1,6 +1,6 @@
 /// The sorted list of ranges of a ``ByteRangeSet``, divided into leaves so that a change moves a few kilobytes at most.
 ///
-/// It maintains order, counts and sums, and the set decides about merging. A plain array would be simpler and as fast
+/// It maintains order, counts and sums, and the set decides what to merge. A plain array would be simpler and as fast
 /// to search, but each insertion would move half of it on average. After a copy (a snapshot), the next insertion would
 /// copy all of it, which takes 0.8 ms at 100,000 ranges.
 ///

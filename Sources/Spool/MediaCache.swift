@@ -237,7 +237,8 @@ extension MediaCache {
     ///   - configuration: The configuration. Its capacity limits the memory; the default is 256 MiB. It is not
     ///     encrypted.
     ///   - clock: The clock for delays, back-off and the recording of received bytes.
-    ///   - now: Returns the current date, by which responses become stale and requests expire. Called on any thread.
+    ///   - now: Returns the current date, which determines when responses become stale and requests expire. Called on
+    ///     any thread.
     public static func inMemory(
         upstream: any Upstream, configuration: Configuration = Configuration(),
         clock: some Clock<Duration> = ContinuousClock(), now: @escaping @Sendable () -> Date = { Date() }

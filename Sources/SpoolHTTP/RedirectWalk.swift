@@ -17,7 +17,7 @@ struct RedirectWalk {
     private let allows: (@Sendable (URL) -> Bool)?
     private var visited: Set<String>
 
-    /// - Parameter now: The date by which cookies end. The default is the current one.
+    /// - Parameter now: The date that determines which cookies have expired. The default is the current one.
     /// - Throws: ``UpstreamError`` with code `other` if the request's URL can't be requested.
     init(
         _ request: UpstreamRequest, _ configuration: HTTPUpstream.Configuration, at now: Date = Date()

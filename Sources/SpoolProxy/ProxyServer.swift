@@ -20,7 +20,7 @@ import Synchronization
 /// player.play(server.url(for: episode))
 /// ```
 ///
-/// A server for an app's own players, ``inApp(_:maximumBitRate:cachesKeys:)``, does not require a call of ``start()``.
+/// A server for an app's own players, ``inApp(_:maximumBitRate:cachesKeys:)``, does not require a call to ``start()``.
 ///
 /// The server supports HTTP/1.1. All methods may be called from any task. In a service group, ``run()`` serves until
 /// the graceful shutdown.

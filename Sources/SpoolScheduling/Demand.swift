@@ -53,7 +53,7 @@ struct ReadAhead {
     /// Returns the end of the bytes that the reader can get.
     func bound(of reader: ReaderState) -> Int64 { min(reader.bound(length: length), Block.offsetLimit) }
 
-    /// Returns the number of bytes beyond the reader's position that may be stored before it wants them. A preload may
+    /// Returns the number of bytes beyond the reader's position that may be stored before it needs them. A preload may
     /// have all.
     func window(of reader: ReaderState) -> Int64 {
         guard reader.priority == .playback else { return largestWindow }

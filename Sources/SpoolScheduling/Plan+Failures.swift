@@ -8,7 +8,7 @@ extension Plan {
         case restart
         case refusal(isPersonal: Bool)
 
-        /// Whether the origin has sent `Retry-After`. This counts even if no reader wants the bytes.
+        /// Whether the origin has sent `Retry-After`. This counts even if no reader needs the bytes.
         var asksForTime: Bool {
             if case .interruption(let retryAfter?, _) = self { retryAfter > .zero } else { false }
         }
@@ -73,7 +73,7 @@ extension Plan {
         rangeSupport == .unsupported ? 0..<Int64.max : place.range
     }
 
-    /// Whether a reader wants bytes of the place.
+    /// Whether a reader needs bytes of the place.
     private mutating func isWanted(_ place: FailedRanges.Place) -> Bool {
         let (lower, upper) = (place.range.lowerBound, place.range.upperBound)
         // A reader that waits for a validation has no demand yet.

@@ -69,7 +69,7 @@ struct Plan: ~Copyable {
     /// Whether a playback reader waits for bytes that may be received now, rather than after a retry.
     var isPlaybackWaiting: Bool { readers.expectantPlayers > 0 }
 
-    /// Whether transfers pause that only preloads need, and no more of them start.
+    /// Whether transfers that only preloads need are paused, and no more of them start.
     ///
     /// A waiting player of this resource has an immediate effect. The coordinator also knows about that player, and
     /// limits the time.
@@ -130,7 +130,7 @@ struct Plan: ~Copyable {
         actions.append(.resume(id))
     }
 
-    /// Whether a reader wants bytes that the transfer receives before `limit`.
+    /// Whether a reader needs bytes that the transfer receives before `limit`.
     private mutating func isWanted(
         _ transfer: TransferState, limit: Int64, except reader: ReaderID? = nil
     ) -> Bool {
@@ -271,7 +271,7 @@ struct Plan: ~Copyable {
         return true
     }
 
-    /// Returns a transfer that may be cancelled for a waiting reader: one that is paused, or that no reader wants.
+    /// Returns a transfer that may be cancelled for a waiting reader: one that is paused, or that no reader needs.
     private mutating func idleTransfer(for priority: Priority) -> TransferID? {
         for id in transfers.ids {
             guard let transfer = transfers[id], transfer.isLive, !isAwaited(transfer, by: priority) else { continue }
@@ -286,7 +286,7 @@ struct Plan: ~Copyable {
         case coming(TransferState)
         /// A transfer that is about to end may receive it. The bytes that it leaves are requested after that.
         case ending
-        /// This transfer receives it much later, and no other reader wants its bytes. It has to be cancelled first.
+        /// This transfer receives it much later, and no other reader needs its bytes. It has to be cancelled first.
         case tooFarAhead(TransferID)
         case none
     }

@@ -1,6 +1,6 @@
 /// The readers of one open resource, and the indexes by which the planner finds them.
 ///
-/// The table decides nothing and knows no transfer. Each change of a reader also changes the indexes, so that these
+/// The table makes no decisions and knows no transfers. Each change of a reader also changes the indexes, so that these
 /// always hold:
 /// - A reader's demand is in the index of its priority.
 /// - A reader that waits and may use stored bytes is in the list of waiting readers, at its position.
@@ -245,7 +245,7 @@ struct ReaderState {
     fileprivate(set) var mayUseStored: Bool
     /// Whether it has found bytes of the current version, which it may return at any time.
     fileprivate(set) var hasRead = false
-    /// Its demand in the index. `nil` if it wants nothing now.
+    /// Its demand in the index. `nil` if it needs nothing now.
     fileprivate(set) var demand: Demand?
     /// Its place in the queue.
     fileprivate(set) var queued: ReaderQueue.Place?

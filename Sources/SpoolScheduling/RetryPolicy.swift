@@ -8,7 +8,7 @@ public struct RetryPolicy: Sendable, Hashable {
     public var initialDelay: Duration = .milliseconds(200)
     /// The longest delay between attempts, unless the origin requests a longer one. The default is 8 seconds.
     public var maximumDelay: Duration = .seconds(8)
-    /// The longest time for which a player waits for the bytes at its position, from the first failure on. The default
+    /// The longest time for which a player waits for the bytes at its position, after the first failure. The default
     /// is 30 seconds.
     ///
     /// If the next attempt would come later, as with a longer `Retry-After` (RFC 9110 §10.2.3), the player receives the

@@ -3,7 +3,7 @@ import ByteRanges
 /// The requests of one open resource that are in progress, and where earlier ones ended.
 ///
 /// The table knows where each transfer stops: at its end, at stored bytes, or at the next transfer. It does not know
-/// which readers want the bytes. No byte has two transfers, except that a transfer of the whole body passes over all.
+/// which readers need the bytes. No byte has two transfers, except that a transfer of the whole body passes over all.
 struct TransferTable {
     private var transfers: [TransferID: TransferState] = [:]
     /// The most recent ends of requests.
@@ -337,7 +337,7 @@ struct TransferState {
         }
     }
 
-    /// Whether no reader wants it, and the rest is too large to be stored anyway.
+    /// Whether no reader needs it, and the rest is too large to be stored anyway.
     var isUnwanted: Bool { if case .unwanted = interest { true } else { false } }
 
     /// Whether the rest of a bounded range is about as large as the buffers of two sockets, so that the origin has sent

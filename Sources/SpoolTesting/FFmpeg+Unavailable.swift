@@ -2,7 +2,7 @@
 /// A replacement without ffmpeg, because an app on these systems can't start processes. Create media elsewhere and
 /// include it.
 enum FFmpeg {
-    /// Reports that there is none, as a shell would.
+    /// Reports that ffmpeg is missing, as a shell would.
     static func run(_ arguments: [String]) throws -> Int32 { 127 }
 }
 #endif

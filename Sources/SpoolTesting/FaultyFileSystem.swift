@@ -70,7 +70,7 @@ package final class FaultyFileSystem: FileSystem {
         }
     }
 
-    /// Sets a function that decides about every call, with its path; `nil` means no fault.
+    /// Sets a function that determines the fault of each call, given its path; `nil` means no fault.
     ///
     /// It is called on the thread of the call, and may read the files, but not through this file system.
     package func decide(_ decide: @escaping @Sendable (Call, _ path: String) -> Effect?) {

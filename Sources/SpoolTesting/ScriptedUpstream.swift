@@ -95,7 +95,7 @@ public final class ScriptedUpstream: Upstream {
     /// Serves `resource` at `path` from now on; `nil` makes it 404.
     public func set(_ path: String, _ resource: OriginResource?) { originState.update(path) { $0 = resource } }
 
-    /// Lets `script` decide about the requests to `path`; `nil` removes the script.
+    /// Lets `script` determine the responses to requests for `path`; `nil` removes the script.
     public func script(_ path: String, _ script: Script?) { state.withLock { $0.scripts[path] = script } }
 
     // MARK: Step by step

@@ -94,7 +94,7 @@ import Testing
         } else if status == 206 {
             let range = fields[values: .contentRange].first?.split(separator: " ").last
             if let first = range?.split(separator: "-").first.flatMap({ Int64($0) }) {
-                if first != placement.offset { return "a 206 is stored at another offset than stated" }
+                if first != placement.offset { return "a 206 is stored at an offset other than the stated one" }
             } else {
                 // Only the length of the body can prove its position.
                 let count = fields[values: .contentLength].first.flatMap { Int64($0) } ?? 0

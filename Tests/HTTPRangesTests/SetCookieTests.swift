@@ -22,7 +22,7 @@ import Testing
         ("Expires=Sun, 06 Nov 1994 08:49:37 GMT; Max-Age=5", .seconds(5)), ("Max-Age=-1", .seconds(-1)),
         ("Max-Age=x; Expires=soon", .session),
     ])
-    func `A cookie ends as its attributes state, and malformed ones are ignored`(
+    func `A cookie expires as its attributes state, and malformed ones are ignored`(
         attributes: String, lifetime: SetCookie.Lifetime
     ) {
         #expect(SetCookie(parsing: "a=b; \(attributes)")?.lifetime == lifetime)

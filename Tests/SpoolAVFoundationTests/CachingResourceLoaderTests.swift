@@ -190,7 +190,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("E260: if the player would send another request than the source, or can't load the URL, the request fails")
+    @Test("E260: if the player's request would differ from the source's, or it can't load the URL, the request fails")
     func redirectsNothingElse() async throws {
         let insecure = NSURLErrorAppTransportSecurityRequiresSecureConnection
         let cases: [(UpstreamError.Code, DirectLoadingPolicy, MediaSource, Int)] = [

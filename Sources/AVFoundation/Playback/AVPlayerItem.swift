@@ -183,7 +183,7 @@ extension NSNotification.Name {
     /// Posted when the item cannot be played to its end. `AVPlayerItemFailedToPlayToEndTimeErrorKey` is the key of the
     /// error.
     ///
-    /// It is also posted when an item fails before it becomes ready, instead of key-value observing.
+    /// It is also posted when an item fails before it becomes ready, because key-value observing is not available.
     public static let AVPlayerItemFailedToPlayToEndTime = NSNotification.Name(
         "AVPlayerItemFailedToPlayToEndTimeNotification")
     /// Posted when a playing item has no more data.

@@ -31,8 +31,8 @@ extension ItemPlayback {
             state.withLock { $0.isSeekable = isSeekable }
             item.isSeekable = isSeekable
             if options.findsTracks { item.tracks = handle.tracks() }
-            // Observed properties are reported after this event, but a ready item must know its duration. Only the cache
-            // of libmpv can seek in a playlist without an end, for which it soon reports a duration as well.
+            // Observed properties are reported after this event, but a ready item must know its duration. Only the
+            // cache of libmpv can seek in a playlist without an end, for which it soon reports a duration as well.
             let hasEnd = isSeekable && handle.flag("partially-seekable") != true
             if let seconds = handle.number("duration"), hasEnd || !isPlaylist(handle) {
                 learned(duration: seconds)
@@ -265,7 +265,7 @@ extension ItemPlayback.State {
     }
 }
 
-/// An event of a playback for its player. Events are in order.
+/// An event that a playback reports to its player. Events are in order.
 enum PlaybackEvent: Sendable, Equatable {
     case ready
     case time(Double)

@@ -56,7 +56,7 @@ package struct CacheControl: Sendable, Hashable {
         func seconds(_ first: Int64?) -> Int64 {
             first ?? FieldText.seconds(FieldText.unquoted(value ?? "").utf8) ?? 0
         }
-        /// Adds the named fields; returns whether there are none, so that the whole response is meant.
+        /// Adds the named fields. Returns whether there are none, so that the directive applies to the whole response.
         func isUnqualified(_ value: Substring?) -> Bool {
             let names = FieldText.elements(String(FieldText.unquoted(value ?? ""))).map(FieldText.lowercased)
             namedFields.formUnion(names)

@@ -12,7 +12,7 @@ package struct Freshness: Sendable, Hashable {
     package var initialAge: Int64
     /// The time at which it was received, in seconds since 1970.
     package var responseTime: Int64
-    /// Whether the origin specified nothing, and ``lifetime`` is a tenth of the age of `Last-Modified` (§4.2.2).
+    /// Whether the origin specified no lifetime, and ``lifetime`` is a tenth of the age of `Last-Modified` (§4.2.2).
     package var isHeuristic: Bool
 
     /// Parses the fields of a response.

@@ -12,8 +12,8 @@ package enum PartialResponse {
         package var offset: Int64
         /// The end of the body. Later bytes must not be stored.
         ///
-        /// `nil` if only the end of the body shows it. A complete body that ends at `offset + n` then shows the length
-        /// of a whole; a broken one shows nothing.
+        /// `nil` if only the end of the body shows it. If a complete body is that of the whole resource, its end is
+        /// then the length. The end of an interrupted body proves nothing.
         package var end: Int64?
         /// The version of the bytes. If they are combined with stored ones, it combines both descriptions, and replaces
         /// the stored one.

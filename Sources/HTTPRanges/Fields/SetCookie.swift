@@ -2,9 +2,9 @@
 ///
 /// It contains the attributes as they were sent, and does not decide whether the origin may set it.
 package struct SetCookie: Sendable, Hashable {
-    /// The time at which a cookie ends.
+    /// The time at which a cookie expires.
     package enum Lifetime: Sendable, Hashable {
-        /// It does not end while the process runs.
+        /// It does not expire while the process runs.
         case session
         /// It ends after a number of seconds. If that is not positive, it has ended.
         case seconds(Int64)
@@ -22,7 +22,7 @@ package struct SetCookie: Sendable, Hashable {
     package let path: String?
     /// Whether only protected connections may carry it.
     package let isSecure: Bool
-    /// The time at which it ends. `Max-Age` takes precedence over `Expires`.
+    /// The time at which it expires. `Max-Age` takes precedence over `Expires`.
     package let lifetime: Lifetime
 
     /// The maximum size of the name and the value together, in bytes.

@@ -32,7 +32,7 @@ public struct Downloads: Sendable {
     /// stored.
     ///
     /// If the origin does not send a length, the resource is pinned when its body has ended. If more bytes are received
-    /// than fit, as of an endless radio stream, the download ends with `.capacityExceeded`. ``resume(_:)`` does not
+    /// than fit, as with an endless radio stream, the download ends with `.capacityExceeded`. ``resume(_:)`` does not
     /// start it again.
     ///
     /// If the set already contains the resource, its download resumes with this source.
@@ -137,8 +137,8 @@ public struct Downloads: Sendable {
         nonmutating set { work.isPaused = newValue }
     }
 
-    /// The conditions under which all downloads of the cache pause, for example a setting such as “only over Wi-Fi”. The
-    /// default is `nil`: the network and the power mode pause no downloads, because the user has requested them.
+    /// The conditions under which all downloads of the cache pause, for example a setting such as “only over Wi-Fi”.
+    /// The default is `nil`: the network and the power mode pause no downloads, because the user has requested them.
     public var conditions: PreloadConditions? {
         get { work.conditions }
         nonmutating set { work.conditions = newValue }

@@ -196,7 +196,7 @@ struct ResponseEvaluation {
         return current == nil ? .store(placement) : .newGeneration(placement)
     }
 
-    /// Whether a whole response is for another user than the stored one, and has no strong entity tag.
+    /// Whether a whole response is for a different user than the stored one, and has no strong entity tag.
     ///
     /// Responses to two users may have the same date or weak tag. Each user receives the response to the user's own
     /// request (RFC 9111 §4.3.3).

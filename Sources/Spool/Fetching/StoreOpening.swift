@@ -16,7 +16,7 @@ final class StoreOpening: Sendable {
         var previous: Store?
         /// The reason why the directory can't be used.
         var failure: CacheError?
-        /// The next attempt to open the directory to write; `nil` if there is none.
+        /// The next attempt to open the directory for writing; `nil` if there is none.
         var retry: Retry?
 
         var all: [Store] { [previous, store].compactMap { $0 } }
@@ -37,7 +37,7 @@ final class StoreOpening: Sendable {
         case opening(Task<Opened, any Error>)
         /// → reopening, closed
         case open(Opened)
-        /// The directory is opened again to write. Players use the previous store meanwhile. → open
+        /// The directory is opened again for writing. Players use the previous store meanwhile. → open
         case reopening(Opened, Task<Opened, Never>)
         case closed
     }
@@ -87,7 +87,7 @@ final class StoreOpening: Sendable {
     /// The store, if it is open.
     var openedStore: Store? { current?.store }
 
-    /// The number of times that the directory was opened again to write. Resources that were opened before keep the
+    /// The number of times that the directory was opened again for writing. Resources that were opened before keep the
     /// previous store.
     var edition: Int { current?.edition ?? 0 }
 

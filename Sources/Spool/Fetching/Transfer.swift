@@ -8,8 +8,8 @@ import SpoolStorage
 /// One request to the origin, from its first header field to its last stored byte.
 ///
 /// It runs as one task on the blocking executor, so that the thread that receives bytes also writes them. Before each
-/// piece, it needs permission from the scheduler. It reports stored bytes and its end, and decides nothing about other
-/// bytes.
+/// piece, it needs permission from the scheduler. It reports stored bytes and its end, and makes no decisions about
+/// other bytes.
 struct Transfer {
     let start: Scheduler.TransferStart
     let resource: OpenResource
@@ -219,8 +219,8 @@ struct Transfer {
         return request
     }
 
-    /// Returns the end of a preload's transfer, if the origin has sent `Retry-After`. For a player, the failed places
-    /// decide.
+    /// Returns the end of a preload's transfer, if the origin has sent `Retry-After`. A player waits only if its own
+    /// place has failed.
     private func restBeforePreloading(from origin: OriginState) -> Outcome? {
         let rest = origin.restUntil - clock.elapsed()
         guard start.priority == .preload, rest > .zero else { return nil }

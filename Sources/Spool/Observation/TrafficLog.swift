@@ -102,7 +102,7 @@ package final class TrafficLog: Sendable {
         state.withLock { $0.waits.newest(limit) { keys.contains($0.key) } }
     }
 
-    /// Returns the waits after the one with a number, the oldest first.
+    /// Returns the waits after the one with this number, oldest first.
     package func waits(after id: Int) -> [ReaderWait] { state.withLock { $0.waits.after(id) } }
 
     /// Returns the evicted ranges after a number, the oldest first, and the number of the last one.
@@ -248,7 +248,7 @@ package struct RecentItems<Element: Sendable>: Sendable {
         nextID += 1
     }
 
-    /// Returns the items after the one with a number, the oldest first.
+    /// Returns the items after the one with this number, oldest first.
     package func after(_ id: Int) -> [Element] { Array(items.suffix(max(0, min(nextID - 1 - id, limit)))) }
 
     /// Returns the newest items with a property, the newest first.

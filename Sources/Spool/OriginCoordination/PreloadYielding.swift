@@ -98,7 +98,7 @@ struct PreloadYielding: Sendable {
         preloads.first { $0.holder == holder }?.phase.standing ?? .free
     }
 
-    /// Records that the players of one more resource of an origin wait, or of one less.
+    /// Records that the number of resources of an origin whose players wait has increased or decreased by one.
     ///
     /// - Returns: Whether a ``review(at:among:)`` is needed now.
     mutating func note(isWaiting: Bool, at origin: String, now: Duration) -> Bool {

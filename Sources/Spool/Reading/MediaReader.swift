@@ -185,7 +185,7 @@ public final class MediaReader: AsyncSequence, Sendable {
         return MediaChunk(offset: bounds.start, data: data)
     }
 
-    /// Returns `false` if the reader has left its position, so that it does not want the bytes.
+    /// Returns `false` if the reader has left its position, so that it does not need the bytes.
     private func take(_ chunk: MediaChunk, as reader: OpenReader) -> Bool {
         guard phase.take(reader, upTo: chunk.range.upperBound) else { return false }
         recordServed(chunk.range, by: reader.resource)

@@ -27,7 +27,7 @@ final class SourceCredentials: Sendable {
     private let executor: any TaskExecutor
     private let state = Mutex(State())
 
-    /// - Parameter now: The calendar by which requests expire.
+    /// - Parameter now: Returns the current date, which determines when requests expire.
     init(_ source: MediaSource, now: @escaping @Sendable () -> Date, executor: any TaskExecutor) {
         self.source = source
         self.now = now

@@ -74,7 +74,7 @@ extension Scheduler {
         var length: Int64?
     }
 
-    /// Closes a reader. If it waits, it is woken. Returns `nil` if it was already closed.
+    /// Closes a reader. A waiting reader is woken. Returns `nil` if it was already closed.
     func closeReader(_ id: ReaderID) -> ClosedReader? {
         let (place, length) = ask { state in
             let place = state.readers.removeValue(forKey: id)

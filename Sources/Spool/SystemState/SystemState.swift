@@ -12,7 +12,7 @@ struct SystemState: Sendable, Hashable {
 
 /// The current ``SystemState``, for all preloaders of the process.
 ///
-/// It decides nothing. It starts to watch the system with its first observer. Tests report states instead.
+/// It makes no decisions. It starts to watch the system with its first observer. Tests report states instead.
 final class SystemStateMonitor: Sendable {
     /// The monitor of this process.
     static let process = SystemStateMonitor { $0.watchSystem() }

@@ -21,7 +21,7 @@ package final class CookieJar: Sendable {
         let isForSubdomains: Bool
         let path: String
         let isSecure: Bool
-        /// The end in seconds since 1970, or `nil` if there is none.
+        /// The expiration in seconds since 1970, or `nil` if there is none.
         let end: Int64?
 
         var bytes: Int { name.utf8.count + value.utf8.count + host.utf8.count + path.utf8.count }
@@ -75,8 +75,8 @@ package final class CookieJar: Sendable {
     ///
     /// - Parameters:
     ///   - url: The URL of the request.
-    ///   - own: The value of `Cookie` that the request already has, if any. The result contains it, and no other cookies
-    ///     with the same names.
+    ///   - own: The value of `Cookie` that the request already has, if any. The result contains it, and no other
+    ///     cookies with the same names.
     ///   - now: The current date.
     package func text(for url: URL, adding own: String? = nil, at now: Date) -> String? {
         let now = Int64(now.timeIntervalSince1970)

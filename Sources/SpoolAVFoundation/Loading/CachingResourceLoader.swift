@@ -252,7 +252,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     }
 
     /// Returns the reason why the player has to load the resource itself after an error. Returns `nil` if the player
-    /// can't load it, or would send another request than the source's.
+    /// can't load it, or would send a request that differs from the source's.
     private func reasonToRedirect(_ error: (any Error)?) -> String? {
         media.source.isPlain ? LoadingFailure.reasonToRedirect(error) : nil
     }

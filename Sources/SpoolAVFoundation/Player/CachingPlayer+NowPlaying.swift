@@ -16,8 +16,8 @@ extension CachingPlayer {
     /// Use it for one player of an app at a time. On iOS, the category of the audio session must exclude other audio,
     /// such as `.playback`.
     ///
-    /// - Parameter describe: Returns the properties of an entry, by `MPMediaItemProperty…` names. Duration, time and
-    ///   rate are added.
+    /// - Parameter describe: Returns the properties of an entry, keyed by `MPMediaItemProperty…` names. Duration, time
+    ///   and rate are added.
     public func publishNowPlaying(_ describe: @escaping @MainActor (CachingQueue.Entry) -> [String: Any]) {
         system.display = SystemNowPlaying(self, describe)
         system.display?.update(self)

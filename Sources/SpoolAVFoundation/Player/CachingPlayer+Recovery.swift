@@ -108,8 +108,8 @@ extension CachingPlayer {
         if isToPlay { play() }
     }
 
-    /// Plays from the origin's own URL while another device plays, because that device fetches the media itself without
-    /// a loader.
+    /// Plays from the origin's own URL while another device is playing, because that device fetches the media itself
+    /// without a loader.
     func externalPlayback(_ isActive: Bool) {
         guard isExternal != isActive else { return }
         (isExternal, queue.makesPlainItems) = (isActive, isActive)

@@ -236,7 +236,7 @@ struct NowPlayingSnapshot: Hashable, Sendable {
     var rate: Double
     /// The media time in seconds at ``at``.
     var time: Double
-    /// The time at which the state was sent, by a monotonic clock.
+    /// The time at which the state was sent, on a monotonic clock.
     var at: Duration
 
     /// The maximum deviation of a display, in seconds.

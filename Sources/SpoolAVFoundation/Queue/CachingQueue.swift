@@ -47,8 +47,8 @@ public import Spool
     public var preloadedEntryCount = 3 { didSet { preloadUpcoming() } }
     /// The amount of the next entry to preload, after the starts of all entries. The default is one minute.
     public var nextEntryPreloadAmount = PreloadAmount.seconds(60) { didSet { preloadUpcoming() } }
-    /// The conditions under which preloads of entries pause. The default, ``PreloadConditions/standard``, pauses them in
-    /// Low Data Mode. `nil` never pauses them. A preload of a stream that has started is not paused.
+    /// The conditions under which preloads of entries pause. The default, ``PreloadConditions/standard``, pauses them
+    /// in Low Data Mode. `nil` never pauses them. A preload of a stream that has started is not paused.
     public var preloadConditions: PreloadConditions? {
         get {
             access(keyPath: \.preloadConditions)

@@ -114,7 +114,7 @@ struct ServeCommand: AsyncParsableCommand {
 extension ServeCommand {
     /// Returns the settings for the live page, with the token of the cache directory.
     ///
-    /// - Returns: `nil` if the token can't be stored. The page then changes nothing.
+    /// - Returns: `nil` if the token can't be stored. The page then can't change anything.
     private func operatorSettings() -> OperatorSettings? {
         let file = options.directory.appendingPathComponent("operator-token")
         do {

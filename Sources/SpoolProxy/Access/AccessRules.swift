@@ -4,7 +4,7 @@ import SpoolHTTP
 import SpoolStreams
 
 /// The access control of the server: the host names that it accepts, its token, and the web pages that may send
-/// requests with effects.
+/// requests with side effects.
 ///
 /// It only makes decisions, based on the head of a request.
 struct AccessRules: Sendable {

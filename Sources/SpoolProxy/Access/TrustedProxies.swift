@@ -24,7 +24,7 @@ struct TrustedProxies: Sendable {
         return ProxyClient(address, isTrustedProxy: true)
     }
 
-    /// Returns the client that a PROXY protocol header names.
+    /// Returns the client that a PROXY protocol header identifies.
     func client(named address: IPAddress) -> ProxyClient {
         ProxyClient(named: address, isTrustedProxy: contains(address))
     }
@@ -50,7 +50,7 @@ struct TrustedProxies: Sendable {
         return forwarded ?? other ?? proxy
     }
 
-    /// Returns the client that one field names, or `nil` if the field is missing or empty.
+    /// Returns the client that one field identifies, or `nil` if the field is missing or empty.
     private func client(
         in values: [String], _ parse: ([String]) -> [String]?, _ field: String, from proxy: ProxyClient
     ) throws(RequestFailure) -> ProxyClient? {

@@ -61,7 +61,7 @@ package struct OperatorToken: Sendable, Hashable, CustomStringConvertible {
     /// The token itself. Do not log it.
     package let text: String
 
-    /// A text without the token, so that no message contains it.
+    /// Text without the token, so that no message contains it.
     package var description: String { "(operator's token)" }
 
     /// Creates a random token.

@@ -37,10 +37,10 @@ public struct ProxyConfiguration: Sendable {
     /// The load balancers that identify the clients of their connections or requests: IP addresses, or blocks such as
     /// `10.0.0.0/8`. The default is empty.
     ///
-    /// The named client, instead of the load balancer, is used for limits, access control and the log. It is the last
+    /// That client, instead of the load balancer, is used for limits, access control and the log. It is the last
     /// node in `Forwarded` (RFC 7239) or `X-Forwarded-For` that is not a trusted proxy. The fields are ignored in
-    /// requests from other addresses. With ``usesProxyProtocol``, a header at the start of the connection names the
-    /// client instead.
+    /// requests from other addresses. With ``usesProxyProtocol``, a header at the start of the connection identifies
+    /// the client instead.
     ///
     /// The server counts as reachable from other machines, even if it listens on 127.0.0.1. It therefore requires a
     /// ``token``, unless ``allowsUnauthenticatedClients`` is set.
@@ -109,8 +109,8 @@ public struct ProxyLimits: Sendable, Hashable {
     public var headerTimeout = Duration.seconds(30)
     /// The maximum time between two requests on a connection. The default is 75 seconds.
     public var idleTimeout = Duration.seconds(75)
-    /// The maximum time in which a client on another machine may neither receive response bytes nor send body bytes.
-    /// After it, the connection is closed. The default is 60 seconds.
+    /// The maximum time that a client on another machine may stay connected without receiving response bytes or sending
+    /// body bytes. The connection is then closed. The default is 60 seconds.
     ///
     /// Time in which the client waits for the origin is not counted. A client on this machine, such as a paused player,
     /// may pause for any time.

@@ -7,10 +7,10 @@ import Spool
 import SpoolStreams
 import Synchronization
 
-/// The responder for HLS playlists and MPDs, whose references it changes to lead to the server.
+/// The responder for HLS playlists and MPDs. It changes their references so that they lead to the server.
 ///
-/// A manifest is recognized by its first bytes. If they are late, it must be named as one by its type or its path. It
-/// is fetched completely, parsed once, rewritten, and sent with its own length and entity tag. A live one is stored no
+/// A manifest is recognized by its first bytes. If they are late, its type or its path must identify it. It is
+/// fetched completely, parsed once, rewritten, and sent with its own length and entity tag. A live one is stored no
 /// longer than the time after which a player requests it again. The rewritten bytes of a large one that does not change
 /// are remembered.
 struct ManifestResponder: Sendable {

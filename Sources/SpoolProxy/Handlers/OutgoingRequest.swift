@@ -54,7 +54,7 @@ struct OutgoingRequest: Sendable {
     /// Removes the client's credentials from the request.
     mutating func removeCredentials() { fields[.authorization] = nil }
 
-    /// Whether the client sent the request to another address than the one that ``proxied(_:)`` returns.
+    /// Whether the client sent the request to an address other than the one that ``proxied(_:)`` returns.
     private(set) var isMoved = false
 
     /// Adds a prefix to the client's own paths, after the previous one.

@@ -175,7 +175,7 @@ final class StreamKnowledge: Sendable {
     ///   - requested: The address that was requested.
     ///   - found: The address after redirects.
     ///   - key: The key of the playlist.
-    ///   - tag: A text that is different for each version of the playlist.
+    ///   - tag: Text that is different for each version of the playlist.
     func note(_ playlist: HLSPlaylist, requested: OriginURL, found: OriginURL, key: CacheKey, tag: String) {
         recordVariables(of: playlist, found: found)
         recordHolds(of: playlist, requested: requested, found: found)

@@ -62,7 +62,7 @@ final class StreamMembers: Sendable {
     /// - Parameters:
     ///   - url: The requested address of the playlist.
     ///   - key: The key of the playlist.
-    ///   - tag: A text that is different for each version of the playlist.
+    ///   - tag: Text that is different for each version of the playlist.
     ///   - found: The address after redirects.
     func note(_ playlist: HLSPlaylist, at url: OriginURL, _ key: CacheKey, tag: String, found: OriginURL) {
         guard !hasRecorded(tag, of: key) else { return }

@@ -2,10 +2,10 @@
 
 /// The client of one connection, and what counts against its limit.
 ///
-/// A connection counts for the client that has opened it, or that a PROXY protocol header has named. If a trusted proxy
-/// uses the connection for several clients, each request counts for the client that its fields name.
+/// A connection counts for the client that has opened it, or that a PROXY protocol header identifies. If a trusted
+/// proxy uses the connection for several clients, each request counts for the client that its fields identify.
 struct ConnectionClient: ~Copyable {
-    /// The client at the other end, or the client that a PROXY protocol header has named.
+    /// The client at the other end, or the client that a PROXY protocol header identifies.
     private(set) var client: ProxyClient
     /// Whether the fields of each request name its client.
     private var readsForwarding: Bool
@@ -25,8 +25,8 @@ struct ConnectionClient: ~Copyable {
     /// Whether the connection starts with a PROXY protocol header.
     var hasHeader: Bool { readsForwarding && proxies.usesProxyProtocol }
 
-    /// The client that the header of the connection names is its client from now on. The load balancer stays the client
-    /// if the header names none.
+    /// Sets the client of the connection to the one that its header identifies. If the header identifies no client, the
+    /// load balancer stays the client.
     mutating func introduce(_ header: ProxyProtocolHeader) {
         if let address = header.client { client = proxies.client(named: address) }
         readsForwarding = header.client != nil && client.kind == .trustedProxy

@@ -202,7 +202,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         respond(to: head, from: asking, rejection: rejection, sink: exchange.sink)
     }
 
-    /// Sends the response to a hit at once.
+    /// Sends the response to a hit immediately.
     private func send(
         _ hit: RecentMedia.Hit, _ head: RequestHead, _ asking: ProxyClient, _ context: ChannelHandlerContext
     ) {

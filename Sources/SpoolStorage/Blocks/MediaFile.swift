@@ -48,7 +48,7 @@ final class MediaFile: Sendable {
     ///   - isRecordStale: Whether the catalog has the blocks, but not their ranges.
     ///   - length: The whole resource's length; `nil` if it is unknown.
     ///   - isShared: Whether another process may change the file meanwhile. Then it is only read.
-    ///   - elapsed: Returns the monotonic time, by which blocks are checked again.
+    ///   - elapsed: Returns the monotonic time, which determines when blocks are checked again.
     ///   - storedSeals: Reads the catalog's records of blocks.
     ///   - giveBack: Called with the number of bytes that are no longer stored. It must neither block nor call back.
     init(

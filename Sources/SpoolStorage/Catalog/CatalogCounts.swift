@@ -16,8 +16,8 @@ struct CatalogCounts {
     /// The bytes that few rows exceed.
     private static let usualRowBytes: Int64 = 1 << 20
 
-    /// Corrects the counts of a version whose turn the caller has, and which is not open. A row that only has the bytes of
-    /// an earlier rule stays as it is.
+    /// Corrects the counts of a version whose turn the caller has, and which is not open. A row that only has the bytes
+    /// of an earlier rule stays as it is.
     ///
     /// - Returns: The number of bytes by which the account is wrong; `nil` if the counts are right.
     func correct(_ stored: inout GenerationRecord, of record: ResourceRecord) throws -> CountCorrection? {
@@ -51,8 +51,8 @@ struct CatalogCounts {
             storedBytes: after.storedBytes - before.storedBytes, rowBytes: after.rowBytes - before.rowBytes)
     }
 
-    /// Corrects rows that alone exceed the capacity, or whose own bytes do not fit any response. Such a row would make the
-    /// cache evict all others.
+    /// Corrects rows that alone exceed the capacity, or whose own bytes do not fit any response. Such a row would make
+    /// the cache evict all others.
     func correctImplausible(_ capacity: Int64, _ db: Database) throws {
         let rows = try Row.fetchAll(
             db, sql: Catalog.resourceQuery + " WHERE generation.storedBytes > ? OR generation.rowBytes > ?",

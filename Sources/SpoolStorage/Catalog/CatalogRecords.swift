@@ -7,7 +7,7 @@ struct ResourceRecord: Hashable, Sendable {
     var key: String
     /// Scheme, host and path of the URL, which people are shown. Never a query, a fragment or user information.
     var url: String
-    /// The media type that the origin named.
+    /// The media type that the origin reported.
     var contentType: String?
     /// Whether the resource is excluded from eviction.
     var isPinned: Bool

@@ -159,9 +159,9 @@ enum CatalogSchema {
 
     /// The tables of resources to store offline.
     ///
-    /// - `download`: a member of a named set. It is pinned as long as any set has it, and `resource.pinned` decides
-    ///   about eviction. `url` is shown to people. `source` is the whole URL, from which the download resumes after a
-    ///   restart. It is null if it must not be stored, and the app has to pass it again.
+    /// - `download`: a member of a named set. It is pinned as long as any set contains it. `resource.pinned` determines
+    ///   whether it may be evicted. `url` is shown to people. `source` is the whole URL, from which the download
+    ///   resumes after a restart. It is null if it must not be stored, and the app has to pass it again.
     /// - `handPin`: the keys of members that are also pinned separately. They stay pinned when the last set is removed.
     private static let downloadTables = """
         CREATE TABLE download (

@@ -11,7 +11,7 @@ import Musl
 extension CacheDirectory {
     /// Opens a cache to read and write, or creates one that only its owner can read.
     ///
-    /// If the disk is full or read-only, the stored media is opened to read. If there is none, a cache without a
+    /// If the disk is full or read-only, the stored media is opened for reading. If there is none, a cache without a
     /// directory is created. After an unclean shutdown, no files are examined here. The catalog records that they must
     /// be cleaned up, and each file is repaired when it is opened.
     ///

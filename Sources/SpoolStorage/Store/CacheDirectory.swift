@@ -18,7 +18,7 @@ final class CacheDirectory: Sendable {
     enum Access: Sendable {
         case readWrite
         /// The folder is only read, and this process does not have its lock. The disk is full or read-only, or another
-        /// process may have the folder open. Its files can be removed or replaced at any moment, also by a later
+        /// process may have the folder open. Its files can be removed or replaced at any moment, even by a later
         /// opening in this process.
         case read(CacheError)
         /// There is nothing to read either.

@@ -336,8 +336,8 @@ struct Evictor: Sendable {
     /// Evicts about `count` bytes. This blocks.
     ///
     /// - Parameters:
-    ///   - most: The number of bytes up to which small resources are evicted, because a hundred of them at once cost a
-    ///     quarter.
+    ///   - most: The number of bytes up to which small resources are evicted. Evicting a hundred of them together takes
+    ///     a quarter of the time.
     ///   - rowBytes: The bytes that the row of each evicted resource counts, if rows have to be removed.
     /// - Returns: The number of bytes that were freed, or the number of resources without bytes.
     private func free(_ count: Int64, upTo most: Int64? = nil, rowBytes: Int64 = 0) -> Int64 {

@@ -77,7 +77,7 @@ final class FileRemover: Sendable {
         }
     }
 
-    /// Whether there may be a file with the claimed bytes. A directory or a link of that name is none.
+    /// Whether there may be a file with the claimed bytes. A directory or a link of that name does not count.
     private func hasFile(_ identifier: GenerationIdentifier) -> Bool {
         do throws(CacheError) {
             return try directory.bytes.open(identifier.hex, isWritable: false) != nil

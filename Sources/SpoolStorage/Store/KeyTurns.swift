@@ -1,7 +1,7 @@
 import Synchronization
 
-/// The turns of keys. One task at a time decides about a key, first come, first served. A task that waits holds no
-/// thread.
+/// The turns of keys. One task at a time changes the state of a key, first come, first served. A task that waits holds
+/// no thread.
 ///
 /// Turns of different keys are independent. A task may have the turn of its key during slow I/O. During that time, it
 /// waits only for turns of a later ``TurnKind``, and not for the turn of another key. Debug builds check this.

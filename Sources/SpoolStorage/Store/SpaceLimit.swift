@@ -145,6 +145,6 @@ final class AgeLimit: Sendable {
 
     /// The interval between two checks for media that is too old; `nil` without a maximum age.
     ///
-    /// Little media stays for up to a tenth longer than allowed, and checking costs nothing.
+    /// Media stays for at most a tenth longer than allowed, and the checks take almost no time.
     var checkInterval: Duration? { age.map { min(max($0 / 10, .seconds(1)), .seconds(3600)) } }
 }

@@ -140,7 +140,7 @@ package final class Store: Sendable {
     /// Sentences about problems that the opening found, and repaired or could not repair.
     package var notices: [String] { directory.notices }
 
-    /// The reason why nothing new is stored; `nil` if the directory could be opened to write.
+    /// The reason why nothing new is stored; `nil` if the directory could be opened for writing.
     package var readOnlyReason: CacheError? {
         switch directory.access {
         case .readWrite: nil
@@ -267,7 +267,8 @@ package final class Store: Sendable {
 
     // MARK: - Checks and copies
 
-    /// Checks stored blocks against their checksums. If it checks all of them and repairs, the sums of the catalog, too.
+    /// Checks stored blocks against their checksums. If it checks all of them and repairs, the sums of the catalog,
+    /// too.
     ///
     /// If another kind of file has the name of a media file, all of its blocks are bad, and repairing removes the
     /// resource. A file that can't be opened this time is reported and skipped.

@@ -15,8 +15,8 @@ struct Verifier: Sendable {
         self.isRepairing = isRepairing
     }
 
-    /// Checks the stored blocks of one resource, or of all of them if `only` is `nil`. In that case, it also repairs the
-    /// sums of the catalog.
+    /// Checks the stored blocks of one resource, or of all of them if `only` is `nil`. In that case, it also repairs
+    /// the sums of the catalog.
     func run(_ only: CacheKey?, _ progress: @escaping @Sendable (Int, Int) -> Void) async throws -> VerificationReport {
         if isRepairing { try store.checkWritable() }
         try store.checkOpen()

@@ -51,8 +51,8 @@ struct VersionOpener: Sendable {
         }
     }
 
-    /// Corrects the counts of a record that another program has changed. The caller has the turn of the key, so no other
-    /// task changes the record.
+    /// Corrects the counts of a record that another program has changed. The caller has the turn of the key, so no
+    /// other task changes the record.
     private func correctCounts(of stored: inout GenerationRecord, _ record: ResourceRecord) throws {
         do {
             guard let correction = try store.catalog.counts.correct(&stored, of: record) else { return }

@@ -108,8 +108,8 @@ public enum UpstreamContract {
 
         /// Runs the case with its own origin.
         ///
-        /// - Throws: ``ContractFailure`` if the transport violates the contract, or an unexpected error of it or the
-        ///   origin.
+        /// - Throws: ``ContractFailure`` if the transport violates the contract, or an unexpected error of the
+        ///   transport or the origin.
         public func run(over maker: Factory) async throws {
             var settings = settings
             settings.clock = ManualClock()

@@ -4,8 +4,8 @@ public import SpoolOrigin
 
 /// A deviation of an origin from a correct static file.
 ///
-/// Several can be combined: `.noLength(.chunked)` with `.truncate(after: 1000)` is a chunked body that breaks. Numbers
-/// of bytes count body bytes of one response.
+/// Several can be combined: `.noLength(.chunked)` with `.truncate(after: 1000)` is a chunked body that breaks. Byte
+/// counts refer to the body of one response.
 #if hasAttribute(nonexhaustive)
 @nonexhaustive
 #endif

@@ -1,4 +1,4 @@
-/// A response that the origin has sent, with what decides about its reuse.
+/// A response that the origin has sent, with the facts that determine its reuse.
 struct SharingRecord: Sendable {
     /// The number of the response, with which its body and its fields are stamped.
     let serial: Int
