@@ -88,8 +88,8 @@ extension ByteRangeSet: Hashable {
 }
 
 extension ByteRangeSet: CustomStringConvertible {
-    /// The ranges in Swift's notation for logs: `[0..<10, 20..<30]`. After 32 ranges, only the number of remaining
-    /// ranges.
+    /// The ranges in Swift's notation for logs: `[0..<10, 20..<30]`. After 32 ranges, it contains only the
+    /// number of the remaining ones.
     public var description: String {
         let shown = 32
         var parts = prefix(shown).map { "\($0.lowerBound)..<\($0.upperBound)" }

@@ -34,7 +34,7 @@ extension MediaCache {
     /// Bytes that are received later are protected, too. The key of a playlist also covers its segments and everything
     /// else that was received through a server or a download of it.
     ///
-    /// With ``FreshnessPolicy/http``, a resource may have variants, which differ in header fields that `Vary` names, or
+    /// With ``FreshnessPolicy/http``, a resource may have variants, which differ in header fields that `Vary` lists, or
     /// in the user's credentials. The key of a URL covers all stored variants. The key of a source with credentials
     /// among its header fields covers the variants for these. ``key(for:)-(MediaSource)`` and ``MediaResource/key``
     /// return the key of a source.

@@ -183,7 +183,7 @@ extension Data: GatheredBytes {}
 ///
 /// It only makes decisions. A tick is a quarter of the idle timeout. Time without a waiting reader does not count.
 struct StallMeter {
-    /// The way in which a body has stalled.
+    /// The kind of a stall.
     enum Stall { case isSilent, isSlow }
 
     /// Whether the body has no stated length. A live stream of a low rate is never slow.

@@ -411,7 +411,7 @@ extension Plan {
         if rangeSupport == .unsupported { readers.enqueue(wanting: 0..<Int64.max) }
     }
 
-    /// Cancels a transfer, none of whose bytes may be stored any more.
+    /// Cancels a transfer, none of whose bytes may be stored anymore.
     mutating func discard(_ id: TransferID, _ actions: inout [Action]) {
         guard let transfer = transfers[id], !transfer.isStale else { return }
         cancel(id, &actions)

@@ -24,7 +24,7 @@ package struct Planner: ~Copyable {
         case wake(ReaderID)
         /// Call ``timerFired(_:now:)`` after this time.
         case setTimer(TimerID, after: Duration)
-        /// No reader receives this failure any more.
+        /// No reader receives this failure anymore.
         case discard(FailureID)
     }
 

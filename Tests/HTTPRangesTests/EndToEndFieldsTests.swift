@@ -57,7 +57,7 @@ struct EndToEndFieldsTests {
     }
 
     @Test(
-        "E120: a cookie that no-cache or private names is not stored, even if other directives permit it",
+        "E120: a cookie is not stored if no-cache or private lists it, even if other directives permit it",
         arguments: [
             "public, max-age=9, no-cache=\"Set-Cookie\"", "s-maxage=9, private=\"set-cookie\"",
             "public, max-age=9, private=\"X-A, SET-COOKIE\"",

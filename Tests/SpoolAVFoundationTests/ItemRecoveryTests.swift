@@ -2,7 +2,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-@Suite("Decisions of the item recovery")
+@Suite("Item recovery decisions")
 struct ItemRecoveryTests {
     typealias Snapshot = ItemRecovery.Snapshot
 

@@ -406,7 +406,7 @@ struct StoreBoundedRequestTests {
         #expect(try recorded() == nil)
         #expect(try await store.resource(key("a"))?.storedRanges == all)
         #expect(try await store.resource(key("a"))?.storedRanges.byteCount == store.usedBytes)
-        // No reader uses it any more.
+        // No reader uses it anymore.
         lease.end()
         await store.waitUntilIdle()
         #expect(try recorded() == all)

@@ -154,7 +154,7 @@ extension AVPlayerItem {
 }
 
 extension AVPlayerItem {
-    /// Returns the way in which libmpv gets an asset's bytes: with its own client, or from the delegate of the asset's
+    /// Returns how libmpv gets an asset's bytes: with its own client, or from the delegate of the asset's
     /// loader.
     ///
     /// As with Apple's class, the delegate serves only URLs that cannot be loaded otherwise.

@@ -13,7 +13,7 @@ package struct CacheControl: Sendable, Hashable {
     package var isPublic = false
     /// Whether the response must be validated with the origin before each use.
     package var noCache = false
-    /// The fields, in lower case, that `private` or `no-cache` names.
+    /// The fields, in lower case, that `private` or `no-cache` lists.
     ///
     /// They must not be sent to other users, or only after validation, so they are not stored (§5.2.2.4, §5.2.2.7).
     package var namedFields: Set<String> = []

@@ -12,7 +12,7 @@ package enum EndToEndFields {
     /// Returns the fields of a response that may be stored with its bytes.
     ///
     /// The framing of one message, `Age`, secrets of one user, and addresses, whose paths and queries may be secret,
-    /// are removed. Fields that `private` or `no-cache` names are also removed, even if other directives permit them.
+    /// are removed. Fields that `private` or `no-cache` lists are also removed, even if other directives permit them.
     ///
     /// - Parameter isOfSite: Whether the cache stores responses for the site that it serves, as the origin sends them.
     ///   Cookies are then stored if a shared cache may use the response for some time without a request to the origin.

@@ -20,7 +20,7 @@ public struct MediaCacheConfiguration: Sendable {
     /// A new cache is created with this key. If the cache in the directory has another key, or none, it is not opened,
     /// and media plays without being stored. ``MediaCache/rekey(_:from:to:byteStore:)`` changes the key.
     public var encryptionKey: EncryptionKey?
-    /// The storage of media bytes. The default, `nil`, is files in the directory, or memory for a cache in memory.
+    /// The storage of media bytes. The default, `nil`, means files in the directory, or memory for a cache in memory.
     ///
     /// After a cache has been closed, its storage may be used by the next cache of the same directory, but by no other.
     public var byteStore: (any ByteStore)?

@@ -381,7 +381,7 @@ final class OpenResource: Sendable {
         await scheduler.close(drainTimeout: drainTimeout, closing)
     }
 
-    /// Releases the version, because no reader has the resource open any more.
+    /// Releases the version, because no reader has the resource open anymore.
     func end() {
         scheduler.releaseVersion()
         changes.finish()

@@ -81,7 +81,7 @@ final class OriginCoordinator: Sendable {
         state.withLock { $0.yielding.standing(of: ObjectIdentifier(holder)) }
     }
 
-    /// Records that the players of a resource of an origin wait for bytes, or that none of them waits any more.
+    /// Records that the players of a resource of an origin wait for bytes, or that none of them waits anymore.
     func playbackWaits(_ isWaiting: Bool, at origin: String) {
         change { yielding, now in yielding.note(isWaiting: isWaiting, at: origin, now: now) }
     }

@@ -27,7 +27,7 @@ extension MediaResource {
     }
 
     /// Returns whether the origin has to validate the stored version before it may be used.
-    package func needsAsking(_ demand: FreshnessDemand) async throws -> Bool {
+    package func needsValidation(_ demand: FreshnessDemand) async throws -> Bool {
         try await opened().freshness.use(opening, demand) == .ask
     }
 

@@ -179,7 +179,7 @@ public final class MediaResource: Sendable {
         } onCancel: {
             reader.cancel()
         }
-        // No reader waits for that block any more. Bytes that are in transit are stored, but nothing is retried.
+        // No reader waits for that block anymore. Bytes that are in transit are stored, but nothing is retried.
         if known != nil { reader.cancel() }
         try Task.checkCancellation()
         if let known { return known }

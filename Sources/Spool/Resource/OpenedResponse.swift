@@ -1,8 +1,8 @@
 package import SpoolStorage
 
-/// The headers of the version that a reader uses, and the way in which they were obtained.
+/// The headers of the version that a reader uses, and their source.
 package struct OpenedResponse: Sendable {
-    /// The way in which a response was obtained.
+    /// The source of a response.
     package enum Source: Sendable, Hashable {
         /// The requested bytes are stored, and no request was sent.
         case hit
@@ -20,6 +20,6 @@ package struct OpenedResponse: Sendable {
     package var response: StoredResponse
     /// The version that the headers belong to; `nil` if the origin sent only the length.
     package var version: GenerationIdentifier?
-    /// The way in which they were obtained.
+    /// The source of the headers.
     package var source: Source
 }

@@ -89,7 +89,7 @@ final class SourceCredentials: Sendable {
                 if let resolving = state.resolving { return (nil, resolving) }
                 let number = (state.resolved?.number ?? -1) + 1
                 let task = Task(executorPreference: executor) { [source] in
-                    // The result is recorded here, even if no caller waits for it any more.
+                    // The result is recorded here, even if no caller waits for it anymore.
                     do {
                         let resolved = Resolved(request: try await source.resolve(reason), number: number)
                         self.state.withLock { ($0.resolved, $0.resolving) = (resolved, nil) }

@@ -80,7 +80,7 @@ extension Scheduler {
         }
     }
 
-    /// Releases the current version, because no reader has the resource open any more.
+    /// Releases the current version, because no reader has the resource open anymore.
     func releaseVersion() {
         // The lease is released after unlocking, because the store may then remove a file.
         _ = inspect { state in

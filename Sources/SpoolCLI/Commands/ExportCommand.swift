@@ -51,8 +51,8 @@ struct ImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import", abstract: "Add a file to the cache as a complete resource.",
         discussion: """
-            The origin's response headers must contain the length of the file, and its hash if they contain one. If other \
-            bytes are stored for the URL, they stay and the exit status is 1, unless --replace is given.
+            The length of the file must match the origin's response headers, and so must its hash if they contain one. \
+            If other bytes are stored for the URL, they stay and the exit status is 1, unless --replace is given.
             """)
 
     struct Report: Encodable, Sendable {

@@ -4,7 +4,7 @@ import SpoolHTTP
 
 /// The client of a connection or of a request.
 struct ProxyClient: Sendable, Hashable {
-    /// The way in which the server identified a client.
+    /// The means by which the server identified a client.
     enum Kind: Sendable, Hashable {
         /// The client opened the connection.
         case direct

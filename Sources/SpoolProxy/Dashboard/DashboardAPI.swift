@@ -123,7 +123,7 @@ struct DashboardAPI: Sendable {
         return Self.own(ResponseHead(200, fields), .stream(try feed.events(after: max(0, lastID))))
     }
 
-    /// Returns the bytes of a complete resource. Every byte is checked on the way.
+    /// Returns the bytes of a complete resource. Every byte is checked before it is sent.
     private func content(of key: CacheKey, isHead: Bool) async throws -> Response {
         guard let details = try await cache.details(of: key) else { throw Self.notStored }
         let media = details.resource

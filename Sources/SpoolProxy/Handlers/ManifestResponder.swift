@@ -352,7 +352,7 @@ struct ManifestResponder: Sendable {
         let then = date.second + Int64(min(seconds, 3600).rounded(.down))
         switch cache.freshness {
         case .http:
-            // For any lifetime, this also disables stale-while-revalidate and stale-if-error.
+            // Regardless of the lifetime, this also disables stale-while-revalidate and stale-if-error.
             try? await media.limitUse(until: then)  // It fails when the server closes its cache.
         case .revalidate: return
         case .immutable: _ = try? await media.remove()  // If it fails, the next request removes it.

@@ -292,7 +292,7 @@ struct MediaResponder: Sendable {
             return manifests.withoutLength(
                 try await passing.respond(to: request, call, body: nil, hold: hold), of: call)
         }
-        guard cache.freshness == .http, try await media.needsAsking(demand) else { return nil }
+        guard cache.freshness == .http, try await media.needsValidation(demand) else { return nil }
         let asked = Date(timeIntervalSince1970: Double(date.second))
         let passed: UpstreamResponse
         do {

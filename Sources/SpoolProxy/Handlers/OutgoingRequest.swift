@@ -125,7 +125,7 @@ enum OutgoingFields {
 
     /// Returns the fields for the server's own origin: all end-to-end fields except those that the cache sets.
     ///
-    /// ``trace`` is preserved even if `Connection` names it. Otherwise a client could hide a loop.
+    /// ``trace`` is preserved even if `Connection` lists it. Otherwise a client could hide a loop.
     ///
     /// - Parameter secret: Fields that contain this secret are removed. `Referer` contains it if it is in the client's
     ///   paths.

@@ -58,7 +58,7 @@ final class StreamKnowledge: Sendable {
     /// examined.
     func kind(ofVersion name: String) -> ManifestKind?? { facts.withLock { $0.kinds[name] } }
 
-    /// Returns the variables that a media playlist may import. The default is none.
+    /// Returns the variables that a media playlist may import, if any.
     func variables(for playlist: OriginURL) -> [String: String] {
         let name = HLSDelivery.withoutDirectives(playlist)
         return facts.withLock { facts in

@@ -28,7 +28,7 @@ final class HitBuffers {
         return buffer
     }
 
-    /// Keeps a buffer, which is not in use any more, for the next response.
+    /// Keeps a buffer, which is not in use anymore, for the next response.
     func putBack(_ buffer: ByteBuffer) { spare = buffer }
 
     /// Counts a buffer that is being sent.

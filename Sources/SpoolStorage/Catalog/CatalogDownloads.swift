@@ -58,7 +58,7 @@ struct CatalogDownloads {
     /// Removes one resource from a set, or all of them. Resources that no other set has, and that are not pinned
     /// separately, are unpinned.
     ///
-    /// - Returns: The keys that no set has any more; `nil` if the set had none of them.
+    /// - Returns: The keys that no set has anymore; `nil` if the set had none of them.
     func remove(_ key: String?, from set: String) throws -> [String]? {
         try catalog.write { db in
             let (set, key) = (try cipher.sealForSearch(set, .collection), key.map { cipher.name(of: $0) })
@@ -103,7 +103,7 @@ struct CatalogDownloads {
             var records: [DownloadRecord] = []
             while let row = try rows.next() {
                 guard var record = record(row) else { continue }
-                // An impossible length is unknown.
+                // An impossible length counts as unknown.
                 record.length = row.number(4).flatMap { (0...Block.offsetLimit).contains($0) ? $0 : nil }
                 record.storedBytes = row.byteCount(5)
                 records.append(record)

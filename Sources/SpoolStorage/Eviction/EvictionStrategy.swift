@@ -153,7 +153,7 @@ package struct PlaybackHistory: Hashable, Sendable {
     package var sessions = 0
     /// The offset at which its last session stopped, in bytes; `nil` if there is none, or it reached the end.
     package var stop: Int64?
-    /// Whether it is played once, and was played to its end.
+    /// Whether it is meant to be played only once, and was played to its end.
     package var isConsumed = false
     /// The tag of the app, for quotas.
     package var tag: String?

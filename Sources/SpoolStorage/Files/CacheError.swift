@@ -73,7 +73,7 @@ public struct CacheError: Error, CustomStringConvertible {
     public internal(set) var range: Range<Int64>?
     /// The HTTP status; `nil` if no response of an origin is the cause.
     public let httpStatus: Int?
-    /// The underlying error of the system, of SQLite or of a transport.
+    /// The underlying error from the system, SQLite or a transport.
     public let underlying: (any Error)?
     /// Details that a higher layer adds to the error, such as the rejected response. The store does not read them.
     package var detail: (any CacheErrorDetail)?

@@ -300,7 +300,7 @@ private enum Prepared {
     /// A file is being created, so no second one is.
     case making
     case file((GenerationIdentifier, any StoredFile))
-    /// The directory is closed, and no file is needed any more.
+    /// The directory is closed, and no file is needed anymore.
     case closed
 
     var isWanted: Bool { if case .none = self { true } else { false } }
@@ -317,7 +317,7 @@ private enum Prepared {
         if case .making = self { self = .none }
     }
 
-    /// Keeps the file that was created, unless no file is needed any more. Returns whether it did so.
+    /// Keeps the file that was created, unless no file is needed anymore. Returns whether it did so.
     mutating func keep(_ file: (GenerationIdentifier, any StoredFile)) -> Bool {
         guard case .making = self else { return false }
         self = .file(file)

@@ -149,7 +149,7 @@ struct Evictor: Sendable {
         return space.isLate ? .late : .full
     }
 
-    /// Evicts until the space can be reserved, nothing more can be evicted, or no task waits for it any more.
+    /// Evicts until the space can be reserved, nothing more can be evicted, or no task waits for it anymore.
     private func evict(for space: AwaitedSpace, _ count: Int64, rowBytes: Int64) async {
         await state.turns.run(0) {
             defer { state.isSlow.store(false, ordering: .relaxed) }

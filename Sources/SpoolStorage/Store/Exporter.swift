@@ -16,7 +16,7 @@ struct Exporter: Sendable {
 
     init(_ store: Store) { self.store = store }
 
-    /// Copies a complete resource into a file. Every byte is checked on the way.
+    /// Copies a complete resource into a file. Every byte is checked as it is copied.
     func export(_ key: CacheKey, to file: URL) async throws {
         let (lease, length) = try await leaseComplete(key)
         defer { lease.end() }

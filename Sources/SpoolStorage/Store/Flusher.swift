@@ -90,7 +90,7 @@ final class Flusher: Sendable {
         state.isSoon = isSoon
         let interval = isSoon ? Duration.milliseconds(10) : .milliseconds(100 << min(state.failures, 6))
         state.timer = Task(executorPreference: executor.executor(for: .background)) { [weak self, clock] in
-            // Cancelled: no change is due any more.
+            // Cancelled: no change is due anymore.
             guard (try? await clock.sleep(interval)) != nil else { return }
             await self?.round()
         }

@@ -115,7 +115,7 @@ struct GenerationTable: Sendable {
 
     enum Ending: Sendable {
         case none
-        /// No user has it open any more. It is stored, or has to be settled.
+        /// No user has it open anymore. It is stored, or has to be settled.
         case unused(Generation)
         /// It is removed from the table. Its file has to be removed, and its claim returned.
         case gone(Generation)
@@ -204,7 +204,7 @@ struct GenerationTable: Sendable {
         let all = candidates.removeValue(forKey: key) ?? []
         let place = all.firstIndex(of: identifier) ?? 0
         let later = all[(place + 1)...]
-        // A generation that may not be stored replaces no other one. It is removed when no reader uses it any more.
+        // A generation that may not be stored replaces no other one. It is removed when no reader uses it anymore.
         let unkept = all[..<place].filter { lives[$0]?.generation.disk == nil }
         if !later.isEmpty || !unkept.isEmpty { candidates[key] = unkept + later }
         if let previous = current[key] { outcome.add(retire(previous)) }

@@ -26,7 +26,7 @@ package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
 
     /// Waits for the turn, even if the task is cancelled, and runs `body`.
     ///
-    /// It is for work that must be done even if no caller is interested in its result any more.
+    /// It is for work that must be done even if no caller is interested in its result anymore.
     package func run<R: ~Copyable, Failure: Error>(
         _ key: Key, _ body: () async throws(Failure) -> R
     ) async throws(Failure) -> R {

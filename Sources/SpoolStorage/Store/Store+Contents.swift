@@ -128,7 +128,7 @@ package struct StoredDownloads: Sendable {
 
     /// Removes one resource from a set, or all of them if `key` is `nil`.
     ///
-    /// - Returns: The keys that no set has any more; `nil` if the set had none of them.
+    /// - Returns: The keys that no set has anymore; `nil` if the set had none of them.
     package func remove(_ key: CacheKey?, from set: String) async throws -> [CacheKey]? {
         try store.checkWritable()
         try await store.writer.write()

@@ -285,7 +285,7 @@ package final class Store: Sendable {
         try await Verifier(self, isRepairing: repairing).run(key, progress)
     }
 
-    /// Copies a complete resource into a file. Every byte is checked against its checksum on the way.
+    /// Copies a complete resource into a file. Every byte is checked against its checksum as it is copied.
     ///
     /// The file is written under another name in the same folder, and renamed when it is complete. A file that is
     /// replaced passes on its mode.

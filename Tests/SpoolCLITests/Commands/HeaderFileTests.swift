@@ -51,7 +51,7 @@ struct HeaderFileTests {
         }
     }
 
-    @Test("The error of an unreadable header file states the cause of the system")
+    @Test("The error of an unreadable header file states the system's cause")
     func unreadable() async throws {
         guard FileManager.default.fileExists(atPath: "/proc/self/mem") else { return }
         try await withGuarded { _, spool, url in

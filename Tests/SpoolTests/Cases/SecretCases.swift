@@ -10,7 +10,7 @@ import Testing
 struct SecretCases {
     private static let marker = "S3cretMark"
 
-    /// The names of the files in a folder that contain the marker, or whose names do.
+    /// The names of the files in a folder whose content or name contains the marker.
     private func files(withMarkerIn folder: String) throws -> [String] {
         let marker = Data(Self.marker.utf8)
         return FolderTree.paths(under: folder).filter { path in

@@ -139,7 +139,7 @@ struct SchedulerStoredTests {
         #expect(bench.live.map(\.lowerBound) == [2 * mib])
     }
 
-    @Test("E66: a Retry-After for a validation applies even if no reader waits for its response any more")
+    @Test("E66: a Retry-After for a validation applies even if no reader waits for its response anymore")
     func answeredValidationPutOff() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<mib), needsValidation: true)
         bench.open(at: 0)

@@ -79,7 +79,7 @@ struct ContainerBytes: Sendable {
 
     init(length: Int64?) { self.length = length.map { min(max($0, 0), Self.mostLength) } }
 
-    /// Adds the fetched bytes of a missing range. If there are fewer, the file ends there.
+    /// Adds the fetched bytes of a missing range. If there are fewer than requested, the file ends there.
     mutating func take(_ bytes: [UInt8], of range: Range<Int64>) {
         let bytes = bytes.prefix(Int(clamping: range.upperBound - range.lowerBound))
         let end = range.lowerBound + Int64(bytes.count)
