@@ -4,7 +4,7 @@ import SpoolAVFoundation
 
 /// Returns the key from this device's Keychain, and creates it at first launch. It can be read on a locked device.
 func keychainKey() throws -> EncryptionKey {
-    // On macOS too, the keychain that supports kSecAttrAccessible, for signed apps with a keychain group.
+    // Selects the keychain that supports kSecAttrAccessible, on macOS too. The app must have a keychain group.
     let item: [CFString: Any] = [
         kSecClass: kSecClassGenericPassword, kSecAttrService: "media-cache", kSecUseDataProtectionKeychain: true,
     ]

@@ -32,7 +32,7 @@ final class Terminal: Sendable {
 
     deinit { finish() }
 
-    /// Replaces the current row by a text, cut to the width of the terminal. The rest would stay in the next row.
+    /// Replaces the current row with text, cut to the width of the terminal. The rest would stay in the next row.
     func show(_ text: String) {
         var size = winsize()
         let isKnown = ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0
