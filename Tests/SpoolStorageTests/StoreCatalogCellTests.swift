@@ -111,7 +111,7 @@ struct StoreCatalogCellTests {
         try? await store.close()  // As above.
     }
 
-    /// Replaces the cache by a copy with one changed cell. Returns `false` if SQLite rejects the value.
+    /// Replaces the cache with a copy that has one changed cell. Returns `false` if SQLite rejects the value.
     private func restore(_ base: String, changing cell: String, to value: DatabaseValue) throws -> Bool {
         try FileManager.default.removeItem(atPath: fixture.path)
         try FileManager.default.copyItem(atPath: base, toPath: fixture.path)

@@ -47,7 +47,7 @@ package struct OperatorSettings: Sendable {
 
     /// The token that requests for changes must contain. It is never shown.
     package var token: OperatorToken
-    /// The settings. The server replaces the value of `capacity` by the current one.
+    /// The settings. The server replaces the value of `capacity` with the current one.
     package var settings: [Setting]
 
     /// Creates settings.

@@ -16,7 +16,7 @@ struct DashboardLibrary: Sendable {
     private var isChanged: Set<CacheKey> = []
     private var removed: [CacheKey] = []
 
-    /// Replaces all records by those of the catalog.
+    /// Replaces all records with those of the catalog.
     mutating func update(_ contents: [StoredResource]) {
         records = Dictionary(contents.map { ($0.key, $0) }, uniquingKeysWith: { first, _ in first })
         (members, roots) = ([:], [:])

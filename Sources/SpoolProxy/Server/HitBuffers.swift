@@ -34,7 +34,7 @@ final class HitBuffers {
     /// Counts a buffer that is being sent.
     func sending(_ buffer: ByteBuffer) { unsent += buffer.storageCapacity }
 
-    /// Takes a buffer back after it was sent, or after its connection was closed.
+    /// Takes a buffer back after it has been sent, or after its connection was closed.
     func sent(_ buffer: ByteBuffer) {
         unsent -= buffer.storageCapacity
         putBack(buffer)

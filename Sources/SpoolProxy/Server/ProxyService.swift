@@ -116,7 +116,7 @@ final class ProxyService: Sendable {
     /// Counts a hit that is being sent.
     func started() { metrics.started() }
 
-    /// Counts and logs a hit after it was sent, or after its client has closed the connection.
+    /// Counts and logs a hit after it has been sent, or after its client has closed the connection.
     func ended(
         _ request: RequestHead, _ hit: RecentMedia.Hit, bytes: Int, since start: ContinuousClock.Instant,
         client: ProxyClient

@@ -2,7 +2,7 @@
 ///
 /// Bodies are evicted by S3-FIFO, and each playback session counts as one use. A separate S3-FIFO pool contains the
 /// starts of resources that have lost their body, up to a share of all bytes. Media that is played once is evicted
-/// first after it was played to its end.
+/// first after it has been played to its end.
 package struct StandardEviction: EvictionStrategy {
     private struct Entry {
         var byteCount: Int64 = 0

@@ -127,7 +127,7 @@ struct PlayCatalog {
 
     func draw(using random: inout SeededGenerator) -> Int32 { resources[ranks.draw(using: &random)] }
 
-    /// Changes the media as after a day: replaces some resources by new ones, and swaps the ranks of others.
+    /// Changes the media as after a day: replaces some resources with new ones, and swaps the ranks of others.
     mutating func change(replacing: Int, swapping: Int, in builder: inout PlayTraceBuilder) {
         for _ in 0..<replacing {
             resources[Int.random(in: resources.indices, using: &builder.random)] = make(&builder)
