@@ -82,6 +82,9 @@ package struct ResourceVersion: Sendable, Hashable, Codable {
         "zstd",
     ]
 
+    /// Returns whether `Content-Encoding` names a compression of the bytes.
+    package static func isCompressed(_ fields: HTTPFields) -> Bool { contentEncoding(fields) != nil }
+
     private static func contentEncoding(_ fields: HTTPFields) -> String? {
         let codings = fields[values: .contentEncoding].flatMap { FieldText.elements($0) }.map {
             String(decoding: $0.utf8.map(FieldText.lowercased), as: UTF8.self)

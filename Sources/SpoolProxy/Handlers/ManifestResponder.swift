@@ -45,6 +45,11 @@ struct ManifestResponder: Sendable {
     ) async throws -> Manifest? {
         let response = opened.response
         guard response.status == 200, Self.mayBeManifest(response, at: call.url) else { return nil }
+        if ResourceVersion.isCompressed(response.fields), Self.saysManifest(response.fields, at: call.url) {
+            // The origin ignored the requested encoding. It is not known whether the playlist is live.
+            await limit(.none, of: media)
+            return nil
+        }
         // A version without a validator has no name, and its kind is not recorded.
         let name = Self.name(of: response, media)
         let kind: ManifestKind?
@@ -91,17 +96,24 @@ struct ManifestResponder: Sendable {
     /// delay players.
     private static let quickBytes = 256 << 10
 
+    /// The maximum size of a playlist that is sent with the type of its segments, in bytes. The first bytes of larger
+    /// media are not read.
+    private static let mistypedBytes: Int64 = 256 << 10
+
     /// Returns whether the type or the path, and the length, allow a manifest.
     private static func mayBeManifest(_ response: StoredResponse, at url: OriginURL) -> Bool {
         if let length = response.length, length > HLSPlaylist.maximumBytes || length < 7 { return false }
         guard let type = response.fields[.contentType]?.lowercased() else { return true }
-        // Servers often send a playlist with the type of its segments.
         if saysManifest(type) || isManifestPath(url) { return true }
+        // Servers often send a playlist with the type of its segments.
+        if type.hasPrefix("video/") || type.hasPrefix("audio/") {
+            return response.length.map { $0 <= mistypedBytes } ?? false
+        }
         return !neverManifests.contains { type.hasPrefix($0) } && !type.contains("json")
     }
 
     /// The prefixes of media types that manifests never have. The first bytes of an event stream may be late.
-    private static let neverManifests = ["video/", "audio/", "image/", "font/", "text/event-stream"]
+    private static let neverManifests = ["image/", "font/", "text/event-stream"]
     /// The time limit for the first byte of a resource that neither its type nor its path calls a manifest.
     private static let lookTime = Duration.seconds(2)
 
@@ -119,7 +131,7 @@ struct ManifestResponder: Sendable {
     /// Returns whether reading the first bytes costs little: the client requests them, or the resource is small.
     private static func isCheapToRead(_ request: RequestHead, _ response: StoredResponse) -> Bool {
         guard let text = request.fields["range"], !text.hasPrefix("bytes=0-") else { return true }
-        return response.length ?? .max <= 256 << 10
+        return response.length ?? .max <= mistypedBytes
     }
 
     /// Reads the first bytes.

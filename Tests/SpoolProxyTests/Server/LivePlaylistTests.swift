@@ -160,23 +160,52 @@ import Testing
         }
     }
 
-    @Test("E293: a playlist with the type of a segment is rewritten, and used no longer than a playlist")
-    func wrongType() async throws {
+    @Test(
+        "E293: a playlist with the type of a segment is rewritten, and used no longer than a playlist",
+        arguments: ["/live.M3U8", "/live"])
+    func wrongType(path: String) async throws {
         func list(_ sequence: Int) -> OriginResource {
             var list = Self.playlist(sequence, control: "max-age=3600")
             list.contentType = "video/mp2t"
             return list
         }
         let now = Mutex(Date())
-        try await OriginServer.run(["/live.M3U8": list(1000)]) { origin in
+        try await OriginServer.run([path: list(1000)]) { origin in
             try await ProxyServer.run(now: { now.withLock { $0 } }) { server, _ in
-                let target = "/http/127.0.0.1:\(origin.port)/live.M3U8"
+                let target = "/http/127.0.0.1:\(origin.port)\(path)"
                 for sequence in [1000, 1001] {
-                    origin.set("/live.M3U8", list(sequence))
+                    origin.set(path, list(sequence))
                     let text = String(decoding: try await server.get(target).body, as: UTF8.self)
                     #expect(text.contains("SEQUENCE:\(sequence)"))
                     now.withLock { $0 += 3 }
                 }
+            }
+        }
+    }
+
+    @Test("E348: a compressed playlist, whose kind is unknown, is revalidated for each client")
+    func compressed() async throws {
+        let sent = Mutex(UInt8(0))
+        let upstream = ScriptedUpstream([:])
+        upstream.script("/live.m3u8") { _, _ in
+            let count = sent.withLock { value in
+                value += 1
+                return value
+            }
+            let body = Data([0x1F, 0x8B, 0x08, count] + Array(repeating: 0, count: 40))
+            var head = HTTPResponse(status: .ok)
+            head.headerFields = [
+                .contentType: "application/vnd.apple.mpegurl", .contentLength: "\(body.count)",
+                .contentEncoding: "gzip", .cacheControl: "max-age=3600",
+            ]
+            return ScriptedUpstream.Response(head, .data(body))
+        }
+        var configuration = ProxyConfiguration()
+        configuration.origin = URL(string: "http://origin.test/")
+        try await ProxyServer.run(configuration, upstream: upstream) { (server, _) async throws in
+            for count in UInt8(1)...3 {
+                let response = try await server.get("/live.m3u8")
+                #expect(response.body.count == 44 && response.body[response.body.startIndex + 3] == count)
             }
         }
     }
