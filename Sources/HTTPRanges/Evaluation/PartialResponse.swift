@@ -104,6 +104,7 @@ extension PartialResponse {
     /// - A response with a `Content-Encoding` (RFC 9110 §8.4) counts bytes other than the requested ones, so a 206 is
     ///   rejected. A 200 is stored if nothing is stored, or if the stored bytes have the same encoding. It is combined
     ///   with them only with the same strong validator. Readers of such a version must handle its encoding.
+    /// - A 304 with the validator of another version means restart.
     /// - A 416 (§15.5.17) with a length other than the stored one, or below the stored bytes, means restart.
     package static func evaluate(
         _ response: HTTPResponse, askedFrom: Int64?, askedEnd: Int64?, stored: StoredVersion?, rule: CombiningRule
@@ -198,7 +199,8 @@ extension PartialResponse {
         func evaluateNotModified(stored: StoredVersion?) throws(BodyClaim.Contradiction) -> Decision {
             guard let stored else { throw BodyClaim.Contradiction(reason: "not modified, but nothing is stored") }
             if Validator(fields: fields).contradicts(stored.version.validator) {
-                throw BodyClaim.Contradiction(reason: "not modified, but the version is not the stored one")
+                // Without conditions, the next request receives the version that the origin has (RFC 9111 §4.3.4).
+                return .restart("the origin confirmed a version other than the stored one")
             }
             return .notModified
         }

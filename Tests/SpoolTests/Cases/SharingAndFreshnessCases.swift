@@ -193,6 +193,31 @@ struct SharingAndFreshnessCases {
         try await read("fr", Self.other)
     }
 
+    @Test("E349: a 304 with the validator of another version causes one request without conditions")
+    func otherNotModified() async throws {
+        let stage = try MemoryStage(
+            ["/a": .pattern(3_000_000, .field("Cache-Control", "max-age=100"))], freshness: .http)
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
+        }
+        stage.pass(200)
+        let conditions = Mutex<[String?]>([])
+        stage.origin.script("/a") { request, _ in
+            conditions.withLock { $0.append(request.headerFields[.ifNoneMatch]) }
+            var head = HTTPResponse(status: .ok, headerFields: [.eTag: "\"v2\"", .contentType: "audio/mpeg"])
+            guard request.headerFields[.ifNoneMatch] == nil else {
+                head.status = .notModified
+                return .init(head, .data(Data()))
+            }
+            head.headerFields[.contentLength] = "\(Self.other.length)"
+            return .init(head, .pattern(Self.other))
+        }
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.all, Self.other, covers: 0..<Self.other.length)
+        }
+        #expect(conditions.withLock { $0 } == ["\"v1\"", nil])
+    }
+
     @Test("E68: the fields of a 304 replace the stored fields, except the length")
     func mergedNotModified() async throws {
         let stage = try MemoryStage(
