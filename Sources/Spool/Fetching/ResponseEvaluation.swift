@@ -210,7 +210,8 @@ struct ResponseEvaluation {
     private func check(_ placement: PartialResponse.BodyPlacement, replacing current: Generation?) throws {
         guard keepsAnything || placement.version.contentEncoding == nil else {
             throw CacheError(
-                .malformedResponse, "\(redactedURL): the origin sent a compressed response, but none was requested")
+                .malformedResponse, "\(redactedURL): the origin sent a compressed response, but none was requested",
+                status: head.status.code)
         }
         let previous = current?.description.contentType
         let type = placement.version.contentType

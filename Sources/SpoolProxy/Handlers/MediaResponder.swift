@@ -2,6 +2,7 @@
 import Foundation
 import HTTPRanges
 import HTTPTypes
+import Logging
 import Spool
 import SpoolStorage
 import SpoolStreams
@@ -18,7 +19,7 @@ struct MediaResponder: Sendable {
     let manifests: ManifestResponder
     let sources: SourceRegistry
     let originCookies = OriginCookies()
-    /// The resources of the server's own origin that are different for each client.
+    /// The resources that bypass the cache for some time.
     let passed = BypassedResources()
 
     /// The time limit for the response to a preload of the server's operator.
@@ -42,7 +43,7 @@ struct MediaResponder: Sendable {
         // Delivery directives select a playlist, even if the key policy of the cache ignores queries.
         if HLSDelivery.hasDirectives(call.url) { source.key = CacheKeyPolicy.url.key(for: source.url) }
         let client = BypassedResources.name(of: cache.key(for: source), call.fields)
-        if call.isReverse, passed.contains(client, at: date.second) {
+        if passed.contains(client, at: date.second) {
             return try await passing.respond(to: request, call, body: nil, hold: hold)
         }
         if try await isUnkeptKey(source, call) {
@@ -103,6 +104,11 @@ struct MediaResponder: Sendable {
             } catch let error as CacheError {
                 opener.turn.end(isAnswered: true)
                 if let response = builder.response(to: request, error, withLongBodyFor: source) { return response }
+                if !demand.onlyIfCached, ResponseBuilder.isOnlyForClient(error) {
+                    configuration.logger.notice("\(error); the next responses bypass the cache")
+                    passed.insert(client, at: date.second)
+                    return try await passing.respond(to: request, call, body: nil, hold: hold)
+                }
                 if !demand.onlyIfCached, ResponseBuilder.mustRequestAgain(error, for: request) {
                     return try await passing.respond(to: request, call, body: nil, hold: hold)
                 }

@@ -105,6 +105,11 @@ struct ResponseBuilder: Sendable {
         return response
     }
 
+    /// Whether the cache can't use the origin's response, but a client may be able to, such as a compressed response.
+    static func isOnlyForClient(_ error: CacheError) -> Bool {
+        error.code == .malformedResponse && error.httpStatus.map { [200, 203, 206].contains($0) } ?? false
+    }
+
     /// Whether the origin's error response must be requested again, because its body is too long to be in the error.
     static func mustRequestAgain(_ error: CacheError, for request: RequestHead) -> Bool {
         guard let said = error.response else { return false }

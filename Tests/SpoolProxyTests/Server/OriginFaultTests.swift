@@ -253,6 +253,24 @@ import Testing
         }
     }
 
+    @Test("E410: a compressed response that was not requested is passed on without being cached")
+    func passedOn() async throws {
+        let upstream = ScriptedUpstream([:])
+        upstream.script("/a") { _, _ in
+            let fields: HTTPFields = [.contentType: "video/mp4", .contentEncoding: "gzip", .contentLength: "10"]
+            return ScriptedUpstream.Response(HTTPResponse(status: .ok, headerFields: fields), .data(Data(0..<10)))
+        }
+        try await ProxyServer.run(freshness: .immutable, upstream: upstream) { server, cache in
+            for count in [2, 3] {
+                let response = try await server.get("/http/origin.test/a", "Range: bytes=0-9\r\n")
+                #expect(response.status == 200 && response.body == Array(0..<10))
+                #expect(response.field("content-encoding") == "gzip")
+                #expect(upstream.log.exchanges.count == count)
+            }
+            #expect(cache.storedByteCount == 0)
+        }
+    }
+
     @Test(
         "E191: in reverse mode, an error response does not contain the address of the origin",
         arguments: ["GET", "POST", "HEAD"])
