@@ -40,12 +40,7 @@ extension MediaCache {
     ///
     /// - Throws: `CacheError`: `.storage` if the catalog can't be read, `.closed`.
     package func parts(of presentation: CacheKey) async throws -> [StoredResource] {
-        let store = try await store
-        var parts: [StoredResource] = []
-        for key in try await store.parts(of: presentation) {
-            if let record = try await store.resource(key) { parts.append(StoredResource(record)) }
-        }
-        return parts
+        try await store.resources(partOf: presentation).map { StoredResource($0) }
     }
 
     /// Passes the bytes of a complete resource to `write`, in order. Every byte is checked against its checksum first.
@@ -116,7 +111,8 @@ package enum PurgeSelection: Sendable, Hashable {
             let host = parts.percentEncodedHost?.lowercased(), !host.isEmpty, parts.query == nil,
             parts.fragment == nil, parts.user == nil, parts.password == nil
         else { return nil }
-        let port = parts.port.map { ":\($0)" } ?? ""
+        let usual = scheme == "http" ? 80 : scheme == "https" ? 443 : nil
+        let port = parts.port.flatMap { $0 == usual ? nil : ":\($0)" } ?? ""
         // Without a slash, the end of a host would also match longer host names.
         self = .prefix(
             "\(scheme)://\(host)\(port)" + (parts.percentEncodedPath.isEmpty ? "/" : parts.percentEncodedPath))
@@ -132,20 +128,31 @@ package enum PurgeSelection: Sendable, Hashable {
         self = .tag(text)
     }
 
+    /// Whether a URL, without its query, is below the prefix. `false` for a tag.
+    package func includes(url: String) -> Bool {
+        guard case .prefix(let prefix) = self else { return false }
+        return Self.normalized(url).hasPrefix(prefix)
+    }
+
     fileprivate func includes(_ record: StoredResourceRecord) -> Bool {
         switch self {
-        case .prefix(let prefix): return Self.normalized(record.url).hasPrefix(prefix)
+        case .prefix: return includes(url: record.url)
         case .tag(let tag):
             guard let description = record.description else { return false }
             return Self.tags(in: StoredResponse(description, isStored: true).fields).contains(tag)
         }
     }
 
-    /// Returns a stored URL with a path, and with the scheme and host in lower case.
+    /// Returns a stored URL with a path, with the scheme and host in lower case, and without the scheme's usual port.
     private static func normalized(_ url: String) -> String {
         guard let start = url.firstRange(of: "://")?.upperBound else { return url }
         let end = url[start...].firstIndex(of: "/") ?? url.endIndex
-        return url[..<end].lowercased() + (end == url.endIndex ? "/" : url[end...])
+        var origin = url[..<end].lowercased()
+        for (scheme, port) in [("http:", ":80"), ("https:", ":443")]
+        where origin.hasPrefix(scheme) && origin.hasSuffix(port) {
+            origin.removeLast(port.count)
+        }
+        return origin + (end == url.endIndex ? "/" : url[end...])
     }
 
     /// Returns the tags of a response. `Surrogate-Key` separates them by spaces, and `Cache-Tag` by commas.

@@ -48,7 +48,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     let tables: ConnectionTables
     private let exchanges = RunningExchanges()
     private let patience: OriginRetryWaiter?
-    private let page: LivePage
+    let page: LivePage
     let sources: SourceRegistry
     /// The events of the live page.
     var feed: DashboardFeed { page.feed }
@@ -106,7 +106,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         self.log = log
         let metrics = ProxyMetrics()
         let feed = DashboardFeed(cache: cache, metrics: metrics, clock: dashboardClock, now: now)
-        let preloads = OperatorPreloads { feed.noteChange() }
+        let preloads = OperatorPreloads(logger: configuration.logger) { feed.noteChange() }
         page = LivePage(feed: feed, preloads: preloads)
         let date = DateText(now: now)
         let mark = "spool-" + String(UInt64.random(in: .min ... .max), radix: 36)
@@ -128,14 +128,14 @@ public final class ProxyServer: Service, MediaServer, Sendable {
             sources: sources)
         let own = origin
         func origins(_ allowedHosts: [String]) -> OriginRules {
-            OriginRules(allowedHosts: allowedHosts, mark: mark, serverPort: configuration.serverPort)
+            OriginRules(allowedHosts: allowedHosts, mark: mark, serverPorts: configuration.serverPorts)
         }
         func service(
-            token: String?, origin: OriginURL?, servesAdmin: Bool, trustedProxies: TrustedProxies = TrustedProxies(),
+            token: String?, origin: OriginURL?, pages: OperatorPages, trustedProxies: TrustedProxies = TrustedProxies(),
             run: (@Sendable ([String]) async -> CommandOutcome)? = nil
         ) -> ProxyService {
             // Everyone may use a server with its own origin, from any page.
-            let isForPages = origin != nil && !servesAdmin
+            let isForPages = origin != nil && pages == .none
             let rules = AccessRules(
                 token: token, serverNames: configuration.serverNames,
                 pages: isForPages ? nil : configuration.corsOrigins)
@@ -148,26 +148,27 @@ public final class ProxyServer: Service, MediaServer, Sendable {
                 actions: OperatorActions(
                     cache: cache, operatorSettings: configuration.operatorSettings, origins: rulesOfOrigins,
                     origin: own, originFields: configuration.originFields, preloads: preloads),
-                playsMedia: own == nil)
+                playsMedia: own == nil && pages != .only)
             return ProxyService(
                 configuration: configuration, date: date, executor: cache.readingExecutor,
                 trustedProxies: trustedProxies,
                 responder: Responder(
                     configuration: configuration, rules: rules,
                     origins: rulesOfOrigins, media: media, passing: passing, origin: origin, admin: admin,
-                    dashboard: dashboard, sources: sources, servesAdmin: servesAdmin, isForOwner: isControl),
+                    dashboard: dashboard, sources: sources, pages: pages, isForOwner: isControl),
                 log: log, metrics: metrics, exchanges: exchanges, patience: patience)
         }
         self.service = service(
-            token: configuration.token, origin: origin, servesAdmin: origin == nil && configuration.admin == nil,
+            token: configuration.token, origin: origin,
+            pages: origin == nil && configuration.admin == nil ? .also : .none,
             trustedProxies: TrustedProxies(
                 configuration.trustedProxies, usesProxyProtocol: configuration.usesProxyProtocol))
         adminService = configuration.admin.map { _ in
-            service(token: configuration.token, origin: origin, servesAdmin: true)
+            service(token: configuration.token, origin: origin, pages: .only)
         }
         // Commands of the operator may request any origin.
         controlService = configuration.control.map {
-            service(token: $0.secret, origin: nil, servesAdmin: true, run: $0.run)
+            service(token: $0.secret, origin: nil, pages: .also, run: $0.run)
         }
     }
 
@@ -217,7 +218,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
 
     /// Sets the listening sockets. The caller holds ``restarting``.
     func become(_ fresh: Running) {
-        configuration.serverPort.set(fresh.address.port ?? 0)
+        configuration.serverPorts.set(Set(fresh.channels.compactMap { $0.localAddress?.port }))
         running.withLock { $0 = fresh }
     }
 

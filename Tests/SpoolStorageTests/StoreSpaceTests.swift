@@ -402,6 +402,39 @@ struct StoreSpaceTests {
         try await store.close()
     }
 
+    @Test("D88: an export does not contain bytes that were changed on disk after they were read")
+    func changedExport() async throws {
+        let store = try await fixture.open()
+        try await fixture.store("a", length: 3 * block, in: store)
+        let lease = try #require(try await store.lease(key))
+        try fixture.expect(0..<3 * block, of: "a", in: lease.generation)
+        try fixture.damage(try fixture.filledFile(), at: block + 5)
+        var exported: Int64 = 0
+        let error = await #expect(throws: CacheError.self) {
+            try await store.export(key) { exported += Int64($0.count) }
+        }
+        #expect(error?.code == .incomplete && exported <= block)
+        lease.end()
+        try await store.close()
+    }
+
+    @Test("D86: a check ends when its task is cancelled")
+    func cancelledCheck() async throws {
+        let store = try await fixture.open()
+        try await fixture.store("a", length: 200 * block, in: store)
+        try await store.flush()
+        let count = Mutex(0)
+        let check = Task {
+            try await store.verify(repairing: true) { checked, _ in
+                count.withLock { $0 = checked }
+                withUnsafeCurrentTask { $0?.cancel() }
+            }
+        }
+        await #expect(throws: CancellationError.self) { try await check.value }
+        #expect(count.withLock { $0 } == 64)
+        try await store.close()
+    }
+
     @Test("An export replaces a file and keeps its mode; invalid targets and resources are errors")
     func export() async throws {
         let store = try await fixture.open()

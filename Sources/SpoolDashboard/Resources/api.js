@@ -59,11 +59,20 @@ export const isValid = async value => {
 
 export const act = body => authorized("api/actions", body);
 
+/// Decodes a part of an address, which stays unchanged if its encoding is invalid.
+export const decoded = text => {
+    try {
+        return decodeURIComponent(text);
+    } catch {
+        return text;
+    }
+};
+
 /// Moves the token from the fragment of the address into the session storage, and removes it from the address bar.
 export const takeTokenFromAddress = () => {
     const match = /^#token=([^&]+)/.exec(location.hash);
     if (!match) return;
-    setToken(decodeURIComponent(match[1]));
+    setToken(decoded(match[1]));
     globalThis.history.replaceState(null, "", location.pathname + location.search);
 };
 

@@ -1,5 +1,5 @@
 // The start of the page: takes the token from the address, and shows the view of the address.
-import { takeTokenFromAddress } from "./api.js";
+import { decoded, takeTokenFromAddress } from "./api.js";
 import { setText } from "./elements.js";
 import { showErrors } from "./errors.js";
 import { Library } from "./library.js";
@@ -23,8 +23,8 @@ const scrolled = new Map();
 const route = () => {
     if (location.hash.startsWith("#token=")) takeTokenFromAddress();
     const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
-    const [first, second] = path.split("/").map(decodeURIComponent);
-    const name = first in titles ? first : "library";
+    const [first, second] = path.split("/").map(decoded);
+    const name = Object.hasOwn(titles, first) ? first : "library";
     const isFirst = current === null, before = current;
     if (before) scrolled.set(before, scrollY);
     current = name;

@@ -9,12 +9,12 @@ struct OriginRules: Sendable {
     private let patterns: [HostPattern]
     /// The unique name of this server in `Via` and `CDN-Loop`.
     private let mark: String
-    private let serverPort: ServerPort
+    private let serverPorts: ServerPorts
 
-    init(allowedHosts: [String], mark: String, serverPort: ServerPort) {
+    init(allowedHosts: [String], mark: String, serverPorts: ServerPorts) {
         patterns = allowedHosts.compactMap { HostPattern($0) }
         self.mark = mark
-        self.serverPort = serverPort
+        self.serverPorts = serverPorts
     }
 
     /// Checks an origin by its name. Its IP addresses are checked when a connection is opened.
@@ -23,7 +23,7 @@ struct OriginRules: Sendable {
     /// - Throws: `RequestFailure` with status 403.
     func check(_ url: OriginURL, for client: ProxyClient, isOwn: Bool) throws(RequestFailure) {
         if isOwn { return }
-        if url.effectivePort == serverPort.value, isThisMachine(url.host) {
+        if isThisMachine(url.host), serverPorts.contains(url.effectivePort) {
             throw RequestFailure(403, "this server does not send requests to itself")
         }
         if !patterns.isEmpty {
@@ -91,13 +91,13 @@ struct HostPattern: Sendable, Hashable {
     }
 }
 
-/// The port of the server, which is known once the server listens.
-final class ServerPort: Sendable {
-    private let port = Atomic<Int>(0)
+/// The ports of all addresses of the server, which are known once the server listens.
+final class ServerPorts: Sendable {
+    private let ports = Mutex<Set<Int>>([])
 
-    /// The port, or 0 before the server listens.
-    var value: Int { port.load(ordering: .relaxed) }
+    /// Whether the server listens on a port. `false` before the server listens.
+    func contains(_ port: Int) -> Bool { ports.withLock { $0.contains(port) } }
 
-    func set(_ value: Int) { port.store(value, ordering: .relaxed) }
+    func set(_ ports: Set<Int>) { self.ports.withLock { $0 = ports } }
 }
 #endif

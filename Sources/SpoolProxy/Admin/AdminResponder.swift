@@ -32,8 +32,10 @@ struct AdminResponder: Sendable {
         switch path.prefix(while: { $0 != "?" }) {
         case "/health": return Self.text("ok\n")
         case "/metrics":
+            try PageRequestRules.check(request)
             return Self.response(figures(), type: PrometheusText.contentType)
         case "/api/media":
+            try PageRequestRules.check(request)
             return try Self.response(json: try await cache.storedResources().map(MediaReport.init))
         case "":
             // The links of the live page are relative to this folder.

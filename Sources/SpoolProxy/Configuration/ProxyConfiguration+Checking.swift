@@ -11,6 +11,11 @@ extension ProxyConfiguration {
     func validate() throws(ProxyError) {
         let reach = listensOnLoopback ? "the server through a trusted proxy" : host
         try check(!serverIsOpen, "other machines can reach \(reach), so a token is required")
+        if let admin {
+            try check(
+                token != nil || IPAddress(host: admin.host).map(\.isLoopback) ?? (admin.host == "localhost"),
+                "other machines can reach \(admin.host), so a token is required")
+        }
         try check(token?.isEmpty != true, "the token is empty")
         try check(
             token?.utf8.allSatisfy { RequestParser.isTokenByte($0) } ?? true,
@@ -62,15 +67,15 @@ extension ProxyConfiguration {
     ///
     /// Use it to create the transport of the cache, because the server cannot control the connections of another
     /// transport:
-    /// - No connection to the server's own port is opened.
+    /// - No connection to one of the server's own ports is opened.
     /// - If other machines can reach the server, connections are opened only to addresses on the internet.
     /// - With ``allowedHosts``, redirects to other hosts are not followed.
     public func restricting(_ upstream: HTTPUpstream.Configuration) -> HTTPUpstream.Configuration {
         guard origin == nil else { return upstream }
         var upstream = upstream
         let mayBeSpecial = isForThisMachine || !allowedHosts.isEmpty
-        upstream.allowsAddress = { [serverPort] address, port in
-            if port == serverPort.value, address.isLoopback || address.isUnspecified { return false }
+        upstream.allowsAddress = { [serverPorts] address, port in
+            if address.isLoopback || address.isUnspecified, serverPorts.contains(port) { return false }
             return mayBeSpecial || !address.isSpecial
         }
         // Clients on other machines must not learn which addresses and ports of the network are in use.

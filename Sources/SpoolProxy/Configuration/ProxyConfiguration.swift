@@ -90,7 +90,7 @@ public struct ProxyConfiguration: Sendable {
     /// The operator's token, and the settings that the live page shows. The default, `nil`, allows no changes.
     package var operatorSettings: OperatorSettings?
     /// The port of the server, which is known once it listens.
-    let serverPort = ServerPort()
+    let serverPorts = ServerPorts()
     /// The logger of the server.
     public var logger = Logger(label: "spool.proxy")
 

@@ -119,7 +119,8 @@ struct DashboardAPI: Sendable {
             .contentType: "text/event-stream", .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
         ]
         guard request.method == .get else { return Self.own(ResponseHead(200, fields)) }
-        let lastID = request.fields["last-event-id"].flatMap { Int($0) } ?? 0
+        // An invalid number is that of no entry, so the page learns that it has to load everything again.
+        let lastID = request.fields["last-event-id"].map { Int($0) ?? .max } ?? 0
         return Self.own(ResponseHead(200, fields), .stream(try feed.events(after: max(0, lastID))))
     }
 
@@ -152,7 +153,11 @@ struct DashboardAPI: Sendable {
     /// Returns a `Content-Disposition` with the last component of a URL's path (RFC 6266 §4.3, RFC 8187).
     static func attachment(named url: String) -> String {
         let last = url.split(separator: "/").last.map(String.init) ?? ""
-        let name = (last.removingPercentEncoding ?? last).filter { !"/\\\"".contains($0) && !$0.isNewline }
+        let name = (last.removingPercentEncoding ?? last).filter { character in
+            // Control characters, and those that change the direction of text, could hide the type of the file.
+            !"/\\\"".contains(character)
+                && character.unicodeScalars.allSatisfy { ![.control, .format].contains($0.properties.generalCategory) }
+        }
         let allowed = CharacterSet(charactersIn: "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
         let encoded = String(name.prefix(200)).addingPercentEncoding(withAllowedCharacters: allowed) ?? ""
         return "attachment; filename*=UTF-8''" + (encoded.isEmpty ? "media" : encoded)

@@ -24,6 +24,8 @@ struct DashboardChanges {
     private static let (shortestAge, longestAge) = (5, 50)
     /// The maximum number of records to read.
     static let recordLimit = 5000
+    /// The maximum number of resources that are looked up because they are no longer among the listed ones.
+    private static let lookupLimit = 200
 
     init(_ cache: MediaCache, lastEntry: Int) {
         self.cache = cache
@@ -41,7 +43,8 @@ struct DashboardChanges {
             if let (recent, count) = known {
                 let isFirst = library == nil
                 var next = library ?? DashboardLibrary()
-                next.update(recent)
+                let stored = recent.count < count ? await stored(next.unlisted(in: recent)) : []
+                next.update(recent, isStored: stored.contains)
                 // The pages read the first list themselves.
                 if isFirst { next.discardChanges() }
                 (library, fileCount, age, mustRead) = (next, count, 0, false)
@@ -49,6 +52,16 @@ struct DashboardChanges {
             }
         }
         if library?.update(open: cache.openContents) == true { mustRead = true }
+    }
+
+    /// Returns the resources that are stored. If there are many, not all of them are looked up.
+    private func stored(_ keys: [CacheKey]) async -> Set<CacheKey> {
+        var stored = Set(keys.dropFirst(Self.lookupLimit))
+        for key in keys.prefix(Self.lookupLimit) {
+            let details = try? await cache.details(of: key)  // A resource that can't be read is not shown.
+            if details ?? nil != nil { stored.insert(key) }
+        }
+        return stored
     }
 
     /// Returns the update with all changes since the last one.

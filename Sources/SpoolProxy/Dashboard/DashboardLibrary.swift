@@ -16,8 +16,16 @@ struct DashboardLibrary: Sendable {
     private var isChanged: Set<CacheKey> = []
     private var removed: [CacheKey] = []
 
+    /// The resources that would no longer be listed after an update.
+    func unlisted(in contents: [StoredResource]) -> [CacheKey] {
+        let listed = Set(contents.map(\.key))
+        return resources.keys.filter { !listed.contains($0) }
+    }
+
     /// Replaces all records with those of the catalog.
-    mutating func update(_ contents: [StoredResource]) {
+    ///
+    /// - Parameter isStored: Whether a resource without a record is stored, although it is not listed.
+    mutating func update(_ contents: [StoredResource], isStored: (CacheKey) -> Bool = { _ in false }) {
         records = Dictionary(contents.map { ($0.key, $0) }, uniquingKeysWith: { first, _ in first })
         (members, roots) = ([:], [:])
         var present: Set<CacheKey> = []
@@ -31,7 +39,7 @@ struct DashboardLibrary: Sendable {
         for key in resources.keys where !present.contains(key) {
             resources[key] = nil
             isChanged.remove(key)
-            removed.append(key)
+            if !isStored(key) { removed.append(key) }
         }
     }
 

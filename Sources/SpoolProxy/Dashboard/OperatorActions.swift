@@ -31,6 +31,18 @@ struct OperatorActions: Sendable {
             }
         }
 
+        private enum CodingKeys: String, CodingKey, CaseIterable {
+            case action, keys, urls, pin, prefix, tag, name, value
+        }
+
+        private struct AnyKey: CodingKey {
+            let stringValue: String
+            var intValue: Int? { nil }
+
+            init?(stringValue: String) { self.stringValue = stringValue }
+            init?(intValue: Int) { nil }
+        }
+
         var action: String
         var keys: [String]?
         var urls: [String]?
@@ -38,7 +50,39 @@ struct OperatorActions: Sendable {
         var prefix: String?
         var tag: String?
         var name: String?
+        /// `nil` if the request has no value, and ``Value/none`` if the value is `null`.
         var value: Value?
+
+        /// Decodes a change.
+        ///
+        /// - Throws: `RequestFailure` with status 400 that names the wrong field.
+        init(from decoder: any Decoder) throws {
+            for key in try decoder.container(keyedBy: AnyKey.self).allKeys
+            where CodingKeys(stringValue: key.stringValue) == nil {
+                let name = String(key.stringValue.prefix(40)).escapedForMessage
+                throw RequestFailure(400, "unknown field “\(name)”; there is “action” and its parameters")
+            }
+            let container = try decoder.container(keyedBy: CodingKeys.self)
+            func field<T: Decodable>(_ key: CodingKeys, _ type: T.Type, _ kind: String) throws -> T? {
+                guard container.contains(key) else { return nil }
+                do {
+                    return try container.decode(type, forKey: key)
+                } catch {
+                    throw RequestFailure(400, "“\(key.rawValue)” must be \(kind)")
+                }
+            }
+            guard let action = try field(.action, String.self, "a string") else {
+                throw RequestFailure(400, "“action” is missing")
+            }
+            self.action = action
+            keys = try field(.keys, [String].self, "an array of strings")
+            urls = try field(.urls, [String].self, "an array of strings")
+            pin = try field(.pin, Bool.self, "true or false")
+            prefix = try field(.prefix, String.self, "a string")
+            tag = try field(.tag, String.self, "a string")
+            name = try field(.name, String.self, "a string")
+            value = try field(.value, Value.self, "a whole number, a string or null")
+        }
     }
 
     /// The result for one resource.
@@ -140,7 +184,7 @@ struct OperatorActions: Sendable {
             guard let urls = call.urls, !urls.isEmpty else { throw RequestFailure(400, "“urls” is missing or empty") }
             return Results(results: urls.map { preload($0, pins: call.pin ?? false, for: client) })
         case "purge": return try await purge(call)
-        case "set": return try await set(call.name ?? "", call.value ?? .none)
+        case "set": return try await set(call.name ?? "", call.value)
         default: throw RequestFailure(400, "unknown action “\(String(call.action.prefix(40)).escapedForMessage)”")
         }
     }
@@ -150,6 +194,7 @@ struct OperatorActions: Sendable {
     private func change(_ keys: [String], _ action: String) async throws -> Results {
         var results = Results()
         for text in keys {
+            try Task.checkCancellation()
             guard let key = CacheKey(rawValue: text) else {
                 results.results.append(Result(key: nil, url: nil, ok: false, message: "this is not a key"))
                 continue
@@ -181,6 +226,8 @@ struct OperatorActions: Sendable {
             try await cache.unpin(key)
             return "unpinned"
         case "remove":
+            // A preload would store it again.
+            await preloads.cancel { cache.key(for: $0) == key }
             try await cache.remove(key)
             results.removedBytes += stored.byteCount
             return "removed"
@@ -208,8 +255,10 @@ struct OperatorActions: Sendable {
             throw RequestFailure(
                 400,
                 call.tag == nil
-                    ? "the prefix must be a URL without a query" : "a tag must not contain spaces or commas")
+                    ? "the prefix must be a URL with a scheme and a host, without a user, a query or a fragment"
+                    : "the tag must have 1 to 1024 bytes, without spaces or commas")
         }
+        await preloads.cancel { selection.includes(url: $0.redactedURL) }
         let (removed, failures) = try await cache.purge(selection)
         return Results(
             results: removed.map { Result(key: $0.key.hash, url: $0.redactedURL, ok: true, message: "removed") }
@@ -217,15 +266,16 @@ struct OperatorActions: Sendable {
             removedBytes: removed.reduce(0) { $0 + $1.storedByteCount })
     }
 
-    private func set(_ name: String, _ value: Call.Value) async throws -> Results {
+    private func set(_ name: String, _ value: Call.Value?) async throws -> Results {
         guard name == "capacity" else {
             throw RequestFailure(
                 400, "the setting “\(String(name.prefix(40)).escapedForMessage)” can't be changed on the page")
         }
         let capacity: CacheCapacity
         switch value {
+        case nil: throw RequestFailure(400, "“value” is missing")
         case .number(let bytes): capacity = .bytes(bytes)
-        case .none: capacity = .unlimited
+        case .some(.none): capacity = .unlimited
         case .text: throw RequestFailure(400, "the capacity must be a number of bytes, or null for no limit")
         }
         try await cache.rememberCapacity(capacity)
@@ -238,13 +288,16 @@ struct OperatorActions: Sendable {
     private func preload(_ text: String, pins: Bool, for client: ProxyClient) -> Result {
         do {
             let url = try OriginURL(text)
-            try origins.check(url, for: client, isOwn: origin != nil)
-            if let origin, !url.isSameOrigin(as: origin) {
-                throw RequestFailure(403, "the URL does not belong to the origin of this server")
+            let check = { @Sendable [origins, origin] (url: OriginURL) throws in
+                try origins.check(url, for: client, isOwn: origin != nil)
+                if let origin, !url.isSameOrigin(as: origin) {
+                    throw RequestFailure(403, "\(url.nameForMessages) does not belong to the origin of this server")
+                }
             }
+            try check(url)
             guard let address = url.url else { throw RequestFailure(400, "the URL can't be requested") }
             let source = MediaSource(url: address, headerFields: origin == nil ? [:] : originFields)
-            guard preloads.start(source, pins: pins, in: cache) else {
+            guard preloads.start(source, pins: pins, in: cache, check: check) else {
                 throw RequestFailure(503, "too many preloads are running")
             }
             return Result(

@@ -1,39 +1,59 @@
 #if Proxy
+import Logging
 import Spool
+import SpoolStorage
+import SpoolStreams
 import Synchronization
 
 /// The preloads that the operator has started. They end with the server.
 final class OperatorPreloads: Sendable {
     private struct State {
-        var tasks: [Int: Task<Void, Never>] = [:]
+        var tasks: [Int: (source: MediaSource, task: Task<Void, Never>)] = [:]
         var last = 0
         var isEnded = false
     }
 
     private static let limit = 1000
     private let state = Mutex(State())
+    private let logger: Logger
     /// Called when a preload has pinned or stored something.
     private let changed: @Sendable () -> Void
 
-    init(changed: @escaping @Sendable () -> Void) { self.changed = changed }
+    init(logger: Logger, changed: @escaping @Sendable () -> Void) {
+        self.logger = logger
+        self.changed = changed
+    }
 
-    /// Starts to preload a whole resource, or a whole stream. Errors are in the log of the cache.
+    /// Starts to preload a whole resource, or a whole stream. Errors are in the log.
     ///
+    /// - Parameter check: Checks whether the URL of a file of the stream may be requested.
     /// - Returns: `false` if too many are running.
-    func start(_ source: MediaSource, pins: Bool, in cache: MediaCache) -> Bool {
+    func start(
+        _ source: MediaSource, pins: Bool, in cache: MediaCache, check: @escaping @Sendable (OriginURL) throws -> Void
+    ) -> Bool {
         state.withLock { state in
             guard !state.isEnded, state.tasks.count < Self.limit else { return false }
             state.last += 1
             let number = state.last
-            state.tasks[number] = Task {
-                await self.run(source, pins: pins, in: cache)
+            let task = Task {
+                await self.run(source, pins: pins, in: cache, check)
                 self.state.withLock { $0.tasks[number] = nil }
             }
+            state.tasks[number] = (source, task)
             return true
         }
     }
 
-    private func run(_ source: MediaSource, pins: Bool, in cache: MediaCache) async {
+    /// Cancels the preloads of the sources that match, and waits until they have ended.
+    func cancel(where isSelected: (MediaSource) -> Bool) async {
+        let tasks = state.withLock { $0.tasks.values.filter { isSelected($0.source) }.map(\.task) }
+        for task in tasks { task.cancel() }
+        for task in tasks { await task.value }
+    }
+
+    private func run(
+        _ source: MediaSource, pins: Bool, in cache: MediaCache, _ check: @escaping @Sendable (OriginURL) throws -> Void
+    ) async {
         if pins {
             // The pin needs a stored byte, and then covers all that follow. If this fails, the preload fails as well.
             let start = cache.media(for: source).preloadReader(.bytes(0..<1))
@@ -43,18 +63,27 @@ final class OperatorPreloads: Sendable {
         let preload = Preloader(cache, maximumConcurrentDownloads: 1).add(source, .entire)
         await withTaskCancellationHandler {
             var outcome = PreloadOutcome(await preload.finished())
-            try? await outcome.addStream(of: source, .whole, in: cache, jobs: 4)  // An event reports it.
+            // It fails only if it is cancelled.
+            try? await outcome.addStream(of: source, .whole, in: cache, jobs: 4, check: check)
+            if let error = outcome.error, !Task.isCancelled {
+                logger.warning("\(source.redactedURL) was not preloaded completely: \(error)")
+            }
         } onCancel: {
             preload.cancel()
         }
         changed()
     }
 
+    /// Waits until no preload is running.
+    func waitUntilNone() async {
+        while let task = state.withLock({ $0.tasks.values.first?.task }) { await task.value }
+    }
+
     /// Cancels all preloads. Stored bytes stay.
     func end() {
         let tasks = state.withLock { state in
             state.isEnded = true
-            return Array(state.tasks.values)
+            return state.tasks.values.map(\.task)
         }
         for task in tasks { task.cancel() }
     }

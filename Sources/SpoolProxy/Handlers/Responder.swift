@@ -22,7 +22,7 @@ struct Responder: Sendable {
     let dashboard: DashboardAPI
     let sources: SourceRegistry
     /// Whether the operator's pages are on this address.
-    let servesAdmin: Bool
+    let pages: OperatorPages
     /// Whether this address is for the operator's commands.
     let isForOwner: Bool
 
@@ -65,12 +65,14 @@ struct Responder: Sendable {
             admitted.target = found.target
             admitted.prefix += found.prefix
         }
-        let route = try Route(request, target: admitted.target, origin: origin, servesAdmin: servesAdmin)
+        let route = try Route(request, target: admitted.target, origin: origin, pages: pages)
         switch route {
         case .options:
             return Response(ResponseHead(204, [.allow: "GET, HEAD, OPTIONS"]))
         case .admin(let path):
             guard found == nil else { throw RequestFailure(404, "page not found") }
+            // A page could read the operator's pages through another address of this server.
+            try origins.checkLoop(request.fields)
             let name = path.prefix { $0 != "?" }
             if DashboardAPI.responds(to: name) {
                 return await dashboard.respond(to: request, path: String(name), body: body, client: client)
@@ -135,6 +137,7 @@ struct Responder: Sendable {
     /// The path of a request for the log, without a token or a query.
     func shownPath(of request: RequestHead) -> String {
         var path = request.target.prefix { $0 != "?" }
+        while path.hasPrefix("//") { path.removeFirst() }
         if rules.token != nil, let token = AccessRules.afterTilde(path) { path = token.drop { $0 != "/" } }
         return String(Self.withoutUser(SourceRegistry.shown(path)))
     }
@@ -187,7 +190,7 @@ struct Responder: Sendable {
     }
 
     private func allowReading(_ response: inout Response, _ request: RequestHead) {
-        guard !configuration.corsOrigins.isEmpty else { return }
+        guard !configuration.corsOrigins.isEmpty, !response.isOwn, pages != .only else { return }
         var fields = response.head.fields
         if let asked = request.fields["origin"] { allowReading(&fields, from: asked, request) }
         // It is also needed without an `Origin`: a cache must not use that response for requests with one.
@@ -206,6 +209,15 @@ struct Responder: Sendable {
     }
 }
 
+/// Whether an address of the server has the operator's pages.
+enum OperatorPages: Sendable {
+    case none
+    /// It also serves media.
+    case also
+    /// It serves nothing else. Pages of an origin at the same address could read them.
+    case only
+}
+
 /// The destination of a request.
 enum Route: Sendable, Hashable {
     /// An origin, through the cache, for `GET` and `HEAD`.
@@ -221,9 +233,9 @@ enum Route: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - origin: The server's own origin, or `nil` in forward mode.
-    ///   - servesAdmin: Whether the operator's pages are on this address.
+    ///   - pages: Whether the operator's pages are on this address.
     /// - Throws: `RequestFailure`: 400 for an invalid address, 404 for a missing page, 405 for an unsupported method.
-    init(_ request: RequestHead, target: String, origin: OriginURL?, servesAdmin: Bool) throws(RequestFailure) {
+    init(_ request: RequestHead, target: String, origin: OriginURL?, pages: OperatorPages) throws(RequestFailure) {
         if target == "*", request.method == .options {
             self = .options
             return
@@ -231,10 +243,11 @@ enum Route: Sendable, Hashable {
         let path = target.prefix { $0 != "?" }
         if path == "/.spool" || path.hasPrefix("/.spool/") {
             // With an origin, every client may request the health of the server, but no other page.
-            guard servesAdmin || path == "/.spool/health" else { throw RequestFailure(404, "page not found") }
+            guard pages != .none || path == "/.spool/health" else { throw RequestFailure(404, "page not found") }
             self = .admin(String(target.dropFirst("/.spool".count)))
             return
         }
+        guard pages != .only else { throw RequestFailure(404, "this address serves only the pages below /.spool/") }
         if let origin {
             let url: OriginURL
             do {

@@ -2,7 +2,7 @@
 import Foundation
 import HTTPTypes
 package import Spool
-import SpoolStreams
+package import SpoolStreams
 
 /// The part of an HLS or DASH stream to preload.
 package enum StreamAmount: Equatable, Sendable {
@@ -32,13 +32,15 @@ package struct PreloadOutcome: Sendable {
 
     /// Adds the files that an HLS playlist or a DASH manifest lists, if the preloaded resource is one.
     ///
+    /// - Parameter check: Checks whether the URL of a file may be requested. The default allows all of them.
     /// - Throws: `CancellationError`.
     package mutating func addStream(
-        of source: MediaSource, _ amount: StreamAmount, in cache: MediaCache, jobs: Int
+        of source: MediaSource, _ amount: StreamAmount, in cache: MediaCache, jobs: Int,
+        check: @escaping @Sendable (OriginURL) throws -> Void = { _ in }
     ) async throws {
         guard isComplete, amount != .playlist, let kind = await Self.kind(of: source, in: cache) else { return }
         do {
-            let bytes = try await Self.fetch(kind, source, amount, in: cache, jobs: jobs)
+            let bytes = try await Self.fetch(kind, source, amount, in: cache, jobs: jobs, check)
             (storedBytes, targetBytes) = (bytes, bytes)
         } catch is CancellationError {
             throw CancellationError()
@@ -67,19 +69,22 @@ package struct PreloadOutcome: Sendable {
     ///
     /// - Returns: The number of stored bytes.
     private static func fetch(
-        _ kind: ManifestKind, _ source: MediaSource, _ amount: StreamAmount, in cache: MediaCache, jobs: Int
+        _ kind: ManifestKind, _ source: MediaSource, _ amount: StreamAmount, in cache: MediaCache, jobs: Int,
+        _ check: @escaping @Sendable (OriginURL) throws -> Void
     ) async throws -> Int64 {
         var seconds: Double?
         if case .first(let first) = amount { seconds = first }
         switch kind {
         case .hls:
             let variant: HLSVariantSelection = seconds == nil ? .highest : .first
-            let download = HLSDownloader(
+            var download = HLSDownloader(
                 source, in: cache, variant: variant, firstSeconds: seconds, maximumConcurrentDownloads: jobs)
+            download.check = check
             return try await download.run().progress.bytes
         case .dash, .dashElement:
-            return try await DASHDownloader(source, in: cache, firstSeconds: seconds, maximumConcurrentDownloads: jobs)
-                .run().bytes
+            var download = DASHDownloader(source, in: cache, firstSeconds: seconds, maximumConcurrentDownloads: jobs)
+            download.check = check
+            return try await download.run().bytes
         }
     }
 }

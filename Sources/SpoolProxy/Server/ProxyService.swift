@@ -50,8 +50,9 @@ final class ProxyService: Sendable {
     func wantsBody(of head: RequestHead) -> Bool {
         guard head.method.usesBody else { return false }
         // The API of the live page, with or without a token before it.
-        let isForAPI = responder.servesAdmin && head.target.contains("/.spool/api/")
-        return responder.origin != nil || responder.admin.run != nil || isForAPI
+        let isForAPI = responder.pages != .none && head.target.contains("/.spool/api/")
+        let isPassed = responder.origin != nil && responder.pages != .only
+        return isPassed || responder.admin.run != nil || isForAPI
     }
 
     /// The result of a response.

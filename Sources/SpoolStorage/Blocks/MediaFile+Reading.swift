@@ -57,6 +57,9 @@ extension MediaFile {
         }
     }
 
+    /// Makes the next reads check all blocks against their checksums again.
+    func expireTrust() { blocks.withMap { $0.expireTrust() } }
+
     /// Reads stored bytes.
     ///
     /// Blocks that an earlier process has stored are checked against their checksums the first time. All blocks are

@@ -54,6 +54,16 @@ extension Catalog {
         }
     }
 
+    /// Returns the parts of a presentation.
+    func resources(partOf presentation: String) throws -> [ResourceRecord] {
+        try read { db in
+            try Row.fetchAll(
+                db, sql: Self.resourceQuery + " WHERE resource.presentation = (SELECT id FROM resource WHERE key = ?)",
+                arguments: [cipher.name(of: presentation)]
+            ).compactMap { try resource($0, db) }
+        }
+    }
+
     /// Returns the keys of the stored variants of a resource.
     func variants(of key: String) throws -> [String] {
         try readOnce { db in

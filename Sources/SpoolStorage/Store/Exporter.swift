@@ -56,6 +56,8 @@ struct Exporter: Sendable {
     private func pass(
         _ generation: Generation, _ length: Int64, to write: (Data) async throws -> Void
     ) async throws {
+        // The disk, or another program, may have changed bytes since players read them.
+        generation.disk?.expireTrust()
         var offset: Int64 = 0
         while offset < length {
             let part = offset..<min(length, offset + 1 << 20)

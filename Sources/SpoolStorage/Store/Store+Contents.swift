@@ -26,6 +26,13 @@ extension Store {
         }
     }
 
+    /// Returns the parts of a presentation.
+    package func resources(partOf presentation: CacheKey) async throws -> [StoredResourceRecord] {
+        try await readCatalog { catalog in
+            try catalog.resources(partOf: presentation.hash).map { StoredResourceRecord($0, of: self) }
+        }
+    }
+
     /// Returns the keys of a presentation's parts.
     ///
     /// - Parameter forRemoval: Whether pinned parts are left out if the presentation is not pinned, because a manifest

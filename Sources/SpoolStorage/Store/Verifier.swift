@@ -29,6 +29,7 @@ struct Verifier: Sendable {
         let total = try await store.readCatalog(in: .maintenance) { try $0.blocks.count() }
         var key = ""
         while true {
+            try Task.checkCancellation()
             let last = key
             let keys = try await store.executor.run(in: .maintenance) { try store.catalog.keys(after: last, limit: 64) }
             guard let next = keys.last else { break }
@@ -89,6 +90,7 @@ struct Verifier: Sendable {
         }
         var index: Int64 = 0
         while true {
+            try Task.checkCancellation()
             let first = index
             // A few at a time, so that a player's reads get the thread in between.
             let step = try await store.executor.run(in: .maintenance) { () -> CheckedPart? in

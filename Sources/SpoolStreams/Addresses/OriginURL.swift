@@ -159,7 +159,8 @@ extension String {
     package var escapedForMessage: String {
         var text = ""
         for scalar in unicodeScalars.prefix(200) {
-            text += scalar.value < 0x20 ? "\\u{\(scalar.value)}" : String(scalar)
+            let isHidden = [.control, .format].contains(scalar.properties.generalCategory)
+            text += isHidden ? "\\u{\(String(scalar.value, radix: 16, uppercase: true))}" : String(scalar)
         }
         return text
     }

@@ -12,8 +12,13 @@ public import Spool
 /// try await download.run { progress in bar.progress = progress.fractionCompleted }
 /// ```
 public struct DASHDownloader: Sendable {
-    private let download: StreamDownload
+    private var download: StreamDownload
     private let seconds: Double?
+    /// Checks whether the URL of a file may be requested. The default allows all of them.
+    package var check: @Sendable (OriginURL) throws -> Void {
+        get { download.check }
+        set { download.check = newValue }
+    }
 
     /// Creates a download. ``run(_:)`` starts it.
     ///

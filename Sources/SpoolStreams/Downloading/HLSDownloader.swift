@@ -28,11 +28,16 @@ public struct HLSDownloader: Sendable {
         public internal(set) var progress: Progress
     }
 
-    private let download: StreamDownload
+    private var download: StreamDownload
     private let selection: HLSVariantSelection
     private let seconds: Double?
     /// Whether to download the keys of encrypted streams.
     package var includesKeys = true
+    /// Checks whether the URL of a file may be requested. The default allows all of them.
+    package var check: @Sendable (OriginURL) throws -> Void {
+        get { download.check }
+        set { download.check = newValue }
+    }
 
     /// Creates a download. ``run(_:)`` starts it.
     ///

@@ -50,6 +50,8 @@ struct StreamDownload: Sendable {
     private let presentation: PresentationSource
     private let cache: MediaCache
     private let width: Int
+    /// Checks whether the URL of a file may be requested.
+    var check: @Sendable (OriginURL) throws -> Void = { _ in }
 
     /// Creates a download.
     ///
@@ -65,6 +67,7 @@ struct StreamDownload: Sendable {
 
     /// Reads a playlist or manifest, and stops after `limit` bytes. A longer document cannot be a manifest.
     func manifest(at url: URL, limit: Int) async throws -> [UInt8] {
+        try check(try OriginURL(url))
         var bytes: [UInt8] = []
         for try await chunk in media(at: url).preloadReader() {
             chunk.withUnsafeBytes { bytes.append(contentsOf: $0) }
@@ -96,6 +99,7 @@ struct StreamDownload: Sendable {
     }
 
     private func download(_ file: StreamFile, _ tally: DownloadTally) async throws -> Downloaded {
+        try check(file.url)
         let media = media(at: try Self.url(of: file.url))
         let range = file.byteRange.map { MediaRange.bytes($0) } ?? .all
         // A slice proves that the bytes are stored and verified, without a copy of them.

@@ -294,6 +294,79 @@ import Testing
         }
     }
 
+    @Test("D83: a preload of a stream requests only addresses that players may request", arguments: [true, false])
+    func foreignSegments(isReverse: Bool) async throws {
+        let token = OperatorToken.drawn()
+        try await OriginServer.run(["/s.ts": try Self.film()]) { other in
+            let list = Self.playlist(other.url("/s.ts").absoluteString)
+            try await OriginServer.run(["/b.m3u8": list]) { origin in
+                var configuration = Self.configuration(token)
+                if isReverse {
+                    configuration.origin = origin.url("/")
+                    configuration.admin = ("127.0.0.1", 0)
+                } else {
+                    configuration.allowedHosts = ["127.0.0.1:\(origin.port)"]
+                }
+                try await ProxyServer.run(configuration) { server, cache in
+                    let port = server.pageAddress.flatMap { URL(string: $0)?.port }
+                    let body = "{\"action\":\"preload\",\"urls\":[\"\(origin.url("/b.m3u8").absoluteString)\"]}"
+                    let text =
+                        "POST /.spool/api/actions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                        + "Content-Type: application/json\r\nAuthorization: Bearer \(token.text)\r\n"
+                        + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
+                    var bytes = try await RawConnection.exchange(text, port: try #require(port))[...]
+                    #expect(try #require(RawResponse(&bytes)).status == 200)
+                    await server.page.preloads.waitUntilNone()
+                    #expect(other.log.exchanges.isEmpty && !origin.log.exchanges.isEmpty)
+                }
+            }
+        }
+    }
+
+    @Test("D84: a request for a change with an unknown, missing or wrong field gets 400 and the name of the field")
+    func wrongFields() async throws {
+        let token = OperatorToken.drawn()
+        try await Self.run([:], token: token) { server, cache, _ in
+            let capacity = cache.capacity
+            for (body, name) in [
+                ("{\"action\":\"set\",\"name\":\"capacity\"}", "value"),
+                ("{\"action\":\"set\",\"name\":\"capacity\",\"vaule\":5}", "vaule"),
+                ("{\"action\":\"set\",\"name\":\"capacity\",\"value\":5.5}", "value"),
+                ("{\"action\":\"preload\",\"urls\":[],\"pinned\":true}", "pinned"),
+                ("{\"action\":\"preload\",\"urls\":\"a\"}", "urls"),
+                ("{\"action\":\"preload\",\"urls\":[\"a\"],\"pin\":1}", "pin"),
+                ("{\"action\":\"pin\",\"keys\":[1]}", "keys"), ("{\"keys\":[]}", "action"),
+            ] {
+                let response = try await server.post(body, token)
+                #expect(response.status == 400)
+                #expect((try response.json["error"] as? String)?.contains("“\(name)”") == true, "\(response.text)")
+            }
+            #expect(cache.capacity == capacity)
+            let text = "{\"action\":\"set\",\"name\":\"capacity\",\"value\":null}"
+            #expect(try await server.post(text, token).status == 200)
+            #expect(cache.capacity == nil)
+        }
+    }
+
+    @Test("D85: removing a resource cancels the preload that would store it again", arguments: ["remove", "purge"])
+    func removedWhilePreloading(action: String) async throws {
+        let token = OperatorToken.drawn()
+        let upstream = ScriptedUpstream(["/a.mp4": .pattern(300_000, .stall(after: 100_000))])
+        try await ProxyServer.run(Self.configuration(token), upstream: upstream) { server, cache in
+            let url = "http://origin.test/a.mp4"
+            let preload = "{\"action\":\"preload\",\"urls\":[\"\(url)\"]}"
+            let json = try await server.post(preload, token).json
+            let key = try #require((json["results"] as? [[String: Any]])?.first?["key"] as? String)
+            while cache.storedByteCount == 0 { await Task.yield() }
+            let body =
+                action == "remove"
+                ? "{\"action\":\"remove\",\"keys\":[\"\(key)\"]}" : "{\"action\":\"purge\",\"prefix\":\"\(url)\"}"
+            #expect(try await server.post(body, token).status == 200)
+            await server.page.preloads.waitUntilNone()
+            #expect(try await cache.storedResources().isEmpty)
+        }
+    }
+
     @Test("D59: the page changes the capacity, and no other setting")
     func settings() async throws {
         let token = OperatorToken.drawn()

@@ -108,6 +108,79 @@ import Testing
         }
     }
 
+    @Test(
+        "D80: an address of --admin serves only the pages of the operator, so that no other page has its address",
+        arguments: [true, false])
+    func adminAddress(isReverse: Bool) async throws {
+        let page = OriginResource(.data(Data("<p>".utf8)), contentType: "text/html")
+        try await OriginServer.run(["/page.html": page]) { origin in
+            var configuration = DashboardAPITests.configuration(nil)
+            configuration.admin = ("127.0.0.1", 0)
+            configuration.corsOrigins = ["https://player.example"]
+            if isReverse { configuration.origin = origin.url("/") }
+            try await ProxyServer.run(configuration) { server, _ in
+                let path = isReverse ? "/page.html" : "/http/127.0.0.1:\(origin.port)/page.html"
+                #expect(try await server.get(path).status == 200)
+                let port = try #require(server.pageAddress.flatMap { URL(string: $0)?.port })
+                func get(_ path: String, _ fields: String = "") async throws -> RawResponse {
+                    let text = "GET \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\(fields)\r\n"
+                    var bytes = try await RawConnection.exchange(text, port: port)[...]
+                    return try #require(RawResponse(&bytes))
+                }
+                #expect(try await get(path).status == 404)
+                #expect(try await get("/.spool/").status == 200)
+                for path in ["/.spool/api/media", "/.spool/metrics", "/.spool/api/status"] {
+                    #expect(try await get(path).status == 200)
+                    let response = try await get(
+                        path, "Origin: https://player.example\r\nSec-Fetch-Site: cross-site\r\n")
+                    #expect(response.status == 403)
+                    #expect(response.field("access-control-allow-origin") == nil)
+                }
+            }
+        }
+    }
+
+    @Test("D81: an address of --admin that other machines can reach requires a token")
+    func openAdminAddress() throws {
+        let cache = MediaCache.inMemory(upstream: ScriptedUpstream([:]))
+        for (host, token, isValid) in [
+            ("0.0.0.0", nil, false), ("192.0.2.2", nil, false), ("::", nil, false), ("127.0.0.1", nil, true),
+            ("localhost", nil, true), ("::1", nil, true), ("0.0.0.0", "secret", true),
+        ] as [(String, String?, Bool)] {
+            for isReverse in [true, false] {
+                var configuration = ProxyConfiguration()
+                configuration.admin = (host, 0)
+                configuration.token = token
+                if isReverse {
+                    configuration.origin = URL(string: "http://origin.test/")
+                    configuration.allowsUnauthenticatedClients = token == nil
+                }
+                let made = Result { try ProxyServer(cache: cache, configuration: configuration) }
+                switch made {
+                case .success: #expect(isValid, "\(host)")
+                case .failure(let error): #expect(!isValid && (error as? ProxyError)?.code == .configuration)
+                }
+            }
+        }
+    }
+
+    @Test("D82: the server does not request its own pages, even from another of its addresses")
+    func ownPages() async throws {
+        var configuration = DashboardAPITests.configuration(nil)
+        configuration.admin = ("127.0.0.1", 0)
+        try await ProxyServer.run(configuration) { server, _ in
+            let port = try #require(server.pageAddress.flatMap { URL(string: $0)?.port })
+            for host in ["127.0.0.1", "localhost", "0.0.0.0"] {
+                #expect(try await server.get("/http/\(host):\(port)/.spool/api/resources").status == 403)
+            }
+            let page = "http://127.0.0.1:\(port)/.spool/api/media"
+            try await OriginServer.run(["/a": .redirect(to: page)]) { (origin) async throws in
+                let response = try await server.get("/http/127.0.0.1:\(origin.port)/a")
+                #expect(response.status == 502)
+            }
+        }
+    }
+
     @Test("D70: a proxied page is in a sandbox, so that it has no access to the API at the same address")
     func proxiedPage() async throws {
         var page = OriginResource(
