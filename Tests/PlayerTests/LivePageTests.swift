@@ -16,7 +16,7 @@ struct LivePageTests {
     func views() async throws { try await run("library", "filters", "keyboard", "resource", "now", "settings") }
 
     @Test("D76: the page shows that the server is gone, and resumes. No address and no cookie contains the token")
-    func connection() async throws { try await run("loss", "sharing", "token") }
+    func connection() async throws { try await run("loss", "sharing", "token", "links") }
 
     @Test("D77: texts have contrast, controls have names, and the layout fits narrow and right-to-left pages")
     func accessibility() async throws { try await run("contrast", "names", "narrow", "rtl", "motion") }

@@ -228,6 +228,17 @@ def events(page):
     return [head for head in page.relay.requested if "/api/events" in head.split("\r\n")[0]]
 
 
+def check_links(page):
+    """Opens links with invalid fragments."""
+    for fragment in ["#/%zz", "#token=%zz", "#/constructor", "#/resource/%zz", "#/errors/%zz", "#/?%zz"]:
+        page.driver.get("about:blank")
+        page.driver.get(page.base + fragment)
+        page.wait(lambda: page.text("#connection") == "Live")
+        assert "token" not in page.js("return location.hash"), fragment
+        assert page.js("return [...document.querySelectorAll('[id^=view-]')].some(each => !each.hidden)"), fragment
+    return {}
+
+
 def check_loss(page):
     """Interrupts the connection, and restores it. The page resumes after the last event."""
     page.open()
