@@ -5,6 +5,7 @@ import NIOCore
 import Spool
 import SpoolDashboard
 import SpoolStorage
+import Synchronization
 
 /// The responder for the live page: its files, the data that it shows, and the operator's changes.
 ///
@@ -27,6 +28,7 @@ struct DashboardAPI: Sendable {
     let actions: OperatorActions
     /// Whether the server plays the media of all origins at this address.
     let playsMedia: Bool
+    private let durations = KnownDurations()
 
     private var cache: MediaCache { feed.cache }
 
@@ -186,6 +188,7 @@ struct DashboardAPI: Sendable {
             resource: DashboardResource(presentation), details: details,
             parts: sorted.map { DashboardResource(StoredPresentation(media: $0)) },
             mediaURL: details.isURLComplete && playsMedia ? Self.mediaURL(of: details.resource) : nil,
+            duration: await durations.duration(of: details.resource, in: cache),
             requests: cache.traffic.requests(for: keys, limit: DashboardDetails.requestLimit)
                 .map { OriginRequestReport($0) },
             waits: cache.traffic.waits(for: keys, limit: DashboardDetails.waitLimit).map { WaitReport($0) })
@@ -239,6 +242,21 @@ struct DashboardAPI: Sendable {
         if let seconds = failure.retryAfter { fields[.retryAfter] = String(seconds) }
         if failure.status == 401 { fields[.wwwAuthenticate] = "Bearer realm=\"spool operator\"" }
         return own(ResponseHead(failure.status, fields), .bytes(ByteBuffer(bytes: data)))
+    }
+}
+
+/// The durations of resources whose details were shown, so that their containers are not read each time.
+private final class KnownDurations: Sendable {
+    private let known = Mutex(Remembered<String, Double>(count: 1000))
+
+    /// Returns the duration of a resource, or `nil` if it is unknown or can't be read.
+    func duration(of media: StoredResource, in cache: MediaCache) async -> Double? {
+        let version = "\(media.key.hash) \(media.length ?? 0) \(media.validator ?? "")"
+        if let duration = known.withLock({ $0[version] }) { return duration }
+        // The details are shown without it.
+        guard let duration = try? await cache.duration(of: media.key) else { return nil }
+        known.withLock { $0.note(duration, for: version, bytes: version.utf8.count) }
+        return duration
     }
 }
 #endif

@@ -36,6 +36,8 @@ struct DashboardDetails: Encodable, Sendable {
     let parts: [DashboardResource]
     /// The path at which the server plays the resource, or `nil` if it is unknown.
     let mediaURL: String?
+    /// The duration in seconds, or `nil` if it is unknown.
+    let duration: Double?
     let requests: [OriginRequestReport]
     let waits: [WaitReport]
 
@@ -47,8 +49,7 @@ struct DashboardDetails: Encodable, Sendable {
         try container.encode(Freshness(details.freshness), forKey: .freshness)
         try container.encode(parts, forKey: .parts)
         try container.encode(OrNull(wrappedValue: mediaURL), forKey: .mediaURL)
-        // The engine does not record durations.
-        try container.encodeNil(forKey: .duration)
+        try container.encode(OrNull(wrappedValue: duration), forKey: .duration)
         try container.encode(requests, forKey: .requests)
         try container.encode(waits, forKey: .waits)
     }

@@ -128,6 +128,28 @@ import Testing
         }
     }
 
+    @Test("D89: the details of a file have its duration as soon as the headers of its container are stored")
+    func duration() async throws {
+        func number(_ value: UInt32, _ count: Int) -> [UInt8] { (0..<count).map { UInt8(value >> (8 * $0) & 255) } }
+        // Ten seconds at 8,000 bytes per second.
+        var bytes = Array("RIFF".utf8) + number(80_036, 4) + Array("WAVEfmt ".utf8) + number(16, 4) + number(1, 2)
+        bytes += number(1, 2) + number(8000, 4) + number(8000, 4) + number(1, 2) + number(8, 2)
+        bytes += Array("data".utf8) + number(80_000, 4) + Array(repeating: 128, count: 80_000)
+        var sound = OriginResource(.data(Data(bytes)), contentType: "audio/wav")
+        sound.headerFields[.cacheControl] = "max-age=1000"
+        try await Self.run(["/a.wav": sound, "/b.mp4": try Self.film()]) { server, cache, origin in
+            for (path, expected) in [("/a.wav", 10.0), ("/b.mp4", nil)] {
+                _ = try await server.get(Self.path(origin, path), "Range: bytes=0-9999\r\n")
+                await cache.waitUntilIdle()
+                let key = cache.key(for: MediaSource(url: origin.url(path))).hash
+                for _ in 0..<2 {
+                    let duration = try await server.json("resources/" + key)["duration"] as? Double
+                    #expect(duration.map { ($0 * 10).rounded() / 10 } == expected)
+                }
+            }
+        }
+    }
+
     @Test("D53: a complete file can be saved; a stream and an incomplete file get 409")
     func content() async throws {
         let resources = ["/a%22b.mp4": try Self.film(), "/b.m3u8": Self.playlist("s.ts"), "/c.mp4": try Self.film()]

@@ -41,7 +41,7 @@ struct StartRangesTests {
         #expect(search.plan.ranges.byteCount < Int64(data.count) / 4 + tail, "\(search.plan.ranges)")
     }
 
-    @Test("The computed bit rate is within 10 % of the actual rate", arguments: SampleContainer.allCases)
+    @Test("The computed bit rate is within 10 % of the actual rate, and the duration within 5 %", arguments: SampleContainer.allCases)
     func rate(_ sample: SampleContainer) async throws {
         let data = try await data(sample)
         let plan = try ContainerSearch(data).plan
@@ -51,6 +51,8 @@ struct StartRangesTests {
         }
         let rate = try #require(plan.bytesPerSecond)
         #expect(abs(rate / (Double(data.count) / Double(Self.seconds)) - 1) < 0.1, "\(rate)")
+        let duration = try #require(plan.duration)
+        #expect(abs(duration / Double(Self.seconds) - 1) < 0.05, "\(duration)")
     }
 
     @Test("Five of 20 seconds need about a quarter of the file", arguments: SampleContainer.allCases)

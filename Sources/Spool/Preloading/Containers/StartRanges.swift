@@ -91,6 +91,8 @@ struct StartPlan: Sendable, Equatable {
     private(set) var ranges = ByteRangeSet()
     /// The average number of bytes per second of media; `nil` while unknown.
     private(set) var bytesPerSecond: Double?
+    /// The duration in the container's headers, in seconds; `nil` while unknown.
+    private var statedDuration: Double?
 
     /// The maximum of needed bytes of any file. Larger values in a file are ignored.
     static let mostBytes: Int64 = 64 << 20
@@ -117,8 +119,19 @@ struct StartPlan: Sendable, Equatable {
         if offset >= 0, count > 0 { need(offset..<offset.adding(count)) }
     }
 
-    /// Sets the average rate from a number of bytes and their duration.
-    mutating func learn(_ bytes: Int64, take seconds: Double) { learn(bytesPerSecond: Double(bytes) / seconds) }
+    /// The duration of the media, in seconds; `nil` if the container does not specify it.
+    var duration: Double? {
+        if let statedDuration { return statedDuration }
+        // These have a constant rate if they do not specify a duration.
+        guard [.wave, .caf, .mp3].contains(format), let length, let bytesPerSecond else { return nil }
+        return Double(length) / bytesPerSecond
+    }
+
+    /// Sets the duration of the media, and the average rate from its number of bytes.
+    mutating func learn(_ bytes: Int64, take seconds: Double) {
+        learn(bytesPerSecond: Double(bytes) / seconds)
+        if seconds.isFinite, seconds > 0 { statedDuration = seconds }
+    }
 
     /// Sets the average number of bytes per second.
     mutating func learn(bytesPerSecond rate: Double) {
