@@ -25,8 +25,10 @@ SHELL := bash
 LIBRARIES := libmpv-dev libsqlite3-dev
 # Without its symbol table, a release is about half as large. Apple's linker retains the exported names.
 STRIPPED := -Xlinker $(if $(filter Darwin,$(shell uname)),-x,-s)
+# The package has no default traits. The command, the server and the tests need these.
+TRAITS := --traits Tools
 # On Linux, a release runs without a Swift installation.
-STANDALONE := $(if $(filter Darwin,$(shell uname)),,--static-swift-stdlib --traits Tools,StaticLinking)
+STANDALONE := $(if $(filter Darwin,$(shell uname)),$(TRAITS),--static-swift-stdlib --traits Tools,StaticLinking)
 export MEDIA ?=
 export WATCH ?=
 PREFIX ?= /usr/local
@@ -40,7 +42,7 @@ FORMATTED := Sources Tests Examples Benchmarks Fuzz scripts Package.swift
 
 demo: setup-media
 	@echo "— building the spool command (the first time takes several minutes)"
-	@swift build --product spool
+	@swift build $(TRAITS) --product spool
 	@echo "— playing"
 	@.build/debug/spool demo $${WATCH:+--watch} $${MEDIA:+"$$MEDIA"}
 
@@ -48,14 +50,14 @@ test: setup-tests
 	@scripts/setup --optional mpv chromium chromium-driver python3-selenium haproxy
 	@echo "— building and running the tests"
 	@mkdir -p .build
-	@swift build --build-tests
-	@set -o pipefail; $(LIMITED) swift test --skip-build 2>&1 | tee .build/test.log || \
+	@swift build $(TRAITS) --build-tests
+	@set -o pipefail; $(LIMITED) swift test $(TRAITS) --skip-build 2>&1 | tee .build/test.log || \
 		{ echo "— failures"; grep -aE -A4 "recorded an issue|error:|Fatal" .build/test.log || true; \
 		$(if $(TEST_MINUTES),echo "— the run may take at most $(TEST_MINUTES) minutes";) exit 1; }
 
 test-players: setup-tests setup-players
 	@echo "— playing through the proxy with every player"
-	@SPOOL_PLAYERS=all swift test --filter PlayerTests
+	@SPOOL_PLAYERS=all swift test $(TRAITS) --filter PlayerTests
 
 soak: setup-tests
 	@scripts/soak $(or $(SECONDS),60)
@@ -71,7 +73,7 @@ lint: setup
 	@echo "— checking the format"
 	@swift format lint --strict --recursive --parallel $(FORMATTED)
 	@echo "— building everything; warnings in our targets are errors"
-	@SPOOL_WARNINGS=error swift build --build-tests
+	@SPOOL_WARNINGS=error swift build $(TRAITS) --build-tests
 	@echo "— checking the list of public symbols"
 	@scripts/api --check
 	@echo "— checking the privacy manifests"
@@ -87,12 +89,12 @@ lint: setup
 
 api: setup
 	@echo "— listing the public symbols"
-	@swift build
+	@swift build $(TRAITS)
 	@scripts/api
 
 docs: setup
 	@echo "— building the documentation"
-	@swift build --quiet
+	@swift build $(TRAITS) --quiet
 	@scripts/docs
 
 manual: release
@@ -108,7 +110,7 @@ dist: manual
 
 build: setup
 	@echo "— building .build/debug/spool"
-	@swift build --product spool
+	@swift build $(TRAITS) --product spool
 
 release: setup
 	@echo "— building .build/release/spool"

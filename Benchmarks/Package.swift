@@ -6,7 +6,7 @@ let package = Package(
     name: "SpoolBenchmarks",
     platforms: [.macOS(.v15)],
     dependencies: [
-        .package(name: "Spool", path: ".."),
+        .package(name: "Spool", path: "..", traits: ["Tools"]),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.4.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.8.0"),

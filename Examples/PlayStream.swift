@@ -1,3 +1,4 @@
+#if Proxy
 import SpoolAVFoundation
 import SpoolProxy
 
@@ -19,3 +20,4 @@ func download(_ stream: URL, to cache: MediaCache, show: @escaping @Sendable (Do
     let variant = HLSVariantSelection.bandwidth(atMost: 4_000_000)
     try await HLSDownloader(MediaSource(url: stream), in: cache, variant: variant).run { show($0.fractionCompleted) }
 }
+#endif

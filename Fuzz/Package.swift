@@ -22,7 +22,7 @@ let package = Package(
     name: "SpoolFuzz",
     platforms: [.macOS(.v15)],
     dependencies: [
-        .package(name: "Spool", path: ".."),
+        .package(name: "Spool", path: "..", traits: ["Tools"]),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.4.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
     ],

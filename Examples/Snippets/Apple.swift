@@ -1,3 +1,4 @@
+#if Proxy
 import SpoolAVFoundation
 import SpoolProxy
 
@@ -14,3 +15,4 @@ private func streamPlayer(_ cache: MediaCache) -> CachingPlayer {
     let player = CachingPlayer(in: cache, server: server)
     return player
 }
+#endif

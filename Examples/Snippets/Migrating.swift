@@ -1,3 +1,4 @@
+#if Proxy
 import HTTPTypes
 import SpoolAVFoundation
 import SpoolProxy
@@ -70,3 +71,4 @@ func takeOver(_ files: [(file: URL, url: URL)], into cache: MediaCache) async th
         try FileManager.default.removeItem(at: file)
     }
 }
+#endif

@@ -3,7 +3,7 @@ import Logging
 import SpoolAVFoundation
 import SpoolProxy
 
-/// A player for a terminal: `swift run TerminalPlayer URL…`. Cached media plays again without its origin.
+/// A player for a terminal: `swift run --traits Tools TerminalPlayer URL…`. Cached media plays again without its origin.
 ///
 /// Space plays and pauses. `.` and `,` seek by 10 seconds forwards and backwards. `n` and `p` select the next and the
 /// previous entry, and `q` quits.
@@ -17,8 +17,13 @@ import SpoolProxy
         // Log messages would disturb the display.
         configuration.logger = Logger(label: "spool") { _ in SwiftLogNoOpLogHandler() }
         let cache = MediaCache(directory: caches.appending(path: "TerminalPlayer"), configuration: configuration)
+        #if Proxy
         let server = ProxyServer.inApp(cache)
         let player = CachingPlayer(in: cache, server: server)
+        #else
+        // HLS plays without the cache.
+        let player = CachingPlayer(in: cache)
+        #endif
         player.load(urls.map { MediaSource(url: $0) })
         player.play()
 
@@ -54,7 +59,9 @@ import SpoolProxy
         let counts = cache.statistics
         print("\n\(counts.bytesFromOrigin) bytes received from origins, \(counts.bytesFromCache) from the cache")
         player.load([])
+        #if Proxy
         await server.stop()
+        #endif
         await cache.close()
         exit(error == nil ? 0 : 1)
     }

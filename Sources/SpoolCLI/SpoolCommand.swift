@@ -1,3 +1,4 @@
+#if Tools
 import ArgumentParser
 import Foundation
 import Spool
@@ -150,4 +151,5 @@ private enum StandardDescriptors {
 
 #if !Tools
 #error("the spool command needs the package trait Tools, which is enabled by default")
+#endif
 #endif

@@ -1,3 +1,4 @@
+#if Tools
 import ArgumentParser
 import Foundation
 
@@ -173,3 +174,4 @@ enum CommandNames {
         return row[right.count]
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Tools
 import ArgumentParser
 import Foundation
 import Spool
@@ -87,3 +88,4 @@ struct KeyOptions: ParsableArguments {
     /// - Throws: ``CommandFailure`` with code `keyFile` if the file cannot be read, or contains no key.
     func key() throws -> EncryptionKey? { try KeyFile.key(keyFile: keyFile, passphraseFile: passphraseFile) }
 }
+#endif

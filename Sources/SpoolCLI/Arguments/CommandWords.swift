@@ -1,3 +1,4 @@
+#if Tools
 import Foundation
 
 /// The words of a command line that are neither options nor their values. They are found without knowing the
@@ -92,3 +93,4 @@ enum TypedArguments {
         }
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Tools
 import ArgumentParser
 import Foundation
 import HTTPTypes
@@ -121,3 +122,4 @@ struct CapacityOptions: ParsableArguments {
             valueName: "size"))
     var capacity: Capacity?
 }
+#endif

@@ -1,3 +1,4 @@
+#if Tools
 import ArgumentParser
 import Foundation
 import HTTPTypes
@@ -71,3 +72,4 @@ struct HeaderFile {
         CommandFailure(.headerFile, "the header file “\(path)” \(cause)")
     }
 }
+#endif

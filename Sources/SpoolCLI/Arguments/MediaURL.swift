@@ -1,3 +1,4 @@
+#if Tools
 import ArgumentParser
 import Foundation
 import Spool
@@ -95,3 +96,4 @@ struct URLList {
         CommandFailure(.usage, "the list “\(path)” \(cause) (see “spool preload --help”)")
     }
 }
+#endif

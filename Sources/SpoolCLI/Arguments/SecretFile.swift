@@ -1,3 +1,4 @@
+#if Tools
 import CryptoExtras
 import Foundation
 import Spool
@@ -92,3 +93,4 @@ enum KeyFile {
         CommandFailure(.keyFile, "the \(kind) file “\(path)” \(cause)")
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Tools
 import ArgumentParser
 import Foundation
 import SpoolProxy
@@ -151,3 +152,4 @@ struct DurationArgument: Hashable, Sendable, ExpressibleByArgument {
         duration = .seconds(number * unit)
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Tools
 import ArgumentParser
 import Foundation
 import Spool
@@ -96,3 +97,4 @@ struct ImportCommand: AsyncParsableCommand {
         }
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Tools
 import ArgumentParser
 import ByteRanges
 import Foundation
@@ -188,3 +189,4 @@ struct VariantArgument: Hashable, Sendable, ExpressibleByArgument {
         }
     }
 }
+#endif

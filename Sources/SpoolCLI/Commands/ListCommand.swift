@@ -1,3 +1,4 @@
+#if Tools
 import ArgumentParser
 import ByteRanges
 import Foundation
@@ -83,3 +84,4 @@ extension StoredResource {
         return "\(min(99, storedByteCount * 100 / length)) %"
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Tools
 import ArgumentParser
 import Spool
 
@@ -140,3 +141,4 @@ struct OfflineRemoveCommand: AsyncParsableCommand {
         if !failures.isEmpty { throw CommandFailures(all: failures) }
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Tools
 import ArgumentParser
 import Spool
 import SpoolProxy
@@ -69,3 +70,4 @@ struct GarbageCollectCommand: AsyncParsableCommand {
         )
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Tools
 import ArgumentParser
 import Foundation
 import Spool
@@ -68,3 +69,4 @@ struct PreloadCommand: AsyncParsableCommand {
         if !failures.isEmpty { throw CommandFailures(all: failures) }
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Tools
 import ArgumentParser
 import Foundation
 import Spool
@@ -54,3 +55,4 @@ struct RekeyCommand: AsyncParsableCommand {
         try Output.line(plain ? "unencrypted: \(done)" : "encrypted: \(done)")
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Tools
 import ArgumentParser
 import ByteRanges
 import Foundation
@@ -87,3 +88,4 @@ struct RemoveCommand: AsyncParsableCommand {
         return (StoredPresentation.presentations(in: removed), failures)
     }
 }
+#endif

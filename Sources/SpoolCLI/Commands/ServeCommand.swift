@@ -1,3 +1,4 @@
+#if Tools
 import ArgumentParser
 import Foundation
 import Spool
@@ -182,3 +183,4 @@ struct URLCommand: ParsableCommand {
         }
     }
 }
+#endif

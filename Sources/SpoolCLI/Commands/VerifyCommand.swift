@@ -1,3 +1,4 @@
+#if Tools
 import ArgumentParser
 import ByteRanges
 import Foundation
@@ -65,3 +66,4 @@ struct VerifyCommand: AsyncParsableCommand {
         }
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Tools
 import ArgumentParser
 import Foundation
 import Spool
@@ -172,3 +173,4 @@ struct Demo: Sendable {
         return FileManager.default.contentsEqual(atPath: file.path, andPath: copy.path)
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Tools
 #if !(os(iOS) || os(tvOS) || os(watchOS) || os(visionOS))
 import Foundation
 
@@ -23,4 +24,5 @@ extension DemoMedia {
         return file
     }
 }
+#endif
 #endif

@@ -1,3 +1,4 @@
+#if Tools
 #if os(iOS) || os(tvOS) || os(watchOS) || os(visionOS)
 import Foundation
 
@@ -15,4 +16,5 @@ enum ExternalPlayer {
     /// Returns `nil`, because no player can be started.
     static func play(_ url: URL) async throws -> (name: String, ended: Bool)? { nil }
 }
+#endif
 #endif

@@ -1,3 +1,4 @@
+#if Tools
 import Foundation
 import Spool
 import SpoolOrigin
@@ -90,3 +91,4 @@ enum DemoMedia {
         }
     }
 }
+#endif

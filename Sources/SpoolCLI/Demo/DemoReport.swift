@@ -1,3 +1,4 @@
+#if Tools
 import ByteRanges
 import Foundation
 
@@ -141,3 +142,4 @@ struct DownloadMap: Sendable {
         }.joined()
     }
 }
+#endif

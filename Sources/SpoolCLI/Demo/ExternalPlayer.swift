@@ -1,3 +1,4 @@
+#if Tools
 #if !(os(iOS) || os(tvOS) || os(watchOS) || os(visionOS))
 import Foundation
 
@@ -51,4 +52,5 @@ struct ExternalPlayer: Sendable {
         }
     }
 }
+#endif
 #endif

@@ -1,3 +1,4 @@
+#if Tools
 import ByteRanges
 import Foundation
 import Spool
@@ -151,3 +152,4 @@ struct FetchReport: Encodable, Sendable {
             + (complete ? "; the cache has all of it" : "")
     }
 }
+#endif

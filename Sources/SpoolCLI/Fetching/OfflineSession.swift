@@ -1,3 +1,4 @@
+#if Tools
 import ByteRanges
 import Spool
 import SpoolProxy
@@ -91,3 +92,4 @@ struct OfflineReport: Encodable, Sendable {
         CacheError(.notStored, "unknown set “\(name.shown)”; “spool offline list” lists the sets")
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Tools
 import Foundation
 import Spool
 import Synchronization
@@ -189,3 +190,4 @@ private final class PartialFile: Sendable {
         if state.withLock({ $0.isOurs }) { unlink(partial) }
     }
 }
+#endif

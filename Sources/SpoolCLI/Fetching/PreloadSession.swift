@@ -1,3 +1,4 @@
+#if Tools
 import Spool
 import SpoolProxy
 import Synchronization
@@ -92,3 +93,4 @@ struct PreloadReport: Encodable, Sendable {
         return "\(ByteCount(bytes: storedBytes).text)\(goal)  \(url)" + (complete ? "" : "  incomplete")
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Tools
 import ByteRanges
 import Foundation
 import Spool
@@ -95,3 +96,4 @@ struct StreamReport: Encodable, Sendable {
             + "the cache has all of the stream"
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Tools
 import ArgumentParser
 import ByteRanges
 import Foundation
@@ -53,3 +54,4 @@ struct ByteCount: Hashable, Sendable, ExpressibleByArgument {
         return bytes == 1 ? "1 byte" : "\(bytes) bytes"
     }
 }
+#endif

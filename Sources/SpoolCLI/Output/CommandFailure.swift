@@ -1,3 +1,4 @@
+#if Tools
 import Spool
 
 /// An error of a command for which the library has no error.
@@ -99,3 +100,4 @@ struct Warnings: Sendable {
     /// Waits until all events are reported. It must be called after the cache is closed.
     func end() async { await task.value }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Tools
 import SpoolStorage
 import Synchronization
 
@@ -63,3 +64,4 @@ final class InterruptibleExecutor: Sendable {
         }
     }
 }
+#endif

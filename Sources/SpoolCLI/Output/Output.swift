@@ -1,3 +1,4 @@
+#if Tools
 import Foundation
 import Spool
 import Synchronization
@@ -175,3 +176,4 @@ extension Unicode.Scalar {
         }
     }
 }
+#endif

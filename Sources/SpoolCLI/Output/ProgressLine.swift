@@ -1,3 +1,4 @@
+#if Tools
 import ByteRanges
 import Foundation
 
@@ -130,3 +131,4 @@ enum RangeBar {
         return start..<max(start + 1, min(end, length))
     }
 }
+#endif

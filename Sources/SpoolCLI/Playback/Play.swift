@@ -1,3 +1,4 @@
+#if Tools
 import AVFoundation
 import ArgumentParser
 import ByteRanges
@@ -193,3 +194,4 @@ struct PlaybackReport: Encodable, Sendable {
             + "\(ByteCount(bytes: bytesFromOrigin).text) from the origin in \(originRequests.counted("request"))"
     }
 }
+#endif

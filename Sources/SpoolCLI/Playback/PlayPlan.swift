@@ -1,3 +1,4 @@
+#if Tools
 import ArgumentParser
 import Foundation
 
@@ -79,3 +80,4 @@ struct SeekArgument: Hashable, Sendable, ExpressibleByArgument {
         self.init(at: at, to: to)
     }
 }
+#endif

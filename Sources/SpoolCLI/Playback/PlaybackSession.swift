@@ -1,3 +1,4 @@
+#if Tools
 import AVFoundation
 import Foundation
 import SpoolAVFoundation
@@ -199,3 +200,4 @@ import SpoolAVFoundation
         throw CommandFailure(.stoodStill, "playback stopped at \(ProgressLine.clock(time)): no progress for one minute")
     }
 }
+#endif

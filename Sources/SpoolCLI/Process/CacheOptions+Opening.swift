@@ -1,3 +1,4 @@
+#if Tools
 import Foundation
 import Logging
 import Spool
@@ -164,3 +165,4 @@ struct ErrorLog: LogHandler {
         Output.remark("\(event.level): \(event.message)\(facts)")
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Tools
 import Dispatch
 import Foundation
 import Synchronization
@@ -68,3 +69,4 @@ enum CancellationWait {
         }
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Tools
 import Foundation
 import HTTPTypes
 import Spool
@@ -125,3 +126,4 @@ enum RemoteCommand {
         }
     }
 }
+#endif
