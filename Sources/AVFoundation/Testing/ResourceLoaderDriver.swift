@@ -37,6 +37,15 @@ package final class ResourceLoaderDriver: Sendable {
             length: length ?? knownLength.map { max(0, $0 - offset) }, toEnd: length == nil)
     }
 
+    /// Sends a request with any combination of type, length and bytes.
+    ///
+    /// - Parameter length: The number of bytes, or `nil` for `Int.max`.
+    package func request(information: Bool, offset: Int64, length: Int64?, toEnd: Bool) -> Request {
+        Request(
+            core: core, url: url, kind: information ? .contentInformation : .data, offset: offset, length: length,
+            toEnd: toEnd)
+    }
+
     /// One request of a test.
     package final class Request: Sendable {
         private struct State {

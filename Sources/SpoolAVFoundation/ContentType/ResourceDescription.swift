@@ -70,6 +70,14 @@ extension ResourceDescription {
     }
 }
 
+/// The rules of a loader: which type it reports, whether it delivers the probe, and what the player loads itself.
+struct LoadingRules: Sendable {
+    let directLoading: DirectLoadingPolicy
+    /// The app's media type, which takes precedence over the origin's and the first bytes.
+    let contentType: String?
+    let deliversProbe: Bool
+}
+
 /// The policy for resources that the player may load itself, although a loader can't provide them.
 ///
 /// Such a resource has no length, for example a chunked response or a live stream, or the transport can't load it.

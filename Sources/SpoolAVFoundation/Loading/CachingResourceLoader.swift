@@ -39,7 +39,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     private static let chunkSize = 128 << 10
 
     private let cache: MediaCache
-    private let directLoading: DirectLoadingPolicy
+    private let rules: LoadingRules
     private var requests: [LoadingRequest.ID: LoadingRequest] = [:]
     private var lastID = 0
     private var resource: ResourceDescription?
@@ -47,12 +47,12 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     private var waiters = DeliveryWaiters()
     private var pace = DeliveryPace()
     private let clock: LoadingClock
-    private let contentType: String?
-    let deliversProbe: Bool
     /// The server for playlists, if any.
     let server: (any MediaServer)?
     private var path: NetworkPath?
     private let progress = Mutex(Progress())
+    /// The player's requests and their ends, if they are recorded.
+    package let trace = LoadingTraceRecorder()
 
     /// The progress of the loader, which other threads can read.
     struct Progress: Sendable {
@@ -88,10 +88,8 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     ) {
         media = cache.media(for: source)
         self.cache = cache
-        self.directLoading = directLoading
+        rules = LoadingRules(directLoading: directLoading, contentType: contentType, deliversProbe: deliversProbe)
         self.server = server
-        self.contentType = contentType
-        self.deliversProbe = deliversProbe
         self.clock = clock
         super.init()
     }
@@ -129,13 +127,14 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         _ resourceLoader: AVAssetResourceLoader, didCancel loadingRequest: AVAssetResourceLoadingRequest
     ) {
         dispatchPrecondition(condition: .onQueue(queue))
-        guard let id = requests.values.first(where: { $0.request === loadingRequest })?.id else { return }
-        feed(id) { $0.cancel() }
+        guard let request = requests.values.first(where: { $0.request === loadingRequest }) else { return }
+        feed(request.id) { $0.cancel() }
     }
 
     private func begin(_ loadingRequest: AVAssetResourceLoadingRequest) {
         dispatchPrecondition(condition: .onQueue(queue))
         lastID += 1
+        trace.requested(lastID, loadingRequest, at: clock.now())
         requests[lastID] = LoadingRequest(loadingRequest, id: lastID, pace: pace, deliversProbe: deliversProbe)
         if let resource {
             describe(resource, to: lastID)
@@ -202,6 +201,9 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         }
     }
 
+    /// Whether the two bytes that the player requests together with type and length are delivered.
+    var deliversProbe: Bool { rules.deliversProbe }
+
     /// The current progress. It may be read from any thread.
     var progressNow: Progress { progress.withLock { $0 } }
 
@@ -219,12 +221,13 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     /// Determines type and length, once for all requests.
     private func describeResource() {
         guard describing == nil else { return }
-        let (media, policy, contentType) = (media, directLoading, contentType)
+        let (media, rules) = (media, rules)
         describing = Task(executorPreference: media.readingExecutor) { [weak self, queue] in
             let result: Result<ResourceDescription, any Error>
             do {
                 result = .success(
-                    try await ResourceDescription(of: media, directLoading: policy, contentType: contentType))
+                    try await ResourceDescription(
+                        of: media, directLoading: rules.directLoading, contentType: rules.contentType))
             } catch {
                 result = .failure(error)
             }
@@ -239,7 +242,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
             switch result {
             case .success(let resource): describe(resource, to: id)
             case .failure(let error):
-                let mustRedirect = directLoading == .redirect && reasonToRedirect(error) != nil
+                let mustRedirect = rules.directLoading == .redirect && reasonToRedirect(error) != nil
                 feed(id, cause: error) { mustRedirect ? $0.mustRedirect() : $0.informationFailed() }
             }
         }
@@ -345,10 +348,12 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
                 let start = bytes.startIndex + range.lowerBound
                 let part = range.count == bytes.count ? bytes : bytes[start..<start + range.count]
                 request.request.dataRequest?.respond(with: part)
+                request.delivered += Int64(range.count)
                 progress.withLock { $0.delivered += Int64(range.count) }
                 for waiter in waiters.delivered(Int64(range.count)) { waiter.resume(returning: true) }
             case .finish:
                 request.request.finishLoading()
+                ended(request, .finished)
             case .redirect:
                 let isPlaylist = resource?.isPlaylist == true
                 let served = isPlaylist ? server?.url(for: media.source) : nil
@@ -361,20 +366,30 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
                     cache.recordBypass(of: media.source, reason: reason)
                 }
                 request.redirect(to: served ?? media.resolvedURL, resource)
+                ended(request, .redirected)
             case .fail:
                 request.fail(LoadingFailure.error(for: cause, url: media.source.url))
+                ended(request, .failed)
             case .failIncomplete:
                 let error = LoadingFailure.endedEarly(at: request.machine.cursor, media.source.url)
                 request.fail(error)
+                ended(request, .failed)
             }
         }
-        if request.machine.isOver { remove(request) }
+        guard request.machine.isOver else { return }
+        if request.machine.isCancelled { ended(request, .cancelled) }
+        remove(request)
+    }
+
+    private func ended(_ request: LoadingRequest, _ kind: LoadingTrace.Event.Kind) {
+        trace.ended(request.id, kind, bytes: request.delivered, at: clock.now())
     }
 
     private func give(up request: LoadingRequest, _ error: NSError) {
         _ = request.machine.cancel()
         request.reader?.cancel()
         request.fail(error)
+        ended(request, .failed)
         remove(request)
     }
 

@@ -20,6 +20,8 @@ final class LoadingRequest {
     var pace: DeliveryPace
     /// The number of consecutive reads that lost the network.
     var losses = 0
+    /// The number of bytes that were delivered.
+    var delivered: Int64 = 0
 
     init(_ request: AVAssetResourceLoadingRequest, id: ID, pace: DeliveryPace, deliversProbe: Bool) {
         self.pace = pace
@@ -190,6 +192,9 @@ extension LoadingRequest {
 
         /// Whether the request has ended.
         var isOver: Bool { state == .finished || state == .cancelled }
+
+        /// Whether the player, or AVFoundation itself, has ended the request.
+        var isCancelled: Bool { state == .cancelled }
 
         /// Whether bytes are still to be delivered.
         var owesBytes: Bool { state == .responding || state == .waitingForInformation && requested.start != nil }
