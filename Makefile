@@ -5,6 +5,7 @@
 #   make demo WATCH=1      the same, and keeps the server and its page running
 #   make test              all tests, including mpv, ffmpeg, Chromium and HAProxy if they can be installed
 #   make test-players      the tests of players with the proxy server, including VLC and GStreamer
+#   make apple-report      play on this machine, and on Macs in simulators, and record how the player behaves
 #   make soak SECONDS=600  simulated playback with new seeds for ten minutes, in a release build
 #   make fuzz SECONDS=600  each fuzzer of Fuzz/ for ten minutes
 #   make sanitize          the engine's tests with ThreadSanitizer, then with AddressSanitizer
@@ -20,7 +21,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: demo test test-players soak fuzz sanitize lint api docs manual install dist build release clean setup setup-media setup-tests setup-players
+.PHONY: demo test test-players apple-report soak fuzz sanitize lint api docs manual install dist build release clean setup setup-media setup-tests setup-players
 
 LIBRARIES := libmpv-dev libsqlite3-dev
 # Without its symbol table, a release is about half as large. Apple's linker retains the exported names.
@@ -58,6 +59,10 @@ test: setup-tests
 test-players: setup-tests setup-players
 	@echo "— playing through the proxy with every player"
 	@SPOOL_PLAYERS=all swift test $(TRAITS) --filter PlayerTests
+
+# The simulators are those of REPORT_DESTINATIONS, separated by semicolons.
+apple-report: setup
+	@scripts/apple-report "$(REPORT_DESTINATIONS)"
 
 soak: setup-tests
 	@scripts/soak $(or $(SECONDS),60)

@@ -43,6 +43,13 @@ let proxy = TargetDependencyCondition.when(traits: ["Proxy"])
 let metrics = TargetDependencyCondition.when(traits: ["Metrics"])
 let asyncHTTPClient = TargetDependencyCondition.when(platforms: [.linux, .macOS], traits: ["AsyncHTTPClient"])
 
+// `xcodebuild` builds every target of a scheme. With this variable, only the targets that run in a simulator remain.
+let isForReport = Context.environment["SPOOL_REPORT_PACKAGE"] == "1"
+let targetsOfReport: Set = [
+    "ByteRanges", "XMLTokens", "HTTPRanges", "CSystemFiles", "SpoolStorage", "SpoolScheduling", "Spool", "SpoolHTTP",
+    "SpoolAVFoundation", "AVFoundation", "CMPV", "AppleReportTests",
+]
+
 let package = Package(
     name: "Spool",
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
@@ -308,6 +315,13 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ] + standInAVFoundation + standInOSLog
         ),
+        // It needs no trait, so that it also runs in a simulator; see the Makefile.
+        .testTarget(
+            name: "AppleReportTests",
+            dependencies: [
+                .target(name: "CSystemFiles", condition: .when(platforms: [.linux])), "Spool", "SpoolAVFoundation",
+            ] + standInAVFoundation
+        ),
         .testTarget(
             name: "SimulationTests",
             dependencies: [
@@ -326,6 +340,11 @@ let package = Package(
         ),
     ] + linuxTargets
 )
+
+if isForReport {
+    package.targets.removeAll { !targetsOfReport.contains($0.name) }
+    package.products.removeAll { !targetsOfReport.contains($0.name) }
+}
 
 for target in package.targets where !["CDashboardFiles", "CMPV", "CSystemFiles"].contains(target.name) {
     target.swiftSettings = [

@@ -1,0 +1,82 @@
+import AVFoundation
+import Foundation
+import Synchronization
+
+/// The notifications of a player and its items, in order, with their threads.
+final class EventLog: Sendable {
+    /// One notification, or one change of an observed property.
+    struct Entry: Sendable {
+        let name: String
+        let isMainThread: Bool
+    }
+
+    private struct Tokens: @unchecked Sendable {
+        // The notification center's tokens may be removed from any thread.
+        var values: [any NSObjectProtocol] = []
+    }
+
+    private static let mainQueue = DispatchSpecificKey<Bool>()
+
+    private let reasonKey = AVPlayer.rateDidChangeReasonKey
+    private let entries = Mutex<[Entry]>([])
+    private let tokens = Mutex(Tokens())
+
+    /// Observes a player, and all items, until the log is released.
+    @MainActor init(of player: AVPlayer) {
+        DispatchQueue.main.setSpecific(key: Self.mainQueue, value: true)
+        let added = [
+            observe(AVPlayer.rateDidChangeNotification, of: player, named: "rate"),
+            observe(.AVPlayerItemPlaybackStalled, of: nil, named: "stalled"),
+            observe(.AVPlayerItemDidPlayToEndTime, of: nil, named: "end"),
+            observe(.AVPlayerItemFailedToPlayToEndTime, of: nil, named: "failed to play to the end"),
+            observe(Platform.timeJumped, of: nil, named: "time jumped"),
+        ]
+        tokens.withLock { $0.values = added }
+    }
+
+    deinit {
+        for token in tokens.withLock({ $0.values }) { NotificationCenter.default.removeObserver(token) }
+    }
+
+    private func observe(_ name: Notification.Name, of object: AVPlayer?, named text: String) -> any NSObjectProtocol {
+        NotificationCenter.default.addObserver(forName: name, object: object, queue: nil) {
+            [weak self, reasonKey] notification in
+            var text = text
+            if let player = notification.object as? AVPlayer {
+                let reason = notification.userInfo?[reasonKey] as? AVPlayer.RateDidChangeReason
+                text += " \(Self.rate(of: player)) (\(reason?.rawValue ?? "no reason"))"
+            }
+            self?.add(text)
+        }
+    }
+
+    /// Whether the caller runs on the main queue. On Linux, another thread than the first may serve that queue.
+    private static var isOnMainQueue: Bool {
+        Thread.isMainThread || DispatchQueue.getSpecific(key: mainQueue) == true
+    }
+
+    /// Returns the rate of a player, or a question mark on a thread where it may not be read.
+    private static func rate(of player: AVPlayer) -> String {
+        guard isOnMainQueue else { return "?" }
+        let player = Moved(value: player)
+        return MainActor.assumeIsolated { "\(player.value.rate)" }
+    }
+
+    /// A value that is used on the main thread only, on which its sender already is.
+    private struct Moved<Value>: @unchecked Sendable { let value: Value }
+
+    /// Adds an entry, from any thread.
+    func add(_ name: String) {
+        let entry = Entry(name: name, isMainThread: Self.isOnMainQueue)
+        entries.withLock { $0.append(entry) }
+    }
+
+    /// The entries so far.
+    var all: [Entry] { entries.withLock { $0 } }
+
+    /// The names of the entries so far.
+    var names: [String] { all.map(\.name) }
+
+    /// Whether an entry with this name exists.
+    func contains(_ name: String) -> Bool { names.contains { $0.hasPrefix(name) } }
+}

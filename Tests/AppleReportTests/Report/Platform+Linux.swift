@@ -1,0 +1,76 @@
+#if os(Linux)
+import AVFoundation
+import CSystemFiles
+import Foundation
+import Glibc
+
+/// The machine that the report describes, and the parts of the probes that are different on Linux.
+enum Platform {
+    /// The operating system.
+    static let system = "Linux"
+
+    /// The kind of processor.
+    static var model: String {
+        #if arch(x86_64)
+        "x86_64"
+        #elseif arch(arm64)
+        "arm64"
+        #else
+        "other"
+        #endif
+    }
+
+    /// The notification of a discontinuity of an item's time.
+    static let timeJumped = Notification.Name.AVPlayerItemTimeJumped
+
+    /// The implementation that plays.
+    static let avFoundation = "Spool's own AVFoundation for Linux (libmpv)"
+
+    /// The seconds for which a request without a response is observed.
+    static let silentSeconds = 15.0
+
+    /// Returns a player without sound and video, at normal speed.
+    @MainActor static func player(_ item: AVPlayerItem? = nil) -> AVPlayer {
+        let player = AVPlayer(playerItem: nil)
+        player.headless = AVPlayer.HeadlessMode(speed: 1)
+        player.replaceCurrentItem(with: item)
+        return player
+    }
+
+    /// Returns a queue player without sound and video, at normal speed.
+    @MainActor static func queuePlayer(_ items: [AVPlayerItem]) -> AVQueuePlayer {
+        let player = AVQueuePlayer(items: [])
+        player.headless = AVPlayer.HeadlessMode(speed: 1)
+        for item in items { player.insert(item, after: nil) }
+        return player
+    }
+
+    /// Observes changes of properties until the returned object is released.
+    @MainActor static func observeStatus(of player: AVPlayer, in log: EventLog) throws -> AnyObject {
+        throw Unavailable("Linux has no key-value observing")
+    }
+
+    /// Whether a cache excludes its directory from backups.
+    static func backupFlags(of directory: URL) throws -> Observation { throw Unavailable("Linux has no such flag") }
+
+    /// The protection class of a cache's directory and of a file in it.
+    static func protectionClasses(of directory: URL) throws -> Observation {
+        throw Unavailable("Linux has no protection classes")
+    }
+
+    /// Deallocates a range of a file.
+    static func punchHole(in descriptor: Int32, _ range: Range<Int>) -> Bool {
+        c_system_files_punch(descriptor, off_t(range.lowerBound), off_t(range.count)) == 0
+    }
+
+    /// Returns the offset of the first unallocated byte at or after an offset.
+    static func seekHole(in descriptor: Int32, from offset: Int) -> Int {
+        Int(c_system_files_next_hole(descriptor, off_t(offset)))
+    }
+
+    /// Measures the bytes that URLSession delivers after `suspend()`.
+    static func suspendOvershoot(_ url: URL) async throws -> Observation {
+        throw Unavailable("FoundationNetworking sends a request again after suspend()")
+    }
+}
+#endif

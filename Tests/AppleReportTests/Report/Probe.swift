@@ -1,0 +1,158 @@
+import Foundation
+import Spool
+import SpoolAVFoundation
+import Synchronization
+
+/// A question about a platform, and the code that records its result. It asserts nothing.
+struct Probe: Sendable {
+    /// The implementation that a result describes.
+    enum Subject: Sendable {
+        /// AVFoundation.
+        case player
+        /// The operating system: files and URLSession.
+        case system
+    }
+
+    let number: Int
+    let question: String
+    let subject: Subject
+    /// The maximum time in seconds.
+    var limit = 30.0
+    let run: @MainActor @Sendable (ProbeContext) async throws -> Observation
+
+    init(
+        _ number: Int, _ question: String, _ subject: Subject = .player, limit: Double = 30,
+        run: @escaping @MainActor @Sendable (ProbeContext) async throws -> Observation
+    ) {
+        self.number = number
+        self.question = question
+        self.subject = subject
+        self.limit = limit
+        self.run = run
+    }
+}
+
+/// The result of a probe.
+struct Observation: Sendable {
+    var result: String
+    var details: [String] = []
+
+    init(_ result: String, details: [String] = []) {
+        self.result = result
+        self.details = details
+    }
+}
+
+/// The error of a probe whose platform lacks an API, or whose event no program can cause.
+struct Unavailable: Error {
+    let reason: String
+
+    init(_ reason: String) { self.reason = reason }
+}
+
+/// The origin, the directory and the traces that all probes share.
+final class ProbeContext: Sendable {
+    let origin: ReportOrigin
+    private let directory: URL
+    private let traces = Mutex<[String: LoadingTrace]>([:])
+    private let caches = Mutex(0)
+
+    init() throws {
+        origin = try ReportOrigin(files: Fixtures.all)
+        directory = FileManager.default.temporaryDirectory.appending(path: "spool-report-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        origin.stop()
+        try? FileManager.default.removeItem(at: directory)  // The system empties its temporary directory.
+    }
+
+    /// Returns a new cache in its own directory.
+    func cache() -> MediaCache { MediaCache(directory: newDirectory()) }
+
+    /// Returns a directory that does not exist yet.
+    func newDirectory() -> URL {
+        let number = caches.withLock { count in
+            count += 1
+            return count
+        }
+        return directory.appending(path: "\(number)/media")
+    }
+
+    /// Adds a trace to the report.
+    func record(_ trace: LoadingTrace, of name: String) { traces.withLock { $0[name] = trace } }
+
+    /// The recorded traces.
+    var recordedTraces: [String: LoadingTrace] { traces.withLock { $0 } }
+}
+
+extension Report {
+    /// Runs the probes one after another, each with its time limit, and returns their results.
+    @MainActor static func run(_ probes: [Probe], in context: ProbeContext) async -> Report {
+        var report = Report(
+            system: Platform.system, model: Platform.model, avFoundation: Platform.avFoundation)
+        for probe in probes {
+            let start = ContinuousClock.now
+            let outcome = await outcome(of: probe, in: context)
+            let seconds = start.duration(to: .now) / .seconds(1)
+            var finding = Finding(
+                number: probe.number, question: probe.question, state: .recorded, result: "", details: [],
+                source: probe.subject == .player ? Platform.avFoundation : Platform.system,
+                seconds: (seconds * 1000).rounded() / 1000)
+            switch outcome {
+            case .success(let observation):
+                (finding.result, finding.details) = (observation.result, observation.details)
+            case .failure(let error as Unavailable): (finding.state, finding.result) = (.unavailable, error.reason)
+            case .failure(is TimedOut):
+                finding.state = .timedOut
+                finding.result = "no result within \(Int(probe.limit)) s"
+            case .failure(let error): (finding.state, finding.result) = (.failed, String(describing: error))
+            }
+            report.findings.append(finding)
+        }
+        report.traces = context.recordedTraces
+        return report
+    }
+
+    private struct TimedOut: Error {}
+
+    /// Returns the result of a probe. A probe that does not end in time is cancelled and no longer waited for, because
+    /// a player may never call back.
+    @MainActor private static func outcome(
+        of probe: Probe, in context: ProbeContext
+    ) async -> Result<
+        Observation, any Error
+    > {
+        let (outcomes, continuation) = AsyncStream<Result<Observation, any Error>>.makeStream()
+        let work = Task { @MainActor in
+            do {
+                continuation.yield(.success(try await probe.run(context)))
+            } catch {
+                continuation.yield(.failure(error))
+            }
+        }
+        let limit = Task {
+            try? await Task.sleep(for: .seconds(probe.limit))  // It is cancelled when the probe ends.
+            _ = continuation.yield(.failure(TimedOut()))
+        }
+        defer {
+            work.cancel()
+            limit.cancel()
+        }
+        for await outcome in outcomes { return outcome }
+        return .failure(TimedOut())
+    }
+}
+
+/// Waits until a condition is true, for at most `seconds`. Returns whether it became true.
+///
+/// A report observes real players in real time, so it polls instead of using an injected clock.
+@MainActor func wait(_ seconds: Double = 10, until condition: () async -> Bool) async throws -> Bool {
+    let end = ContinuousClock.now + .seconds(seconds)
+    while true {
+        if await condition() { return true }
+        guard ContinuousClock.now < end else { return false }
+        try await Task.sleep(for: .milliseconds(20))
+    }
+}
