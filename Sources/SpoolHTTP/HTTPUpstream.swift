@@ -94,6 +94,19 @@ extension HTTPUpstream {
         public var allowsInsecureRedirects = false
         /// The networks that may be used in addition to unrestricted ones. The default is all.
         public var networkAccess: NetworkAccess = [.cellular, .expensive, .constrained]
+        /// The networks of ``networkAccess`` that preloads may use. The default is all except those in Low Data Mode.
+        public var preloadNetworkAccess: NetworkAccess = [.cellular, .expensive]
+        /// The networks of ``networkAccess`` that downloads may use. The default is all.
+        public var downloadNetworkAccess: NetworkAccess = [.cellular, .expensive, .constrained]
+        /// The value of `User-Agent`. The default, `nil`, sends `Spool/` and the version.
+        ///
+        /// A `User-Agent` field of the `MediaSource` replaces it. Statistics and rules of an origin may depend on it.
+        public var userAgent: String?
+        /// Returns the value of `Cookie` for a URL, or `nil` for none. The default, `nil`, sends no cookies.
+        ///
+        /// It is called for each request and each redirect, from any thread, and is not called if the `MediaSource` has
+        /// a `Cookie` field. On Apple platforms, ``sendsCookies(of:)`` sets it.
+        public var cookies: (@Sendable (URL) -> String?)?
         /// The variables that name proxies, with curl's meaning. The default is the process's environment.
         ///
         /// They are `https_proxy`, `http_proxy` (only in lower case), `all_proxy` and `no_proxy`. `[:]` disables
@@ -122,10 +135,31 @@ extension HTTPUpstream {
 
         /// Creates a configuration with the default values.
         public init() {}
+
+        /// Returns the networks that requests with a purpose may use in addition to unrestricted ones.
+        public func networkAccess(for purpose: UpstreamRequest.Purpose) -> NetworkAccess {
+            switch purpose {
+            case .playback: networkAccess
+            case .preload: networkAccess.intersection(preloadNetworkAccess)
+            case .download: networkAccess.intersection(downloadNetworkAccess)
+            }
+        }
     }
 }
 
 #if !StaticLinking
+extension HTTPUpstream.Configuration {
+    /// Sends the cookies of a store, such as `HTTPCookieStorage.shared`, which `AVPlayer` uses.
+    ///
+    /// The cookies of responses are not added to the store.
+    public mutating func sendsCookies(of storage: HTTPCookieStorage) {
+        cookies = { url in
+            let fields = storage.cookies(for: url).map { HTTPCookie.requestHeaderFields(with: $0) }
+            return fields?["Cookie"]
+        }
+    }
+}
+
 extension Upstream where Self == URLSessionUpstream {
     /// Creates a transport with URLSession: `MediaCache(directory: directory, upstream: .urlSession())`.
     ///

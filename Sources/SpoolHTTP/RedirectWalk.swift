@@ -15,6 +15,7 @@ struct RedirectWalk {
     private let limit: Int
     private let allowsDowngrade: Bool
     private let allows: (@Sendable (URL) -> Bool)?
+    private let storedCookies: (@Sendable (URL) -> String?)?
     private var visited: Set<String>
 
     /// - Parameter now: The date that determines which cookies have expired. The default is the current one.
@@ -29,22 +30,24 @@ struct RedirectWalk {
         self.request = request
         self.request.url = url
         self.request.headerFields[.acceptEncoding] = request.headerFields[.acceptEncoding] ?? "identity"
-        self.request.headerFields[.userAgent] = request.headerFields[.userAgent] ?? "Spool/\(SpoolVersion.current)"
+        self.request.headerFields[.userAgent] =
+            request.headerFields[.userAgent] ?? configuration.userAgent ?? "Spool/\(SpoolVersion.current)"
         self.request.headerFields[.authorization] = request.headerFields[.authorization] ?? authorization
         limit = max(configuration.maximumRedirects, 0)
         remaining = limit
         allowsDowngrade = configuration.allowsInsecureRedirects
         allows = configuration.allowsRedirect
+        storedCookies = configuration.cookies
         visited = []
         visited.insert(visit(at: now))
     }
 
     /// Returns the request to send now, with the cookies of its jar.
     func outgoing(at now: Date = Date()) -> UpstreamRequest {
-        guard let cookies = request.cookies, !cookies.isEmpty else { return request }
         var request = request
-        request.headerFields[.cookie] = cookies.text(
-            for: request.url, adding: request.headerFields[.cookie], at: now)
+        let own = request.headerFields[.cookie] ?? storedCookies?(request.url)
+        let text = request.cookies.map { $0.text(for: request.url, adding: own, at: now) } ?? own
+        request.headerFields[.cookie] = text
         return request
     }
 

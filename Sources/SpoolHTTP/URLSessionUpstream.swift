@@ -103,13 +103,15 @@ public final class URLSessionUpstream: Upstream {
 
     /// Sends one request; see ``Upstream/open(_:)``.
     public func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
-        let (session, delegate) = (session, delegate)
+        let (session, delegate, configuration) = (session, delegate, configuration)
         let body = try await request.bufferedBody
         return try await SpoolHTTP.open(request, configuration) { request, exchange in
             var message = URLRequest(url: request.url)
             message.httpMethod = request.method.rawValue
             message.httpBody = body
             message.httpShouldHandleCookies = false
+            message.restrict(
+                to: configuration.networkAccess(for: request.purpose), purpose: request.purpose, in: session)
             for field in request.headerFields { message.addValue(field.value, forHTTPHeaderField: field.name.rawName) }
             delegate.start(
                 session.dataTask(with: message), exchange, request.url.nameForMessages, on: session.delegateQueue)
@@ -281,6 +283,8 @@ extension UpstreamError {
     init(ofURLSession error: any Error, _ name: String, isInBody: Bool) {
         let (code, cause): (Code, String) =
             switch (error as? URLError)?.code {
+            case _ where (error as? URLError)?.isRejectedByNetworkAccess == true:
+                (.networkNotAllowed, "is not allowed on the current network")
             case .cannotFindHost, .cannotConnectToHost, .dnsLookupFailed, .notConnectedToInternet,
                 .internationalRoamingOff, .dataNotAllowed, .callIsActive:
                 (.unreachable, "cannot be reached")

@@ -28,6 +28,8 @@ final class DownloadWork: CacheWork {
         } check: {
             try await Self.checkKept($0, in: cache)
         }
+        var source = source
+        source.isDownload = true
         let fresh = Preload(source, .entire, .normal, keeping: keeping)
         let (preload, preloader) = state.withLock { state -> (Preload, Preloader?) in
             if let running = state.running[key], !running.state.phase.isFinal { return (running, nil) }

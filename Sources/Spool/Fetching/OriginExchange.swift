@@ -50,6 +50,14 @@ struct OriginExchange: Sendable {
         return Prepared(request: request, fields: fields, number: resolved.number, origin: origin)
     }
 
+    /// Returns the purpose of requests with a priority.
+    func purpose(of priority: Priority) -> UpstreamRequest.Purpose {
+        switch priority {
+        case .playback: .playback
+        case .preload: credentials.source.isDownload ? .download : .preload
+        }
+    }
+
     /// Takes one of the origin's connections.
     ///
     /// - Throws: `OriginState.AllConnectionsBusy`; `CancellationError`.
@@ -73,6 +81,8 @@ struct OriginExchange: Sendable {
     /// Records that the origin could not be reached, if that is the reason for the error.
     func recordLoss(_ error: any Error, of origin: OriginState) {
         guard let error = error as? UpstreamError, error.isTransient, error.code != .cancelled else { return }
+        // A preload may be rejected on a network that playback may use.
+        guard error.code != .networkNotAllowed else { return }
         origin.lost(.unreachable, at: context.clock.elapsed())
     }
 
@@ -91,6 +101,7 @@ struct OriginExchange: Sendable {
         as priority: Priority, _ change: (inout UpstreamRequest) -> Void
     ) async throws -> Opened {
         var prepared = try await prepare()
+        prepared.request.purpose = purpose(of: priority)
         change(&prepared.request)
         let connection = try await connect(to: prepared.origin, as: priority)
         let response = try await send(prepared.request, to: prepared.origin)

@@ -199,6 +199,7 @@ struct Transfer {
     ) -> UpstreamRequest {
         var request = prepared
         request.longestHold = start.credentials.source.responseHold
+        request.purpose = exchange.purpose(of: start.priority)
         let validator = preconditions.stored?.version.validator
         if preconditions.isValidation, preconditions.mayBeConfirmed {
             if let tag = validator?.entityTag?.text { request.headerFields[.ifNoneMatch] = tag }

@@ -52,6 +52,8 @@ public struct MediaSource: Sendable {
     /// The key of the playlist or manifest that contains it. They are used, pinned and removed together, if both are
     /// stored.
     package var presentation: CacheKey?
+    /// Whether it is fetched for playback without a network, so that requests for it are not preloads.
+    package var isDownload = false
     /// The cookies that its origins have set. Its copies, and all parts of its stream, have the same ones.
     package var cookies = CookieJar()
     /// The transport for its bytes instead of the cache's.

@@ -33,6 +33,10 @@ public struct UpstreamRequest: Sendable {
     public var method = HTTPRequest.Method.get
     /// The request body, to be iterated once. Its `Content-Length`, if any, is in ``headerFields``.
     public var body: UpstreamBody?
+    /// The purpose of the request. The default is `playback`.
+    ///
+    /// A transport can select networks by it; see ``/SpoolHTTP/HTTPUpstream/Configuration/networkAccess(for:)``.
+    public var purpose = Purpose.playback
     /// Whether redirects of `GET` and `HEAD` are followed. Otherwise, they are the response.
     package var followsRedirects = true
     /// The cookies that the transport sends in addition to ``headerFields``, and to which it adds those of the
@@ -40,6 +44,19 @@ public struct UpstreamRequest: Sendable {
     package var cookies: CookieJar?
     /// The minimum time limit for the headers, if the origin is known to delay them; `nil` for the default.
     package var longestHold: Duration?
+
+    /// The purposes of requests.
+    #if hasAttribute(nonexhaustive)
+    @nonexhaustive
+    #endif
+    public enum Purpose: Sendable, Hashable, CaseIterable {
+        /// A player or another reader waits for the bytes, or will soon need them.
+        case playback
+        /// The bytes are fetched before playback, and may be evicted.
+        case preload
+        /// The bytes are fetched for playback without a network, and are not evicted.
+        case download
+    }
 
     /// Creates a request for `url` with `headerFields`.
     public init(url: URL, headerFields: HTTPFields = [:]) {

@@ -8,7 +8,7 @@ public struct UpstreamError: Error, CustomStringConvertible {
         // are never reused.
         enum Name: Int, CaseIterable {
             case unreachable = 1, timedOut, connectionLost, untrustedServer, invalidRedirect, malformedResponse,
-                cancelled, other, notPermitted
+                cancelled, other, notPermitted, networkNotAllowed
         }
 
         let name: Name
@@ -44,6 +44,9 @@ public struct UpstreamError: Error, CustomStringConvertible {
         /// The system does not allow the transport to load the URL, for example because of App Transport Security. Not
         /// retried.
         public static let notPermitted = Code(.notPermitted)
+        /// The app or the user does not allow this request on the current network, such as cellular or in Low Data
+        /// Mode. It is retried, because the network may change.
+        public static let networkNotAllowed = Code(.networkNotAllowed)
     }
 
     /// The kind of failure.
@@ -61,7 +64,7 @@ public struct UpstreamError: Error, CustomStringConvertible {
     }
 
     /// Whether the same request may succeed a little later.
-    public var isTransient: Bool { [.unreachable, .timedOut, .connectionLost].contains(code) }
+    public var isTransient: Bool { [.unreachable, .timedOut, .connectionLost, .networkNotAllowed].contains(code) }
 
     /// The sentence.
     public var description: String { message }
@@ -88,6 +91,7 @@ extension UpstreamError: LocalizedError, CustomNSError {
         case .cancelled: "The request was cancelled."
         case .other: "The media could not be loaded."
         case .notPermitted: "The system does not allow a connection to the server."
+        case .networkNotAllowed: "The current network may not be used for this."
         }
     }
 
@@ -98,6 +102,7 @@ extension UpstreamError: LocalizedError, CustomNSError {
     public var recoverySuggestion: String? {
         switch code.name {
         case .unreachable, .timedOut, .connectionLost: "Check the network connection and try again."
+        case .networkNotAllowed: "Connect to Wi-Fi, or allow cellular data."
         case .untrustedServer: "Check the device’s date and time, and the network."
         case .invalidRedirect, .malformedResponse, .cancelled, .other, .notPermitted: nil
         }

@@ -71,6 +71,7 @@ enum LoadingFailure {
         case .timedOut: NSURLErrorTimedOut
         case .connectionLost: NSURLErrorNetworkConnectionLost
         case .untrustedServer: NSURLErrorServerCertificateUntrusted
+        case .networkNotAllowed: NSURLErrorDataNotAllowed
         case .notPermitted: NSURLErrorAppTransportSecurityRequiresSecureConnection
         case .invalidRedirect: NSURLErrorHTTPTooManyRedirects
         case .cancelled: NSURLErrorCancelled

@@ -54,7 +54,8 @@ public struct HLSDownloader: Sendable {
         _ source: MediaSource, in cache: MediaCache, variant: HLSVariantSelection = .highest,
         firstSeconds: Double? = nil, maximumConcurrentDownloads: Int = 4
     ) {
-        download = StreamDownload(source, in: cache, maximumConcurrentDownloads: maximumConcurrentDownloads)
+        download = StreamDownload(
+            source, in: cache, maximumConcurrentDownloads: maximumConcurrentDownloads, isDownload: firstSeconds == nil)
         selection = variant
         seconds = firstSeconds
     }

@@ -50,13 +50,17 @@ struct StreamDownload: Sendable {
     private let presentation: PresentationSource
     private let cache: MediaCache
     private let width: Int
+    private let isDownload: Bool
     /// Checks whether the URL of a file may be requested.
     var check: @Sendable (OriginURL) throws -> Void = { _ in }
 
     /// Creates a download.
     ///
-    /// - Parameter maximumConcurrentDownloads: The maximum number of files to download at the same time, at least 1.
-    init(_ source: MediaSource, in cache: MediaCache, maximumConcurrentDownloads: Int) {
+    /// - Parameters:
+    ///   - maximumConcurrentDownloads: The maximum number of files to download at the same time, at least 1.
+    ///   - isDownload: Whether the stream is fetched for playback without a network, and not as a preload.
+    init(_ source: MediaSource, in cache: MediaCache, maximumConcurrentDownloads: Int, isDownload: Bool = true) {
+        self.isDownload = isDownload
         presentation = PresentationSource(source, now: cache.now)
         self.cache = cache
         width = max(1, maximumConcurrentDownloads)
@@ -145,6 +149,7 @@ struct StreamDownload: Sendable {
 
     func media(at url: URL) -> MediaResource {
         var source = presentation.part(at: url)
+        source.isDownload = isDownload
         let whole = presentation.source
         if url != whole.url { source.presentation = cache.key(for: whole) }
         return cache.media(for: source)

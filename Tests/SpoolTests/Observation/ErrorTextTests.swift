@@ -33,10 +33,10 @@ struct ErrorTextTests {
         #expect(CacheError.Code.allCases.map(\.number) == Array(1...16))
         let upstream = [
             "unreachable", "timedOut", "connectionLost", "untrustedServer", "invalidRedirect", "malformedResponse",
-            "cancelled", "other", "notPermitted",
+            "cancelled", "other", "notPermitted", "networkNotAllowed",
         ]
         #expect(UpstreamError.Code.allCases.map(\.description) == upstream)
-        #expect(UpstreamError.Code.allCases.map(\.number) == Array(1...9))
+        #expect(UpstreamError.Code.allCases.map(\.number) == Array(1...10))
 
         let cause = UpstreamError(.timedOut, "http://host/a did not respond")
         let error = CacheError(.originUnavailable, "http://host/a: no response", underlying: cause) as NSError
