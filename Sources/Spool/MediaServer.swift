@@ -21,6 +21,12 @@ public protocol MediaServer: AnyObject, Sendable {
     /// - Returns: `nil` if the server is not running, or if the URL of the source is not `http` or `https`.
     func url(for source: MediaSource) -> URL?
 
+    /// Closes the server's sockets until the next URL is requested.
+    ///
+    /// A player calls it when the app is in the background and no player of this server plays. The system may close the
+    /// sockets of a suspended app, and a server may not notice. Other players of the server lose their connections.
+    func suspend()
+
     /// Fetches the start of a stream, so that it plays immediately. It uses the first variant that players are offered.
     ///
     /// Bytes that players wait for have priority. If the task is cancelled, received bytes stay in the cache. A server
@@ -35,6 +41,9 @@ public protocol MediaServer: AnyObject, Sendable {
 }
 
 extension MediaServer {
+    /// Does nothing.
+    public func suspend() {}
+
     /// Does nothing.
     public func preload(_ source: MediaSource, firstSeconds seconds: Double?) async throws {}
 }

@@ -44,7 +44,25 @@ extension ProxyServer {
     }
 
     /// Whether the server listens.
-    public var state: MediaServerState { port.map { .running(port: $0) } ?? .stopped }
+    public var state: MediaServerState {
+        let port = running.withLock { $0?.isSuspended == false ? $0?.address.port : nil }
+        return port.map { .running(port: $0) } ?? .stopped
+    }
+
+    /// Closes the sockets of a server in an app until the next URL is requested. See ``Spool/MediaServer``.
+    ///
+    /// It then listens again, at the same port if that is free. Other servers ignore the call.
+    public func suspend() {
+        guard configuration.startsOnDemand else { return }
+        let sockets = restarting.withLock { _ in
+            running.withLock { running in
+                running?.isSuspended = true
+                return running?.sockets ?? []
+            }
+        }
+        for socket in sockets { socket.close(promise: nil) }
+        tables.abort()
+    }
 
     /// Returns the URL to pass to a player instead of the source's own. See ``Spool/MediaServer``.
     ///
@@ -82,7 +100,7 @@ extension ProxyServer {
             }
             let sockets = [previous.channels.first, previous.loopback].compactMap { $0 }
             // The sockets are checked as well, because another process may listen on the port.
-            if sockets.allSatisfy({ $0.isReachable }) { return }
+            if !previous.isSuspended, sockets.allSatisfy({ $0.isReachable }) { return }
             for socket in sockets { try? socket.close().wait() }  // Fails only if the channel is closed.
             // Without a port, playback fails.
             guard let bound = bind(previous.address.port ?? configuration.port) ?? bind(0) else { return }

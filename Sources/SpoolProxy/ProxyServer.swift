@@ -31,6 +31,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         var loopback: (any Channel)?
         var address: SocketAddress
         var control: SocketAddress?
+        /// Whether the sockets were closed until the next URL is requested.
+        var isSuspended = false
 
         /// All sockets that listen.
         var sockets: [any Channel] { channels + (loopback.map { [$0] } ?? []) }

@@ -170,6 +170,28 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
+    @Test("E377: media without a length redirects the player to the app's server, without an event")
+    func unknownLengthUsesServer() async throws {
+        var file = MemoryUpstream.File.pattern(600_000)
+        (file.hasRanges, file.hasLength) = (false, false)
+        let cache = try await folder.cache(MemoryUpstream(["/song.mp3": file]), cuttingAtOnce)
+        var events = cache.events().makeAsyncIterator()
+        let server = RecordingServer()
+        let source = MediaSource(url: address(), headerFields: [.authorization: "secret"])
+        let loader = CachingResourceLoader(caching: source, in: cache, directLoading: .redirect, server: server)
+        loader.trace.start()
+        let asset = AVURLAsset(url: try #require(CachingURLAsset.cachingURL(for: address())))
+        asset.resourceLoader.setDelegate(loader, queue: loader.queue)
+        _ = await ResourceLoaderDriver(asset).requestContentInformation().ending()
+        await loader.queue.run {}
+        #expect(loader.trace.trace.events.last?.kind == .redirected)
+        #expect(server.requested == [address()])
+        await cache.close()
+        while let event = await events.next() {
+            if case .bypassed = event.kind { failed("the media does not bypass the cache") }
+        }
+    }
+
     @Test(
         "E260: if the transport can't load the URL, the player is redirected, and an event contains the reason",
         arguments: [UpstreamError.Code.notPermitted, .malformedResponse, .other])

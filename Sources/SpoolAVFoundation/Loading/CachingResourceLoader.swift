@@ -356,7 +356,8 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
                 ended(request, .finished)
             case .redirect:
                 let isPlaylist = resource?.isPlaylist == true
-                let served = isPlaylist ? server?.url(for: media.source) : nil
+                // The server also plays media without a length. It can't load what the transport rejects.
+                let served = resource == nil ? nil : server?.url(for: media.source)
                 if served == nil {
                     let reason =
                         isPlaylist

@@ -235,6 +235,7 @@ extension CachingPlayer {
         guard !isDormant else { return }
         isDormant = true
         queue.holdLoading(true)
+        system.serverUse?.end()
     }
 
     func willEnterForeground() {
@@ -248,6 +249,7 @@ extension CachingPlayer {
     func wake() {
         if isDormant {
             isDormant = false
+            system.serverUse?.start()
             queue.holdLoading(false)
         }
         // A live stream continues at its current end.
@@ -264,4 +266,6 @@ struct SystemObservations {
     /// Set while the recovery of an item waits for the network.
     var path: NetworkPath?
     var display: (any NowPlayingDisplay)?
+    /// The use of the server, if there is one.
+    var serverUse: ServerUse?
 }

@@ -113,6 +113,7 @@ public import Spool
         let start = clock.now
         elapsed = { start.duration(to: clock.now) }
         queue = CachingQueue(avPlayer, in: cache, server: server)
+        system.serverUse = server.map { ServerUse(of: $0) }
         queue.mendsFailures = true
         queue.playBegan = { [weak self] in self?.playBegan() }
         listen()

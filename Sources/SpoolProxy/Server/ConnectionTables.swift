@@ -62,12 +62,17 @@ final class ConnectionTables: Sendable {
         }
     }
 
+    /// Closes all connections.
+    func abort() {
+        for table in tables.values { table.eventLoop.execute { table.value.abort() } }
+    }
+
     /// Closes idle connections now, busy ones after their response, and all of them after `limit`.
     func end(within limit: Duration) async {
         for table in tables.values { table.eventLoop.execute { table.value.stop() } }
         let aborting = Task {
             try await ContinuousClock().sleep(for: limit)
-            for table in tables.values { table.eventLoop.execute { table.value.abort() } }
+            abort()
         }
         await withCheckedContinuation { continuation in
             let isOver = counts.withLock { counts in

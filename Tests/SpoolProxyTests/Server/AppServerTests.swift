@@ -285,6 +285,29 @@ import Testing
         await cache.close()
     }
 
+    @Test func `E376: a suspended server accepts no connection until a URL is requested, then uses the same port`()
+        async throws
+    {
+        try await OriginServer.run(["/1.ts": .pattern(1000)]) { origin in
+            try await Self.withServer { server, _ in
+                let source = MediaSource(url: origin.url("/1.ts"))
+                server.suspend()
+                #expect(server.state == .stopped, "it did not listen yet")
+                let url = try #require(server.url(for: source))
+                let port = try #require(url.port)
+                #expect(server.state == .running(port: port))
+                #expect(try await server.get(url.path).status == 200)
+                server.suspend()
+                #expect(server.state == .stopped)
+                // The sockets close on their event loop.
+                while !Task.isCancelled, (try? await server.get(url.path)) != nil { await Task.yield() }
+                #expect(server.url(for: source) == url)
+                #expect(server.state == .running(port: port))
+                #expect(try await server.get(url.path).status == 200)
+            }
+        }
+    }
+
     @Test func `A server with administration pages cannot start automatically`() throws {
         let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
         var configuration = ProxyConfiguration()

@@ -1,0 +1,66 @@
+#if os(Linux)
+import AVFoundation
+import Foundation
+import SpoolTesting
+import Synchronization
+import Testing
+
+@testable import Spool
+@testable import SpoolAVFoundation
+
+/// A server that records the sources of requested URLs, and its suspensions.
+final class RecordingServer: MediaServer {
+    private let recorded = Mutex((urls: [URL](), suspensions: 0))
+
+    var state: MediaServerState { .running(port: 1) }
+    var requested: [URL] { recorded.withLock { $0.urls } }
+    var suspensions: Int { recorded.withLock { $0.suspensions } }
+
+    func url(for source: MediaSource) -> URL? {
+        recorded.withLock { $0.urls.append(source.url) }
+        return URL(string: "http://127.0.0.1:1/secret")
+    }
+
+    func suspend() { recorded.withLock { $0.suspensions += 1 } }
+}
+
+@Suite("Use of a server by players", .timeLimit(.minutes(5)))
+@MainActor struct ServerUseTests {
+    private let cache = MediaCache.inMemory(upstream: MemoryUpstream(["/song.mp3": .pattern(50_000)]))
+
+    @Test("E376: the server is suspended in the background when its last player has paused, and not before")
+    func lastPlayer() async {
+        let server = RecordingServer()
+        let players = (0..<2).map { _ in CachingPlayer(in: cache, server: server) }
+        for player in players { player.enteredBackground() }
+        #expect(server.suspensions == 1, "neither plays")
+        for player in players { player.willEnterForeground() }
+        players[0].play()
+        for player in players { player.enteredBackground() }
+        #expect(server.suspensions == 1, "the first one plays")
+        players[0].pause()
+        #expect(server.suspensions == 2)
+        // A remote command resumes playback in the background.
+        players[0].play()
+        players[0].pause()
+        #expect(server.suspensions == 3)
+        await cache.close()
+    }
+
+    @Test("E376: a released player does not suspend the server, and no longer counts")
+    func released() async {
+        let server = RecordingServer()
+        var first: ServerUse? = ServerUse(of: server)
+        let second = ServerUse(of: server)
+        first?.end()
+        first?.end()
+        #expect(server.suspensions == 0)
+        first?.start()
+        first = nil
+        #expect(server.suspensions == 0)
+        second.end()
+        #expect(server.suspensions == 1)
+        await cache.close()
+    }
+}
+#endif
