@@ -94,8 +94,7 @@ struct HLSParser {
     ) throws(ManifestError) {
         let names = tag.referenceAttributes
         if !names.isEmpty {
-            for attribute in attributes.attributes where attribute.isQuoted && names.contains(where: attribute.isNamed)
-            {
+            for attribute in attributes.attributes where names.contains(where: attribute.isNamed) {
                 try addReference(
                     attribute.value.indices, isKey: tag == .key || tag == .sessionKey,
                     isAssetList: attribute.isNamed("X-ASSET-LIST"))
@@ -111,7 +110,7 @@ struct HLSParser {
         case .rendition where attributes.symbol("TYPE").flatMap(HLSRendition.Kind.init(rawValue:)) != nil:
             renditions.append(HLSDocument.Entry(lines: [line.range]))
             excludeFromVariant(line)
-        case .iFrameStream where attributes.string("URI") != nil:
+        case .iFrameStream where attributes.first("URI") != nil:
             var entry = entry(attributes)
             entry.lines = [line.range]
             iFrameStreams.append(entry)
@@ -124,7 +123,7 @@ struct HLSParser {
         let hasBitRate = attributes.first("BANDWIDTH") != nil
         let hasVideo = attributes.first("RESOLUTION") != nil || attributes.first("VIDEO") != nil
         return HLSDocument.Entry(
-            lines: [], bitRate: attributes.integer("BANDWIDTH") ?? (hasBitRate ? .max : 0),
+            lines: [], bitRate: attributes.bitRate("BANDWIDTH") ?? (hasBitRate ? .max : 0),
             hasVideo: hasVideo || !HLSVariant.areOfSound(codecs: attributes.string("CODECS")))
     }
 
@@ -214,12 +213,12 @@ private struct HLSContentsReader {
             isMedia = true
             byteRange = try checked(Self.byteRange(value), "a byte range that is not LENGTH or LENGTH@OFFSET")
         case .targetDuration:
-            isMedia = true
+            // Some master playlists have the tags of a media playlist's header, too.
             playlist.targetDuration = DecimalNumbers.seconds(value)
         case .endList: playlist.isEnded = true
         case .discontinuity: isDiscontinuous = true
         case .gap: isGap = true
-        case .mediaSequence, .playlistType, .discontinuitySequence, .iFramesOnly: isMedia = true
+        case .mediaSequence, .playlistType, .discontinuitySequence, .iFramesOnly: break
         case .partInformation:
             isMedia = true
             playlist.isLowLatency = true
@@ -242,7 +241,7 @@ private struct HLSContentsReader {
         case .preloadHint:
             isMedia = true
             playlist.isLowLatency = true
-            if let uri = try string("URI", of: attributes) { playlist.preloadHints.append(uri) }
+            if let uri = try uri(of: attributes) { playlist.preloadHints.append(uri) }
             try checkCount()
         case .serverControl:
             isMedia = true
@@ -257,7 +256,7 @@ private struct HLSContentsReader {
             try readRendition(attributes)
         case .iFrameStream:
             isMaster = true
-            if let uri = try string("URI", of: attributes) { playlist.iFrameStreams.append(uri) }
+            if let uri = try uri(of: attributes) { playlist.iFrameStreams.append(uri) }
             try checkCount()
         case .sessionKey:
             isMaster = true
@@ -281,7 +280,8 @@ private struct HLSContentsReader {
     }
 
     private mutating func readVariant(_ attributes: HLSAttributeList, _ uri: String) throws(ManifestError) {
-        let bandwidth = try checked(attributes.integer("BANDWIDTH"), "a variant without a bandwidth")
+        // RFC 8216 requires the attribute, but players do not.
+        let bandwidth = attributes.bitRate("BANDWIDTH") ?? 0
         var groups: [HLSRendition.Kind: String] = [:]
         if let group = try string("AUDIO", of: attributes) { groups[.audio] = group }
         if let group = try string("VIDEO", of: attributes) { groups[.video] = group }
@@ -312,7 +312,7 @@ private struct HLSContentsReader {
 
     private mutating func readMap(_ attributes: HLSAttributeList) throws(ManifestError) {
         isMedia = true
-        let uri = try checked(try string("URI", of: attributes), "an initialization section without a URI")
+        let uri = try checked(try uri(of: attributes), "an initialization section without a URI")
         var range: Range<Int64>?
         if let attribute = attributes.first("BYTERANGE") {
             let parts = try checked(Self.byteRange(attribute.value), "a byte range that is not LENGTH@OFFSET")
@@ -339,7 +339,7 @@ private struct HLSContentsReader {
     private mutating func key(_ attributes: HLSAttributeList) throws(ManifestError) -> HLSKey? {
         let method = try checked(attributes.symbol("METHOD"), "a key without a method")
         if method == "NONE" { return nil }
-        let uri = try checked(try string("URI", of: attributes), "a key without a URI")
+        let uri = try checked(try uri(of: attributes), "a key without a URI")
         return HLSKey(method: method, uri: uri, format: try string("KEYFORMAT", of: attributes) ?? "identity")
     }
 
@@ -351,7 +351,7 @@ private struct HLSContentsReader {
             HLSRendition(
                 kind: kind, groupID: groupID, name: try string("NAME", of: attributes) ?? "",
                 language: try string("LANGUAGE", of: attributes), isDefault: attributes.symbol("DEFAULT") == "YES",
-                uri: try string("URI", of: attributes)))
+                uri: try uri(of: attributes)))
         try checkCount()
     }
 
@@ -361,6 +361,11 @@ private struct HLSContentsReader {
     private mutating func string(_ name: StaticString, of attributes: HLSAttributeList) throws(ManifestError) -> String?
     {
         guard let text = attributes.string(name) else { return nil }
+        return try substituted(text)
+    }
+
+    private mutating func uri(of attributes: HLSAttributeList) throws(ManifestError) -> String? {
+        guard let text = attributes.text("URI") else { return nil }
         return try substituted(text)
     }
 

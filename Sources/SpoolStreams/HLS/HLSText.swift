@@ -118,8 +118,8 @@ enum HLSTag: String {
 
 /// The attributes of a tag, by the grammar of RFC 8216 §4.2. Commas and equals signs in quotes are part of the value.
 ///
-/// White space after a comma is ignored, and names may have lowercase letters, as in players. Attributes after the
-/// first error are not read.
+/// White space around names and values is ignored, and names may have lowercase letters, as in players. A quoted value
+/// may contain quotes that no comma follows. After any other error, the list is read from the next comma on.
 struct HLSAttributeList {
     struct Attribute {
         let name: ArraySlice<UInt8>
@@ -139,40 +139,63 @@ struct HLSAttributeList {
     init(_ bytes: ArraySlice<UInt8>) {
         var rest = bytes
         while true {
-            rest = rest.drop { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+            rest = rest.drop(while: Self.isWhitespace)
             if rest.isEmpty { return }
-            guard let attribute = Self.attribute(&rest) else {
+            if let attribute = attribute(&rest) {
+                attributes.append(attribute)
+            } else {
                 isWellFormed = false
-                return
+                rest = rest.drop { $0 != UInt8(ascii: ",") }.dropFirst()
             }
-            attributes.append(attribute)
         }
     }
 
     /// Parses one attribute, and removes it and the comma after it from `rest`.
-    private static func attribute(_ rest: inout ArraySlice<UInt8>) -> Attribute? {
+    private mutating func attribute(_ rest: inout ArraySlice<UInt8>) -> Attribute? {
         let name = rest.prefix { byte in
             (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte) || byte.isASCIIDigit
                 || byte == UInt8(ascii: "-")
         }
         rest = rest[name.endIndex...]
+        if rest.first.map(Self.isWhitespace) == true { isWellFormed = false }
+        rest = rest.drop(while: Self.isWhitespace)
         guard !name.isEmpty, rest.first == UInt8(ascii: "=") else { return nil }
-        rest = rest.dropFirst()
+        rest = rest.dropFirst().drop(while: Self.isWhitespace)
         let isQuoted = rest.first == UInt8(ascii: "\"")
-        if isQuoted { rest = rest.dropFirst() }
-        let end = rest.firstIndex(of: UInt8(ascii: isQuoted ? "\"" : ",")) ?? rest.endIndex
-        let value = rest[..<end]
-        rest = rest[end...]
-        if isQuoted {
-            guard !rest.isEmpty else { return nil }  // The closing quote is missing.
-            rest = rest.dropFirst().drop { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
-            guard rest.isEmpty || rest.first == UInt8(ascii: ",") else { return nil }
-        } else {
-            guard !value.isEmpty, !value.contains(UInt8(ascii: "\"")) else { return nil }
-        }
+        guard let value = isQuoted ? quotedValue(&rest) : Self.value(&rest) else { return nil }
         rest = rest.dropFirst()
         return Attribute(name: name, value: value, isQuoted: isQuoted)
     }
+
+    /// Removes a value with its quotes from `rest`. Returns `nil` if no quote ends it before a comma or the end.
+    private mutating func quotedValue(_ rest: inout ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+        let (line, start) = (rest, rest.startIndex + 1)
+        var after = rest.dropFirst()
+        // The limit keeps the time linear.
+        for _ in 0..<16 {
+            guard let quote = after.firstIndex(of: UInt8(ascii: "\"")) else { return nil }
+            after = after[(quote + 1)...]
+            let next = after.drop(while: Self.isWhitespace)
+            guard next.isEmpty || next.first == UInt8(ascii: ",") else {
+                isWellFormed = false
+                continue
+            }
+            rest = next
+            return line[start..<quote]
+        }
+        return nil
+    }
+
+    /// Removes a value without quotes from `rest`.
+    private static func value(_ rest: inout ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+        var value = rest.prefix { $0 != UInt8(ascii: ",") }
+        guard !value.contains(UInt8(ascii: "\"")) else { return nil }
+        rest = rest[value.endIndex...]
+        while value.last.map(isWhitespace) == true { value = value.dropLast() }
+        return value.isEmpty ? nil : value
+    }
+
+    private static func isWhitespace(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
 
     /// Returns the first attribute with a name.
     func first(_ name: StaticString) -> Attribute? { attributes.first { $0.isNamed(name) } }
@@ -186,6 +209,14 @@ struct HLSAttributeList {
     func symbol(_ name: StaticString) -> String? {
         first(name).flatMap { $0.isQuoted ? nil : String(validating: $0.value, as: UTF8.self) }
     }
+
+    /// Returns a string with or without quotes, as players read URIs, or `nil` if the attribute is missing.
+    func text(_ name: StaticString) -> String? {
+        first(name).flatMap { String(validating: $0.value, as: UTF8.self) }
+    }
+
+    /// Returns a bit rate, or `nil` if the attribute is missing or not a number. Some playlists have it in quotes.
+    func bitRate(_ name: StaticString) -> Int64? { first(name).flatMap { DecimalNumbers.integer($0.value) } }
 
     /// Returns a decimal integer, or `nil` if the attribute is missing, quoted or not a number.
     func integer(_ name: StaticString) -> Int64? {

@@ -23,6 +23,16 @@ import Testing
         #expect(list("a=1,keyformat=\"x\",URI=\"/k\"").string("URI") == "/k")
     }
 
+    @Test("E391: attributes after an error are read, and white space and quotes in values are accepted")
+    func tolerant() {
+        let spaced = list("BANDWIDTH = 1 , NAME = \"a\" ,URI=x ")
+        #expect(spaced.integer("BANDWIDTH") == 1 && spaced.string("NAME") == "a" && spaced.text("URI") == "x")
+        let quoted = list("NAME=\"a \"b\" c\",URI=\"u,v\"")
+        #expect(quoted.string("NAME") == "a \"b\" c" && quoted.string("URI") == "u,v")
+        #expect(list("A_=1,=2,B=x\"y,URI=\"u\"").string("URI") == "u")
+        #expect(list("BANDWIDTH=\"7\"").bitRate("BANDWIDTH") == 7)
+    }
+
     @Test func `An empty attribute list is valid`() {
         #expect(list("").isWellFormed && list("  ").isWellFormed && list("A=1,").attributes.count == 1)
     }

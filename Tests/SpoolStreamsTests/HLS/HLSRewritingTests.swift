@@ -83,6 +83,7 @@ import Testing
             .replacing("LIST=\"/list", with: "LIST=\"/~TOKEN/https/origin.example/list")
             .replacing("PREFETCH:http://c/", with: "PREFETCH:/~TOKEN/http/c/")
             .replacing("\"/lower", with: "\"/~TOKEN/https/origin.example/lower")
+            .replacing("=/unquoted", with: "=/~TOKEN/https/origin.example/unquoted")
             .replacing("\thttp://c/1.ts", with: "\t/~TOKEN/http/c/1.ts")
             .replacing("\n/last", with: "\n/~TOKEN/https/origin.example/last")
         var lines = expected.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
