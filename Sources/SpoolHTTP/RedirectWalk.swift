@@ -29,6 +29,8 @@ struct RedirectWalk {
         let (url, authorization) = request.url.separatingCredentials
         self.request = request
         self.request.url = url
+        // Some origins respond with 406 to a request without it.
+        self.request.headerFields[.accept] = request.headerFields[.accept] ?? "*/*"
         self.request.headerFields[.acceptEncoding] = request.headerFields[.acceptEncoding] ?? "identity"
         self.request.headerFields[.userAgent] =
             request.headerFields[.userAgent] ?? configuration.userAgent ?? "Spool/\(SpoolVersion.current)"
