@@ -38,7 +38,7 @@ enum ContentTypes {
     private static func isJSON(_ type: String) -> Bool { name(of: type).hasSuffix("json") }
 
     /// Whether the type is generic XML. Manifests and subtitles have their own types.
-    private static func isXML(_ type: String) -> Bool {
+    static func isXML(_ type: String) -> Bool {
         ["application/xml", "text/xml", "application/problem+xml"].contains(name(of: type))
     }
 

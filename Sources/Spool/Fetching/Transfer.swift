@@ -125,8 +125,8 @@ struct Transfer {
             if length == 0, resource.generation == nil, asksWithoutRange(request) { return .restart }
             return try await unsatisfiable(length, response)
         case .refuse(let refusal):
-            // The response is a 416 that can't be true, or a part whose position is unknown.
-            let isUnusablePart = refusal.kind == .malformed && [206, 416].contains(refusal.status)
+            // The response is a 416 that can't be true, a part whose position is unknown, or a part with status 200.
+            let isUnusablePart = refusal.kind == .malformed && [200, 206, 416].contains(refusal.status)
             if isUnusablePart, asksWithoutRange(request) { return .restart }
             return try await handle(refusal, of: response, prepared.number, origin)
         }
@@ -158,8 +158,8 @@ struct Transfer {
     /// Reads the start of the body if the headers do not show whether it is media. The body still contains it.
     private func firstBytes(of response: inout UpstreamResponse, from origin: OriginState) async throws -> [UInt8] {
         let type = response.head.headerFields[values: .contentType].first
-        // A live response may be silent for a long time, although its headers are needed.
-        let hasLength = response.head.headerFields.contentLength != nil
+        // A live response may be silent for a long time, although its headers are needed. An error in XML is not live.
+        let hasLength = response.head.headerFields.contentLength != nil || type.map(ContentTypes.isXML) == true
         let isMediaStatus = [200, 206].contains(response.head.status.code) && !context.keepsAnyResponse
         // Bytes from the middle do not identify the type.
         let range = response.head.headerFields[.contentRange].flatMap { ContentRange(parsing: $0)?.range }
