@@ -298,6 +298,16 @@ let package = Package(
             exclude: ["Scripts"]
         ),
         .testTarget(
+            name: "CompatibilityTests",
+            dependencies: [
+                "ByteRanges", "Spool", "SpoolHTTP", "SpoolOrigin", "SpoolProxy", "SpoolStreams", "SpoolTesting",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOCore", package: "swift-nio", condition: tools),
+                .product(name: "NIOPosix", package: "swift-nio", condition: tools),
+                .product(name: "NIOSSL", package: "swift-nio-ssl", condition: tools),
+            ]
+        ),
+        .testTarget(
             name: "SpoolTestingTests",
             dependencies: [
                 "HTTPRanges", "Spool", "SpoolTesting",

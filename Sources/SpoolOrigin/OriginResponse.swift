@@ -59,6 +59,8 @@ package struct OriginResponse: Sendable {
     /// The incident before the end of the response, if any.
     package var incident: Incident?
     package var pace: OriginPace?
+    /// Changes the text of the status line and the fields before they are sent. `nil` sends it unchanged.
+    package var rewriteHead: (@Sendable (String) -> [UInt8])?
     /// The bytes to send instead of headers and body, if any.
     private(set) var raw: [UInt8]?
     /// Whether the body is sent in chunks.
@@ -104,7 +106,7 @@ package struct OriginResponse: Sendable {
     }
 
     /// The status line, the fields and the empty line, or the raw bytes.
-    var head: [UInt8] { raw ?? Array(headText.utf8) }
+    var head: [UInt8] { raw ?? rewriteHead?(headText) ?? Array(headText.utf8) }
 
     private var headText: String {
         let reason = HTTPResponse.Status(code: status).reasonPhrase

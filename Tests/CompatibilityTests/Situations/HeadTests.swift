@@ -1,0 +1,125 @@
+import Foundation
+import HTTPTypes
+import Spool
+import SpoolOrigin
+import SpoolProxy
+import SpoolTesting
+import Testing
+
+/// Responses whose header fields have faults that players accept.
+@Suite(.timeLimit(.minutes(5))) struct HeadTests {
+    @Test(
+        "A bucket sends Content-Encoding: aws-chunked, or another coding that does not change the bytes",
+        arguments: ["aws-chunked", "utf-8", "none", "identity", "", "binary", "8bit"])
+    func contentCoding(_ coding: String) async throws {
+        try await Situation(.always(.field("Content-Encoding", coding))).check()
+    }
+
+    @Test("A SHOUTcast server starts its response with ICY 200 OK")
+    func statusLine() async throws {
+        let rule = OriginRule.head { "ICY" + $0.drop { $0 != " " } }
+        try await Situation(
+            .always(.ignoresRanges()), .always(.noLength(.close)), rule, etag: nil, seeks: [], isStored: false
+        ).check()
+    }
+
+    /// Faults of heads that curl accepts.
+    private static let faults: [(name: String, rule: OriginRule)] = [
+        ("white space before a colon", .head { $0.replacing("ETag:", with: "ETag :") }),
+        ("lines that end with LF", .head { $0.replacing("\r\n", with: "\n") }),
+        ("a folded line", .line("X-Long: a\r\n  b")),
+        ("an empty name", .line(": x")),
+        ("Transfer-Encoding: identity", .line("Transfer-Encoding: identity")),
+        ("no reason phrase", .head { $0.replacing(" OK\r\n", with: "\r\n") }),
+        ("a lowercase version", .head { $0.replacing("HTTP/1.1", with: "http/1.1") }),
+        ("an empty line before the head", .head { "\r\n" + $0 }),
+        ("UTF-8 in a value", .line("icy-name: \u{266B} Radio")),
+        ("300 fields", .line((0..<300).map { "X-\($0): \($0)" }.joined(separator: "\r\n"))),
+        ("an early hint", .head { "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + $0 }),
+    ]
+
+    @Test("A camera sends a head with a fault that curl accepts", arguments: faults.indices)
+    func fault(_ index: Int) async throws {
+        // A response with more fields than the parser accepts is not stored.
+        try await Situation(Self.faults[index].rule, isStored: Self.faults[index].name != "300 fields").check()
+    }
+
+    @Test("A web server sends Latin-1 in a file name")
+    func latin1() async throws {
+        let rule = OriginRule(
+            0..<Int.max,
+            revise: { response in
+                response.setField("Content-Disposition", "attachment; filename=\"\u{E9}t\u{E9}.mp3\"")
+                response.rewriteHead = { $0.unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) } }
+            })
+        try await Situation(rule).check()
+    }
+
+    @Test("A media server sends Content-Length together with chunked coding", arguments: [150_000, 99])
+    func twoFramings(_ length: Int) async throws {
+        try await Situation(
+            .always(.ignoresRanges()), .always(.noLength(.chunked)), .line("Content-Length: \(length)")
+        ).check()
+    }
+
+    @Test("An origin sends HTTP/1.0 responses without a length", arguments: [true, false])
+    func noLength(_ isChunked: Bool) async throws {
+        try await Situation(
+            .always(.ignoresRanges()), .always(.noLength(isChunked ? .chunked : .close)), isStored: false
+        ).check()
+    }
+
+    @Test("A script rejects HEAD, or sends another length for it", arguments: [403, 405, 501, 200])
+    func headRequests(_ status: Int) async throws {
+        let rule = OriginRule(
+            0..<Int.max,
+            prepare: { request, resource in
+                if request.method == "HEAD", status != 200 { resource.refusal = OriginRefusal(status) }
+            },
+            revise: { [status] response in
+                if status == 200, response.body.isEmpty { response.promisedLength = 17 }
+            })
+        let resource = OriginResource(.pattern(PatternBytes(length: 150_000)), rules: [rule])
+        try await OriginServer.run(["/media": resource]) { origin in
+            try await CompatibilityStage.server(freshness: .immutable) { server, _ in
+                let url = try #require(server.url(for: origin.url("/media")))
+                _ = try await PlainClient().get(url, method: "HEAD")
+                expectBytes(try await PlainClient().get(url).body, resource.content.bytes(0..<150_000))
+                let head = try await PlainClient().get(url, method: "HEAD")
+                #expect(head.status == 200)
+                #expect(head.field("content-length") == "150000")
+            }
+        }
+    }
+
+    @Test("A radio inserts titles into the audio of clients that request them", arguments: [true, false])
+    func titles(isReverse: Bool) async throws {
+        let plain = OriginContent.pattern(PatternBytes(seed: 1, length: 60_000))
+        let titled = OriginContent.pattern(PatternBytes(seed: 2, length: 60_000))
+        let rule = OriginRule(
+            0..<Int.max,
+            prepare: { request, resource in
+                guard request.headerFields[HTTPField.Name("Icy-MetaData")!] == "1" else { return }  // A valid name.
+                resource.content = titled
+                resource.headerFields[HTTPField.Name("icy-metaint")!] = "8192"  // A valid name.
+            })
+        let station = OriginResource(plain, etag: nil, rules: [.always(.ignoresRanges(acceptRanges: nil)), rule])
+        for freshness in [FreshnessPolicy.http, .immutable] {
+            try await OriginServer.run(["/radio": station]) { origin in
+                try await CompatibilityStage.server(
+                    freshness: freshness, origin: isReverse ? origin.url("/") : nil
+                ) { server, _ in
+                    let url = try #require(server.url(for: origin.url("/radio")))
+                    for _ in 0..<2 {
+                        let first = try await PlainClient(fields: ["Icy-MetaData": "1"]).get(url)
+                        let second = try await PlainClient().get(url)
+                        expectBytes(second.body, plain.bytes(0..<60_000))
+                        // A forward proxy requests only audio, so that all clients use one stored response.
+                        let isTitled = first.field("icy-metaint") != nil
+                        expectBytes(first.body, (isTitled ? titled : plain).bytes(0..<60_000))
+                    }
+                }
+            }
+        }
+    }
+}

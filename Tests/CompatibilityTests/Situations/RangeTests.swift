@@ -1,0 +1,147 @@
+import Foundation
+import HTTPTypes
+import Spool
+import SpoolOrigin
+import SpoolProxy
+import SpoolTesting
+import Testing
+
+/// Responses to ranges that differ from those of a static file.
+@Suite(.timeLimit(.minutes(5))) struct RangeTests {
+    @Test("A video site sends 206 without a total to a probe, 200 to bytes=0-, and 206 to later ranges")
+    func probe() async throws {
+        let rule = OriginRule(
+            0..<Int.max,
+            prepare: { request, _ in
+                guard case .from(0) = request.headerFields[.range].flatMap({ RequestedRange($0) }) else { return }
+                request.headerFields[.range] = nil
+            },
+            revise: { $0.contentRange?.total = nil })
+        let situation = Situation(rule)
+        try await situation.check()
+        try await OriginServer.run(situation.resources) { origin in
+            try await CompatibilityStage.server(freshness: .immutable) { server, _ in
+                let url = try #require(server.url(for: origin.url("/media")))
+                let probe = try await PlainClient().get(url, range: "bytes=0-1")
+                // The response may be the whole, as the origin's is.
+                expectBytes(probe.media(from: 0).map { Array($0.prefix(2)) }, Array(situation.bytes(from: 0).prefix(2)))
+            }
+        }
+    }
+
+    /// Values of `Content-Range`, with the first byte, the last one and the length.
+    private static let forms: [@Sendable (Int64, Int64, Int64) -> String?] = [
+        { _, _, _ in nil }, { "\($0)-\($1)/\($2)" }, { first, _, total in "\(first)-\(total)/\(total)" },
+        { "bytes=\($0)-\($1)/\($2)" }, { "bytes: \($0)-\($1)/\($2)" }, { "bytes  \($0) - \($1) / \($2)" },
+        { first, last, _ in "bytes \(first)-\(last)" }, { "Bytes \($0)-\($1)/\($2)" }, { _, _, _ in "" },
+        { "bytes \($0)-\($1)/\($2);" }, { first, _, total in "bytes \(first)-/\(total)" },
+    ]
+
+    @Test("A script sends 206 with a missing or malformed Content-Range", arguments: forms.indices)
+    func contentRange(_ index: Int) async throws {
+        let rule = OriginRule(
+            0..<Int.max,
+            revise: { response in
+                guard response.status == 206 else { return }
+                let text = Self.forms[index](
+                    response.body.lowerBound, response.body.upperBound - 1, response.content.length)
+                response.setField("Content-Range", text)
+            })
+        try await Situation(rule).check()
+    }
+
+    @Test("A server sends 200 to each request with If-Range")
+    func ifRange() async throws {
+        let rule = OriginRule(
+            0..<Int.max,
+            prepare: { request, _ in
+                if request.headerFields[.ifRange] != nil { request.headerFields[.range] = nil }
+            })
+        try await Situation(rule).check()
+    }
+
+    @Test("Last-Modified is always the current time")
+    func currentDate() async throws {
+        let rule = OriginRule(0..<Int.max, prepare: { $1.lastModified = Date() })
+        try await Situation(rule, etag: nil, isStored: false).check()
+    }
+
+    @Test("A photo server sends 200 to bytes=0- and 206 to other ranges, with Content-Encoding: none and no-store")
+    func photoServer() async throws {
+        let rule = OriginRule(
+            0..<Int.max,
+            prepare: { request, _ in
+                guard case .from(0) = request.headerFields[.range].flatMap({ RequestedRange($0) }) else { return }
+                request.headerFields[.range] = nil
+            },
+            revise: { response in
+                response.setField("Content-Encoding", "none")
+                response.setField("Cache-Control", "no-store")
+            })
+        try await Situation(rule, etag: nil, isStored: false).check()
+    }
+
+    @Test("A recording grows while it is played", arguments: [nil, "tag"])
+    func growing(_ etag: String?) async throws {
+        let resource = OriginResource(.pattern(PatternBytes(seed: 7, length: 50_000)), etag: nil)
+        let all = PatternBytes(seed: 7, length: 250_000)
+        try await OriginServer.run(["/media": resource]) { origin in
+            try await CompatibilityStage.server { server, _ in
+                let url = try #require(server.url(for: origin.url("/media")))
+                var received: [UInt8] = []
+                for number in 0..<10 {
+                    let length = Int64(50_000 + min(number, 4) * 50_000)
+                    origin.update("/media") {
+                        $0.content = .pattern(PatternBytes(seed: 7, length: length))
+                        $0.etag = etag.map { "\"\($0)-\(length)\"" }
+                    }
+                    let response = try await PlainClient().get(url, range: "bytes=\(received.count)-")
+                    switch response.status {
+                    case 206: received += response.body
+                    case 200: received = response.body
+                    default: #expect(response.status == 416)
+                    }
+                }
+                expectBytes(received, all.bytes(0..<250_000))
+            }
+        }
+    }
+
+    @Test("Files have the sizes of blocks, one byte more or less, or no bytes", arguments: [1, 65535, 65536, 131_072])
+    func sizes(_ size: Int64) async throws {
+        try await Situation(OriginResource(.pattern(PatternBytes(seed: 7, length: size))), seeks: []).check()
+    }
+
+    @Test("A URL has a query of 13,800 bytes")
+    func longQuery() async throws {
+        var situation = Situation()
+        situation.path = "/media?token=" + String(repeating: "a1%2F", count: 2760)
+        try await situation.check()
+    }
+
+    @Test("An audiobook of 2.6 GB has its index at its end, beyond 2^31")
+    func audiobook() async throws {
+        let book = PatternBytes(seed: 9, length: 2_600_000_000)
+        let end = book.length - 50_000
+        try await OriginServer.run(["/book.m4b": OriginResource(.pattern(book))]) { origin in
+            try await CompatibilityStage.server { server, _ in
+                let url = try #require(server.url(for: origin.url("/book.m4b")))
+                let head = try await PlainClient().get(url, range: "bytes=0-999")
+                #expect(head.field("content-range") == "bytes 0-999/2600000000")
+                expectBytes(head.body, book.bytes(0..<1000))
+                let index = try await PlainClient().get(url, range: "bytes=\(end)-")
+                expectBytes(index.body, book.bytes(end..<book.length))
+                let suffix = try await PlainClient().get(url, range: "bytes=-50000")
+                expectBytes(suffix.body, index.body)
+            }
+            try await CompatibilityStage.cache { cache in
+                let media = cache.media(for: origin.url("/book.m4b"))
+                for start in [2_147_483_600, end, 0] {
+                    let data = try await media.data(in: start..<start + 1000)
+                    expectBytes(Array(data), book.bytes(start..<start + 1000))
+                }
+            }
+            #expect(origin.log.bytesSent() < 100_000_000)
+        }
+    }
+}

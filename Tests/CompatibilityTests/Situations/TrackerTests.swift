@@ -1,0 +1,157 @@
+import Foundation
+import HTTPTypes
+import Spool
+import SpoolOrigin
+import SpoolProxy
+import SpoolTesting
+import Testing
+
+/// Situations from issue trackers of players, media servers and proxy servers.
+@Suite(.timeLimit(.minutes(5))) struct TrackerTests {
+    private static func range(_ request: OriginRequest) -> RequestedRange? {
+        request.headerFields[.range].flatMap { RequestedRange($0) }
+    }
+
+    @Test("A server never responds to a request without Range")
+    func onlyRanges() async throws {
+        let rule = OriginRule(
+            0..<Int.max,
+            prepare: { request, resource in
+                if request.headerFields[.range] == nil { resource.rules = [] }
+            },
+            revise: { $0.incident = $0.status == 200 ? .init(kind: .stall, after: nil) : nil })
+        let situation = Situation(rule)
+        try await situation.checkServer()
+        try await situation.checkApp()
+    }
+
+    @Test("A server rejects ranges without an end, or beyond the end of the media", arguments: [400, 416])
+    func bounds(_ status: Int) async throws {
+        let length: Int64 = 150_000
+        let rule = OriginRule(
+            0..<Int.max,
+            prepare: { request, resource in
+                switch Self.range(request) {
+                case .from where status == 400: resource.refusal = OriginRefusal(400)
+                case .bounded(_, let last) where status == 416 && last >= length:
+                    resource.refusal = OriginRefusal(416, ["Content-Range": "bytes */\(length)"])
+                default: break
+                }
+            })
+        try await Situation(rule, seeks: status == 400 ? [] : [100_000]).check()
+    }
+
+    @Test("E392: a server sends parts with status 200 and Content-Range", arguments: [Int64.max, 50_000])
+    func partsWith200(_ limit: Int64) async throws {
+        let rule = OriginRule(0..<Int.max, revise: { if $0.status == 206 { $0.status = 200 } })
+        try await Situation(.always(.rangeLimit(limit)), rule, seeks: []).check()
+    }
+
+    @Test("A server sends one part as multipart/byteranges without its header")
+    func multipart() async throws {
+        let rule = OriginRule(
+            0..<Int.max,
+            revise: { response in
+                guard response.status == 206 else { return }
+                response.setField("Content-Range", nil)
+                response.setField("Content-Type", "multipart/byteranges; boundary=B")
+            })
+        try await Situation(rule, seeks: []).check()
+    }
+
+    @Test("A renderer receives 206 although it has not requested a range")
+    func unsolicited() async throws {
+        try await Situation(.always(.alwaysPartialContent)).check()
+    }
+
+    @Test("E394: a server responds with 406 or 403 to requests without Accept", arguments: [406, 403])
+    func accept(_ status: Int) async throws {
+        let rule = OriginRule(
+            0..<Int.max,
+            prepare: { request, resource in
+                if request.headerFields[.accept] == nil { resource.refusal = OriginRefusal(status) }
+            })
+        try await Situation(rule).checkApp()
+    }
+
+    @Test("E393: an error in XML without a length is not stored")
+    func xml() async throws {
+        let song = Data.mpegAudio(frames: 100)
+        let error = OriginRule(
+            0..<1,
+            prepare: { request, resource in
+                request.headerFields[.range] = nil
+                resource.content = .data(Data("<?xml version=\"1.0\"?><error code=\"60\"/>".utf8))
+                (resource.contentType, resource.etag) = ("application/xml; charset=utf-8", nil)
+            },
+            revise: { $0.framing = .chunked })
+        try await OriginServer.run(["/media": OriginResource(.data(song), rules: [error])]) { origin in
+            try await CompatibilityStage.server(freshness: .immutable) { server, _ in
+                let url = try #require(server.url(for: origin.url("/media")))
+                #expect(try await PlainClient().get(url).text.hasPrefix("<?xml"))
+                expectBytes(try await PlainClient().get(url).body, Array(song))
+            }
+        }
+    }
+
+    @Test("The path of a station is a semicolon", arguments: ["/;", "/;stream.mp3", "/a;b=1/c;d"])
+    func semicolon(_ path: String) async throws {
+        var situation = Situation()
+        situation.resources[path] = situation.resources["/media"]
+        situation.path = path
+        try await situation.check()
+    }
+
+    @Test("A redirect leads to a signed URL that is valid for one request")
+    func signed() async throws {
+        let media = OriginContent.pattern(PatternBytes(seed: 7, length: 3_000_000))
+        let start = OriginRule(
+            0..<Int.max,
+            prepare: { $1.refusal = OriginRefusal(302, ["Location": "/signed?t=\($0.index)"]) })
+        let used = UsedTokens()
+        let target = OriginRule(
+            0..<Int.max,
+            prepare: { request, resource in
+                if !used.insert(request.query) { resource.refusal = OriginRefusal(403) }
+            })
+        let resources = [
+            "/media": OriginResource(.data(Data()), rules: [start]), "/signed": OriginResource(media, rules: [target]),
+        ]
+        try await OriginServer.run(resources) { origin in
+            try await CompatibilityStage.server { server, _ in
+                let url = try #require(server.url(for: origin.url("/media")))
+                for offset in [0, 2_900_000, 1_500_000] {
+                    let response = try await PlainClient().get(url, range: "bytes=\(offset)-")
+                    expectBytes(response.media(from: offset), media.bytes(Int64(offset)..<media.length))
+                }
+            }
+            try await CompatibilityStage.cache { cache in
+                let resource = cache.media(for: origin.url("/media"))
+                for offset: Int64 in [0, 2_900_000] {
+                    expectBytes(try await resource.bytes(from: offset), media.bytes(offset..<media.length))
+                }
+            }
+        }
+    }
+
+    @Test("A browser receives a page, and a player receives audio, without Vary")
+    func userAgents() async throws {
+        let song = OriginContent.data(.mpegAudio(frames: 300))
+        let rule = OriginRule(
+            0..<Int.max,
+            prepare: { request, resource in
+                guard request.headerFields[.userAgent]?.contains("Mozilla") == true else { return }
+                resource.content = .data(Data("<html>Station</html>".utf8))
+                (resource.contentType, resource.etag) = ("text/html", nil)
+            })
+        try await OriginServer.run(["/;": OriginResource(song, rules: [rule])]) { origin in
+            try await CompatibilityStage.server { server, _ in
+                let url = try #require(server.url(for: origin.url("/;")))
+                for agent in ["Mozilla/5.0", "VLC/3.0", "Mozilla/5.0", "VLC/3.0"] {
+                    let response = try await PlainClient(fields: ["User-Agent": agent]).get(url)
+                    if agent == "VLC/3.0" { expectBytes(response.body, song.bytes(0..<song.length)) }
+                }
+            }
+        }
+    }
+}
