@@ -148,7 +148,8 @@ struct ResponseEvaluation {
         return ResponseBody(
             offset: Transfer.StateMachine.firstStoredOffset(offset: placement.offset, end: placement.end, asked: asked),
             end: placement.end, isWhole: isWhole,
-            support: isWhole ? (areRangesUseless ? .unsupported : nil) : .supported)
+            support: isWhole
+                ? (areRangesUseless ? .unsupported : nil) : placement.discrepancy == nil ? .supported : nil)
     }
 
     /// Abandons the stored version, because it can't be continued.

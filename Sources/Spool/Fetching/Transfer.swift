@@ -113,6 +113,8 @@ struct Transfer {
         } else {
             origin.found()
         }
+        // Until then, it is only assumed that the origin sends parts.
+        let isFirst = preconditions.isValidation || resource.generation == nil
         switch verdict {
         case .store(let offset, let body):
             start.credentials.accepted()
@@ -120,14 +122,24 @@ struct Transfer {
         case .restart:
             return .restart
         case .unsatisfiable(let length):
-            if length == nil, asksWithoutRange(request) || appliesToAnyVersion(request) { return .restart }
+            if length == nil, asksWithoutRange(request, evenAfterPart: isFirst) || appliesToAnyVersion(request) {
+                return .restart
+            }
             // An empty file has no part whose response could have its headers.
             if length == 0, resource.generation == nil, asksWithoutRange(request) { return .restart }
             return try await unsatisfiable(length, response)
         case .refuse(let refusal):
             // The response is a 416 that can't be true, a part whose position is unknown, or a part with status 200.
             let isUnusablePart = refusal.kind == .malformed && [200, 206, 416].contains(refusal.status)
-            if isUnusablePart, asksWithoutRange(request) { return .restart }
+            // Some programs respond with 400 to each request with a range.
+            let mayRejectRanges = isFirst && refusal.status == 400
+            // A part that states another range than the requested one is an error of one request.
+            let statesRange =
+                refusal.status == 206
+                && response.head.headerFields[.contentRange].flatMap { ContentRange(parsing: $0) } != nil
+            if isUnusablePart || mayRejectRanges, asksWithoutRange(request, evenAfterPart: isFirst || !statesRange) {
+                return .restart
+            }
             return try await handle(refusal, of: response, prepared.number, origin)
         }
     }
@@ -229,10 +241,12 @@ struct Transfer {
         return .interrupted(error, retryAfter: rest)
     }
 
-    /// Whether to request the whole resource once, because an origin that has never sent a part may reject all ranges.
-    private func asksWithoutRange(_ request: UpstreamRequest) -> Bool {
+    /// Whether to request the whole resource, because the origin does not send usable parts.
+    ///
+    /// - Parameter evenAfterPart: Whether to do so even if it has sent one.
+    private func asksWithoutRange(_ request: UpstreamRequest, evenAfterPart: Bool = false) -> Bool {
         guard request.headerFields[.range] != nil else { return false }
-        return scheduler.asksForWhole()
+        return scheduler.asksForWhole(evenAfterPart: evenAfterPart)
     }
 
     /// Whether a 416 may belong to a version other than the current one, which was not known when the request was sent.

@@ -54,12 +54,17 @@ extension Scheduler {
     /// Sets the estimate of the connection to the origin, which has been measured.
     func note(_ link: LinkEstimate) { inspect { $0.machine.link = link } }
 
-    /// Records that the origin rejected a range request. Returns whether to request the whole resource once, because
-    /// the origin has never sent a part.
-    func asksForWhole() -> Bool {
+    /// Records that the response to a range request can't be used. Returns whether to request the whole resource.
+    ///
+    /// - Parameter evenAfterPart: Whether to do so even if the origin has sent a part.
+    func asksForWhole(evenAfterPart: Bool) -> Bool {
         ask { state in
-            guard state.machine.rangeSupport == .unknown else { return (false, []) }
-            return (true, state.machine.rangesUnsupported())
+            switch state.machine.rangeSupport {
+            // The request was sent before another one was rejected.
+            case .unsupported: (true, [])
+            case .supported where !evenAfterPart: (false, [])
+            case .supported, .unknown: (true, state.machine.rangesUnsupported())
+            }
         }
     }
 

@@ -143,8 +143,8 @@ import Testing
 
     @Test("An origin resets the connection during a pause of the player", arguments: [true, false])
     func pause(hasRanges: Bool) async throws {
-        let film = PatternBytes(seed: 7, length: 20_000_000)
-        let rules = [OriginRule(0..<2, .reset(after: 6_000_000))] + (hasRanges ? [] : [.always(.ignoresRanges())])
+        let film = PatternBytes(seed: 7, length: 6_000_000)
+        let rules = [OriginRule(0..<2, .reset(after: 2_000_000))] + (hasRanges ? [] : [.always(.ignoresRanges())])
         let resource = OriginResource(.pattern(film), rules: rules)
         try await OriginServer.run(["/media": resource]) { origin in
             try await CompatibilityStage.cache { cache in

@@ -56,7 +56,37 @@ import Testing
                 response.setField("Content-Range", nil)
                 response.setField("Content-Type", "multipart/byteranges; boundary=B")
             })
+        let situation = Situation(rule)
+        try await situation.checkServer()
+        try await situation.checkApp()
+    }
+
+    @Test("E395: a server rejects each request with Range", arguments: [400, 416])
+    func noRanges(_ status: Int) async throws {
+        let rule = OriginRule(
+            0..<Int.max,
+            prepare: { request, resource in
+                if request.headerFields[.range] != nil { resource.refusal = OriginRefusal(status) }
+            })
         try await Situation(rule, seeks: []).check()
+    }
+
+    @Test("E396: a server states the requested range and sends the whole")
+    func wholeAsPart() async throws {
+        let rule = OriginRule(
+            0..<Int.max,
+            revise: { response in
+                if response.status == 206 { response.body = 0..<response.content.length }
+            })
+        let film = OriginContent.pattern(PatternBytes(seed: 7, length: 900_000))
+        try await Situation(OriginResource(film, rules: [rule]), seeks: []).check()
+    }
+
+    @Test("E397: the last part has no Content-Range, and is shorter than requested")
+    func shortLastPart() async throws {
+        let rule = OriginRule(0..<Int.max, revise: { if $0.status == 206 { $0.setField("Content-Range", nil) } })
+        let film = OriginContent.pattern(PatternBytes(seed: 7, length: 400_002))
+        try await Situation(OriginResource(film, rules: [rule]), seeks: [300_000, 10]).check()
     }
 
     @Test("A renderer receives 206 although it has not requested a range")
