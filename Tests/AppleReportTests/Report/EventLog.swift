@@ -15,15 +15,14 @@ final class EventLog: Sendable {
         var values: [any NSObjectProtocol] = []
     }
 
-    private static let mainQueue = DispatchSpecificKey<Bool>()
-
-    private let reasonKey = AVPlayer.rateDidChangeReasonKey
+    private let reasonKey: String
     private let entries = Mutex<[Entry]>([])
     private let tokens = Mutex(Tokens())
 
     /// Observes a player, and all items, until the log is released.
     @MainActor init(of player: AVPlayer) {
-        DispatchQueue.main.setSpecific(key: Self.mainQueue, value: true)
+        Platform.markMainQueue()
+        reasonKey = AVPlayer.rateDidChangeReasonKey
         let added = [
             observe(AVPlayer.rateDidChangeNotification, of: player, named: "rate"),
             observe(.AVPlayerItemPlaybackStalled, of: nil, named: "stalled"),
@@ -50,14 +49,9 @@ final class EventLog: Sendable {
         }
     }
 
-    /// Whether the caller runs on the main queue. On Linux, another thread than the first may serve that queue.
-    private static var isOnMainQueue: Bool {
-        Thread.isMainThread || DispatchQueue.getSpecific(key: mainQueue) == true
-    }
-
     /// Returns the rate of a player, or a question mark on a thread where it may not be read.
     private static func rate(of player: AVPlayer) -> String {
-        guard isOnMainQueue else { return "?" }
+        guard Platform.isOnMainQueue else { return "?" }
         let player = Moved(value: player)
         return MainActor.assumeIsolated { "\(player.value.rate)" }
     }
@@ -67,7 +61,7 @@ final class EventLog: Sendable {
 
     /// Adds an entry, from any thread.
     func add(_ name: String) {
-        let entry = Entry(name: name, isMainThread: Self.isOnMainQueue)
+        let entry = Entry(name: name, isMainThread: Platform.isOnMainQueue)
         entries.withLock { $0.append(entry) }
     }
 

@@ -40,6 +40,12 @@ enum Platform {
         return String(decoding: text.prefix { $0 != 0 }, as: UTF8.self)
     }
 
+    /// Does nothing, because the main thread serves the main queue.
+    static func markMainQueue() {}
+
+    /// Whether the caller runs on the main thread.
+    static var isOnMainQueue: Bool { Thread.isMainThread }
+
     /// The notification of a discontinuity of an item's time.
     static let timeJumped = AVPlayerItem.timeJumpedNotification
 

@@ -20,6 +20,14 @@ enum Platform {
         #endif
     }
 
+    private static let mainQueue = DispatchSpecificKey<Bool>()
+
+    /// Prepares ``isOnMainQueue``.
+    static func markMainQueue() { DispatchQueue.main.setSpecific(key: mainQueue, value: true) }
+
+    /// Whether the caller runs on the main queue, which another thread than the first may serve.
+    static var isOnMainQueue: Bool { DispatchQueue.getSpecific(key: mainQueue) == true }
+
     /// The notification of a discontinuity of an item's time.
     static let timeJumped = Notification.Name.AVPlayerItemTimeJumped
 
