@@ -100,7 +100,7 @@ struct Transfer {
         let verdict: ResponseEvaluation.Verdict
         do {
             verdict = try await ResponseEvaluation(
-                resource: resource, head: response.head, start: start,
+                resource: resource, head: head(of: response, to: request), start: start,
                 askedFrom: request.headerFields[.range] == nil ? nil : start.lower,
                 hasIfRange: request.headerFields[.ifRange] != nil, cacheability: cacheability,
                 openings: openings, fields: prepared.fields, firstBytes: firstBytes
@@ -239,6 +239,18 @@ struct Transfer {
         guard start.priority == .preload, rest > .zero else { return nil }
         let error = CacheError(.originUnavailable, "\(place): the origin requested a delay")
         return .interrupted(error, retryAfter: rest)
+    }
+
+    /// Returns the status and the fields to evaluate. Some programs respond with 206 to every request. Without a requested
+    /// range and a usable `Content-Range`, such a body is the whole.
+    private func head(of response: UpstreamResponse, to request: UpstreamRequest) -> HTTPResponse {
+        var head = response.head
+        let isPart = head.headerFields[.contentRange].flatMap { ContentRange(parsing: $0) } != nil
+        let isMultipart = head.headerFields[.contentType]?.lowercased().hasPrefix("multipart/") == true
+        if head.status == .partialContent, request.headerFields[.range] == nil, !isPart, !isMultipart {
+            head.status = .ok
+        }
+        return head
     }
 
     /// Whether to request the whole resource, because the origin does not send usable parts.

@@ -89,6 +89,17 @@ import Testing
         try await Situation(OriginResource(film, rules: [rule]), seeks: [300_000, 10]).check()
     }
 
+    @Test("E398: a server sends 206 without Content-Range and with the whole body to each request")
+    func wholeWith206() async throws {
+        let rule = OriginRule(
+            0..<Int.max, prepare: { request, _ in request.headerFields[.range] = nil },
+            revise: { if $0.status == 200 { $0.status = 206 } })
+        var situation = Situation(rule, seeks: [])
+        situation.isStored = false
+        try await situation.checkServer()
+        try await situation.checkApp()
+    }
+
     @Test("A renderer receives 206 although it has not requested a range")
     func unsolicited() async throws {
         try await Situation(.always(.alwaysPartialContent)).check()
