@@ -8,7 +8,7 @@ import Testing
 /// `SPOOL_COMPATIBILITY_UNPROVEN=1` also draws media without strong validators.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct SeededCompatibilityTests {
     private static let environment = ProcessInfo.processInfo.environment
-    private static let count = environment["SPOOL_COMPATIBILITY_RUNS"].flatMap { Int($0) } ?? 100
+    private static let count = environment["SPOOL_COMPATIBILITY_RUNS"].flatMap { Int($0) } ?? 40
     private static let seed = environment["SPOOL_COMPATIBILITY_SEED"].flatMap { UInt64($0) } ?? 1
     private static let isUnproven = environment["SPOOL_COMPATIBILITY_UNPROVEN"] == "1"
 
