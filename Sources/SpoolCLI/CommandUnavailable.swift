@@ -1,8 +1,12 @@
 #if !Tools
+import Foundation
+
 /// The command of a build without the trait `Tools`, which leaves out the packages that the command needs.
 @main struct CommandUnavailable {
     static func main() {
-        print("spool: built without the trait Tools; run “swift build --traits Tools” or “make build”")
+        let text = "spool: built without the trait Tools; run “swift build --traits Tools” or “make build”\n"
+        FileHandle.standardError.write(Data(text.utf8))
+        exit(1)
     }
 }
 #endif

@@ -148,8 +148,4 @@ private enum StandardDescriptors {
         }
     }
 }
-
-#if !Tools
-#error("the spool command needs the package trait Tools, which is enabled by default")
-#endif
 #endif
