@@ -363,6 +363,25 @@ struct StoreCatalogCellTests {
         try await useOthers(sql, isRepairedFirst: false)
     }
 
+    @Test(
+        "E411: the previous number of a row is used again without the blocks and versions that belonged to it",
+        arguments: ["resource", "generation"])
+    func reusedRowNumber(table: String) async throws {
+        var store = try await fixture.open()
+        try await fixture.store("a", length: 3 * block, in: store)
+        try await store.close()
+        try edit { db in try db.execute(sql: "UPDATE \(table) SET id = 9223372036854775807 WHERE id = 1") }
+        store = try await fixture.open()
+        for name in ["b", "a"] {
+            try await fixture.store(name, length: block, in: store)
+            #expect(try await store.resource(StoreFixture.key(name))?.storedRanges == [0..<block])
+        }
+        await store.waitUntilIdle()
+        try await store.flush()
+        try await store.checkLedger()
+        try await store.close()
+    }
+
     @Test("E153: removing all resources also removes a version whose row belongs to no resource, with its file")
     func unreachableVersion() async throws {
         try await makeCache()

@@ -128,6 +128,15 @@ struct CatalogSettings {
         try catalog.write { db in
             for table in Self.numberedTables {
                 try db.execute(sql: "DELETE FROM \(table) WHERE id > \(Self.rowNumberLimit)")
+            }
+            // Rows with the previous number would belong to the next row that gets this number.
+            for sql in [
+                "DELETE FROM generation WHERE resource NOT IN (SELECT id FROM resource)",
+                "DELETE FROM block WHERE generation NOT IN (SELECT id FROM generation)",
+                "DELETE FROM variant WHERE generation NOT IN (SELECT id FROM generation)",
+                "UPDATE resource SET presentation = NULL WHERE presentation NOT IN (SELECT id FROM resource)",
+            ] { try db.execute(sql: sql) }
+            for table in Self.numberedTables {
                 try db.execute(
                     sql: """
                         UPDATE sqlite_sequence SET seq = (SELECT coalesce(max(id), 0) FROM \(table)) WHERE name = ?
