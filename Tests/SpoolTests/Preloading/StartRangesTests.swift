@@ -41,7 +41,9 @@ struct StartRangesTests {
         #expect(search.plan.ranges.byteCount < Int64(data.count) / 4 + tail, "\(search.plan.ranges)")
     }
 
-    @Test("The computed bit rate is within 10 % of the actual rate, and the duration within 5 %", arguments: SampleContainer.allCases)
+    @Test(
+        "The computed bit rate is within 10 % of the actual rate, and the duration within 5 %",
+        arguments: SampleContainer.allCases)
     func rate(_ sample: SampleContainer) async throws {
         let data = try await data(sample)
         let plan = try ContainerSearch(data).plan
