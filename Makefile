@@ -5,7 +5,7 @@
 #   make demo WATCH=1      the same, and keeps the server and its page running
 #   make test              all tests, including mpv, ffmpeg, Chromium and HAProxy if they can be installed
 #   make test-players      the tests of players with the proxy server, including VLC and GStreamer
-#   make apple-report      play on this machine, and on Macs in simulators, and record how the player behaves
+#   make apple-report      play media on this machine, on Macs also in simulators, and record how the player behaves
 #   make soak SECONDS=600  simulated playback with new seeds for ten minutes, in a release build
 #   make fuzz SECONDS=600  each fuzzer of Fuzz/ for ten minutes
 #   make sanitize          the engine's tests with ThreadSanitizer, then with AddressSanitizer
@@ -26,7 +26,7 @@ SHELL := bash
 LIBRARIES := libmpv-dev libsqlite3-dev
 # Without its symbol table, a release is about half as large. Apple's linker retains the exported names.
 STRIPPED := -Xlinker $(if $(filter Darwin,$(shell uname)),-x,-s)
-# The package has no default traits. The command, the server and the tests need these.
+# No trait is enabled by default. The command, the server and the tests need this one.
 TRAITS := --traits Tools
 # On Linux, a release runs without a Swift installation.
 STANDALONE := $(if $(filter Darwin,$(shell uname)),$(TRAITS),--static-swift-stdlib --traits Tools,StaticLinking)
@@ -60,7 +60,7 @@ test-players: setup-tests setup-players
 	@echo "— playing through the proxy with every player"
 	@SPOOL_PLAYERS=all swift test $(TRAITS) --filter PlayerTests
 
-# The simulators are those of REPORT_DESTINATIONS, separated by semicolons.
+# REPORT_DESTINATIONS names the simulators, separated by semicolons.
 apple-report: setup
 	@scripts/apple-report "$(REPORT_DESTINATIONS)"
 

@@ -35,9 +35,9 @@ let privacyManifest: (exclude: [String], resources: [Resource]) = ([], [.copy("P
 let privacyManifest: (exclude: [String], resources: [Resource]) = (["PrivacyInfo.xcprivacy"], [])
 #endif
 
-// An app needs neither the command nor the test kit, and should not resolve their dependencies. No trait is therefore a
-// default, and this repository builds with `--traits Tools`. A package is left out only if every reference to it has such
-// a condition.
+// An app needs neither the command nor the test kit, and should not resolve their dependencies. Therefore, no trait is
+// enabled by default, and this repository builds with `--traits Tools`. A package is left out only if every reference
+// to it has such a condition.
 let tools = TargetDependencyCondition.when(traits: ["Tools"])
 let proxy = TargetDependencyCondition.when(traits: ["Proxy"])
 let metrics = TargetDependencyCondition.when(traits: ["Metrics"])
