@@ -45,7 +45,7 @@ extension MediaCache {
 
     /// Returns the duration of a stored file according to the headers of its container, in seconds.
     ///
-    /// - Returns: `nil` if the container is unknown or does not specify it, or if its headers are not stored.
+    /// - Returns: `nil` if the container is unknown or does not specify a duration, or if its headers are not stored.
     /// - Throws: `CacheError`: `.storage` if the catalog or the file can't be read, `.closed`.
     package func duration(of key: CacheKey) async throws -> Double? {
         guard let lease = try await store.lease(key) else { return nil }
@@ -85,7 +85,7 @@ extension MediaCache {
     {
         var removed: [StoredResource] = []
         var failures: [CacheError] = []
-        // A resource whose first bytes were received just now has no record yet.
+        // A resource whose first bytes have just been received has no record yet.
         try await store.flush()
         let records = try await store.resources()
         let selected = Set(records.filter(selection.includes).map(\.key))
@@ -171,7 +171,7 @@ package enum PurgeSelection: Sendable, Hashable {
         }
     }
 
-    /// Returns a stored URL with a path, with the scheme and host in lower case, and without the scheme's usual port.
+    /// Returns a stored URL with a path, with the scheme and host in lower case, and without the scheme's default port.
     private static func normalized(_ url: String) -> String {
         guard let start = url.firstRange(of: "://")?.upperBound else { return url }
         let end = url[start...].firstIndex(of: "/") ?? url.endIndex

@@ -69,7 +69,7 @@ extension MediaCache {
     ///   - progress: Called occasionally, from any thread.
     /// - Returns: The result. Blocks whose file can't be opened this time are counted as unchecked, with the cause.
     /// - Throws: `CacheError` with code `.storage` if the catalog can't be read or repaired, or `.closed`.
-    ///   `CancellationError` if the task is cancelled. What was checked until then is repaired.
+    ///   `CancellationError` if the task is cancelled. Damage that was found by then is repaired.
     public func verify(
         repairing: Bool, progress: @escaping @Sendable (VerificationProgress) -> Void = { _ in }
     ) async throws -> VerificationReport {

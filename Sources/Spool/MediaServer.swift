@@ -15,7 +15,7 @@ public protocol MediaServer: AnyObject, Sendable {
     /// source's own origin. They are sent for that URL, and for all URLs of that origin that a playlist names. The
     /// returned URL is a secret. It is valid until the server stops, or until hundreds of other URLs were returned.
     ///
-    /// The call checks whether the server is still reachable, and otherwise makes it listen again, at the same port if
+    /// The call checks whether the server is still reachable, and otherwise makes it listen again, on the same port if
     /// that is free. This is needed because the system may close the sockets of a suspended app.
     ///
     /// - Returns: `nil` if the server is not running, or if the URL of the source is not `http` or `https`.
@@ -23,8 +23,9 @@ public protocol MediaServer: AnyObject, Sendable {
 
     /// Closes the server's sockets until the next URL is requested.
     ///
-    /// A player calls it when the app is in the background and no player of this server plays. The system may close the
-    /// sockets of a suspended app, and a server may not notice. Other players of the server lose their connections.
+    /// A player calls it when the app is in the background and no player of this server is playing. Otherwise, the
+    /// system may close the sockets of a suspended app without the server noticing. Other players of the server lose
+    /// their connections.
     func suspend()
 
     /// Fetches the start of a stream, so that it plays immediately. It uses the first variant that players are offered.

@@ -4,7 +4,7 @@ import Foundation
 /// The command of a build without the trait `Tools`, which leaves out the packages that the command needs.
 @main struct CommandUnavailable {
     static func main() {
-        let text = "spool: this program was built without the trait Tools; run “make build”\n"
+        let text = "spool was built without the trait Tools; run “swift build --traits Tools” or “make build”\n"
         FileHandle.standardError.write(Data(text.utf8))
         exit(1)
     }

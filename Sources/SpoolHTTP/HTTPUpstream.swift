@@ -98,11 +98,13 @@ extension HTTPUpstream {
         public var preloadNetworkAccess: NetworkAccess = [.cellular, .expensive]
         /// The networks of ``networkAccess`` that downloads may use. The default is all.
         public var downloadNetworkAccess: NetworkAccess = [.cellular, .expensive, .constrained]
-        /// The value of `User-Agent`. The default, `nil`, sends `Spool/` and the version.
+        /// The value of `User-Agent`. The default, `nil`, sends `Spool/` followed by the version.
         ///
-        /// A `User-Agent` field of the `MediaSource` replaces it. Statistics and rules of an origin may depend on it.
+        /// A `User-Agent` field of the `MediaSource` replaces it. An origin's statistics and rules may depend on it.
         public var userAgent: String?
-        /// Returns the value of `Cookie` for a URL, or `nil` for none. The default, `nil`, sends no cookies.
+        /// A function that returns the value of `Cookie` for a URL, or `nil` for none.
+        ///
+        /// The default, `nil`, sends no cookies.
         ///
         /// It is called for each request and each redirect, from any thread, and is not called if the `MediaSource` has
         /// a `Cookie` field. On Apple platforms, ``sendsCookies(of:)`` sets it.
@@ -136,7 +138,7 @@ extension HTTPUpstream {
         /// Creates a configuration with the default values.
         public init() {}
 
-        /// Returns the networks that requests with a purpose may use in addition to unrestricted ones.
+        /// Returns the networks that requests with this purpose may use in addition to unrestricted ones.
         public func networkAccess(for purpose: UpstreamRequest.Purpose) -> NetworkAccess {
             switch purpose {
             case .playback: networkAccess
@@ -149,9 +151,9 @@ extension HTTPUpstream {
 
 #if !StaticLinking
 extension HTTPUpstream.Configuration {
-    /// Sends the cookies of a store, such as `HTTPCookieStorage.shared`, which `AVPlayer` uses.
+    /// Adds the cookies of a store to requests, such as those of `HTTPCookieStorage.shared`, which `AVPlayer` uses.
     ///
-    /// The cookies of responses are not added to the store.
+    /// Cookies of responses are not added to the store.
     public mutating func sendsCookies(of storage: HTTPCookieStorage) {
         cookies = { url in
             let fields = storage.cookies(for: url).map { HTTPCookie.requestHeaderFields(with: $0) }

@@ -51,7 +51,7 @@ extension ProxyServer {
 
     /// Closes the sockets of a server in an app until the next URL is requested. See ``Spool/MediaServer``.
     ///
-    /// It then listens again, at the same port if that is free. Other servers ignore the call.
+    /// It then listens again, on the same port if that is free. Other servers ignore the call.
     public func suspend() {
         guard configuration.startsOnDemand else { return }
         let sockets = restarting.withLock { _ in

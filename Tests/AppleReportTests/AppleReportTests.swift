@@ -4,10 +4,10 @@ import Spool
 import SpoolAVFoundation
 import Testing
 
-/// Plays, seeks, queues and downloads on this platform, and records how its player behaves.
+/// Plays, seeks, queues and downloads media on this platform, and records how its player behaves.
 ///
-/// `make apple-report` runs it. It needs neither ffmpeg nor a server. The report is written into the directory that
-/// `SPOOL_REPORT` names.
+/// `make apple-report` runs it. It needs neither ffmpeg nor a server. The report is written to the directory in
+/// `SPOOL_REPORT`.
 @Suite("Report", .serialized, .timeLimit(.minutes(10)))
 @MainActor struct AppleReportTests {
     private let context: ProbeContext

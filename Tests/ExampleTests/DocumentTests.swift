@@ -28,7 +28,7 @@ struct DocumentTests {
         }
     }
 
-    /// Returns a program without the condition of a trait around all of it, which is not part of the document.
+    /// Returns a program without a trait's `#if` around all of it, which is not part of the document.
     private static func withoutCondition(_ program: String) -> String {
         let (start, end) = ("#if Proxy\n", "#endif\n")
         guard program.hasPrefix(start), program.hasSuffix(end) else { return program }

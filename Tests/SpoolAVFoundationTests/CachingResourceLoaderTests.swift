@@ -188,7 +188,7 @@ struct CachingResourceLoaderTests {
         #expect(server.requested == [address()])
         await cache.close()
         while let event = await events.next() {
-            if case .bypassed = event.kind { failed("the media does not bypass the cache") }
+            if case .bypassed = event.kind { failed("unexpected bypass event") }
         }
     }
 

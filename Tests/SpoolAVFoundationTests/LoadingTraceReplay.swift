@@ -4,10 +4,10 @@ import Foundation
 
 @testable import SpoolAVFoundation
 
-/// A replay of a trace: sends its requests to an asset's loader in the order of the trace, without its times.
+/// A replay of a trace: sends its requests to an asset's loader in the order of the trace, without its delays.
 ///
-/// A cancellation follows when the bytes of the trace were delivered. The events of different requests keep their
-/// order.
+/// A request is cancelled after the number of bytes in the trace was delivered. The events of different requests keep
+/// their order.
 struct LoadingTraceReplay {
     /// A request of the replay, with the request of the trace.
     struct Sent {
@@ -64,7 +64,7 @@ extension LoadingTrace {
         self.init(events: events)
     }
 
-    /// A step of a trace that is written by hand.
+    /// A step of a handwritten trace.
     enum Step {
         /// A request. The first one has the number 1.
         case send(Requested)

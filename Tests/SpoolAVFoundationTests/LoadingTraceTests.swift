@@ -82,18 +82,18 @@ struct LoadingTraceTests {
     }
 
     @Test(
-        "E370: a described sequence of requests delivers correct bytes, and stored ones again",
+        "E370: a reported sequence of requests delivers correct bytes, also from the cache",
         arguments: Described.allCases)
     func described(_ sequence: Described) async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let recorded = try await replay(sequence.trace, in: cache)
         #expect(recorded.requests == sequence.trace.requests)
-        // The second replay reads stored bytes, in another order than it received them.
+        // The second replay reads stored bytes, in a different order from that in which they were received.
         _ = try await replay(sequence.trace, in: cache)
         await cache.close()
     }
 
-    @Test("E371: a recorded trace survives JSON, and its replay records the same requests and ends")
+    @Test("E371: a recorded trace survives encoding as JSON, and its replay records the same requests and outcomes")
     func roundTrip() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let recorded = try await replay(Described.zhgChgLi.trace, in: cache)

@@ -9,7 +9,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Choices of an app for requests")
+@Suite("Request settings of an app")
 struct RequestFieldsTests {
     private static let first = URL(string: "https://media.example/a")
     private static let second = "https://cdn.example/b"
@@ -18,7 +18,7 @@ struct RequestFieldsTests {
         try RedirectWalk(UpstreamRequest(url: try #require(Self.first), headerFields: fields), configuration)
     }
 
-    @Test("E372: preloads use no network in Low Data Mode by default, and no purpose exceeds the access of playback")
+    @Test("E372: preloads use no network in Low Data Mode by default, and no purpose may use more than playback")
     func networkAccess() {
         var configuration = HTTPUpstream.Configuration()
         #expect(configuration.networkAccess(for: .playback) == [.cellular, .expensive, .constrained])

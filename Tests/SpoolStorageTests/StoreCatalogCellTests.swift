@@ -364,7 +364,7 @@ struct StoreCatalogCellTests {
     }
 
     @Test(
-        "E411: the previous number of a row is used again without the blocks and versions that belonged to it",
+        "E411: the previous number of a row is reused without the blocks and versions that belonged to it",
         arguments: ["resource", "generation"])
     func reusedRowNumber(table: String) async throws {
         var store = try await fixture.open()

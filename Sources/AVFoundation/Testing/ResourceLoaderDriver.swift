@@ -37,7 +37,7 @@ package final class ResourceLoaderDriver: Sendable {
             length: length ?? knownLength.map { max(0, $0 - offset) }, toEnd: length == nil)
     }
 
-    /// Sends a request with any combination of type, length and bytes.
+    /// Sends a request for bytes, with or without a request for type and length.
     ///
     /// - Parameter length: The number of bytes, or `nil` for `Int.max`.
     package func request(information: Bool, offset: Int64, length: Int64?, toEnd: Bool) -> Request {

@@ -50,7 +50,7 @@ struct OriginExchange: Sendable {
         return Prepared(request: request, fields: fields, number: resolved.number, origin: origin)
     }
 
-    /// Returns the purpose of requests with a priority.
+    /// Returns the purpose of requests with this priority.
     func purpose(of priority: Priority) -> UpstreamRequest.Purpose {
         switch priority {
         case .playback: .playback

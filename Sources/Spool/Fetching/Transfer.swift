@@ -113,7 +113,7 @@ struct Transfer {
         } else {
             origin.found()
         }
-        // Until then, it is only assumed that the origin sends parts.
+        // Before the first response, it is only assumed that the origin sends parts.
         let isFirst = preconditions.isValidation || resource.generation == nil
         switch verdict {
         case .store(let offset, let body):
@@ -131,9 +131,9 @@ struct Transfer {
         case .refuse(let refusal):
             // The response is a 416 that can't be true, a part whose position is unknown, or a part with status 200.
             let isUnusablePart = refusal.kind == .malformed && [200, 206, 416].contains(refusal.status)
-            // Some programs respond with 400 to each request with a range.
+            // Some servers respond with 400 to every range request.
             let mayRejectRanges = isFirst && refusal.status == 400
-            // A part that states another range than the requested one is an error of one request.
+            // A part that states a range other than the requested one is an error of this request only.
             let statesRange =
                 refusal.status == 206
                 && response.head.headerFields[.contentRange].flatMap { ContentRange(parsing: $0) } != nil
@@ -241,8 +241,10 @@ struct Transfer {
         return .interrupted(error, retryAfter: rest)
     }
 
-    /// Returns the status and the fields to evaluate. Some programs respond with 206 to every request. Without a requested
-    /// range and a usable `Content-Range`, such a body is the whole.
+    /// Returns the status and the fields to evaluate.
+    ///
+    /// Some servers respond with 206 to every request. If no range was requested and the `Content-Range` is not usable,
+    /// such a body is the whole resource.
     private func head(of response: UpstreamResponse, to request: UpstreamRequest) -> HTTPResponse {
         var head = response.head
         let isPart = head.headerFields[.contentRange].flatMap { ContentRange(parsing: $0) } != nil

@@ -60,7 +60,7 @@ extension Scheduler {
     func asksForWhole(evenAfterPart: Bool) -> Bool {
         ask { state in
             switch state.machine.rangeSupport {
-            // The request was sent before another one was rejected.
+            // This request was sent before another one was rejected.
             case .unsupported: (true, [])
             case .supported where !evenAfterPart: (false, [])
             case .supported, .unknown: (true, state.machine.rangesUnsupported())

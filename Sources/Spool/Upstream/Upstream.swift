@@ -35,7 +35,7 @@ public struct UpstreamRequest: Sendable {
     public var body: UpstreamBody?
     /// The purpose of the request. The default is `playback`.
     ///
-    /// A transport can select networks by it; see ``/SpoolHTTP/HTTPUpstream/Configuration/networkAccess(for:)``.
+    /// A transport can use it to select networks; see ``/SpoolHTTP/HTTPUpstream/Configuration/networkAccess(for:)``.
     public var purpose = Purpose.playback
     /// Whether redirects of `GET` and `HEAD` are followed. Otherwise, they are the response.
     package var followsRedirects = true

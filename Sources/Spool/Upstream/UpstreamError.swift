@@ -44,8 +44,8 @@ public struct UpstreamError: Error, CustomStringConvertible {
         /// The system does not allow the transport to load the URL, for example because of App Transport Security. Not
         /// retried.
         public static let notPermitted = Code(.notPermitted)
-        /// The app or the user does not allow this request on the current network, such as cellular or in Low Data
-        /// Mode. It is retried, because the network may change.
+        /// The app's configuration or the user's settings do not allow this request on the current network, for example
+        /// in Low Data Mode. It is retried, because the network may change.
         public static let networkNotAllowed = Code(.networkNotAllowed)
     }
 
@@ -91,7 +91,7 @@ extension UpstreamError: LocalizedError, CustomNSError {
         case .cancelled: "The request was cancelled."
         case .other: "The media could not be loaded."
         case .notPermitted: "The system does not allow a connection to the server."
-        case .networkNotAllowed: "The current network may not be used for this."
+        case .networkNotAllowed: "The current network may not be used for this request."
         }
     }
 

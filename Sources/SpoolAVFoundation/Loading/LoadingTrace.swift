@@ -93,7 +93,7 @@ package struct LoadingTrace: Codable, Hashable, Sendable {
     /// The requests, in the order in which the player sent them.
     package var requests: [Requested] { events.compactMap(\.requested) }
 
-    /// Returns the trace as JSON, with sorted keys and an indentation.
+    /// Returns the trace as indented JSON with sorted keys.
     package func json() throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys]

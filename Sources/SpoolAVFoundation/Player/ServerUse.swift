@@ -2,9 +2,9 @@
 import Spool
 import Synchronization
 
-/// The use of a server by one player. A server whose last use ends in the background closes its sockets.
+/// The use of a server by one player. A server closes its sockets when its last use ends in the background.
 ///
-/// Several players may share a server. It counts the uses of each server in this process. Any thread may use it.
+/// Several players may share a server. The uses of each server in this process are counted. Any thread may use it.
 final class ServerUse: Sendable {
     private static let counts = Mutex<[ObjectIdentifier: Int]>([:])
 

@@ -59,7 +59,7 @@ export const isValid = async value => {
 
 export const act = body => authorized("api/actions", body);
 
-/// Decodes a part of an address, which stays unchanged if its encoding is invalid.
+/// Decodes a part of an address. Returns it unchanged if its encoding is invalid.
 export const decoded = text => {
     try {
         return decodeURIComponent(text);

@@ -121,7 +121,7 @@ struct DashboardAPI: Sendable {
             .contentType: "text/event-stream", .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
         ]
         guard request.method == .get else { return Self.own(ResponseHead(200, fields)) }
-        // An invalid number is that of no entry, so the page learns that it has to load everything again.
+        // An invalid number matches no entry, so the page must load everything again.
         let lastID = request.fields["last-event-id"].map { Int($0) ?? .max } ?? 0
         return Self.own(ResponseHead(200, fields), .stream(try feed.events(after: max(0, lastID))))
     }
@@ -156,7 +156,7 @@ struct DashboardAPI: Sendable {
     static func attachment(named url: String) -> String {
         let last = url.split(separator: "/").last.map(String.init) ?? ""
         let name = (last.removingPercentEncoding ?? last).filter { character in
-            // Control characters, and those that change the direction of text, could hide the type of the file.
+            // Control characters, and those that change the direction of text, could disguise the type of the file.
             !"/\\\"".contains(character)
                 && character.unicodeScalars.allSatisfy { ![.control, .format].contains($0.properties.generalCategory) }
         }
@@ -245,7 +245,7 @@ struct DashboardAPI: Sendable {
     }
 }
 
-/// The durations of resources whose details were shown, so that their containers are not read each time.
+/// The durations of resources whose details were shown, so that their containers are not read again each time.
 private final class KnownDurations: Sendable {
     private let known = Mutex(Remembered<String, Double>(count: 1000))
 
@@ -253,7 +253,7 @@ private final class KnownDurations: Sendable {
     func duration(of media: StoredResource, in cache: MediaCache) async -> Double? {
         let version = "\(media.key.hash) \(media.length ?? 0) \(media.validator ?? "")"
         if let duration = known.withLock({ $0[version] }) { return duration }
-        // The details are shown without it.
+        // Without a duration, the other details are still shown.
         guard let duration = try? await cache.duration(of: media.key) else { return nil }
         known.withLock { $0.note(duration, for: version, bytes: version.utf8.count) }
         return duration

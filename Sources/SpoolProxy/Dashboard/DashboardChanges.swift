@@ -54,7 +54,7 @@ struct DashboardChanges {
         if library?.update(open: cache.openContents) == true { mustRead = true }
     }
 
-    /// Returns the resources that are stored. If there are many, not all of them are looked up.
+    /// Returns the keys whose resources are stored. Keys beyond the limit are not looked up and count as stored.
     private func stored(_ keys: [CacheKey]) async -> Set<CacheKey> {
         var stored = Set(keys.dropFirst(Self.lookupLimit))
         for key in keys.prefix(Self.lookupLimit) {

@@ -60,7 +60,7 @@ struct OperatorActions: Sendable {
             for key in try decoder.container(keyedBy: AnyKey.self).allKeys
             where CodingKeys(stringValue: key.stringValue) == nil {
                 let name = String(key.stringValue.prefix(40)).escapedForMessage
-                throw RequestFailure(400, "unknown field “\(name)”; there is “action” and its parameters")
+                throw RequestFailure(400, "unknown field “\(name)”; only “action” and its parameters are allowed")
             }
             let container = try decoder.container(keyedBy: CodingKeys.self)
             func field<T: Decodable>(_ key: CodingKeys, _ type: T.Type, _ kind: String) throws -> T? {

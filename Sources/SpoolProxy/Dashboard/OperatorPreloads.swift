@@ -24,9 +24,9 @@ final class OperatorPreloads: Sendable {
         self.changed = changed
     }
 
-    /// Starts to preload a whole resource, or a whole stream. Errors are in the log.
+    /// Starts to preload an entire resource or stream. Errors are logged.
     ///
-    /// - Parameter check: Checks whether the URL of a file of the stream may be requested.
+    /// - Parameter check: A function that throws an error if the URL of a file of the stream may not be requested.
     /// - Returns: `false` if too many are running.
     func start(
         _ source: MediaSource, pins: Bool, in cache: MediaCache, check: @escaping @Sendable (OriginURL) throws -> Void

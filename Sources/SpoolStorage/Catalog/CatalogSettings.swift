@@ -129,7 +129,7 @@ struct CatalogSettings {
             for table in Self.numberedTables {
                 try db.execute(sql: "DELETE FROM \(table) WHERE id > \(Self.rowNumberLimit)")
             }
-            // Rows with the previous number would belong to the next row that gets this number.
+            // Otherwise, these rows would belong to the next row that gets the deleted row's number.
             for sql in [
                 "DELETE FROM generation WHERE resource NOT IN (SELECT id FROM resource)",
                 "DELETE FROM block WHERE generation NOT IN (SELECT id FROM generation)",

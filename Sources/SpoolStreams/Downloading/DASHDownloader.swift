@@ -14,7 +14,7 @@ public import Spool
 public struct DASHDownloader: Sendable {
     private var download: StreamDownload
     private let seconds: Double?
-    /// Checks whether the URL of a file may be requested. The default allows all of them.
+    /// A function that throws an error if the URL of a file may not be requested. The default allows all of them.
     package var check: @Sendable (OriginURL) throws -> Void {
         get { download.check }
         set { download.check = newValue }

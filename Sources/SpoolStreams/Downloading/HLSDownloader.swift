@@ -33,7 +33,7 @@ public struct HLSDownloader: Sendable {
     private let seconds: Double?
     /// Whether to download the keys of encrypted streams.
     package var includesKeys = true
-    /// Checks whether the URL of a file may be requested. The default allows all of them.
+    /// A function that throws an error if the URL of a file may not be requested. The default allows all of them.
     package var check: @Sendable (OriginURL) throws -> Void {
         get { download.check }
         set { download.check = newValue }

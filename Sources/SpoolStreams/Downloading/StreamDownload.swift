@@ -51,7 +51,7 @@ struct StreamDownload: Sendable {
     private let cache: MediaCache
     private let width: Int
     private let isDownload: Bool
-    /// Checks whether the URL of a file may be requested.
+    /// A function that throws an error if the URL of a file may not be requested.
     var check: @Sendable (OriginURL) throws -> Void = { _ in }
 
     /// Creates a download.

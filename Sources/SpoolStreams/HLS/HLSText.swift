@@ -118,8 +118,8 @@ enum HLSTag: String {
 
 /// The attributes of a tag, by the grammar of RFC 8216 §4.2. Commas and equals signs in quotes are part of the value.
 ///
-/// White space around names and values is ignored, and names may have lowercase letters, as in players. A quoted value
-/// may contain quotes that no comma follows. After any other error, the list is read from the next comma on.
+/// As in players, white space around names and values is ignored, and names may have lowercase letters. A quoted value
+/// may contain quotes that are not followed by a comma. After any other error, reading continues after the next comma.
 struct HLSAttributeList {
     struct Attribute {
         let name: ArraySlice<UInt8>
@@ -215,7 +215,7 @@ struct HLSAttributeList {
         first(name).flatMap { String(validating: $0.value, as: UTF8.self) }
     }
 
-    /// Returns a bit rate, or `nil` if the attribute is missing or not a number. Some playlists have it in quotes.
+    /// Returns a bit rate, or `nil` if the attribute is missing or not a number. Some playlists put it in quotes.
     func bitRate(_ name: StaticString) -> Int64? { first(name).flatMap { DecimalNumbers.integer($0.value) } }
 
     /// Returns a decimal integer, or `nil` if the attribute is missing, quoted or not a number.

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Media of a few seconds, made of bytes that this code computes: silence, or a tone.
+/// Short media files that this code generates: silence, or a tone.
 enum Fixtures {
     /// A file of an origin.
     struct File: Sendable {
@@ -26,7 +26,7 @@ enum Fixtures {
         data += little(UInt32(16)) + little(UInt16(1)) + little(UInt16(1)) + little(UInt32(sampleRate))
         data += little(UInt32(sampleRate * 2)) + little(UInt16(2)) + little(UInt16(16))
         data += Data("data".utf8) + little(UInt32(count * 2))
-        // One period of the tone is repeated, which is quick and does not click.
+        // One period of the tone is repeated, which is fast and avoids clicks.
         let period = sampleRate / 441 * 2
         let samples = (0..<period).map { index in
             Int16(4000 * sin(Double(index) / Double(period) * 2 * .pi))

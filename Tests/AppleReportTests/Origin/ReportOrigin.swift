@@ -7,7 +7,7 @@ import Darwin
 import Glibc
 #endif
 
-/// An HTTP/1.1 origin in this process, at one port of 127.0.0.1 and ::1.
+/// An HTTP/1.1 origin in this process, on the same port of 127.0.0.1 and ::1.
 ///
 /// It uses blocking sockets on threads, so that it needs no package and runs in a simulator. It is only for this report.
 final class ReportOrigin: Sendable {
@@ -29,13 +29,13 @@ final class ReportOrigin: Sendable {
     }
 
     let files: [String: Fixtures.File]
-    /// The port at both addresses.
+    /// The port on both addresses.
     let port: UInt16
-    /// Whether it listens at ::1, too.
+    /// Whether it also listens on ::1.
     let hasIPv6: Bool
     let state = Mutex(State())
 
-    /// Listens at a free port.
+    /// Listens on a free port.
     init(files: [String: Fixtures.File]) throws {
         self.files = files
         guard let first = Self.listen(isIPv6: false, port: 0) else { throw POSIXError(.EADDRINUSE) }
@@ -46,7 +46,7 @@ final class ReportOrigin: Sendable {
         if let second { accept(on: second.socket, isIPv6: true) }
     }
 
-    /// Closes all sockets. Requests that are being served end.
+    /// Closes all sockets, which ends running requests.
     func stop() {
         let sockets = state.withLock { state in
             state.isStopped = true
@@ -102,7 +102,7 @@ final class ReportOrigin: Sendable {
         let hasName = withUnsafeMutablePointer(to: &actual) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &size) == 0 }
         }
-        // Both kinds of address have the port at the same place.
+        // Both address structures have the port at the same offset.
         guard isListening, hasName else {
             close(descriptor)
             return nil

@@ -47,7 +47,7 @@ enum LoadingProbes {
             }
             return Observation(results.joined(separator: "; "))
         },
-        Probe(6, "Does isPlayable end if a request fails without, or with an empty content type?", limit: 50) { _ in
+        Probe(6, "Does isPlayable return if a request fails with no or an empty content type?", limit: 50) { _ in
             var results: [String] = []
             for type in [nil, ""] {
                 guard let file = Fixtures.all["tone.wav"] else { throw Unavailable("the file is missing") }
@@ -96,9 +96,9 @@ enum LoadingProbes {
             let isSame = item.asset === asset
             player.replaceCurrentItem(with: nil)
             await cache.close()
-            return Observation(isSame ? "yes" : "no, it is another object")
+            return Observation(isSame ? "yes" : "no, it is a different object")
         },
-        Probe(16, "After which time does a request without a response fail?", limit: Platform.silentSeconds + 10) { _ in
+        Probe(16, "After how long does a request without a response fail?", limit: Platform.silentSeconds + 10) { _ in
             guard let file = Fixtures.all["tone.wav"] else { throw Unavailable("the file is missing") }
             let loader = RawLoader(file, .silent)
             let item = AVPlayerItem(asset: loader.asset("tone.wav"))
@@ -122,7 +122,7 @@ enum LoadingProbes {
         let (values, continuation) = AsyncStream<String?>.makeStream()
         let waiting = Task { _ = continuation.yield(await task.value) }
         let limit = Task {
-            try? await Task.sleep(for: .seconds(seconds))  // It is cancelled if the value is there first.
+            try? await Task.sleep(for: .seconds(seconds))  // It is cancelled if the value is available first.
             _ = continuation.yield(nil)
         }
         defer {

@@ -18,7 +18,7 @@ enum PlaybackProbes {
             await cache.close()
             return Observation(log.names.joined(separator: ", "), details: ["rate at the end: \(player.rate)"])
         },
-        Probe(11, "In which order do rate and stall notifications arrive at a stall?", limit: 60) { context in
+        Probe(11, "In which order do rate and stall notifications arrive during a stall?", limit: 60) { context in
             let (log, details) = try await stall(in: context)
             return Observation(log.names.joined(separator: ", "), details: details)
         },
@@ -93,7 +93,7 @@ enum PlaybackProbes {
             await cache.close()
             return Observation(advanced ? "plays the next item" : "does not advance", details: details)
         },
-        Probe(18, "How many loaded ranges and which buffer flags follow a seek?") { context in
+        Probe(18, "How many loaded ranges and which buffer flags are there after a seek?") { context in
             let cache = context.cache()
             let item = AVPlayerItem(caching: context.origin.url("/media/long.wav"), in: cache)
             let player = Platform.player(item)
@@ -109,7 +109,7 @@ enum PlaybackProbes {
             await cache.close()
             return Observation("\(item.loadedTimeRanges.count) ranges", details: details)
         },
-        Probe(19, "Which duration does an MP3 with a variable bit rate and without a header have?") { context in
+        Probe(19, "Which duration does an MP3 with a variable bit rate and no header have?") { context in
             let cache = context.cache()
             let item = AVPlayerItem(caching: context.origin.url("/media/variable.mp3"), in: cache)
             let player = Platform.player(item)
@@ -118,7 +118,7 @@ enum PlaybackProbes {
             let outcome = try await Playing.playToEnd(player, item)
             await cache.close()
             return Observation(
-                "\(Playing.text(before)) s, and 4.18 s are correct; \(outcome) at "
+                "\(Playing.text(before)) s (correct: 4.18 s); \(outcome) at "
                     + "\(Playing.text(item.currentTime().seconds)) s, rate \(player.rate)")
         },
     ]
@@ -135,7 +135,7 @@ enum PlaybackProbes {
         player.play()
         _ = try await wait(8) { log.contains("stalled") }
         var details = ["after the stall: rate \(player.rate), \(status(of: player)), \(buffers(of: item))"]
-        log.add("(bytes arrive)")
+        log.add("(bytes are received)")
         context.origin.release(true)
         let resumes = try await wait(3) { player.timeControlStatus == .playing }
         details.append(resumes ? "resumes without a call" : "does not resume without a call")

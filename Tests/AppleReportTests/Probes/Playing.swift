@@ -5,7 +5,7 @@ import SpoolAVFoundation
 
 /// Helpers of the probes that play media.
 @MainActor enum Playing {
-    /// Waits until an item is ready or has failed. Returns its status and error in words.
+    /// Waits until an item is ready or has failed. Returns its status and error as text.
     static func load(_ item: AVPlayerItem, seconds: Double = 15) async throws -> String {
         _ = try await wait(seconds) { item.status != .unknown }
         return describe(item)
@@ -37,7 +37,7 @@ import SpoolAVFoundation
         return hasEnded ? "played to the end" : "stopped at \(text(item.currentTime().seconds)) s"
     }
 
-    /// A number of seconds with two digits.
+    /// A number of seconds with two decimal places.
     static func text(_ seconds: Double) -> String { String(format: "%.2f", seconds) }
 
     /// Plays media through a new cache while its loading requests are recorded.
@@ -63,7 +63,7 @@ import SpoolAVFoundation
 }
 
 extension LoadingTrace {
-    /// The requests in words: `information 0–1, 0–`.
+    /// The requests as text: `information 0–1, 0–`.
     var summary: String {
         requests.map { requested in
             let range = requested.offset.map { offset in

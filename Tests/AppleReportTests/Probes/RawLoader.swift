@@ -2,7 +2,7 @@ import AVFoundation
 import Foundation
 import Synchronization
 
-/// A resource loader without Spool, to observe a player apart from the cache: it serves bytes in memory.
+/// A resource loader that serves bytes in memory, to observe a player without the cache.
 ///
 /// `@unchecked Sendable`: it has only constants and a mutex.
 final class RawLoader: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {
@@ -10,7 +10,7 @@ final class RawLoader: NSObject, AVAssetResourceLoaderDelegate, @unchecked Senda
     enum Behavior: Sendable {
         /// Serves all bytes.
         case serves(entireLength: Bool)
-        /// Fails each request. `type` is set before, if it is not `nil`.
+        /// Fails each request. If `type` is not `nil`, it is set first.
         case fails(type: String?)
         /// Never ends a request.
         case silent
@@ -33,7 +33,7 @@ final class RawLoader: NSObject, AVAssetResourceLoaderDelegate, @unchecked Senda
 
     /// Returns an asset that uses this loader, which the caller must retain.
     func asset(_ name: String) -> AVURLAsset {
-        guard let url = URL(string: "spool-report://origin/\(name)") else { preconditionFailure("\(name) is no path") }
+        guard let url = URL(string: "spool-report://origin/\(name)") else { preconditionFailure("no path: \(name)") }
         let asset = AVURLAsset(url: url)
         asset.resourceLoader.setDelegate(self, queue: queue)
         return asset

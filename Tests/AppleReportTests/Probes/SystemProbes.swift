@@ -35,7 +35,7 @@ enum SystemProbes {
                 "\(addresses[0]); \(status)",
                 details: [
                     "all: " + addresses.joined(separator: ", "),
-                    context.origin.hasIPv6 ? "the origin listens at both" : "the origin listens at 127.0.0.1 only",
+                    context.origin.hasIPv6 ? "the origin listens on both" : "the origin listens on 127.0.0.1 only",
                 ])
         },
         Probe(24, "Does App Transport Security reject http in this process (−1022)?", .system) { _ in

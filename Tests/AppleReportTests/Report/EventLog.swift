@@ -56,7 +56,7 @@ final class EventLog: Sendable {
         return MainActor.assumeIsolated { "\(player.value.rate)" }
     }
 
-    /// A value that is used on the main thread only, on which its sender already is.
+    /// A value that is used only on the main thread, on which its creator already runs.
     private struct Moved<Value>: @unchecked Sendable { let value: Value }
 
     /// Adds an entry, from any thread.

@@ -4,7 +4,7 @@ import Darwin
 import Foundation
 import Synchronization
 
-/// The machine that the report describes, and the parts of the probes that are different on Apple's platforms.
+/// The machine that the report describes, and the parts of the probes that differ on Apple's platforms.
 enum Platform {
     /// The operating system and its version.
     static var system: String {
@@ -49,10 +49,10 @@ enum Platform {
     /// The notification of a discontinuity of an item's time.
     static let timeJumped = AVPlayerItem.timeJumpedNotification
 
-    /// The implementation that plays.
+    /// The implementation that plays media.
     static let avFoundation = "Apple's AVFoundation"
 
-    /// The seconds for which a request without a response is observed.
+    /// The time for which a request without a response is observed, in seconds.
     static let silentSeconds = 130.0
 
     /// Returns a muted player.
@@ -74,7 +74,7 @@ enum Platform {
         player.observe(\.timeControlStatus) { @Sendable _, _ in log.add("time control status") }
     }
 
-    /// Whether a cache excludes its directory from backups, and its parent not.
+    /// Whether a cache excludes its directory, but not its parent, from backups.
     static func backupFlags(of directory: URL) throws -> Observation {
         func isExcluded(_ url: URL) throws -> Bool {
             try url.resourceValues(forKeys: [.isExcludedFromBackupKey]).isExcludedFromBackup ?? false

@@ -4,7 +4,7 @@ import CSystemFiles
 import Foundation
 import Glibc
 
-/// The machine that the report describes, and the parts of the probes that are different on Linux.
+/// The machine that the report describes, and the parts of the probes that differ on Linux.
 enum Platform {
     /// The operating system.
     static let system = "Linux"
@@ -25,19 +25,19 @@ enum Platform {
     /// Prepares ``isOnMainQueue``.
     static func markMainQueue() { DispatchQueue.main.setSpecific(key: mainQueue, value: true) }
 
-    /// Whether the caller runs on the main queue, which another thread than the first may serve.
+    /// Whether the caller runs on the main queue, which a thread other than the main thread may serve.
     static var isOnMainQueue: Bool { DispatchQueue.getSpecific(key: mainQueue) == true }
 
     /// The notification of a discontinuity of an item's time.
     static let timeJumped = Notification.Name.AVPlayerItemTimeJumped
 
-    /// The implementation that plays.
+    /// The implementation that plays media.
     static let avFoundation = "Spool's own AVFoundation for Linux (libmpv)"
 
-    /// The seconds for which a request without a response is observed.
+    /// The time for which a request without a response is observed, in seconds.
     static let silentSeconds = 15.0
 
-    /// Returns a player without sound and video, at normal speed.
+    /// Returns a player without audio and video output, at normal speed.
     @MainActor static func player(_ item: AVPlayerItem? = nil) -> AVPlayer {
         let player = AVPlayer(playerItem: nil)
         player.headless = AVPlayer.HeadlessMode(speed: 1)
@@ -45,7 +45,7 @@ enum Platform {
         return player
     }
 
-    /// Returns a queue player without sound and video, at normal speed.
+    /// Returns a queue player without audio and video output, at normal speed.
     @MainActor static func queuePlayer(_ items: [AVPlayerItem]) -> AVQueuePlayer {
         let player = AVQueuePlayer(items: [])
         player.headless = AVPlayer.HeadlessMode(speed: 1)

@@ -43,7 +43,7 @@ struct Observation: Sendable {
     }
 }
 
-/// The error of a probe whose platform lacks an API, or whose event no program can cause.
+/// The error of a probe that needs an API that the platform lacks, or an event that no program can cause.
 struct Unavailable: Error {
     let reason: String
 
@@ -117,8 +117,8 @@ extension Report {
 
     private struct TimedOut: Error {}
 
-    /// Returns the result of a probe. A probe that does not end in time is cancelled and no longer waited for, because
-    /// a player may never call back.
+    /// Returns the result of a probe. A probe that does not end in time is cancelled. This does not wait for its end,
+    /// because a player may never call back.
     @MainActor private static func outcome(
         of probe: Probe, in context: ProbeContext
     ) async -> Result<

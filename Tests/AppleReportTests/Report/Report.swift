@@ -5,7 +5,7 @@ import SpoolAVFoundation
 struct Report: Codable, Sendable {
     /// The outcome of one probe.
     struct Finding: Codable, Sendable {
-        /// The outcomes.
+        /// The possible outcomes.
         enum State: String, Codable, Sendable {
             /// The probe has recorded a result.
             case recorded
@@ -60,9 +60,9 @@ struct Report: Codable, Sendable {
     /// The report as Markdown.
     var markdown: String {
         var lines = [
-            "# Report of Spool on \(system), \(model)", "",
+            "# Spool report for \(system), \(model)", "",
             "Media was played by \(avFoundation).", "",
-            "| | question | result | of |", "|---|---|---|---|",
+            "| | question | result | implementation |", "|---|---|---|---|",
         ]
         for finding in findings {
             let result = finding.state == .recorded ? finding.result : "\(finding.state.rawValue): \(finding.result)"
@@ -84,7 +84,7 @@ struct Report: Codable, Sendable {
         text.replacing("|", with: "\\|").replacing("\n", with: " ")
     }
 
-    /// Writes the report as JSON and Markdown into a directory, which is created if it is missing.
+    /// Writes the report as JSON and Markdown to a directory, which is created if it is missing.
     func write(to directory: URL) throws {
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         try json().write(to: directory.appending(path: name + ".json"))

@@ -4,7 +4,7 @@ import SpoolOrigin
 import SpoolProxy
 import SpoolTesting
 
-/// One origin with drawn irregularities, and three clients with seeks: two of the server, and a reader in an app.
+/// One origin with random irregularities, and three clients that seek: two of the server, and a reader in an app.
 ///
 /// The expected bytes are those that a plain client receives from the origin. If it does not receive the media either,
 /// the request is not compared.
@@ -135,7 +135,7 @@ struct CompatibilityRun {
 
     private static func request(_ step: Step, _ url: URL) async throws -> (bytes: [UInt8]?, text: String) {
         let range = step.isRange ? "bytes=\(step.offset)-" : nil
-        // With a whole response, a client that wants later bytes reads up to them.
+        // If the response is the whole media, the client reads up to the bytes that it needs.
         let limit = step.limit == .max ? .max : step.offset + step.limit
         let response = try await PlainClient().get(url, range: range, limit: limit)
         let bytes = response.media(from: step.offset)
@@ -152,7 +152,7 @@ struct CompatibilityRun {
         return (bytes, "\(bytes.count) bytes")
     }
 
-    /// Compares bytes. A client that disconnects receives different numbers of bytes, but at least its limit.
+    /// Compares bytes. The number of bytes that a disconnecting client receives varies, but is at least its limit.
     private static func isEqual(_ received: [UInt8]?, _ expected: [UInt8], _ step: Step) -> Bool {
         guard let received else { return false }
         guard step.limit < .max else { return received == expected }

@@ -3,7 +3,7 @@ import SpoolOrigin
 import SpoolTesting
 
 extension Irregularity {
-    /// Lengths and codings of bodies.
+    /// Lengths and transfer codings of bodies.
     static let framings: [Irregularity] = [
         Irregularity(kind: .framing, name: "chunked", rules: [.always(.noLength(.chunked))]),
         Irregularity(kind: .framing, name: "closes", rules: [.always(.closeConnection)]),
@@ -34,12 +34,12 @@ extension Irregularity {
         ("ICY", .head { $0.hasPrefix("HTTP/1.1 200 OK") ? "ICY" + $0.drop { $0 != " " } : $0 }),
         ("UTF-8", .line("icy-name: \u{266B}")), ("an empty line first", .head { "\r\n" + $0 }),
         ("an early hint", .head { "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + $0 }),
-        ("another unit", .line("Accept-Ranges: none, bytes")), ("keep-alive", .line("Connection: keep-alive, x")),
+        ("two range units", .line("Accept-Ranges: none, bytes")), ("keep-alive", .line("Connection: keep-alive, x")),
         ("wrong Date", .line("Date: yesterday")), ("P3P", .line("P3P: CP=\"a\", b")),
         ("tabs", .line("X-Tab:\ta\tb\t")), ("a long value", .line("X-Long: " + String(repeating: "a", count: 9000))),
     ].map { Irregularity(kind: .head, name: $0, rules: [$1]) }
 
-    /// The time of bytes.
+    /// The pace at which bytes are sent.
     static let speeds: [Irregularity] = [
         Irregularity(
             kind: .speed, name: "small pieces", rules: [.always(.drip(20_000, every: .milliseconds(1)))]),

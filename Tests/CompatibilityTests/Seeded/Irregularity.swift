@@ -5,7 +5,7 @@ import SpoolTesting
 
 /// A deviation of an origin that players accept.
 ///
-/// Irregularities of different kinds can be combined. One of each kind is drawn.
+/// Irregularities of different kinds can be combined. A run has at most one of each kind.
 struct Irregularity: Sendable {
     /// The part of a response that it changes.
     enum Kind: CaseIterable {
@@ -93,8 +93,8 @@ struct Irregularity: Sendable {
         }
         return labels + [
             Irregularity(kind: .range, name: "no ranges", rules: [.always(.ignoresRanges())]),
-            Irregularity(kind: .range, name: "no field", rules: [.always(.ignoresRanges(acceptRanges: nil))]),
-            Irregularity(kind: .range, name: "promises", rules: [.always(.ignoresRanges(acceptRanges: "bytes"))]),
+            Irregularity(kind: .range, name: "no Accept-Ranges", rules: [.always(.ignoresRanges(acceptRanges: nil))]),
+            Irregularity(kind: .range, name: "promised only", rules: [.always(.ignoresRanges(acceptRanges: "bytes"))]),
             Irregularity(kind: .range, name: "200 from 0", rules: [fromStart]),
             Irregularity(kind: .range, name: "200 with If-Range", rules: [conditional]),
             Irregularity(kind: .range, name: "If-Range ignored", rules: [.always(.ignoresIfRange)]),

@@ -12,7 +12,7 @@ import Testing
     private static let seed = environment["SPOOL_COMPATIBILITY_SEED"].flatMap { UInt64($0) } ?? 1
     private static let isUnproven = environment["SPOOL_COMPATIBILITY_UNPROVEN"] == "1"
 
-    @Test("E390: with any irregularities of an origin, each client receives what it receives without Spool")
+    @Test("E390: for any irregularities of an origin, each client receives the same bytes as without Spool")
     func runs() async throws {
         var all = CompatibilityRun.Result()
         let start = ContinuousClock.now

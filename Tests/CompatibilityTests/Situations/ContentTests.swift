@@ -7,7 +7,7 @@ import SpoolProxy
 import SpoolTesting
 import Testing
 
-/// Bodies whose type or status does not describe them, and what is stored of them.
+/// Bodies that do not match their type or status, and the part of them that is stored.
 @Suite(.timeLimit(.minutes(5))) struct ContentTests {
     private static let song = OriginContent.data(.mpegAudio(frames: 400))
     private static let errors = [
@@ -16,7 +16,7 @@ import Testing
         ("", "audio/mpeg"),
     ]
 
-    @Test("A music server rejects a request with status 200 and an error, and sends the track later", arguments: 0..<4)
+    @Test("A music server sends an error with status 200, and the track later", arguments: 0..<4)
     func error(_ index: Int) async throws {
         let (text, type) = Self.errors[index]
         let rule = OriginRule(
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test(
-        "An origin sends MP3 with the type of a page, or without a type",
+        "An origin sends an MP3 with the type of a web page, or without a type",
         arguments: [
             "text/html; charset=UTF-8", "text/plain", "binary/octet-stream", "application/x-download", "", nil,
             "application/force-download", "video/mp4",
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test("A cache is behind a symbolic link")
+    @Test("The directory of a cache is behind a symbolic link")
     func symbolicLink() async throws {
         let scratch = try ScratchDirectory()
         try FileManager.default.createDirectory(atPath: scratch.file("volume"), withIntermediateDirectories: true)

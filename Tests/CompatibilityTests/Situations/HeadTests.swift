@@ -23,7 +23,7 @@ import Testing
         ).check()
     }
 
-    /// Faults of heads that curl accepts.
+    /// Faults in headers that curl accepts.
     private static let faults: [(name: String, rule: OriginRule)] = [
         ("white space before a colon", .head { $0.replacing("ETag:", with: "ETag :") }),
         ("lines that end with LF", .head { $0.replacing("\r\n", with: "\n") }),
@@ -38,7 +38,7 @@ import Testing
         ("an early hint", .head { "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + $0 }),
     ]
 
-    @Test("A camera sends a head with a fault that curl accepts", arguments: faults.indices)
+    @Test("A camera sends headers with a fault that curl accepts", arguments: faults.indices)
     func fault(_ index: Int) async throws {
         // A response with more fields than the parser accepts is not stored.
         try await Situation(Self.faults[index].rule, isStored: Self.faults[index].name != "300 fields").check()
@@ -69,7 +69,7 @@ import Testing
         ).check()
     }
 
-    @Test("A script rejects HEAD, or sends another length for it", arguments: [403, 405, 501, 200])
+    @Test("A script rejects HEAD, or sends a different length for it", arguments: [403, 405, 501, 200])
     func headRequests(_ status: Int) async throws {
         let rule = OriginRule(
             0..<Int.max,
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test("A radio inserts titles into the audio of clients that request them", arguments: [true, false])
+    @Test("A radio station inserts titles into the audio for clients that request them", arguments: [true, false])
     func titles(isReverse: Bool) async throws {
         let plain = OriginContent.pattern(PatternBytes(seed: 1, length: 60_000))
         let titled = OriginContent.pattern(PatternBytes(seed: 2, length: 60_000))

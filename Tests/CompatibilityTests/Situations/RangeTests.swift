@@ -23,7 +23,7 @@ import Testing
             try await CompatibilityStage.server(freshness: .immutable) { server, _ in
                 let url = try #require(server.url(for: origin.url("/media")))
                 let probe = try await PlainClient().get(url, range: "bytes=0-1")
-                // The response may be the whole, as the origin's is.
+                // The server may send the whole resource, as the origin does.
                 expectBytes(probe.media(from: 0).map { Array($0.prefix(2)) }, Array(situation.bytes(from: 0).prefix(2)))
             }
         }
@@ -50,7 +50,7 @@ import Testing
         try await Situation(rule).check()
     }
 
-    @Test("A server sends 200 to each request with If-Range")
+    @Test("A server responds with 200 to every request with If-Range")
     func ifRange() async throws {
         let rule = OriginRule(
             0..<Int.max,
@@ -81,7 +81,7 @@ import Testing
         try await Situation(rule, etag: nil, isStored: false).check()
     }
 
-    @Test("A recording grows while it is played", arguments: [nil, "tag"])
+    @Test("A recording grows while it plays", arguments: [nil, "tag"])
     func growing(_ etag: String?) async throws {
         let resource = OriginResource(.pattern(PatternBytes(seed: 7, length: 50_000)), etag: nil)
         let all = PatternBytes(seed: 7, length: 250_000)
@@ -107,7 +107,7 @@ import Testing
         }
     }
 
-    @Test("Files have the sizes of blocks, one byte more or less, or no bytes", arguments: [1, 65535, 65536, 131_072])
+    @Test("A file has one byte, whole blocks, or one byte less", arguments: [1, 65535, 65536, 131_072])
     func sizes(_ size: Int64) async throws {
         try await Situation(OriginResource(.pattern(PatternBytes(seed: 7, length: size))), seeks: []).check()
     }
@@ -119,7 +119,7 @@ import Testing
         try await situation.check()
     }
 
-    @Test("An audiobook of 2.6 GB has its index at its end, beyond 2^31")
+    @Test("An audiobook of 2.6 GB has its index at its end, beyond byte 2^31")
     func audiobook() async throws {
         let book = PatternBytes(seed: 9, length: 2_600_000_000)
         let end = book.length - 50_000

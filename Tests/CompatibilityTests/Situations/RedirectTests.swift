@@ -6,7 +6,7 @@ import SpoolProxy
 import SpoolTesting
 import Testing
 
-/// Redirects, cookies, credentials and names of hosts.
+/// Redirects, cookies, credentials and host names.
 @Suite(.timeLimit(.minutes(5))) struct RedirectTests {
     private static let media = OriginResource.pattern(150_000, seed: 7)
 
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test("A radio redirects to the same URL until the client returns its cookie")
+    @Test("A radio station redirects to the same URL until the client returns its cookie")
     func sameURL() async throws {
         let rule = OriginRule(
             0..<Int.max,
@@ -123,7 +123,7 @@ import Testing
     }
 
     @Test(
-        "A name has an underscore, an umlaut or a dot at its end",
+        "A host name contains an underscore or an umlaut, or ends with a dot",
         arguments: ["media_box", "my_media.test_net", "m\u{FC}sic.test", "xn--msic-0ra.test", "music.test."])
     func addresses(_ name: String) async throws {
         let url = try #require(URL(string: "http://\(name)/media"))

@@ -7,7 +7,7 @@ import SpoolStreams
 import SpoolTesting
 import Testing
 
-/// HLS and DASH with faults and unusual forms.
+/// HLS and DASH manifests with faults or unusual forms.
 @Suite(.timeLimit(.minutes(5))) struct StreamTests {
     /// Returns the digest of the packets that ffmpeg reads.
     ///
@@ -135,7 +135,7 @@ import Testing
         }
     }
 
-    /// Forms of base addresses, and the path of the first segment.
+    /// Forms of base URLs, and the path of the first segment.
     private static let bases = [
         ("<BaseURL>v/</BaseURL>", "/d/v/1.m4s"), ("<BaseURL>../e/</BaseURL>", "/e/1.m4s"),
         ("<BaseURL><![CDATA[v/]]></BaseURL>", "/d/v/1.m4s"), ("<BaseURL> v/ </BaseURL>", "/d/v/1.m4s"),
@@ -143,7 +143,7 @@ import Testing
         ("<BaseURL>a%20b/</BaseURL>", "/d/a%20b/1.m4s"),
     ]
 
-    @Test("An MPD has a byte order mark and unusual base addresses", arguments: bases.indices)
+    @Test("An MPD has a byte order mark and unusual base URLs", arguments: bases.indices)
     func dash(_ index: Int) async throws {
         let (base, path) = Self.bases[index]
         try await OriginServer.run([path: .pattern(50_000)]) { origin in

@@ -12,7 +12,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct TimeTests {
     private static let pattern = PatternBytes(seed: 7, length: 200_000)
 
-    @Test("A transcoder sends its first byte after 50 seconds, to one request")
+    @Test("A transcoder sends its first byte after 50 seconds, and receives one request")
     func slowStart() async throws {
         let resource = OriginResource(.pattern(Self.pattern), rules: [.always(.stall(after: nil))])
         try await OriginServer.run(["/media": resource]) { origin in
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test("In an app, a transcoder sends its first byte after 50 seconds, to one request")
+    @Test("In an app, a transcoder sends its first byte after 50 seconds, and receives one request")
     func slowStartInApp() async throws {
         let resource = OriginResource(.pattern(Self.pattern), rules: [.always(.stall(after: nil))])
         try await OriginServer.run(["/media": resource]) { origin in
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test("An account may have one connection, and a second one is rejected", arguments: [403, 429, 509])
+    @Test("An origin allows one connection for each account, and rejects a second one", arguments: [403, 429, 509])
     func oneConnection(_ status: Int) async throws {
         let film = PatternBytes(seed: 7, length: 9_000_000)
         let rules = [OriginRule(0..<1, .stall(after: 1000)), OriginRule(1..<2, .status(status))]
@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test(
-        "A server with TLS closes the connection without close_notify after the last byte",
+        "A TLS server closes the connection without close_notify after the last byte",
         .enabled(if: Tool("openssl") != nil, "openssl is not installed"))
     func noCloseNotify() async throws {
         let body = Self.pattern.bytes(0..<Self.pattern.length)
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test("A later listener of an endless radio hears live audio")
+    @Test("A later client of an endless stream receives live audio")
     func radio() async throws {
         let now = PatternBytes(seed: 1, length: 1 << 40)
         let later = PatternBytes(seed: 2, length: 1 << 40)
@@ -112,15 +112,15 @@ import Testing
         }
     }
 
-    /// The ways in which connections that may be used again end.
+    /// The ways in which persistent connections end.
     private static let endings: [(name: String, rules: [OriginRule])] = [
         ("closes after each response", [.always(.closeConnection)]),
         ("closes before every second response", (0..<40).map { .request(2 * $0 + 1, .truncate(after: nil)) }),
-        ("closes half-way in every second response", (0..<40).map { .request(2 * $0, .truncate(after: 50_000)) }),
+        ("closes halfway through every second response", (0..<40).map { .request(2 * $0, .truncate(after: 50_000)) }),
         ("resets every second request", (0..<40).map { .request(2 * $0 + 1, .reset(after: nil)) }),
     ]
 
-    @Test("A server promises keep-alive and ends its connections", arguments: endings.indices)
+    @Test("A server promises keep-alive, but closes its connections", arguments: endings.indices)
     func keepAlive(_ index: Int) async throws {
         let segment = OriginResource(.pattern(Self.pattern), rules: Self.endings[index].rules)
         let paths = (0..<12).map { "/s\($0).ts" }
@@ -141,7 +141,7 @@ import Testing
         }
     }
 
-    @Test("An origin resets the connection during a pause of the player", arguments: [true, false])
+    @Test("An origin resets the connection while the player is paused", arguments: [true, false])
     func pause(hasRanges: Bool) async throws {
         let film = PatternBytes(seed: 7, length: 6_000_000)
         let rules = [OriginRule(0..<2, .reset(after: 2_000_000))] + (hasRanges ? [] : [.always(.ignoresRanges())])

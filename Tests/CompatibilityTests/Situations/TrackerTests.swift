@@ -25,7 +25,7 @@ import Testing
         try await situation.checkApp()
     }
 
-    @Test("A server rejects ranges without an end, or beyond the end of the media", arguments: [400, 416])
+    @Test("A server rejects ranges without an end, or past the end of the media", arguments: [400, 416])
     func bounds(_ status: Int) async throws {
         let length: Int64 = 150_000
         let rule = OriginRule(
@@ -61,7 +61,7 @@ import Testing
         try await situation.checkApp()
     }
 
-    @Test("E395: a server rejects each request with Range", arguments: [400, 416])
+    @Test("E395: a server rejects every request with Range", arguments: [400, 416])
     func noRanges(_ status: Int) async throws {
         let rule = OriginRule(
             0..<Int.max,
@@ -71,7 +71,7 @@ import Testing
         try await Situation(rule, seeks: []).check()
     }
 
-    @Test("E396: a server states the requested range and sends the whole")
+    @Test("E396: a server states the requested range, but sends the whole resource")
     func wholeAsPart() async throws {
         let rule = OriginRule(
             0..<Int.max,
@@ -89,7 +89,7 @@ import Testing
         try await Situation(OriginResource(film, rules: [rule]), seeks: [300_000, 10]).check()
     }
 
-    @Test("E398: a server sends 206 without Content-Range and with the whole body to each request")
+    @Test("E398: a server responds to every request with 206, the whole body and no Content-Range")
     func wholeWith206() async throws {
         let rule = OriginRule(
             0..<Int.max, prepare: { request, _ in request.headerFields[.range] = nil },
@@ -115,7 +115,7 @@ import Testing
         try await Situation(rule).checkApp()
     }
 
-    @Test("E393: an error in XML without a length is not stored")
+    @Test("E393: an XML error without a length is not stored")
     func xml() async throws {
         let song = Data.mpegAudio(frames: 100)
         let error = OriginRule(
@@ -135,7 +135,7 @@ import Testing
         }
     }
 
-    @Test("The path of a station is a semicolon", arguments: ["/;", "/;stream.mp3", "/a;b=1/c;d"])
+    @Test("The path of a station contains semicolons", arguments: ["/;", "/;stream.mp3", "/a;b=1/c;d"])
     func semicolon(_ path: String) async throws {
         var situation = Situation()
         situation.resources[path] = situation.resources["/media"]

@@ -4,7 +4,7 @@ import NIOPosix
 import NIOSSL
 import SpoolTesting
 
-/// A server with TLS that closes each connection after its response without a `close_notify`.
+/// A TLS server that closes each connection after its response without a `close_notify`.
 ///
 /// It sends the same bytes for each request.
 final class AbruptTLSServer: Sendable {
@@ -47,7 +47,7 @@ final class AbruptTLSServer: Sendable {
         try? await channel.close()  // A channel that cannot be closed is already closed.
     }
 
-    /// A handler below TLS, which closes the connection without its end.
+    /// A handler below TLS that closes the connection without ending the TLS session.
     private final class Closer: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
         private var context: ChannelHandlerContext?

@@ -61,7 +61,7 @@ func expectBytes(
     let different = zip(received ?? [], expected).enumerated().first { $0.element.0 != $0.element.1 }?.offset
     let place = place.isEmpty ? "" : place + ": "
     Issue.record(
-        "\(place)\(received?.count ?? 0) bytes instead of \(expected.count), different from \(different ?? -1)",
+        "\(place)\(received?.count ?? 0) bytes instead of \(expected.count), first difference at \(different ?? -1)",
         sourceLocation: location)
 }
 

@@ -7,8 +7,8 @@ import Testing
 
 /// Media at an origin with a fault that players accept.
 ///
-/// The media is received without Spool first, then through the server, and then with readers in an app. Each has to
-/// receive the same bytes.
+/// The media is requested first without Spool, then through the server, and then with readers in an app. Each of them
+/// must receive the same bytes.
 struct Situation: Sendable {
     /// The resources of the origin.
     var resources: [String: OriginResource]
@@ -21,7 +21,7 @@ struct Situation: Sendable {
     /// Whether an app plays the media again without the origin.
     var isStored = true
 
-    /// Creates the situation of one resource.
+    /// Creates a situation with one resource.
     init(
         _ resource: OriginResource, seeks: [Int] = [100_000, 4096], isStored: Bool = true
     ) {
@@ -30,13 +30,13 @@ struct Situation: Sendable {
         (self.seeks, self.isStored) = (seeks, isStored)
     }
 
-    /// Creates the situation of media with a pattern, and of a rule for each response.
+    /// Creates a situation with patterned media, and rules for its responses.
     init(_ rules: OriginRule..., etag: String? = "\"v1\"", seeks: [Int] = [100_000, 4096], isStored: Bool = true) {
         let media = OriginContent.pattern(PatternBytes(seed: 7, length: 150_000))
         self.init(OriginResource(media, etag: etag, rules: rules), seeks: seeks, isStored: isStored)
     }
 
-    /// Checks all three ways.
+    /// Checks all three ways to receive the media.
     func check(at location: SourceLocation = #_sourceLocation) async throws {
         try await OriginServer.run(resources) { origin in
             try await checkClient(origin.url(path), "directly", location)

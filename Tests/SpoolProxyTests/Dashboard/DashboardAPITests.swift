@@ -345,7 +345,7 @@ import Testing
         }
     }
 
-    @Test("D84: a request for a change with an unknown, missing or wrong field gets 400 and the name of the field")
+    @Test("D84: a request for a change with an unknown, missing or invalid field gets 400 and the name of the field")
     func wrongFields() async throws {
         let token = OperatorToken.drawn()
         try await Self.run([:], token: token) { server, cache, _ in

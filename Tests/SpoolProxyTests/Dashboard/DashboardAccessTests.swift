@@ -109,7 +109,7 @@ import Testing
     }
 
     @Test(
-        "D80: an address of --admin serves only the pages of the operator, so that no other page has its address",
+        "D80: an address of --admin serves only the operator's pages, so that no other page has the same address",
         arguments: [true, false])
     func adminAddress(isReverse: Bool) async throws {
         let page = OriginResource(.data(Data("<p>".utf8)), contentType: "text/html")

@@ -161,7 +161,7 @@ import Testing
     }
 
     @Test(
-        "E293: a playlist with the type of a segment is rewritten, and used no longer than a playlist",
+        "E293: a playlist with the type of a segment is rewritten, and cached no longer than other playlists",
         arguments: ["/live.M3U8", "/live"])
     func wrongType(path: String) async throws {
         func list(_ sequence: Int) -> OriginResource {
@@ -183,7 +183,7 @@ import Testing
         }
     }
 
-    @Test("E348: a compressed playlist, whose kind is unknown, is revalidated for each client")
+    @Test("E348: a compressed playlist is revalidated for each client, because it may be live")
     func compressed() async throws {
         let sent = Mutex(UInt8(0))
         let upstream = ScriptedUpstream([:])

@@ -54,7 +54,7 @@ struct RequestPurposeTests {
         await cache.close()
     }
 
-    @Test("E375: a preload that the network does not allow does not delay playback")
+    @Test("E375: a preload that is not allowed on the current network does not delay playback")
     func rejected() async throws {
         let upstream = PurposeUpstream(rejects: [.preload])
         let cache = cache(upstream)

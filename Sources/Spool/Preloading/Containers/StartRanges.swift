@@ -122,7 +122,7 @@ struct StartPlan: Sendable, Equatable {
     /// The duration of the media, in seconds; `nil` if the container does not specify it.
     var duration: Double? {
         if let statedDuration { return statedDuration }
-        // These have a constant rate if they do not specify a duration.
+        // Media in these formats has a constant rate if it does not specify a duration.
         guard [.wave, .caf, .mp3].contains(format), let length, let bytesPerSecond else { return nil }
         return Double(length) / bytesPerSecond
     }
