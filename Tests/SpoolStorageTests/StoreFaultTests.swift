@@ -156,6 +156,32 @@ struct StoreFaultTests {
         try await store.close()
     }
 
+    @Test("E412: after recording a version has failed halfway, it is recorded, and the previous one is removed")
+    func failedRecording() async throws {
+        let store = try await fixture.open()
+        try await fixture.store("a", as: "old", length: 2 * block, in: store)
+        try await store.flush()
+        try alterCatalog("CREATE TRIGGER refuse BEFORE INSERT ON variant BEGIN SELECT RAISE(ABORT, 'refused'); END")
+        let lease = try store.begin(
+            key, url: StoreFixture.url("a"),
+            description: GenerationDescription(length: 3 * block, contentType: "video/mp4", version: "new"),
+            variantOf: [StoreFixture.key("b")])
+        try await fixture.store(0..<3 * block, of: "new", in: lease.generation)
+        await #expect(throws: CacheError.self) { try await store.flush() }
+        try alterCatalog("DROP TRIGGER refuse")
+        lease.end()
+        await store.waitUntilIdle()
+        #expect(store.usedBytes == 3 * block)
+        try await store.checkLedger()
+        try await store.close()
+        let again = try await fixture.open()
+        #expect(again.usedBytes == 3 * block)
+        let reopened = try #require(try await again.lease(key))
+        try fixture.expect(0..<3 * block, of: "new", in: reopened.generation)
+        reopened.end()
+        try await again.close()
+    }
+
     @Test("E54: bad blocks that a read, verify or export finds are missing, reported and released once")
     func badBlocks() async throws {
         let first = try await fixture.open()

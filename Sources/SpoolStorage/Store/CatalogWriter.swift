@@ -245,10 +245,13 @@ struct CatalogWriter: Sendable {
             guard change.isCurrent else { return }
             generation.isProven.store(true, ordering: .releasing)
         }
+        let isNew = generation.row.value == nil
+        // From here on, a new version does not end before the catalog has been changed.
+        if isNew, !store.table.withLock({ $0.beginRecording(identifier) }) { return }
         var taken = Taken(generation: generation)
-        if generation.row.value == nil {
-            // From here on, the version does not end before the catalog has been changed.
-            guard store.table.withLock({ $0.beginRecording(identifier) }) else { return }
+        // Also if a statement below fails. Otherwise the version would keep the number of a row that does not exist.
+        defer { round.taken.append(taken) }
+        if isNew {
             round.begun.append(generation)
             // Its bytes count as stored, and readers may have received them, so the row is claimed in any case.
             _ = generation.claimRow(isRequired: true)
@@ -274,7 +277,6 @@ struct CatalogWriter: Sendable {
             generation.setPadding($0.after.padding(to: store.directory.blockSize))
         }
         if hasNewPadding == true { taken.description = taken.description ?? generation.description }
-        round.taken.append(taken)
         guard let row = generation.row.value else { return }
         if let description = taken.description, !taken.isBegun || hasNewPadding == true {
             try transaction.describe(
