@@ -30,7 +30,7 @@ final class StoreFixture: Sendable {
     func open(
         capacity: Int64? = nil, eviction: EvictionPolicy = .leastRecentlyUsed, quotas: [EvictionQuota] = [],
         minimumFreeSpace: Int64? = 0, maximumAge: Duration? = nil, memoryLimit: Int64 = 16 << 20,
-        openFileLimit: Int = 256, executor: BlockingExecutor = BlockingExecutor()
+        openFileLimit: Int = 256, executor: BlockingExecutor = BlockingExecutor(), replacing previous: Store? = nil
     ) async throws -> Store {
         let configuration = Store.Configuration(
             capacity: capacity.map { .bytes($0) } ?? .remembered, eviction: eviction, quotas: quotas,
@@ -44,6 +44,7 @@ final class StoreFixture: Sendable {
                     let elapsed = isCalendarRunning.withLock { $0 } ? clock.now.offset / .seconds(1) : 0
                     return Date(timeIntervalSince1970: calendar.withLock { $0 } + elapsed)
                 }),
+            replacing: previous,
             report: { [events] in events.append($0) })
     }
 

@@ -87,4 +87,29 @@ struct StoreReadOnlyTests {
         try await again.close()
         try await store.close()
     }
+
+    @Test("E414: a store that replaces one that could not be written shares its limit of open files")
+    func sharedFileLimit() async throws {
+        let names = (0..<12 as Range<Int>).map { "\($0)" }
+        let writer = try await fixture.open()
+        for name in names { try await fixture.store(name, length: block, in: writer) }
+        try await writer.close()
+        fixture.files.fail([.write], with: .error(.ENOSPC))
+        let first = try await fixture.open(openFileLimit: 8)
+        #expect(first.readOnlyReason != nil)
+        fixture.files.clearFaults()
+        let second = try await fixture.open(openFileLimit: 8, replacing: first)
+        #expect(second.readOnlyReason == nil)
+        for store in [first, second] {
+            for name in names {
+                let lease = try #require(try await store.lease(StoreFixture.key(name)))
+                try fixture.expect(0..<block, of: name, in: lease.generation)
+                lease.end()
+            }
+            #expect((6...8).contains(first.openFileCount) && second.openFileCount == first.openFileCount)
+        }
+        try await second.close()
+        try await first.close()
+        #expect(first.openFileCount == 0)
+    }
 }

@@ -47,14 +47,16 @@ final class CacheContext: Sendable {
             byteStore: configuration.byteStore)
         wanted.spaceTimeout = configuration.spaceTimeout
         let path = directory?.path
-        opening = StoreOpening(on: executor, clock, retries: !configuration.isReadOnly) { [wanted] mustWrite in
+        opening = StoreOpening(on: executor, clock, retries: !configuration.isReadOnly) { [wanted] previous in
             if let error { throw error }
             try configuration.validate()
             let store = try await Store.open(
                 path: path, configuration: wanted, fileSystem: fileSystem, executor: executor, clock: clock,
-                mustWrite: mustWrite
+                replacing: previous
             ) { event in report(event) }
-            if mustWrite { events.send(.warning("the cache can be written again"), redactedURL: path ?? "memory") }
+            if previous != nil {
+                events.send(.warning("the cache can be written again"), redactedURL: path ?? "memory")
+            }
             for notice in store.notices { events.send(.warning(notice), redactedURL: path ?? "memory") }
             return store
         } fallback: { [wanted] cause in

@@ -19,7 +19,8 @@ final class StoreOpening: Sendable {
         /// The next attempt to open the directory for writing; `nil` if there is none.
         var retry: Retry?
 
-        var all: [Store] { [previous, store].compactMap { $0 } }
+        /// In the order in which they are closed: the stores share their open files, which only the new one writes.
+        var all: [Store] { [store, previous].compactMap { $0 } }
         var edition: Int { previous == nil ? 0 : 1 }
     }
 
@@ -51,16 +52,17 @@ final class StoreOpening: Sendable {
     private let executor: BlockingExecutor
     private let clock: CacheClock
     private let retries: Bool
-    private let openStore: @Sendable (_ mustWrite: Bool) async throws -> Store
+    private let openStore: @Sendable (_ previous: Store?) async throws -> Store
     private let fallback: @Sendable (CacheError) throws -> Store
 
     /// - Parameters:
     ///   - retries: Whether the directory is opened again if it can't be written.
-    ///   - openStore: Opens the directory. Its argument is whether a directory that can't be written is an error.
+    ///   - openStore: Opens the directory. Its argument is the store that could not be written and that is replaced. If
+    ///     there is one, a directory that can't be written is an error.
     ///   - fallback: Creates a store that stores nothing, for this reason.
     init(
         on executor: BlockingExecutor, _ clock: CacheClock, retries: Bool,
-        _ openStore: @escaping @Sendable (_ mustWrite: Bool) async throws -> Store,
+        _ openStore: @escaping @Sendable (_ previous: Store?) async throws -> Store,
         fallback: @escaping @Sendable (CacheError) throws -> Store
     ) {
         self.executor = executor
@@ -174,10 +176,10 @@ final class StoreOpening: Sendable {
 
     private func openDirectory() async throws -> Store {
         do {
-            return try await openStore(false)
+            return try await openStore(nil)
         } catch let error as CacheError where error.code == .catalogDamaged {
             // The damage was found after the catalog had been opened, and marked. Now the catalog is set aside.
-            return try await openStore(false)
+            return try await openStore(nil)
         }
     }
 
@@ -185,7 +187,7 @@ final class StoreOpening: Sendable {
     private func reopen(_ previous: Opened, after delay: Duration) async -> Opened {
         var opened = previous
         do {
-            opened = Opened(store: try await openStore(true), previous: previous.store)
+            opened = Opened(store: try await openStore(previous.store), previous: previous.store)
         } catch {
             // The cause was reported by the first opening.
             let next = min(delay * 2, Self.longestRetryTime)

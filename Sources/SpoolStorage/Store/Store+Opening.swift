@@ -8,7 +8,7 @@ extension Store {
     /// No media is examined. Files that an unclean shutdown has left are removed in the background. If the disk is full
     /// or read-only, stored media can be played and nothing new is stored; see ``readOnlyReason``.
     ///
-    /// - Parameter mustWrite: Whether a disk that is full or read-only is an error of code `storage`.
+    /// - Parameter previous: A read-only store to replace. Both share open files, and the disk must accept writes.
     /// - Throws: ``CacheError``:
     ///   - `invalidArgument` for an impossible configuration
     ///   - `directoryInUse`, which names the process
@@ -18,7 +18,7 @@ extension Store {
     package static func open(
         path: String?, configuration: Configuration = Configuration(),
         fileSystem: any FileSystem = SystemFileSystem(), executor: BlockingExecutor = BlockingExecutor(),
-        clock: CacheClock, mustWrite: Bool = false, report: @escaping @Sendable (StoreEvent) -> Void
+        clock: CacheClock, replacing previous: Store? = nil, report: @escaping @Sendable (StoreEvent) -> Void
     ) async throws -> Store {
         try configuration.validate()
         let store = try await executor.run {
@@ -37,7 +37,7 @@ extension Store {
                 if let path {
                     try CacheDirectory(
                         opening: path, key: configuration.key, fileSystem: fileSystem, bytes: configuration.byteStore,
-                        now: clock.now(), mustWrite: mustWrite)
+                        now: clock.now(), mustWrite: previous != nil)
                 } else {
                     try CacheDirectory(inMemory: configuration.byteStore ?? MemoryByteStore(), fileSystem: fileSystem)
                 }
@@ -51,7 +51,7 @@ extension Store {
                 directory: directory, configuration: configuration, capacity: capacity,
                 used: try directory.catalog.settings.storedBytes(capacity: capacity),
                 rowBytes: try directory.catalog.settings.rowBytes(capacity: capacity),
-                executor: executor, clock: clock, report: report)
+                pool: previous?.pool, executor: executor, clock: clock, report: report)
             // It takes space until a later opening removes it.
             store.ledger.setAsideByteCount = setAside
             if directory.access.isWritable { try store.eviction.ages.readStart() }
@@ -68,8 +68,7 @@ extension Store {
         self.init(
             directory: directory, configuration: configuration, capacity: nil,
             used: try directory.catalog.settings.storedBytes(), rowBytes: try directory.catalog.settings.rowBytes(),
-            executor: executor,
-            clock: clock, report: report)
+            executor: executor, clock: clock, report: report)
     }
 
     /// Returns a store that stores nothing, instead of one whose directory can't be used. Impossible values are

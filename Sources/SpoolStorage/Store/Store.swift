@@ -97,12 +97,13 @@ package final class Store: Sendable {
 
     init(
         directory: CacheDirectory, configuration: Configuration, capacity: Int64?, used: Int64, rowBytes: Int64,
-        executor: BlockingExecutor, clock: CacheClock, report: @escaping @Sendable (StoreEvent) -> Void
+        pool: FilePool? = nil, executor: BlockingExecutor, clock: CacheClock,
+        report: @escaping @Sendable (StoreEvent) -> Void
     ) {
         self.executor = executor
         self.directory = directory
         // Two more may be open for a moment: the file that was created for the next version, and the one after it.
-        pool = FilePool(limit: configuration.openFileLimit - 2)
+        self.pool = pool ?? FilePool(limit: configuration.openFileLimit - 2)
         ledger = Ledger(limit: capacity, used: used, rowBytes: rowBytes)
         memoryLedger = Ledger(limit: configuration.memoryLimit, used: 0)
         self.clock = clock
