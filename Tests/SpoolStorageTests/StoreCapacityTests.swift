@@ -2,6 +2,7 @@ import ByteRanges
 import Foundation
 import GRDB
 import SpoolTesting
+import Synchronization
 import Testing
 
 @testable import SpoolStorage
@@ -96,6 +97,24 @@ struct StoreCapacityTests {
         #expect(try bytesOnDisk() == 4 * block && store.usedBytes == 4 * block)
         try await store.checkLedger()
         fixture.files.clearFaults()
+        try await store.close()
+    }
+
+    @Test("E413: if the disk can't free a part of an open file, at most one block of the file is lost")
+    func oneBlockLost() async throws {
+        let store = try await fixture.open()
+        let user = TestUser()
+        user.near.withLock { $0 = 19 * block..<20 * block }
+        let lease = try fixture.begin("a", length: 20 * block, in: store, user: user)
+        try await fixture.store(0..<20 * block, of: "a", in: lease.generation)
+        await store.waitUntilIdle()
+        fixture.files.fail([.punchHole], with: .notSparse)
+        #expect(try await store.evict(to: 0) == 0)
+        #expect(lease.generation.storedRanges == [block..<20 * block])
+        #expect(store.usedBytes == 20 * block)
+        try await store.checkLedger()
+        fixture.files.clearFaults()
+        lease.end()
         try await store.close()
     }
 

@@ -253,10 +253,10 @@ struct BlockMap: Sendable {
 
     // MARK: - Going away
 
-    /// Removes the blocks whose received bytes are in `range`, except those in `kept` and those that a hold covers.
+    /// Returns the blocks whose received bytes are in `range`, except those in `kept` and those that a hold covers.
     ///
-    /// - Returns: The received bytes that were removed, by run of adjacent blocks.
-    mutating func evict(_ range: Range<Int64>, keeping kept: some Collection<Int64>) -> [Range<Int64>] {
+    /// - Returns: The received bytes of the blocks, by run of adjacent blocks.
+    func evictable(_ range: Range<Int64>, keeping kept: some Collection<Int64>) -> [Range<Int64>] {
         var going = ByteRangeSet()
         for piece in storedRanges.intersection(range) {
             // A block is removed completely or not at all: the first one starts in the piece, and no received byte
@@ -267,7 +267,14 @@ struct BlockMap: Sendable {
         }
         for index in kept { going.remove(Block.range(of: index)) }
         for hold in holds.values where !hold.isEmpty { going.remove(Self.blocks(of: hold)) }
-        let runs = Array(going)
+        return Array(going)
+    }
+
+    /// Removes these blocks.
+    ///
+    /// - Returns: The received bytes that were removed, by run of adjacent blocks.
+    mutating func evict(_ range: Range<Int64>, keeping kept: some Collection<Int64>) -> [Range<Int64>] {
+        let runs = evictable(range, keeping: kept)
         for run in runs { invalidate(run) }
         return runs
     }

@@ -16,8 +16,8 @@ struct BlockReclaimer: Sendable {
     struct Evicted: Sendable {
         /// The evicted bytes, by run of adjacent blocks.
         var ranges: [Range<Int64>] = []
-        /// The reason why the disk did not free all of the space. The blocks are removed from the map nevertheless, and
-        /// their space stays claimed until the file is removed.
+        /// The reason why the disk did not free all of the space. The blocks that it was asked to free are removed from
+        /// the map nevertheless, and their space stays claimed until the file is removed. The others stay.
         var failure: CacheError?
 
         /// The number of evicted bytes.
@@ -48,7 +48,37 @@ struct BlockReclaimer: Sendable {
             return evicted
         }
         defer { clearMark(of: open) }
-        let (runs, claim) = blocks.evict(range, keeping: filling)
+        var freed = ByteRangeSet()
+        // From the end, so that the file is shortened if possible.
+        for run in blocks.withMap({ $0.evictable(range, keeping: Array(filling)) }).reversed() {
+            for part in parts(of: run) where evicted.failure == nil {
+                let (gone, failure) = free(part, keeping: filling, open)
+                freed.formUnion(gone)
+                (evicted.failure, self.failure) = (failure, failure)
+            }
+        }
+        evicted.ranges = Array(freed)
+        return evicted
+    }
+
+    /// Returns one block of a run, and then the rest: if the disk can't free that block, the others are not lost.
+    private func parts(of run: Range<Int64>) -> [Range<Int64>] {
+        let isEnd = run.upperBound == blocks.withMap { $0.storedRanges.bounds?.upperBound }
+        let border =
+            isEnd ? Block.roundDown(run.upperBound - 1) : min(run.lowerBound + Block.size, run.upperBound)
+        let (lower, upper) = (run.lowerBound..<border, border..<run.upperBound)
+        return (isEnd ? [upper, lower] : [lower, upper]).filter { !$0.isEmpty }
+    }
+
+    /// Removes blocks from the map, and then frees their space.
+    ///
+    /// - Returns: The bytes that were freed, and the reason why others were not.
+    private func free(
+        _ part: Range<Int64>, keeping filling: some Collection<Int64>, _ open: OpenFile
+    ) -> (freed: ByteRangeSet, failure: CacheError?) {
+        var freed = ByteRangeSet()
+        var failure: CacheError?
+        let (runs, claim) = blocks.evict(part, keeping: filling)
         do throws(CacheError) {
             let end = blocks.withMap { $0.storedRanges.bounds?.upperBound ?? 0 }
             for run in runs {
@@ -56,16 +86,15 @@ struct BlockReclaimer: Sendable {
                 // If no stored bytes follow, the file is shortened, which every file system supports.
                 let limit = upper >= end ? max(upper, try open.file.size()) : upper
                 try open.file.punchHole(run.lowerBound..<limit)
-                evicted.ranges.append(run)
+                freed.insert(run)
             }
         } catch {
-            evicted.failure = error
             failure = error
         }
         // The claim is returned only after the disk has freed the blocks, because other bytes are then written to that
         // space.
-        blocks.recordFreed(min(claim, evicted.byteCount), of: claim)
-        return evicted
+        blocks.recordFreed(min(claim, freed.byteCount), of: claim)
+        return (freed, failure)
     }
 
     /// Tries again to free the space of evicted blocks and of refused bytes.
