@@ -248,9 +248,12 @@ final class Play: Sendable {
         guard !world.plan.damages, !world.plan.damagesCatalog, !life.isDeleted else { return }
         // An eviction or removal that was not recorded may leave records of removed bytes. Opening the file detects
         // them.
+        let isUnclean = hasEndedUncleanly(before: life)
         let isAllRead = life.number == world.plan.lives.count && world.plan.freshness != .http
-        guard isAllRead || !hasEndedUncleanly(before: life) else { return }
-        let recorded = contents.reduce(0) { sum, kept in
+        guard isAllRead || !isUnclean else { return }
+        // The last player does not read resources of extreme lengths, so their files were not opened.
+        let read = isUnclean ? contents.filter { !PlayOrigin.isExtreme($0.redactedURL) } : contents
+        let recorded = read.reduce(0) { sum, kept in
             sum + kept.storedRanges.reduce(0) { $0 + Block.indices(touching: $1).count }
         }
         let pages = life.memory.paths.filter { $0.hasSuffix(".media") }

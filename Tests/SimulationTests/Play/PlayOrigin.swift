@@ -212,6 +212,9 @@ final class PlayOrigin: Sendable {
         (URL(string: "http://media.example/extreme\(number)")!, extremeLengths[number])  // The URL is always valid.
     }
 
+    /// Whether a URL is that of a resource of an extreme length.
+    static func isExtreme(_ url: String) -> Bool { url.contains("/extreme") }
+
     private static func extremeLength(of path: String) -> Int64? {
         guard path.hasPrefix("/extreme"), let number = Int(path.dropFirst("/extreme".count)) else { return nil }
         return extremeLengths[number]
