@@ -159,9 +159,13 @@ final class PlayLife: Sendable {
     private static let openFileLimit = 8
 
     /// Checks that the stored bytes neither exceed the capacity nor grow beyond it.
+    ///
+    /// Files that can't be removed are not included. Those of an earlier life are found, and counted, only after the
+    /// opening, and no eviction frees their space.
     func checkCapacity(_ cache: MediaCache) {
         guard let bound = state.withLock({ $0.capacityBound }), !isDead else { return }
-        let stored = cache.storedByteCount
+        let unremoved = cache.context.opening.openedStore?.remover.unremovedByteCount ?? 0
+        let stored = cache.storedByteCount - unremoved
         if stored > bound { world.report(.capacity, "\(stored) bytes are stored, more than \(bound)", in: self) }
     }
 
