@@ -11,10 +11,13 @@ extension Catalog {
         }
     }
 
-    /// Returns all resources, sorted by URL and key.
-    func resources() throws -> [ResourceRecord] {
+    /// Returns all resources, sorted by URL and key, or the parts of a presentation.
+    func resources(partOf presentation: String? = nil) throws -> [ResourceRecord] {
+        let parts = " WHERE resource.presentation = (SELECT id FROM resource WHERE key = ?)"
+        let sql = Self.resourceQuery + (presentation == nil ? "" : parts) + " ORDER BY resource.url, resource.key"
         let resources = try read { db in
-            try Row.fetchAll(db, sql: Self.resourceQuery + " ORDER BY resource.url, resource.key").compactMap {
+            let name = presentation.map { cipher.name(of: $0) }
+            return try Row.fetchAll(db, sql: sql, arguments: name.map { [$0] } ?? []).compactMap {
                 try resource($0, db)
             }
         }
@@ -51,16 +54,6 @@ extension Catalog {
                     """)
             return try String.fetchAll(statement, arguments: [cipher.name(of: presentation), forRemoval])
                 .map { cipher.key(of: $0) }
-        }
-    }
-
-    /// Returns the parts of a presentation.
-    func resources(partOf presentation: String) throws -> [ResourceRecord] {
-        try read { db in
-            try Row.fetchAll(
-                db, sql: Self.resourceQuery + " WHERE resource.presentation = (SELECT id FROM resource WHERE key = ?)",
-                arguments: [cipher.name(of: presentation)]
-            ).compactMap { try resource($0, db) }
         }
     }
 

@@ -2,20 +2,19 @@ package import ByteRanges
 package import Foundation
 
 extension Store {
-    /// Returns all stored resources, sorted by URL.
+    /// Returns all stored resources, sorted by URL, or those of a presentation.
     ///
     /// - Throws: ``CacheError`` with code `storage` if the catalog can't be read or written.
-    package func resources() async throws -> [StoredResourceRecord] {
+    package func resources(partOf presentation: CacheKey? = nil) async throws -> [StoredResourceRecord] {
         try await readCatalog { catalog in
-            try catalog.resources().map { StoredResourceRecord($0, of: self) }
+            try catalog.resources(partOf: presentation?.hash).map { StoredResourceRecord($0, of: self) }
         }
     }
 
     /// One stored resource; `nil` if nothing is stored under the key.
     package func resource(_ key: CacheKey) async throws -> StoredResourceRecord? {
-        try await readCatalog { catalog in
-            try catalog.resource(key: key.hash).map { StoredResourceRecord($0, of: self) }
-        }
+        let record = try await readCatalog { try $0.resource(key: key.hash) }
+        return record.map { StoredResourceRecord($0, of: self) }
     }
 
     /// Returns the resources that were used last, the last one first, and the number of all stored resources.
@@ -23,13 +22,6 @@ extension Store {
         try await readCatalog { catalog in
             let (records, count) = try catalog.recentResources(limit: limit)
             return (records.map { StoredResourceRecord($0, of: self) }, count)
-        }
-    }
-
-    /// Returns the parts of a presentation.
-    package func resources(partOf presentation: CacheKey) async throws -> [StoredResourceRecord] {
-        try await readCatalog { catalog in
-            try catalog.resources(partOf: presentation.hash).map { StoredResourceRecord($0, of: self) }
         }
     }
 
