@@ -247,7 +247,9 @@ struct DashboardAPI: Sendable {
 
 /// The durations of resources whose details were shown, so that their containers are not read again each time.
 private final class KnownDurations: Sendable {
-    private let known = Mutex(Remembered<String, Double>(count: 1000))
+    private let known = Mutex<[String: Double]>([:])
+    /// The maximum number of durations. When it is reached, all of them are forgotten.
+    private static let limit = 1000
 
     /// Returns the duration of a resource, or `nil` if it is unknown or can't be read.
     func duration(of media: StoredResource, in cache: MediaCache) async -> Double? {
@@ -255,7 +257,10 @@ private final class KnownDurations: Sendable {
         if let duration = known.withLock({ $0[version] }) { return duration }
         // Without a duration, the other details are still shown.
         guard let duration = try? await cache.duration(of: media.key) else { return nil }
-        known.withLock { $0.note(duration, for: version, bytes: version.utf8.count) }
+        known.withLock { known in
+            if known.count >= Self.limit { known = [:] }
+            known[version] = duration
+        }
         return duration
     }
 }
