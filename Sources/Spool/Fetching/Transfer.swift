@@ -132,7 +132,8 @@ struct Transfer {
             // The response is a 416 that can't be true, a part whose position is unknown, or a part with status 200.
             let isUnusablePart = refusal.kind == .malformed && [200, 206, 416].contains(refusal.status)
             // Some servers respond with 400 to every range request.
-            let mayRejectRanges = isFirst && refusal.status == 400
+            // The pages of a site have other reasons for that status.
+            let mayRejectRanges = isFirst && refusal.status == 400 && !context.keepsAnyResponse
             // A part that states a range other than the requested one is an error of this request only.
             let statesRange =
                 refusal.status == 206
