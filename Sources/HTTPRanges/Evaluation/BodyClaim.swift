@@ -135,6 +135,9 @@ struct BodyClaim {
 }
 
 extension HTTPFields {
+    /// The value of `Content-Range`, or `nil` if the field is missing or malformed.
+    package var parsedContentRange: ContentRange? { self[.contentRange].flatMap { ContentRange(parsing: $0) } }
+
     /// The length of the body in bytes as `Content-Length` states it.
     ///
     /// `nil` if it is absent, malformed or larger than 2^53, if several values differ, or if there is a

@@ -21,6 +21,29 @@ struct CurrentVersion {
         /// Whether it is useful if the origin confirms the stored version. `false` if the version is incomplete and
         /// can't be completed, because then the whole resource has to be requested.
         var mayBeConfirmed = true
+
+        /// Returns header fields with the conditions, and with the range to request.
+        ///
+        /// - Parameters:
+        ///   - lower: The offset of the first byte.
+        ///   - upper: The end of the range, exclusive; `nil` for the end of the resource.
+        func fields(adding lower: Int64, upper: Int64?, to fields: HTTPFields) -> HTTPFields {
+            var fields = fields
+            let validator = stored?.version.validator
+            if isValidation, mayBeConfirmed {
+                if let tag = validator?.entityTag?.text { fields[.ifNoneMatch] = tag }
+                if let date = validator?.lastModified { fields[.ifModifiedSince] = date }
+            }
+            // A part could not be used, or the resource is empty and has none.
+            if isValidation, !mayBeConfirmed || stored?.version.length == 0 { return fields }
+            if let upper {
+                fields[.range] = RangeHeader.text(for: lower..<upper)
+            } else if lower > 0 {
+                fields[.range] = RangeHeader.text(from: lower)
+            }
+            if !isValidation, let text = validator?.ifRangeText, fields[.range] != nil { fields[.ifRange] = text }
+            return fields
+        }
     }
 
     func preconditions(for id: TransferID) -> RequestPreconditions {

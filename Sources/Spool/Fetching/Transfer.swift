@@ -70,7 +70,11 @@ struct Transfer {
     private func request() async throws -> Outcome {
         let preconditions = resource.version.preconditions(for: start.id)
         let prepared = try await exchange.prepare()
-        let request = completed(prepared.request, preconditions)
+        var request = prepared.request
+        request.longestHold = start.credentials.source.responseHold
+        request.purpose = exchange.purpose(of: start.priority)
+        request.headerFields = preconditions.fields(
+            adding: start.lower, upper: start.upper, to: request.headerFields)
         let origin = prepared.origin
         if let rest = restBeforePreloading(from: origin) { return rest }
         scheduler.note(origin.link)
@@ -131,13 +135,10 @@ struct Transfer {
         case .refuse(let refusal):
             // The response is a 416 that can't be true, a part whose position is unknown, or a part with status 200.
             let isUnusablePart = refusal.kind == .malformed && [200, 206, 416].contains(refusal.status)
-            // Some servers respond with 400 to every range request.
-            // The pages of a site have other reasons for that status.
+            // Some servers respond with 400 to every range request. The pages of a site have other reasons for it.
             let mayRejectRanges = isFirst && refusal.status == 400 && !context.keepsAnyResponse
             // A part that states a range other than the requested one is an error of this request only.
-            let statesRange =
-                refusal.status == 206
-                && response.head.headerFields[.contentRange].flatMap { ContentRange(parsing: $0) } != nil
+            let statesRange = refusal.status == 206 && response.head.headerFields.parsedContentRange != nil
             if isUnusablePart || mayRejectRanges, asksWithoutRange(request, evenAfterPart: isFirst || !statesRange) {
                 return .restart
             }
@@ -175,7 +176,7 @@ struct Transfer {
         let hasLength = response.head.headerFields.contentLength != nil || type.map(ContentTypes.isXML) == true
         let isMediaStatus = [200, 206].contains(response.head.status.code) && !context.keepsAnyResponse
         // Bytes from the middle do not identify the type.
-        let range = response.head.headerFields[.contentRange].flatMap { ContentRange(parsing: $0)?.range }
+        let range = response.head.headerFields.parsedContentRange?.range
         let startsAtZero = response.head.status != .partialContent || range?.lowerBound == 0
         guard isMediaStatus, hasLength, startsAtZero, ContentTypes.isDoubtful(type) else { return [] }
         do {
@@ -207,32 +208,6 @@ struct Transfer {
         }
     }
 
-    private func completed(
-        _ prepared: UpstreamRequest, _ preconditions: CurrentVersion.RequestPreconditions
-    ) -> UpstreamRequest {
-        var request = prepared
-        request.longestHold = start.credentials.source.responseHold
-        request.purpose = exchange.purpose(of: start.priority)
-        let validator = preconditions.stored?.version.validator
-        if preconditions.isValidation, preconditions.mayBeConfirmed {
-            if let tag = validator?.entityTag?.text { request.headerFields[.ifNoneMatch] = tag }
-            if let date = validator?.lastModified { request.headerFields[.ifModifiedSince] = date }
-        }
-        // A part could not be used, or the resource is empty and has none.
-        if preconditions.isValidation, !preconditions.mayBeConfirmed || preconditions.stored?.version.length == 0 {
-            return request
-        }
-        if let upper = start.upper {
-            request.headerFields[.range] = RangeHeader.text(for: start.lower..<upper)
-        } else if start.lower > 0 {
-            request.headerFields[.range] = RangeHeader.text(from: start.lower)
-        }
-        if !preconditions.isValidation, let text = validator?.ifRangeText, request.headerFields[.range] != nil {
-            request.headerFields[.ifRange] = text
-        }
-        return request
-    }
-
     /// Returns the end of a preload's transfer, if the origin has sent `Retry-After`. A player waits only if its own
     /// place has failed.
     private func restBeforePreloading(from origin: OriginState) -> Outcome? {
@@ -248,7 +223,7 @@ struct Transfer {
     /// such a body is the whole resource.
     private func head(of response: UpstreamResponse, to request: UpstreamRequest) -> HTTPResponse {
         var head = response.head
-        let isPart = head.headerFields[.contentRange].flatMap { ContentRange(parsing: $0) } != nil
+        let isPart = head.headerFields.parsedContentRange != nil
         let isMultipart = head.headerFields[.contentType]?.lowercased().hasPrefix("multipart/") == true
         if head.status == .partialContent, request.headerFields[.range] == nil, !isPart, !isMultipart {
             head.status = .ok

@@ -34,7 +34,7 @@ struct OriginHead: Sendable {
             fields = head.headerFields
             switch head.status.code {
             case 200: length = fields.contentLength
-            case 206: length = fields[.contentRange].flatMap { ContentRange(parsing: $0) }?.length
+            case 206: length = fields.parsedContentRange?.length
             case let status:
                 throw CacheError(
                     .originErrorStatus, "\(source.redactedURL): the origin responded with status \(status)",

@@ -122,7 +122,7 @@ struct BypassResponder: Sendable {
         let length = response.head.headerFields.contentLength
         var passed = Response(ResponseHead(response.head.status.code, EndToEndFields.of(response.head.headerFields)))
         passed.head.fields[.contentLength] = nil
-        passed.contentRange = response.head.headerFields[.contentRange].flatMap { ContentRange(parsing: $0) }
+        passed.contentRange = response.head.headerFields.parsedContentRange
         passed.head.fields.append(HTTPField(name: .via, value: "1.1 spool"))
         let reason: CacheStatus.Outcome.Reason =
             switch request.method {

@@ -96,9 +96,9 @@ struct ManifestResponder: Sendable {
     /// delay players.
     private static let quickBytes = 256 << 10
 
-    /// The maximum size of a playlist that is sent with the type of its segments, in bytes. The first bytes of larger
-    /// media are not read.
-    private static let mistypedBytes: Int64 = 256 << 10
+    /// The maximum size of media whose first bytes are read although they are not requested, or although the type is
+    /// that of a segment, in bytes.
+    private static let smallBytes: Int64 = 256 << 10
 
     /// Returns whether the type or the path, and the length, allow a manifest.
     private static func mayBeManifest(_ response: StoredResponse, at url: OriginURL) -> Bool {
@@ -107,7 +107,7 @@ struct ManifestResponder: Sendable {
         if saysManifest(type) || isManifestPath(url) { return true }
         // Servers often send a playlist with the type of its segments.
         if type.hasPrefix("video/") || type.hasPrefix("audio/") {
-            return response.length.map { $0 <= mistypedBytes } ?? false
+            return response.length.map { $0 <= smallBytes } ?? false
         }
         return !neverManifests.contains { type.hasPrefix($0) } && !type.contains("json")
     }
@@ -131,7 +131,7 @@ struct ManifestResponder: Sendable {
     /// Returns whether reading the first bytes costs little: the client requests them, or the resource is small.
     private static func isCheapToRead(_ request: RequestHead, _ response: StoredResponse) -> Bool {
         guard let text = request.fields["range"], !text.hasPrefix("bytes=0-") else { return true }
-        return response.length ?? .max <= mistypedBytes
+        return response.length ?? .max <= smallBytes
     }
 
     /// Reads the first bytes.

@@ -16,8 +16,8 @@ struct CatalogCounts {
     /// The bytes that few rows exceed.
     private static let usualRowBytes: Int64 = 1 << 20
 
-    /// Corrects the counts of a version whose turn the caller has, and which is not open. A row that only has the bytes
-    /// of an earlier rule stays as it is.
+    /// Corrects the counts of a version whose turn the caller has, and which is not open. A row whose
+    /// byte count follows an earlier rule is not changed.
     ///
     /// - Returns: The number of bytes by which the account is wrong; `nil` if the counts are right.
     func correct(_ stored: inout GenerationRecord, of record: ResourceRecord) throws -> CountCorrection? {

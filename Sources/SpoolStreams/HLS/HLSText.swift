@@ -118,8 +118,9 @@ enum HLSTag: String {
 
 /// The attributes of a tag, by the grammar of RFC 8216 §4.2. Commas and equals signs in quotes are part of the value.
 ///
-/// As in players, white space around names and values is ignored, and names may have lowercase letters. A quoted value
-/// may contain quotes that are not followed by a comma. After any other error, reading continues after the next comma.
+/// The rules are those of players. White space around names and values is ignored, and names may have lowercase
+/// letters. A quoted value may contain quotes that are not followed by a comma. After any other error, reading
+/// continues after the next comma.
 struct HLSAttributeList {
     struct Attribute {
         let name: ArraySlice<UInt8>

@@ -64,7 +64,7 @@ extension ReportOrigin {
         let body = file.bytes[range ?? 0..<length]
         let first = isHeld ? max(body.startIndex, min(body.endIndex, length / 2)) : body.endIndex
         guard connection.write(body[..<first]) else { return false }
-        while !state.withLock({ $0.isReleased }), first < body.endIndex { Thread.sleep(forTimeInterval: 0.02) }
+        if first < body.endIndex { held.wait() }
         return connection.write(body[first...])
     }
 

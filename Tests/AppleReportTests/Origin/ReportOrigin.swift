@@ -24,8 +24,6 @@ final class ReportOrigin: Sendable {
         var received: [Received] = []
         var sockets: Set<Int32> = []
         var isStopped = false
-        /// Whether bodies under `/held` are sent completely.
-        var isReleased = false
     }
 
     let files: [String: Fixtures.File]
@@ -34,6 +32,8 @@ final class ReportOrigin: Sendable {
     /// Whether it also listens on ::1.
     let hasIPv6: Bool
     let state = Mutex(State())
+    /// The bodies under `/held`.
+    let held = HeldBodies()
 
     /// Listens on a free port.
     init(files: [String: Fixtures.File]) throws {
@@ -50,10 +50,10 @@ final class ReportOrigin: Sendable {
     func stop() {
         let sockets = state.withLock { state in
             state.isStopped = true
-            state.isReleased = true
             defer { state.sockets = [] }
             return state.sockets
         }
+        held.release(true)
         for socket in sockets { _ = shutdown(socket, Int32(SHUT_RDWR)) }
     }
 
@@ -71,7 +71,7 @@ final class ReportOrigin: Sendable {
     }
 
     /// Sends the bodies under `/held` completely from now on, or stops them after their first half.
-    func release(_ isReleased: Bool) { state.withLock { $0.isReleased = isReleased } }
+    func release(_ isReleased: Bool) { held.release(isReleased) }
 
     // MARK: Sockets
 
@@ -209,6 +209,27 @@ final class ReportConnection {
                 sent += count
             }
             return true
+        }
+    }
+}
+
+/// The hold on the second halves of bodies, for which the threads of connections wait.
+final class HeldBodies: Sendable {
+    private let condition = NSCondition()
+    private let isReleased = Mutex(false)
+
+    /// Ends the hold, or starts it again.
+    func release(_ value: Bool) {
+        condition.withLock {
+            isReleased.withLock { $0 = value }
+            condition.broadcast()
+        }
+    }
+
+    /// Blocks until the hold ends.
+    func wait() {
+        condition.withLock {
+            while !isReleased.withLock({ $0 }) { condition.wait() }
         }
     }
 }

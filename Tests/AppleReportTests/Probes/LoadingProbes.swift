@@ -53,14 +53,13 @@ enum LoadingProbes {
                 guard let file = Fixtures.all["tone.wav"] else { throw Unavailable("the file is missing") }
                 let loader = RawLoader(file, .fails(type: type))
                 let asset = loader.asset("tone.wav")
-                let loading = Task { @MainActor in
-                    do {
-                        return "isPlayable is \(try await asset.load(.isPlayable))"
-                    } catch {
-                        return "throws \(Playing.describe(error))"
+                let loading = Task { @MainActor in try await asset.load(.isPlayable) }
+                let outcome =
+                    switch await result(of: loading, within: 20) {
+                    case .success(let isPlayable): "isPlayable is \(isPlayable)"
+                    case .failure(let error): "throws \(Playing.describe(error))"
+                    case nil: "does not end within 20 s"
                     }
-                }
-                let outcome = await firstValue(of: loading, seconds: 20) ?? "does not end within 20 s"
                 results.append((type == nil ? "without a type: " : "with an empty type: ") + outcome)
                 withExtendedLifetime(loader) {}
             }
@@ -116,20 +115,4 @@ enum LoadingProbes {
                     : "not within \(seconds) s; \(requests)")
         },
     ]
-
-    /// Returns the value of a task, or `nil` if it does not end in time.
-    @MainActor private static func firstValue(of task: Task<String, Never>, seconds: Double) async -> String? {
-        let (values, continuation) = AsyncStream<String?>.makeStream()
-        let waiting = Task { _ = continuation.yield(await task.value) }
-        let limit = Task {
-            try? await Task.sleep(for: .seconds(seconds))  // It is cancelled if the value is available first.
-            _ = continuation.yield(nil)
-        }
-        defer {
-            waiting.cancel()
-            limit.cancel()
-        }
-        for await value in values { return value }
-        return nil
-    }
 }

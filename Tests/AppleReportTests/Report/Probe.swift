@@ -117,32 +117,34 @@ extension Report {
 
     private struct TimedOut: Error {}
 
-    /// Returns the result of a probe. A probe that does not end in time is cancelled. This does not wait for its end,
-    /// because a player may never call back.
+    /// Returns the result of a probe, or the error `TimedOut`.
     @MainActor private static func outcome(
         of probe: Probe, in context: ProbeContext
-    ) async -> Result<
-        Observation, any Error
-    > {
-        let (outcomes, continuation) = AsyncStream<Result<Observation, any Error>>.makeStream()
-        let work = Task { @MainActor in
-            do {
-                continuation.yield(.success(try await probe.run(context)))
-            } catch {
-                continuation.yield(.failure(error))
-            }
-        }
-        let limit = Task {
-            try? await Task.sleep(for: .seconds(probe.limit))  // It is cancelled when the probe ends.
-            _ = continuation.yield(.failure(TimedOut()))
-        }
-        defer {
-            work.cancel()
-            limit.cancel()
-        }
-        for await outcome in outcomes { return outcome }
-        return .failure(TimedOut())
+    ) async -> Result<Observation, any Error> {
+        let work = Task { @MainActor in try await probe.run(context) }
+        return await result(of: work, within: probe.limit) ?? .failure(TimedOut())
     }
+}
+
+/// Returns the result of a task, or `nil` if it does not end within `seconds`. The task is then cancelled.
+///
+/// This does not wait for the end of a cancelled task, because a player may never call back.
+func result<Value: Sendable>(
+    of task: Task<Value, any Error>, within seconds: Double
+) async -> Result<Value, any Error>? {
+    let (results, continuation) = AsyncStream<Result<Value, any Error>?>.makeStream()
+    let waiting = Task { _ = continuation.yield(await task.result) }
+    let limit = Task {
+        try? await Task.sleep(for: .seconds(seconds))  // It is cancelled if the task ends first.
+        _ = continuation.yield(nil)
+    }
+    defer {
+        task.cancel()
+        waiting.cancel()
+        limit.cancel()
+    }
+    for await result in results { return result }
+    return nil
 }
 
 /// Waits until a condition is true, for at most `seconds`. Returns whether it became true.

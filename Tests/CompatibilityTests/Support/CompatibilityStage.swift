@@ -21,16 +21,7 @@ enum CompatibilityStage {
         let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard(), configuration: settings)
         let server = try ProxyServer(cache: cache, configuration: configuration)
         try await server.start()
-        do {
-            let result = try await body(server, cache)
-            await server.stop()
-            await cache.close()
-            return result
-        } catch {
-            await server.stop()
-            await cache.close()
-            throw error
-        }
+        return try await closing(cache, server) { try await body(server, cache) }
     }
 
     /// Calls `body` with an empty cache, as an app uses it.
@@ -42,14 +33,18 @@ enum CompatibilityStage {
         configure(&settings)
         let cache = MediaCache.inMemory(
             upstream: upstream ?? HTTPUpstream.standard(), configuration: settings, clock: clock)
-        do {
-            let result = try await body(cache)
-            await cache.close()
-            return result
-        } catch {
-            await cache.close()
-            throw error
-        }
+        return try await closing(cache) { try await body(cache) }
+    }
+
+    /// Calls `body`, and then stops the server and closes the cache.
+    private static func closing<R>(
+        _ cache: MediaCache, _ server: ProxyServer? = nil, after body: () async throws -> R
+    ) async throws -> R {
+        let result: Result<R, any Error>
+        do { result = .success(try await body()) } catch { result = .failure(error) }
+        await server?.stop()
+        await cache.close()
+        return try result.get()
     }
 }
 
