@@ -96,8 +96,8 @@ struct ManifestResponder: Sendable {
     /// delay players.
     private static let quickBytes = 256 << 10
 
-    /// The maximum size of media whose first bytes are read although they are not requested, or although the type is
-    /// that of a segment, in bytes.
+    /// The maximum size of small media, in bytes. Its first bytes are read even if they are not requested, or if the type
+    /// is that of a segment.
     private static let smallBytes: Int64 = 256 << 10
 
     /// Returns whether the type or the path, and the length, allow a manifest.
