@@ -56,7 +56,9 @@ struct Exporter: Sendable {
     private func pass(
         _ generation: Generation, _ length: Int64, to write: (Data) async throws -> Void
     ) async throws {
-        // The disk, or another program, may have changed bytes since players read them.
+        // The disk, or another program, may have changed bytes since players read them. Bytes whose checksums can't be
+        // written are trusted.
+        if store.directory.access.isWritable { try? await store.flush() }
         generation.disk?.expireTrust()
         var offset: Int64 = 0
         while offset < length {

@@ -79,6 +79,7 @@ import Testing
             upstream.update("/a") { $0.rules = [.first(1, .truncate(after: nil))] }
             let reader = media.reader(in: 0..<1000)
             let chunk = Task { try await reader.next() }
+            try await Self.untilWaiting(cache)
             try await clock.flowing { try await upstream.log.wait { $0.count == 2 } }
             clock.advance(by: .seconds(1))
             _ = try await Self.delivering(upstream) { try await chunk.value }
