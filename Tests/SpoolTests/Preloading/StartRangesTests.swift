@@ -121,6 +121,19 @@ struct StartRangesTests {
         }
     }
 
+    @Test("E416: after two tags, the start includes the buffer from which players recognize the format")
+    func twoTags() async throws {
+        let audio = try await data(.mp3)
+        func tag(_ count: Int) -> Data {
+            let size = [21, 14, 7, 0].map { UInt8(count >> $0 & 0x7F) }
+            return Data(Array("ID3".utf8) + [3, 0, 0] + size) + Data(count: count)
+        }
+        let one = try ContainerSearch(tag(600_000) + audio)
+        #expect(one.plan.format == .mp3 && one.plan.ranges.firstMissingRange(in: 0..<1 << 20) != nil)
+        let two = try ContainerSearch(tag(300_000) + tag(300_000) + audio)
+        #expect(two.plan.format == .mp3 && two.plan.ranges.contains(0..<1 << 20))
+    }
+
     @Test("From an origin without ranges, only the first bytes are needed")
     func sequential() async throws {
         let data = try await data(.mp4MoovAtEnd)

@@ -2,9 +2,18 @@ import ByteRanges
 
 /// A tag before audio, with the title and often an image: ID3v2 (id3.org, “ID3 tag version 2.4.0”, §3.1).
 enum ID3Tag {
+    /// The bytes of audio from which players recognize the format.
+    private static let recognized: Int64 = 32 << 10
+    /// The maximum number of bytes in which players look for a second tag.
+    private static let mostRecognized: Int64 = 8 << 20
+
     /// Returns the offset of the audio after all such tags, or 0 if there are none. A player reads the tags first.
+    ///
+    /// To recognize the format, mpv reads the start of the file into a buffer whose size doubles. Only the first tag is
+    /// skipped, so the buffer has to contain further tags and some audio.
     static func end(in bytes: ContainerBytes, _ plan: inout StartPlan) throws(ContainerBytes.Stop) -> Int64 {
         var offset: Int64 = 0
+        var count = 0
         for _ in 0..<8 {
             guard try bytes.has("ID3", at: offset) else { break }
             let flags = try bytes.number(at: offset + 5, bytes: 1)
@@ -13,6 +22,12 @@ enum ID3Tag {
             let size = parts.reduce(Int64(0)) { $0 << 7 | Int64($1) }
             offset = offset.adding(10 + size + (flags & 0x10 != 0 ? 10 : 0))
             plan.need(0..<offset)
+            count += 1
+        }
+        if count > 1, offset < Self.mostRecognized {
+            var size: Int64 = 2048
+            while size < offset + Self.recognized { size *= 2 }
+            plan.need(0..<size)
         }
         return offset
     }
