@@ -79,7 +79,7 @@ final class AdversarialSession: Sendable {
                 upstream: upstream,
                 configuration: configuration)
             for _ in 0..<5 where origin.log.exchanges.count < count { try await readOneOrTwo(cache, &random) }
-            await cache.waitUntilIdle()
+            await cache.waitUntilUnused()
             try await cache.checkLedger()
             await cache.close()
         }

@@ -108,6 +108,18 @@ extension MediaCache {
         await resources.waitUntilClosed()
         await context.opening.openedStore?.waitUntilIdle()
     }
+
+    /// Waits until no resource is open and all received bytes are recorded.
+    ///
+    /// A revalidation in the background keeps its resource open after its reader has ended.
+    func waitUntilUnused() async {
+        while resources.count > 0 {
+            for resource in resources.open { await resource.scheduler.waitUntilIdle() }
+            await resources.waitUntilClosed()
+            await Task.yield()
+        }
+        await waitUntilIdle()
+    }
 }
 
 extension MediaResource {
