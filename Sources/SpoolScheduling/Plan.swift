@@ -138,8 +138,8 @@ struct Plan: ~Copyable {
         // At the end of a window, the transfer pauses and is not cancelled, in particular if a request can't start
         // there again.
         return readers.reaches(
-            transfer.isSequential ? .keepsBody : .keeps, startingBefore: limit, beyond: transfer.position,
-            except: reader)
+            transfer.isSequential || transfer.isOpenEnded ? .keepsBody : .keeps, startingBefore: limit,
+            beyond: transfer.position, except: reader)
     }
 
     /// Back-pressure: a transfer is at most a window ahead of its readers. A transfer that only preloads need pauses
@@ -232,11 +232,27 @@ struct Plan: ~Copyable {
             }
             let isWhole = rangeSupport == .unsupported
             let lower = isWhole ? 0 : missing.lowerBound
-            let upper = isWhole ? nil : transfers.upperBound(of: missing, takes: demand.takes, in: stored)
+            let upper = isWhole ? nil : upperBound(of: missing, demand, for: reader)
             if upper.map({ $0 > lower }) ?? true { start(at: lower, upper: upper, for: id, reader, &actions) }
             return true
         }
         return true
+    }
+
+    /// Returns the end of a request for a missing range. `nil` for the end of the resource.
+    ///
+    /// Until a response has proved which version the origin sends, the bytes of two responses may not belong together.
+    /// The first request therefore includes all bytes that its reader wants, and back-pressure limits its read-ahead.
+    private func upperBound(of missing: Range<Int64>, _ demand: Demand, for reader: ReaderState) -> Int64? {
+        guard isUnknown, demand.isWindowed, !transfers.hasOpenEndLimit else {
+            return transfers.upperBound(of: missing, takes: demand.takes, in: stored)
+        }
+        return reader.end.map { max(Block.roundUp(min($0, Block.offsetLimit)), demand.takes) }
+    }
+
+    /// Whether there is no version of the resource, and none is being requested.
+    private var isUnknown: Bool {
+        stored.length == nil && stored.ranges.isEmpty && !transfers.contains(except: nil) { !$0.isStale }
     }
 
     /// Requests a validation of the stored bytes, unless one is in progress.
@@ -255,12 +271,17 @@ struct Plan: ~Copyable {
         _ actions: inout [Action]
     ) {
         let id = TransferID(number: next())
+        let isSequential = rangeSupport == .unsupported
         let place = failures.retried(
-            at: lower, isSequential: upper == nil, isValidation: isValidation, except: retriedPlaces)
+            at: lower, isSequential: isSequential, isValidation: isValidation, except: retriedPlaces)
         transfers.begin(
-            id, at: lower, upper: upper, for: reader, priority: state.priority, isValidation: isValidation,
-            retrying: place)
+            id, at: lower, upper: upper, isSequential: isSequential, for: reader, priority: state.priority,
+            isValidation: isValidation, retrying: place)
         actions.append(.start(id, lower: lower, upper: upper, for: reader))
+        guard !isValidation, let upper else { return }
+        // A transfer that was to pass this range now ends at its start.
+        let passing = transfers.states.filter { !$0.isStale && !$0.isSequential && $0.position < lower }
+        if let end = passing.map({ $0.end ?? .max }).max(), end > upper { readers.enqueue(wanting: upper..<end) }
     }
 
     /// Whether one more transfer may start, if necessary because another one is cancelled for a reader that waits.

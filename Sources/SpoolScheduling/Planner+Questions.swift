@@ -31,6 +31,13 @@ extension Planner {
         }
     }
 
+    /// Whether a response with these bytes has all that every open reader wants.
+    ///
+    /// - Parameter length: The length of the resource according to the response.
+    package func isServed(by range: Range<Int64>, length: Int64?) -> Bool {
+        plan.readers.states.allSatisfy { $0.isServed(by: range, length: length) }
+    }
+
     /// Whether the reader has to wait and has not been woken yet.
     package func isWaiting(_ id: ReaderID) -> Bool { plan.readers[id]?.isWaiting ?? false }
 
@@ -90,9 +97,11 @@ extension Planner {
     /// Whether the transfer validates the stored bytes.
     package func isValidation(_ id: TransferID) -> Bool { plan.transfers[id]?.isValidation ?? false }
 
-    /// Whether the transfer can't be fetched in parts, and ends later than any range request or at an unknown offset.
+    /// Whether the transfer is not fetched in parts, and ends later than any range request or at an unknown offset.
     package func isStream(_ id: TransferID) -> Bool {
-        guard let transfer = plan.transfers[id], transfer.isStreaming, transfer.isSequential else { return false }
+        guard let transfer = plan.transfers[id], transfer.isStreaming,
+            transfer.isSequential || transfer.isOpenEnded
+        else { return false }
         guard let end = transfer.end ?? length else { return true }
         return end - transfer.position > plan.policy.maximumRequestSize
     }

@@ -302,6 +302,13 @@ extension Planner {
         return actions + plan.settle(transfer?.isSequential == true ? nil : id)
     }
 
+    /// Records that the origin rejected the transfer's request, perhaps because of its size. Returns whether a smaller
+    /// request is worth a try. Such a request follows after ``transferRestarts(_:now:)``.
+    package mutating func requestRejected(_ id: TransferID) -> Bool {
+        guard let transfer = plan.transfers[id], transfer.isLive else { return false }
+        return plan.transfers.limitSize(after: transfer, areRangesSupported: rangeSupport == .supported)
+    }
+
     /// Records that there was no space for the transfer's next bytes. It pauses until a reader moves on, unless a
     /// reader waits for them.
     package mutating func transferLacksSpace(_ id: TransferID) -> (Permission, [Action]) {
@@ -413,6 +420,9 @@ extension Planner {
     private mutating func note(_ support: RangeSupport?) -> Bool {
         guard let support, plan.rangeSupport != support else { return false }
         plan.rangeSupport = support
+        if support == .unsupported {
+            for id in plan.transfers.ids { plan.transfers.update(id) { $0.recordRangesUnsupported() } }
+        }
         return true
     }
 
@@ -458,8 +468,21 @@ extension Planner {
         var actions: [Action] = []
         if transfer.isValidation { plan.endValidation(&actions) }
         // Parts of several responses can't be combined.
-        plan.rangeSupport = .unsupported
+        _ = note(.unsupported)
         return (left, actions + plan.reconsider())
+    }
+
+    /// Records that a version has started of which only these bytes will be received.
+    ///
+    /// - Returns: The readers that want other bytes, which are removed here, and the actions to perform.
+    package mutating func partStarted(
+        _ range: Range<Int64>, length: Int64?
+    ) -> (left: [ReaderID], actions: [Action]) {
+        let left = plan.readers.ids.filter { id in
+            plan.readers[id].map { !$0.isServed(by: range, length: length) } ?? false
+        }
+        for id in left { plan.readers.remove(id) }
+        return (left, plan.settle())
     }
 
     private func isServed(_ reader: ReaderState, onlyBy id: TransferID) -> Bool {

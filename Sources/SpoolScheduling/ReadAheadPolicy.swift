@@ -3,9 +3,12 @@ import ByteRanges
 /// The sizes of requests, and how far ahead of a player bytes are fetched.
 ///
 /// The defaults suit video and music. Smaller numbers save traffic if players stop early, and larger numbers help on
-/// networks with interruptions. Requests are bounded and grow, so that a seek wastes few bytes that the origin has
-/// already sent. The read-ahead depends on the pace of the player. It is at most the bytes that the player reads in the
-/// next two seconds. Until the player has read more, it is about a first request.
+/// networks with interruptions. The first request for a resource includes all bytes that its reader wants, because the
+/// responses of some origins can't be combined. Once a version is known, requests are bounded and grow, so that a seek
+/// wastes few bytes that the origin has already sent.
+///
+/// The read-ahead depends on the pace of the player. It is at most the bytes that the player reads in the next two
+/// seconds. Until the player has read more, it is about a first request.
 ///
 /// Numbers of bytes and times have to be positive. Otherwise opening the directory of the cache fails with
 /// `.invalidArgument`. Other impossible numbers are replaced by the nearest possible ones.

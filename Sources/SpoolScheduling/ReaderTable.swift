@@ -259,6 +259,11 @@ struct ReaderState {
         self.mayUseStored = mayUseStored
     }
 
+    /// Whether these bytes are all that the reader wants.
+    func isServed(by range: Range<Int64>, length: Int64?) -> Bool {
+        range.lowerBound <= position && bound(length: length) <= range.upperBound
+    }
+
     var ticket: Int? {
         switch status {
         case .reading: nil

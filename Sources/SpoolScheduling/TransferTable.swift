@@ -9,7 +9,9 @@ struct TransferTable {
     /// The most recent ends of requests.
     private var runs: [Run] = []
     private let initialRequestSize: Int64
-    private let maximumRequestSize: Int64
+    private var maximumRequestSize: Int64
+    /// Whether the origin has rejected a request with an open end.
+    private(set) var hasOpenEndLimit = false
 
     /// The end of earlier requests, and the size of the next request there.
     private struct Run {
@@ -50,15 +52,17 @@ struct TransferTable {
     // MARK: - Life
 
     /// - Parameters:
-    ///   - upper: Exclusive. `nil` for the whole body.
+    ///   - upper: Exclusive. `nil` for the end of the resource.
+    ///   - isSequential: Whether the whole body is requested, because the origin does not support ranges.
     ///   - reader: The reader that needs it.
     mutating func begin(
-        _ id: TransferID, at lower: Int64, upper: Int64?, for reader: ReaderID, priority: Priority,
-        isValidation: Bool, retrying place: FailedRanges.Number?
+        _ id: TransferID, at lower: Int64, upper: Int64?, isSequential: Bool, for reader: ReaderID,
+        priority: Priority, isValidation: Bool, retrying place: FailedRanges.Number?
     ) {
+        let size = upper.map { $0 - lower } ?? (isSequential ? maximumRequestSize : initialRequestSize)
         transfers[id] = TransferState(
-            range: (lower, upper), size: upper.map { $0 - lower } ?? maximumRequestSize, reader: reader,
-            priority: priority, isValidation: isValidation, place: place)
+            range: (lower, upper), size: size, isSequential: isSequential, reader: reader, priority: priority,
+            isValidation: isValidation, place: place)
     }
 
     /// Removes a transfer, and remembers the size of the next request from its end.
@@ -70,6 +74,21 @@ struct TransferTable {
         runs.append(Run(end: transfer.position, nextSize: nextSize))
         if runs.count > Self.runLimit { runs.removeFirst() }
         return transfer
+    }
+
+    /// Records that the origin rejected a request, perhaps because of its size. Returns whether a smaller one is worth a
+    /// try.
+    ///
+    /// - Parameter areRangesSupported: Whether the origin has sent a part of the resource. Otherwise it may reject all
+    ///   requests, and only a request with an open end is repeated.
+    mutating func limitSize(after refused: TransferState, areRangesSupported: Bool) -> Bool {
+        if refused.isOpenEnded, !refused.isSequential {
+            defer { hasOpenEndLimit = true }
+            return !hasOpenEndLimit
+        }
+        guard areRangesSupported, refused.size > initialRequestSize else { return false }
+        maximumRequestSize = min(maximumRequestSize, max(initialRequestSize, refused.size / 2))
+        return true
     }
 
     /// Forgets the sizes of earlier requests, because another version becomes current.
@@ -145,7 +164,7 @@ struct TransferTable {
     func upperBound(of missing: Range<Int64>, takes: Int64, in stored: StoredRanges) -> Int64 {
         let lower = missing.lowerBound
         var size = initialRequestSize
-        if let run = runs.last(where: { $0.end == lower }) { size = run.nextSize }
+        if let run = runs.last(where: { $0.end == lower }) { size = min(run.nextSize, maximumRequestSize) }
         let previous = transfers.values.filter { $0.end == lower && $0.isLive }.map(\.size).max()
         if let previous { size = grown(previous) }
         var upper = lower + min(size, takes - lower)
@@ -217,6 +236,9 @@ package struct ResponseBody: Equatable, Sendable {
         self.isWhole = isWhole
         self.support = support
     }
+
+    /// Whether it is a part that can't be combined with the bytes of another response.
+    package var isUnprovenPart: Bool { !isWhole && support == .unsupported }
 }
 
 /// One request that is in progress, as the planner knows it.
@@ -271,6 +293,7 @@ struct TransferState {
     private(set) var end: Int64?
     /// The end of the request, exclusive. `nil` for the end of the body.
     let askedEnd: Int64?
+    /// The size of the request. The next one at its end is twice as large.
     let size: Int64
     /// The reader that needs it.
     let reader: ReaderID
@@ -278,6 +301,8 @@ struct TransferState {
     private(set) var purpose: Purpose
     /// Whether the origin sends the whole body from its first byte. The position passes over stored bytes.
     private(set) var isSequential: Bool
+    /// Whether its response has all bytes of the resource.
+    private var isWhole = false
     /// The number of its bytes that were missing when they were stored.
     private(set) var fresh: Int64 = 0
     private(set) var hasStored = false
@@ -287,8 +312,8 @@ struct TransferState {
     private(set) var place: FailedRanges.Number?
 
     init(
-        range: (lower: Int64, upper: Int64?), size: Int64, reader: ReaderID, priority: Priority, isValidation: Bool,
-        place: FailedRanges.Number?
+        range: (lower: Int64, upper: Int64?), size: Int64, isSequential: Bool, reader: ReaderID, priority: Priority,
+        isValidation: Bool, place: FailedRanges.Number?
     ) {
         start = range.lower
         position = range.lower
@@ -298,7 +323,7 @@ struct TransferState {
         self.reader = reader
         self.priority = priority
         purpose = isValidation ? .validation : .bytes
-        isSequential = range.upper == nil
+        self.isSequential = isSequential
         self.place = place
     }
 
@@ -346,6 +371,10 @@ struct TransferState {
 
     static let socketBuffers: Int64 = 256 << 10
 
+    /// Whether it requests all bytes from its start on. It pauses for as long as its reader needs, because the bytes of
+    /// another response may be of another version.
+    var isOpenEnded: Bool { askedEnd == nil }
+
     /// Whether the response has ended inside a block, and the transfer has not been removed yet.
     ///
     /// The next request there repeats the same bytes, and has to be counted as a retry.
@@ -368,6 +397,7 @@ struct TransferState {
     mutating func respond(_ body: ResponseBody, isSequential: Bool) {
         if case .requesting(let interest) = phase { phase = .streaming(interest, .flowing) }
         self.isSequential = isSequential
+        isWhole = body.isWhole || isOpenEnded && body.offset == 0
         // It has validated the stored bytes, and from here on it is like other transfers.
         if purpose == .answered { purpose = .bytes }
         isAstray = !body.isWhole && purpose == .bytes && body.offset != start
@@ -394,6 +424,9 @@ struct TransferState {
         hasStored = true
         self.fresh += fresh
     }
+
+    /// Records that the origin does not support ranges, so that a whole body is the only source of its bytes.
+    mutating func recordRangesUnsupported() { if isWhole { isSequential = true } }
 
     /// Records that it no longer counts as a retry.
     mutating func forgetPlace() { place = nil }

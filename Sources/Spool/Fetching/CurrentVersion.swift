@@ -27,7 +27,8 @@ struct CurrentVersion {
         /// - Parameters:
         ///   - lower: The offset of the first byte.
         ///   - upper: The end of the range, exclusive; `nil` for the end of the resource.
-        func fields(adding lower: Int64, upper: Int64?, to fields: HTTPFields) -> HTTPFields {
+        ///   - isRange: Whether to request a range even if it is the whole resource.
+        func fields(adding lower: Int64, upper: Int64?, isRange: Bool, to fields: HTTPFields) -> HTTPFields {
             var fields = fields
             let validator = stored?.version.validator
             if isValidation, mayBeConfirmed {
@@ -38,7 +39,7 @@ struct CurrentVersion {
             if isValidation, !mayBeConfirmed || stored?.version.length == 0 { return fields }
             if let upper {
                 fields[.range] = RangeHeader.text(for: lower..<upper)
-            } else if lower > 0 {
+            } else if isRange || lower > 0 {
                 fields[.range] = RangeHeader.text(from: lower)
             }
             if !isValidation, let text = validator?.ifRangeText, fields[.range] != nil { fields[.ifRange] = text }
@@ -56,7 +57,17 @@ struct CurrentVersion {
 
     /// Whether a stored part of a version can be combined with the bytes of another response (RFC 9111 §3.4).
     func canBeCompleted(_ version: Generation) -> Bool {
-        version.resourceVersion.canBeAssembled(under: resource.context.combiningRule)
+        version.resourceVersion.canBeAssembled(under: resource.context.combiningRule) && !resource.versionsDisagree
+    }
+
+    /// Whether a range has to be requested as a version of its own. It is a part of the resource, and the current version
+    /// has other bytes and can't be completed.
+    func isOtherPart(_ start: Int64, _ end: Int64?) -> Bool {
+        guard let version = scheduler.generation, version.resourceVersion.acceptsRanges == true,
+            !canBeCompleted(version)
+        else { return false }
+        let isWhole = start == 0 && end.map { $0 >= version.description.length ?? .max } ?? true
+        return !isWhole && !scheduler.isProvided(start, end)
     }
 
     private func isComplete(_ version: Generation) -> Bool {
@@ -104,21 +115,25 @@ struct CurrentVersion {
             if let current = resource.freshness.current { resource.freshness.confirm(current, for: openings) }
             return scheduler.validated(generation)
         }
-        let context = resource.context
+        guard cacheability.mayStore else {
+            // No part of the response may be stored (RFC 9111 §5.2.2.5). It confirms the version for the readers that
+            // wait for it. The version is validated again before its next use.
+            var current =
+                resource.freshness.current
+                ?? StoredFreshness(freshUntil: 0, mustRevalidate: true, vary: [], selected: "")
+            current.freshUntil = 0
+            current.mustRevalidate = true
+            if resource.freshness.confirm(current, for: openings) { generation.update(nil, current) }
+            return scheduler.validated(generation)
+        }
         var cacheability = cacheability
         cacheability.freshness = cacheability.freshness(
-            updating: resource.freshness.current, at: context.clock.secondsSince1970())
-        if !cacheability.mayStore {
-            // The version was stored when storing was allowed. It is used this one time, and validated before its next
-            // use.
-            cacheability.freshness.freshUntil = 0
-            cacheability.freshness.mustRevalidate = true
-        }
+            updating: resource.freshness.current, at: resource.context.clock.secondsSince1970())
         let known = generation.resourceVersion
         var version = known.confirmed(by: fields)
         // A 304 has no body, so only its type decides.
         let type = version.contentType
-        if !context.keepsAnyResponse,
+        if !resource.context.keepsAnyResponse,
             !ContentTypes.isPlausible(type, startingWith: [], inPlaceOf: known.contentType)
         {
             version.contentType = known.contentType

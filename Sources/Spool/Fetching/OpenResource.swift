@@ -25,7 +25,7 @@ final class OpenResource: Sendable {
         /// The number of retries since the resource was opened.
         var retryCount = 0
         var preloadReaders = 0
-        /// The number of times that another version was received since the resource was opened.
+        /// The number of times that another version was received soon after the previous one.
         var versionChanges = 0
         /// Whether new bytes are stored in memory.
         var storesInMemory = false
@@ -138,9 +138,13 @@ final class OpenResource: Sendable {
             send(.notCached(cause: CacheError(error, reading: redactedURL)))
         }
         scheduler.open(lease, supportsRanges: lease?.generation.resourceVersion.acceptsRanges == true)
-        freshness.open(lease.flatMap { StoredFreshness(encoded: $0.generation.description.fields) })
+        let stored = lease.flatMap { StoredFreshness(encoded: $0.generation.description.fields) }
+        freshness.open(stored)
         let isComplete = scheduler.isComplete
-        state.withLock { $0.isComplete = isComplete }
+        state.withLock { state in
+            state.isComplete = isComplete
+            state.versionChanges = stored?.versionChanges ?? 0
+        }
     }
 
     /// If the disk was busy, or no file descriptor was free, a second attempt follows.
@@ -255,14 +259,24 @@ final class OpenResource: Sendable {
         if let information = contentInformation { headerWaiters.resume(with: information) }
     }
 
-    /// Counts one more version. Returns whether the origin's servers seem to have different versions. Parts of them
-    /// can't be combined, so the whole resource is taken from one response.
-    func versionsDisagree() -> Bool {
-        state.withLock { state in
-            state.versionChanges += 1
-            return state.versionChanges > 1
-        }
+    /// The number of times that another version was received soon after the previous one. It is stored with the
+    /// version, until another response confirms that version.
+    var versionChanges: Int { state.withLock { $0.versionChanges } }
+
+    /// Whether the origin's servers seem to have different versions, or give each response its own validator. Parts of
+    /// them can't be combined, so the whole resource is taken from one response.
+    var versionsDisagree: Bool { versionChanges > 1 }
+
+    /// Counts one more version.
+    func recordVersionChange(from previous: Generation) {
+        let now = context.clock.secondsSince1970()
+        let isSoon = previous.storedFreshness?.receivedAt.map { now - $0 <= Self.disagreementTime } ?? true
+        state.withLock { $0.versionChanges = isSoon ? $0.versionChanges + 1 : 0 }
     }
+
+    /// The time after which another version is a change, rather than a disagreement of the origin's servers, in
+    /// seconds.
+    private static let disagreementTime: Int64 = 600
 
     /// Records that another version is current, or none.
     func recordVersionChanged() {

@@ -11,11 +11,13 @@ import SpoolStorage
 struct ResponseEvaluation {
     let resource: OpenResource
     let head: HTTPResponse
-    let start: Scheduler.TransferStart
+    let start: TransferStart
     /// The offset from which bytes were requested. `nil` if the whole resource was requested.
     let askedFrom: Int64?
     /// Whether the request had `If-Range`.
     let hasIfRange: Bool
+    /// Whether the request had `If-None-Match` or `If-Modified-Since`.
+    let isConditional: Bool
     let cacheability: ResponseCacheability
     /// The openings that were waiting when the request was sent; see ``VersionFreshness/openingsOfRequest``.
     let openings: Int?
@@ -72,11 +74,19 @@ struct ResponseEvaluation {
             otherStatus
             ?? PartialResponse.evaluate(
                 head, askedFrom: askedFrom, askedEnd: start.upper, stored: current.stored, rule: rule)
-        if case .store(let placement) = decision, isOtherUsers(placement, than: current.generation) {
+        // The origin responds to a condition with a whole body only if its bytes are not the stored ones, whatever its
+        // validator (RFC 9111 §4.3.3).
+        let isWholeInstead = isConditional && head.status == .ok && current.stored != nil
+        if case .store(let placement) = decision,
+            isWholeInstead || isOtherUsers(placement, than: current.generation)
+        {
             decision = .newGeneration(placement)
         }
-        let isUnproven = otherStatus == nil && current.stored.map { self.isUnproven(decision, $0) } ?? false
-        if isUnproven, scheduler.setSeparate(start.id, orRemoving: nil, nil) { return .restart }
+        let isUnproven =
+            otherStatus == nil && current.stored.map { isWholeInstead || self.isUnproven(decision, $0) } ?? false
+        if isUnproven || isForeignPart(decision), scheduler.setSeparate(start.id, orRemoving: nil, nil) {
+            return .restart
+        }
         let verdict: Verdict
         switch decision {
         // Readers that wait for the headers are woken when the body starts.
@@ -85,7 +95,7 @@ struct ResponseEvaluation {
         case .newGeneration(let placement):
             return try await accept(placement, isNew: true, isUnproven: isUnproven, current: current.generation)
         case .restart(let reason):
-            if let generation = current.generation { abandon(generation, reason) }
+            if let generation = current.generation { abandon(generation, reason, keeping: start.id) }
             verdict = .restart
         case .notModified:
             if let generation = current.generation {
@@ -110,16 +120,26 @@ struct ResponseEvaluation {
         let body = body(placement, isNew: isNew)
         let isWhole = placement.offset == 0 && placement.end != nil && placement.end == placement.version.length
         if head.status.code == 206, !isWhole, !placement.version.canBeAssembled(under: rule) {
-            // After a range request, the whole resource is requested. If it was requested already, the origin would
-            // send the same part again.
+            // The part is a version of its own. If it does not have all that readers want, the whole resource is
+            // requested. If it was requested already, the origin would send the same part again.
             guard askedFrom != nil else {
                 let reason = "206: a part without a strong validator, although the whole was requested"
                 return .refuse(.init(kind: .malformed, status: 206, reason: reason))
             }
-            scheduler.recordRangesUnsupported()
-            return .restart
+            guard current == nil, servesReaders(placement) else {
+                scheduler.recordRangesUnsupported()
+                return .restart
+            }
         }
-        if isNew, current != nil, resource.versionsDisagree() {
+        if isNew, !isUnproven, let current {
+            resource.recordVersionChange(from: current)
+            if head.status.code == 206, !isWhole, resource.versionChanges > 0, !servesReaders(placement) {
+                // The next response may be of yet another version, so all bytes are requested together.
+                abandon(current, "the origin responded with another version", keeping: nil)
+                return .restart
+            }
+        }
+        if isNew, current != nil, resource.versionsDisagree {
             scheduler.recordRangesUnsupported()
             if head.status.code == 206, !isWhole { return .restart }
         }
@@ -129,6 +149,9 @@ struct ResponseEvaluation {
         } else {
             // A reader may have started to read since the first check.
             if isUnproven, let current, scheduler.setSeparate(start.id, orRemoving: current, body) { return .restart }
+            if current != nil, !isUnproven {
+                resource.send(.originChanged(reason: "the origin responded with another version"))
+            }
             try await begin(placement.version, body, replacing: current)
         }
         return .store(from: placement.offset, body)
@@ -138,26 +161,32 @@ struct ResponseEvaluation {
     ///
     /// - Parameter isNew: Whether the body starts a version of which no byte is stored.
     private func body(_ placement: PartialResponse.BodyPlacement, isNew: Bool) -> ResponseBody {
-        let isWhole = head.status != .partialContent
+        let isCombinable = placement.version.canBeAssembled(under: rule)
+        let isComplete = placement.offset == 0 && placement.end != nil && placement.end == placement.version.length
+        let isWhole = head.status != .partialContent || isComplete && !isCombinable
         let asked: Int64? = if isNew { placement.offset == 0 ? 0 : nil } else { isWhole ? nil : start.lower }
         let isPart = start.lower > 0 || start.upper.map { $0 < placement.version.length ?? .max } ?? false
         // With `If-Range`, a whole body of another version does not show that the origin ignores ranges.
-        let showsIgnorance = askedFrom != nil && isPart && !(isNew && hasIfRange)
+        // If all bytes were requested, a whole body is a usual response of an origin that supports ranges.
+        let showsIgnorance =
+            askedFrom != nil && (isPart || placement.version.acceptsRanges != true) && !(isNew && hasIfRange)
         let ignoresRanges = head.status == .ok && (showsIgnorance || placement.version.acceptsRanges == false)
-        let areRangesUseless = ignoresRanges || !placement.version.canBeAssembled(under: rule)
+        let areRangesUseless = ignoresRanges || !isCombinable
         return ResponseBody(
             offset: Transfer.StateMachine.firstStoredOffset(offset: placement.offset, end: placement.end, asked: asked),
             end: placement.end, isWhole: isWhole,
-            support: isWhole
-                ? (areRangesUseless ? .unsupported : nil) : placement.discrepancy == nil ? .supported : nil)
+            support: areRangesUseless
+                ? .unsupported : isWhole || placement.discrepancy != nil ? nil : .supported)
     }
 
     /// Abandons the stored version, because it can't be continued.
-    private func abandon(_ generation: Generation, _ reason: String) {
+    ///
+    /// - Parameter id: The transfer that requests the same bytes again. `nil` if other bytes are requested instead.
+    private func abandon(_ generation: Generation, _ reason: String, keeping id: TransferID?) {
         resource.send(.originChanged(reason: reason))
         // The next reader must not receive the same rejection again.
         resource.version.supersede(generation)
-        resource.version.replace(generation, by: nil, keeping: start.id)
+        resource.version.replace(generation, by: nil, keeping: id)
     }
 
     private var rule: CombiningRule { context.combiningRule }
@@ -169,6 +198,20 @@ struct ResponseEvaluation {
         case .restart: head.status == .partialContent
         default: false
         }
+    }
+
+    /// Whether a part is of another version than the stored one. If the origin gives each part a validator of its own,
+    /// the readers of the stored version must not end.
+    private func isForeignPart(_ decision: PartialResponse.Decision) -> Bool {
+        guard case .newGeneration = decision else { return false }
+        return head.status == .partialContent
+    }
+
+    /// Whether the response has all that the players want, so that it can be a version of its own. Preloads need the
+    /// whole resource.
+    private func servesReaders(_ placement: PartialResponse.BodyPlacement) -> Bool {
+        guard start.priority == .playback, let end = placement.end else { return false }
+        return scheduler.serves(placement.offset..<end, placement.version.length)
     }
 
     /// Returns the decision on a response whose status is an error for media, if responses of every status are stored.
@@ -238,7 +281,6 @@ struct ResponseEvaluation {
     }
 
     private func begin(_ version: ResourceVersion, _ body: ResponseBody, replacing current: Generation?) async throws {
-        if current != nil { resource.send(.originChanged(reason: "the origin responded with another version")) }
         let isPage = !keepsAnything && ContentTypes.isDocument(version.contentType, startingWith: firstBytes)
         if isPage {
             let text =
@@ -251,10 +293,13 @@ struct ResponseEvaluation {
                 "\(redactedURL) is played without being cached: its header fields are longer than \(limit.counted("byte"))"
             resource.send(.notCached(cause: CacheError(.malformedResponse, text)))
         }
+        var freshness = cacheability.freshness
+        let changes = resource.versionChanges
+        freshness.versionChanges = changes > 0 ? changes : nil
         let isKept = cacheability.mayStore && start.mayKeep && !isPage && !resource.isUncached
         let description = GenerationDescription(
             length: version.length, contentType: version.contentType, version: version.encoded,
-            fields: cacheability.freshness.encoded)
+            fields: freshness.encoded)
         let lease = try await resource.variants.begin(
             description, for: start.credentials, requestedWith: fields, isKept: isKept, replacing: current)
         resource.version.replace(

@@ -11,7 +11,7 @@ import SpoolStorage
 /// piece, it needs permission from the scheduler. It reports stored bytes and its end, and makes no decisions about
 /// other bytes.
 struct Transfer {
-    let start: Scheduler.TransferStart
+    let start: TransferStart
     let resource: OpenResource
     private let record: TransferRecord
 
@@ -26,7 +26,7 @@ struct Transfer {
         case refused(CacheError, isPersonal: Bool = false)
     }
 
-    init(_ start: Scheduler.TransferStart, of resource: OpenResource) {
+    init(_ start: TransferStart, of resource: OpenResource) {
         self.start = start
         self.resource = resource
         record = TransferRecord(resource)
@@ -69,12 +69,14 @@ struct Transfer {
 
     private func request() async throws -> Outcome {
         let preconditions = resource.version.preconditions(for: start.id)
+        // Clients that open the resource from now on did not cause this request.
+        let openings = resource.freshness.openingsOfRequest
         let prepared = try await exchange.prepare()
         var request = prepared.request
         request.longestHold = start.credentials.source.responseHold
         request.purpose = exchange.purpose(of: start.priority)
         request.headerFields = preconditions.fields(
-            adding: start.lower, upper: start.upper, to: request.headerFields)
+            adding: start.lower, upper: start.upper, isRange: start.isRange, to: request.headerFields)
         let origin = prepared.origin
         if let rest = restBeforePreloading(from: origin) { return rest }
         scheduler.note(origin.link)
@@ -85,7 +87,6 @@ struct Transfer {
         resource.serving.asked()
         let asked = clock.elapsed()
         let requestDate = clock.now()
-        let openings = resource.freshness.openingsOfRequest
         record.start(start, at: requestDate, elapsed: asked)
         let isHeld = request.longestHold != nil
         // While the origin delays this response, its connection does not count toward the limit.
@@ -106,8 +107,9 @@ struct Transfer {
             verdict = try await ResponseEvaluation(
                 resource: resource, head: head(of: response, to: request), start: start,
                 askedFrom: request.headerFields[.range] == nil ? nil : start.lower,
-                hasIfRange: request.headerFields[.ifRange] != nil, cacheability: cacheability,
-                openings: openings, fields: prepared.fields, firstBytes: firstBytes
+                hasIfRange: request.headerFields[.ifRange] != nil,
+                isConditional: [.ifNoneMatch, .ifModifiedSince].contains { request.headerFields[$0] != nil },
+                cacheability: cacheability, openings: openings, fields: prepared.fields, firstBytes: firstBytes
             ).run()
         } catch let error as CacheError where error.code == .malformedResponse {
             throw error.about(await answer(response))
@@ -277,7 +279,11 @@ struct Transfer {
         switch refusal.kind {
         case .credentials:
             let isFresh = try await start.credentials.refresh(number, status: refusal.status)
-            return isFresh ? .restart : .refused(await error(.originErrorStatus), isPersonal: true)
+            // Some origins reject ranges that are longer than a limit, or that have an open end.
+            let isTooLong = refusal.status == 403 && (start.upper == nil || !isFresh)
+            let mayBeShorter = isTooLong && scheduler.requestRejected(start.id)
+            return isFresh || mayBeShorter
+                ? .restart : .refused(await error(.originErrorStatus), isPersonal: true)
         case .retry(let after):
             let delay = after.map { $0.delay(now: clock.secondsSince1970()) }
             if let delay { origin.rest(until: clock.elapsed() + RetryPolicy.bounded(delay)) }

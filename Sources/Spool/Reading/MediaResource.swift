@@ -112,6 +112,10 @@ public final class MediaResource: Sendable {
             } else if let reader = openOwnReader(at: start, end: end, priority: priority, ahead: ahead) {
                 return reader
             }
+        } else if priority != .preload, resource.version.isOtherPart(start, end),
+            let reader = openOwnReader(at: start, end: end, priority: priority, ahead: ahead)
+        {
+            return reader
         }
         let (id, position, used) = resource.readers.open(
             at: start, end: end, priority: priority, credentials: credentials, opening: opening, demand: demand,
@@ -125,6 +129,9 @@ public final class MediaResource: Sendable {
         at start: Int64, end: Int64?, priority: Priority, ahead: ReadAheadStart
     ) -> OpenedReader? {
         guard let own = separate(), let resource = own.resource else { return nil }
+        let text =
+            "\(resource.redactedURL) is played without being cached: nothing proves that the origin's responses are of one version"
+        resource.send(.notCached(cause: CacheError(.malformedResponse, text)))
         let (id, position, _) = resource.readers.open(
             at: start, end: end, priority: priority, credentials: credentials, opening: own.opening, ahead: ahead)
         return OpenedReader(id: id, position: position, resource: resource, own: own)

@@ -40,6 +40,10 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     /// response to `HEAD` does not extend that time.
     var isUseLimited: Bool?
 
+    /// The number of times that the origin sent another version soon after the previous one. `nil` if it did not, or if
+    /// another response has confirmed this version.
+    var versionChanges: Int?
+
     /// A hash of the header fields of the request that received or confirmed the response, without fields that do not
     /// distinguish users. `nil` if the cache does not store responses of every status.
     var asker: String?
@@ -55,6 +59,7 @@ struct StoredFreshness: Codable, Sendable, Hashable {
         let seconds = [lifetime, initialAge, staleWhileRevalidate, staleIfError].map { $0 ?? 0 }
         return dates.allSatisfy { $0.magnitude <= NumberLimits.seconds }
             && seconds.allSatisfy { (0...NumberLimits.seconds).contains($0) }
+            && (0...Int(Int32.max)).contains(versionChanges ?? 0)
             && head.map { (100...999).contains($0.status) } ?? true
     }
 

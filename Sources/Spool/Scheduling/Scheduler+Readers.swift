@@ -130,6 +130,9 @@ extension Scheduler {
         }
     }
 
+    /// Whether all bytes of a range are stored or being received by one transfer; see ``Planner``.
+    func isProvided(_ start: Int64, _ end: Int64?) -> Bool { inspect { $0.machine.isProvided(from: start, to: end) } }
+
     /// Returns the end of a reader's range, or of the resource. `nil` if neither is known.
     func end(of id: ReaderID) -> Int64? { inspect { $0.readers[id]?.end ?? $0.machine.length } }
 

@@ -11,9 +11,7 @@ extension Scheduler {
     func continuation(of id: TransferID) -> (offset: Int64, lease: Lease)? {
         inspect { state in
             guard let offset = state.machine.position(of: id), !state.machine.isStale(id), let lease = state.lease
-            else {
-                return nil
-            }
+            else { return nil }
             return (offset, lease)
         }
     }
@@ -37,6 +35,9 @@ extension Scheduler {
 
     /// Whether the stored bytes, or the bytes that a reader has read or that the origin is sending, end at `offset`.
     func reaches(_ offset: Int64) -> Bool { inspect { $0.machine.reaches(offset) } }
+
+    /// Whether a response with these bytes, of a resource of this length, has all that every open reader wants.
+    func serves(_ part: Range<Int64>, _ end: Int64?) -> Bool { inspect { $0.machine.isServed(by: part, length: end) } }
 
     /// Whether a transfer that is interrupted now would be retried.
     func mayRetry(_ id: TransferID, retryAfter: Duration?, now: Duration) -> Bool {
@@ -67,6 +68,9 @@ extension Scheduler {
             }
         }
     }
+
+    /// Records that the origin rejected the request, perhaps for its size. Returns whether to try a smaller one.
+    func requestRejected(_ id: TransferID) -> Bool { inspect { $0.machine.requestRejected(id) } }
 
     /// Records that parts of responses can't be combined, or that the origin ignores range requests.
     func recordRangesUnsupported() { feed { $0.machine.rangesUnsupported() } }

@@ -246,7 +246,12 @@ extension Scheduler.State {
         let length = lease?.generation.description.length
         guard let previousLease else {
             versions.recordSource(.miss)
-            return length.map { machine.lengthLearnt($0).actions } ?? []
+            let actions = length.map { machine.lengthLearnt($0).actions } ?? []
+            guard let body, body.isUnprovenPart, let end = body.end else { return actions }
+            // A reader that opened during the evaluation may want other bytes.
+            let (left, more) = machine.partStarted(body.offset..<end, length: length)
+            versions.setSeparate(left)
+            return actions + left.map { .wake($0) } + more
         }
         let (left, actions) = machine.generationChanged(length: length, keeping: id, body: body)
         versions.keep(left, in: previousLease)

@@ -24,24 +24,6 @@ final class Scheduler: Sendable {
         var playbackWaits: @Sendable (Bool) -> Void
     }
 
-    /// A request to send.
-    struct TransferStart: Sendable {
-        var id: TransferID
-        var lower: Int64
-        var upper: Int64?
-        /// The credentials of the reader that caused it.
-        var credentials: SourceCredentials
-        var priority: Priority
-        /// Whether its reader allows its bytes to be stored.
-        var mayKeep = true
-
-        /// The requested range. It ends at `Int64.max` if the end is not known.
-        var range: Range<Int64> { lower..<max(lower, upper ?? .max) }
-
-        /// The requested range, in words.
-        var rangeInWords: String { range.inWords }
-    }
-
     struct State: ~Copyable {
         var machine: Planner
         /// The current version, whose bytes the machine plans.
@@ -182,8 +164,10 @@ final class Scheduler: Sendable {
         guard let handlers = state.handlers else { return nil }
         let place = state.readers[reader]
         let start = TransferStart(
-            id: id, lower: lower, upper: upper, credentials: place?.credentials ?? state.credentials,
-            priority: place?.priority ?? .playback, mayKeep: place?.mayKeep ?? state.mayKeep)
+            id: id, lower: lower, upper: upper,
+            isRange: upper != nil || state.machine.rangeSupport != .unsupported,
+            credentials: place?.credentials ?? state.credentials, priority: place?.priority ?? .playback,
+            mayKeep: place?.mayKeep ?? state.mayKeep)
         return Task(executorPreference: executor.executor(for: .storing)) { await handlers.run(start) }
     }
 

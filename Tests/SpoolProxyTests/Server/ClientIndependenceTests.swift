@@ -76,7 +76,7 @@ import Testing
     func cookieOfConfirmation(status: Int) async throws {
         let upstream = ClosureUpstream { _, number in
             guard number == 2 else {
-                return Reply(status: number == 1 ? 200 : 304, fields: [.cacheControl: "no-cache"])
+                return Reply(status: number == 1 ? 200 : status, fields: [.cacheControl: "no-cache"])
             }
             return Reply(status: status, fields: [.cacheControl: "no-cache", .setCookie: "sid=2"])
         }
@@ -106,6 +106,25 @@ import Testing
             // The confirmation without `no-store` has extended its freshness.
             #expect(try await server.get("/a").body == [1])
             #expect(upstream.count == count + 1)
+        }
+    }
+
+    @Test(
+        "E415: of a 304 that must not be stored, no header field is stored, and it extends no freshness",
+        arguments: ["no-store, max-age=600", "private, max-age=600"])
+    func confirmationThatMustNotBeStored(control: String) async throws {
+        let upstream = ClosureUpstream { _, number in
+            number == 1
+                ? Reply(fields: [.cacheControl: "max-age=0", .contentLanguage: "en"])
+                : Reply(status: 304, fields: [.cacheControl: control, .contentLanguage: "fr"])
+        }
+        try await Self.run(upstream) { (server) async throws in
+            #expect(try await server.get("/a").field("content-language") == "en")
+            for count in 2...3 {
+                #expect(try await server.get("/a").field("content-language") == "en")
+                #expect(try await server.get("/a", "Cache-Control: no-store\r\n").field("content-language") == "en")
+                #expect(upstream.count == 2 * count - 1)
+            }
         }
     }
 

@@ -34,16 +34,19 @@ import Testing
         }
     }
 
-    @Test func `If a client leaves early, the origin sends only the 256 KiB of the first request`()
+    @Test func `If a client leaves early, the server stores little more than the sockets receive`()
         async throws
     {
         try await OriginServer.run(["/film.mp4": OriginResource(.pattern(Self.pattern))]) { origin in
-            try await ProxyServer.run(freshness: .immutable) { server, _ in
+            try await ProxyServer.run(freshness: .immutable) { server, cache in
                 let received = try await leave(server, "/http/127.0.0.1:\(origin.port)/film.mp4", after: 60_000)
                 #expect(received.count >= 60_000)
+                try await origin.log.waitUntilIdle()
+                await cache.waitUntilIdle()
+                #expect(cache.storedByteCount <= 4 << 20)
             }
-            try await origin.log.waitUntilIdle()
-            #expect(origin.log.bytesSent("/film.mp4") == 256 << 10)
+            // The first request has an open end, so the origin sends until the buffers of both sockets are full.
+            #expect(origin.log.bytesSent("/film.mp4") <= 16 << 20)
         }
     }
 

@@ -116,6 +116,8 @@ struct ReaderAndTransferCases {
             stage in
             try await stage.session { cache in
                 let media = cache.media(for: stage.url())
+                // Once the version is known, requests are bounded.
+                try await media.check(.bytes(0..<1), film)
                 let player = media.reader()
                 let position = try await player.check(film, upTo: 1)
                 await media.waitUntilIdle()
@@ -366,6 +368,8 @@ struct ReaderAndTransferCases {
             try await stage.session { cache in
                 let signer = Signer()
                 let media = cache.media(for: signer.source(stage.url()))
+                // Once the version is known, requests are bounded.
+                try await media.check(.bytes(0..<1), Self.song)
                 let player = media.reader()
                 try await player.check(Self.song, upTo: 100_000)
                 await media.waitUntilIdle()

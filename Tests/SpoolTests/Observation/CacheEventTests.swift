@@ -95,7 +95,7 @@ struct CacheEventTests {
     func loaded() async throws {
         let stage = try stage()
         let first = try await story(stage, upTo: "completed") { try await play(stage, $0) }
-        #expect(first == ["requested 0-1048576", "stored 0..<200000", "completed"])
+        #expect(first == ["requested 0-", "stored 0..<200000", "completed"])
         let second = try await story(stage) { try await play(stage, $0) }
         #expect(second == [])
     }
@@ -118,7 +118,7 @@ struct CacheEventTests {
             let error = try await cache.media(for: stage.url("/a?sig=secret")).failure()
             #expect(error?.code == .originErrorStatus)
         }
-        #expect(heard == ["requested 0-1048576", "failed originErrorStatus 404"])
+        #expect(heard == ["requested 0-", "failed originErrorStatus 404"])
     }
 
     @Test("If requests fail at first, each request and each delay is reported, then the bytes and the completion")
@@ -127,8 +127,8 @@ struct CacheEventTests {
         let heard = try await story(stage, upTo: "completed") { try await play(stage, $0) }
         #expect(
             heard == [
-                "requested 0-1048576", "retrying true originUnavailable 503",
-                "requested 0-1048576", "stored 0..<65536", "retrying true originUnavailable 0",
+                "requested 0-", "retrying true originUnavailable 503",
+                "requested 0-", "stored 0..<65536", "retrying true originUnavailable 0",
                 "requested 65536-200000", "stored 65536..<200000", "completed",
             ])
     }
@@ -141,9 +141,9 @@ struct CacheEventTests {
             #expect(error?.httpStatus == 500)
         }
         let tries = Array(
-            repeating: ["requested 0-1048576", "retrying true originUnavailable 500"],
+            repeating: ["requested 0-", "retrying true originUnavailable 500"],
             count: RetryPolicy().maximumRetryCount)
-        #expect(heard == tries.flatMap { $0 } + ["requested 0-1048576", "failed originUnavailable 500"])
+        #expect(heard == tries.flatMap { $0 } + ["requested 0-", "failed originUnavailable 500"])
     }
 
     @Test("Another version at the origin is reported before its bytes")
@@ -170,7 +170,7 @@ struct CacheEventTests {
         let heard = try await story(stage, upTo: "completed") { try await play(stage, $0) }
         // If the end is uncertain, the bytes after it may be requested, and the origin sends none.
         let heardOfBytes = heard.filter { !$0.hasPrefix("requested 200000") }
-        #expect(heardOfBytes == ["requested 0-1048576", "discrepancy", "stored 0..<200000", "completed"])
+        #expect(heardOfBytes == ["requested 0-", "discrepancy", "stored 0..<200000", "completed"])
     }
 
     @Test("A damaged block is reported as discarded, fetched again and complete")
@@ -201,7 +201,7 @@ struct CacheEventTests {
             try await play(stage, cache)
             disk.clearFaults()
         }
-        #expect(heard.first == "requested 0-1048576")
+        #expect(heard.first == "requested 0-")
         #expect(heard.count { $0 == "notKept storage" } == 1)
         #expect(heard.contains("stored 0..<200000") && heard.count { $0.hasPrefix("stored") } == 1)
     }
@@ -224,7 +224,7 @@ struct CacheEventTests {
             reader = nil
             await cache.waitUntilIdle()
         }
-        #expect(heard.first == "requested 0-1048576" && heard.count { $0.hasPrefix("requested") } == 1)
+        #expect(heard.first == "requested 0-" && heard.count { $0.hasPrefix("requested") } == 1)
         #expect(heard.filter { $0.hasPrefix("cancelled") } == ["cancelled at 65536"])
         // The last piece may be reported after its transfer has ended, but no byte after it.
         let stored = heard.filter { $0.hasPrefix("stored") }
@@ -243,7 +243,7 @@ struct CacheEventTests {
                 kinds.append(Self.word(event.kind))
                 if kinds.last == "completed" { break }
             }
-            #expect(kinds.first == "requested 0-1048576" && kinds.contains { $0.hasPrefix("stored") })
+            #expect(kinds.first == "requested 0-" && kinds.contains { $0.hasPrefix("stored") })
         }
         try await stage.flowing { await cache.close() }
         for stream in streams {

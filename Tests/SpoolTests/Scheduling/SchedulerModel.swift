@@ -194,7 +194,7 @@ struct SchedulerModel {
             guard let demand = reader.demand, demand.lower < limit else { return false }
             if transfer.position < demand.takes { return true }
             guard demand.isWindowed else { return false }
-            return transfer.isSequential || transfer.position < demand.keeps
+            return transfer.isSequential || transfer.isOpenEnded || transfer.position < demand.keeps
         }
     }
 

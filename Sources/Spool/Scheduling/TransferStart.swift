@@ -1,0 +1,22 @@
+import SpoolScheduling
+
+/// A request to send.
+struct TransferStart: Sendable {
+    var id: TransferID
+    var lower: Int64
+    /// Exclusive. `nil` for the end of the resource.
+    var upper: Int64?
+    /// Whether the range is requested, rather than the whole resource.
+    var isRange = true
+    /// The credentials of the reader that caused it.
+    var credentials: SourceCredentials
+    var priority: Priority
+    /// Whether its reader allows its bytes to be stored.
+    var mayKeep = true
+
+    /// The requested range. It ends at `Int64.max` if the end is not known.
+    var range: Range<Int64> { lower..<max(lower, upper ?? .max) }
+
+    /// The requested range, in words.
+    var rangeInWords: String { range.inWords }
+}
