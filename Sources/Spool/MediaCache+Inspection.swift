@@ -45,10 +45,13 @@ extension MediaCache {
 
     /// Passes the bytes of a complete resource to `write`, in order. Every byte is checked against its checksum first.
     ///
+    /// - Parameter range: The bytes to pass. The default, `nil`, means all of them.
     /// - Throws: `CacheError`: `.notStored`, `.incomplete` with the first missing range, `.storage`, `.closed`. The
     ///   errors of `write`.
-    package func export(_ key: CacheKey, writing write: (Data) async throws -> Void) async throws {
-        try await store.export(key, writing: write)
+    package func export(
+        _ key: CacheKey, range: Range<Int64>? = nil, writing write: (Data) async throws -> Void
+    ) async throws {
+        try await store.export(key, range: range, writing: write)
     }
 
     /// Removes all resources that a selection includes, pinned or not, with the parts of streams.

@@ -22,7 +22,7 @@ struct Exporter: Sendable {
         defer { lease.end() }
         let target = try await store.executor.run(in: .maintenance) { try ExportFile(replacing: file.path) }
         do {
-            try await pass(lease.generation, length) { bytes in
+            try await pass(lease.generation, 0..<length) { bytes in
                 try await store.executor.run(in: .maintenance) { try target.append(bytes) }
             }
             try await store.executor.run(in: .maintenance) { try target.finish() }
@@ -32,11 +32,12 @@ struct Exporter: Sendable {
         }
     }
 
-    /// Passes the bytes of a complete resource to `write`, in order. Every byte is checked first.
-    func export(_ key: CacheKey, writing write: (Data) async throws -> Void) async throws {
+    /// Passes the bytes of a complete resource, or a range of them, to `write`, in order. Every byte is checked first.
+    func export(_ key: CacheKey, _ range: Range<Int64>?, writing write: (Data) async throws -> Void) async throws {
         let (lease, length) = try await leaseComplete(key)
         defer { lease.end() }
-        try await pass(lease.generation, length, to: write)
+        let whole = 0..<length
+        try await pass(lease.generation, range?.clamped(to: whole) ?? whole, to: write)
     }
 
     private func leaseComplete(_ key: CacheKey) async throws -> (lease: Lease, length: Int64) {
@@ -54,15 +55,15 @@ struct Exporter: Sendable {
     }
 
     private func pass(
-        _ generation: Generation, _ length: Int64, to write: (Data) async throws -> Void
+        _ generation: Generation, _ range: Range<Int64>, to write: (Data) async throws -> Void
     ) async throws {
         // The disk, or another program, may have changed bytes since players read them. Bytes whose checksums can't be
         // written are trusted.
         if store.directory.access.isWritable { try? await store.flush() }
         generation.disk?.expireTrust()
-        var offset: Int64 = 0
-        while offset < length {
-            let part = offset..<min(length, offset + 1 << 20)
+        var offset = range.lowerBound
+        while offset < range.upperBound {
+            let part = offset..<min(range.upperBound, offset + 1 << 20)
             do {
                 let bytes = try await store.executor.run(in: .maintenance) {
                     try store.checkOpen()

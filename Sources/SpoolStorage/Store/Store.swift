@@ -297,9 +297,12 @@ package final class Store: Sendable {
 
     /// Passes the bytes of a complete resource to `write`, in order. Every byte is checked against its checksum first.
     ///
+    /// - Parameter range: The bytes to pass. The default, `nil`, means all of them.
     /// - Throws: ``CacheError``: `notStored`, or `incomplete` with the first missing range. The errors of `write`.
-    package func export(_ key: CacheKey, writing write: (Data) async throws -> Void) async throws {
-        try await Exporter(self).export(key, writing: write)
+    package func export(
+        _ key: CacheKey, range: Range<Int64>? = nil, writing write: (Data) async throws -> Void
+    ) async throws {
+        try await Exporter(self).export(key, range, writing: write)
     }
 
     /// Compares the claims of all versions, the sums of the catalog and the blocks on disk, and finds files without a
