@@ -129,8 +129,11 @@ public final class ProxyServer: Service, MediaServer, Sendable {
                 notesNeeds: configuration.startsOnDemand),
             sources: sources)
         let own = origin
-        func origins(_ allowedHosts: [String]) -> OriginRules {
-            OriginRules(allowedHosts: allowedHosts, mark: mark, serverPorts: configuration.serverPorts)
+        func origins(isControl: Bool) -> OriginRules {
+            OriginRules(
+                allowedHosts: isControl ? [] : configuration.allowedHosts,
+                changedHosts: isControl ? nil : configuration.changedHosts, mark: mark,
+                serverPorts: configuration.serverPorts)
         }
         func service(
             token: String?, origin: OriginURL?, pages: OperatorPages, trustedProxies: TrustedProxies = TrustedProxies(),
@@ -144,12 +147,13 @@ public final class ProxyServer: Service, MediaServer, Sendable {
             let isControl = run != nil
             let admin = AdminResponder(
                 cache: cache, metrics: metrics, rules: rules, changed: { feed.noteChange() }, run: run)
-            let rulesOfOrigins = origins(isControl ? [] : configuration.allowedHosts)
+            let rulesOfOrigins = origins(isControl: isControl)
             let dashboard = DashboardAPI(
                 feed: feed,
                 actions: OperatorActions(
                     cache: cache, operatorSettings: configuration.operatorSettings, origins: rulesOfOrigins,
-                    origin: own, originFields: configuration.originFields, preloads: preloads),
+                    hosts: configuration.changedHosts, origin: own, originFields: configuration.originFields,
+                    preloads: preloads),
                 playsMedia: own == nil && pages != .only)
             return ProxyService(
                 configuration: configuration, date: date, executor: cache.readingExecutor,

@@ -140,9 +140,13 @@ extension ServeCommand {
             .init(
                 "freshness", .text(freshness.rawValue), source(freshness == .http),
                 choices: Freshness.allCases.map(\.rawValue)),
-            .init("allowedHosts", .list(serving.allowedHosts), source(serving.allowedHosts.isEmpty)),
+            // The command line may restrict the origins on purpose.
+            .init(
+                "allowedHosts", .list(serving.allowedHosts), source(serving.allowedHosts.isEmpty),
+                editable: serving.allowedHosts.isEmpty && serving.origin == nil),
             .init("maxAge", maxAge.map { seconds($0.duration) } ?? .none, source(maxAge == nil)),
             .init("keepFree", .number(keepFree?.bytes ?? 0), source(keepFree == nil)),
+            .init("quotas", .list(quota.map(\.text)), source(quota.isEmpty)),
         ]
     }
 }
@@ -151,6 +155,9 @@ extension ServeCommand {
 struct QuotaArgument: Sendable, ExpressibleByArgument {
     var host: String
     var size: ByteCount
+
+    /// The host and the size in bytes, as the option accepts them.
+    var text: String { "\(host.contains(":") ? "[\(host)]" : host)=\(size.bytes)" }
 
     /// Parses a host and a size. The result is `nil` if either is missing or invalid.
     init?(argument: String) {

@@ -2,7 +2,7 @@
 import * as actions from "./actions.js";
 import * as api from "./api.js";
 import { button, card, facts, make, setText } from "./elements.js";
-import { bytes, date, number } from "./format.js";
+import { bytes, date, number, plural } from "./format.js";
 import { openDialog, toast } from "./messages.js";
 import { store } from "./store.js";
 
@@ -10,9 +10,16 @@ const known = {
     capacity: ["Capacity", "The maximum size of the cache, such as 50 GB. Empty means no limit.", "size"],
     eviction: ["Eviction policy", "The order of eviction if space is needed. Pinned media is never evicted."],
     freshness: ["Freshness", "When stored responses may be used without revalidation."],
-    allowedHosts: ["Allowed hosts", "The origins that clients may request."],
-    maxAge: ["Maximum age", "Evicts media that has not been played for this time, such as 30d. Empty means never."],
-    keepFree: ["Free space", "The free space to leave on the volume, such as 5 GB.", "size"],
+    allowedHosts: ["Allowed hosts", "The origins that clients may request, such as media.example.com or "
+        + "*.example.com. Empty means all public origins. A change applies until the server stops."],
+    maxAge: ["Maximum age", "Evicts media that has not been played for this time.", "time"],
+    keepFree: ["Free space", "The free space to leave on the volume.", "size"],
+    quotas: ["Quotas", "The maximum number of stored bytes of each host."],
+};
+/// The options of `spool serve` for settings that can't be changed while the server runs.
+const options = {
+    capacity: "--capacity", eviction: "--eviction", freshness: "--freshness", allowedHosts: "--allow-host",
+    maxAge: "--max-age", keepFree: "--keep-free", quotas: "--quota",
 };
 const sources = { commandLine: "set on the command line", default: "default", page: "changed on this page" };
 const policies = {
@@ -38,6 +45,10 @@ const sizeText = count => {
         count >= each && count * 1000 % each === 0) ?? ["B", 1];
     return `${count / size} ${unit}`;
 };
+
+/// A duration in whole days, hours or seconds.
+const timeText = seconds => seconds % 86_400 === 0 ? plural(seconds / 86_400, "day")
+    : seconds % 3600 === 0 ? plural(seconds / 3600, "hour") : plural(seconds, "second");
 
 export class SettingsView {
     constructor(section) {
@@ -109,11 +120,12 @@ export class SettingsView {
         const head = make("div", { class: "row-of" }, mayChange ? make("label", { for: id }, make("strong", {}, label))
             : make("strong", {}, label), origin);
         const text = Array.isArray(value) ? value.join(", ") : value === null ? ""
-            : kind === "size" ? sizeText(value) : String(value);
+            : kind === "size" ? sizeText(value) : kind === "time" ? timeText(value) : String(value);
         if (!mayChange) {
             const none = name === "allowedHosts" ? "all public origins" : "none";
             const shown = text === "" ? none : policies[text] ?? text;
-            const more = source === "commandLine" ? " Restart the server to change it." : "";
+            const more = canChange && options[name] ? [" To change it, restart the server with the option ",
+                make("code", {}, options[name]), "."] : [];
             return make("div", { class: "setting" }, head, make("p", {}, shown),
                 make("p", { class: "quiet" }, hint, more));
         }
@@ -145,11 +157,10 @@ export class SettingsView {
     async #confirms(name, label, value) {
         const stored = store.totals?.storedBytes ?? 0;
         const isLess = name === "capacity" && value !== null && value < stored;
-        if (!isLess && !(["maxAge", "keepFree"].includes(name) && value !== null)) return true;
+        if (!isLess) return true;
         if (!await actions.requireToken()) return false;
-        return openDialog(`Change ${label.toLowerCase()}?`, make("p", {}, isLess
-            ? `${bytes(stored)} are stored. Spool evicts at least ${bytes(stored - value)} to reach the new capacity.`
-            : "Spool evicts stored media that does not comply with the new value.", " Pinned media is not evicted."),
-        { submit: "Change", isDangerous: true });
+        return openDialog(`Change ${label.toLowerCase()}?`, make("p", {},
+            `${bytes(stored)} are stored. Spool evicts at least ${bytes(stored - value)} to reach the new capacity.`,
+            " Pinned media is not evicted."), { submit: "Change", isDangerous: true });
     }
 }

@@ -7,12 +7,15 @@ import Synchronization
 /// The origins that clients may request, and the detection of requests that return to this server.
 struct OriginRules: Sendable {
     private let patterns: [HostPattern]
+    /// The patterns that the operator has set on the live page, or `nil` if it can't change them.
+    private let changed: ChangedHosts?
     /// The unique name of this server in `Via` and `CDN-Loop`.
     private let mark: String
     private let serverPorts: ServerPorts
 
-    init(allowedHosts: [String], mark: String, serverPorts: ServerPorts) {
+    init(allowedHosts: [String], changedHosts: ChangedHosts? = nil, mark: String, serverPorts: ServerPorts) {
         patterns = allowedHosts.compactMap { HostPattern($0) }
+        changed = changedHosts
         self.mark = mark
         self.serverPorts = serverPorts
     }
@@ -26,6 +29,7 @@ struct OriginRules: Sendable {
         if isThisMachine(url.host), serverPorts.contains(url.effectivePort) {
             throw RequestFailure(403, "this server does not send requests to itself")
         }
+        let patterns = changed?.patterns ?? patterns
         if !patterns.isEmpty {
             guard patterns.contains(where: { $0.matches(url.host, port: url.effectivePort) }) else {
                 throw RequestFailure(403, "\(url.authority) is not an allowed origin")
@@ -88,6 +92,32 @@ struct HostPattern: Sendable, Hashable {
     func matches(_ host: String, port: Int) -> Bool {
         if let wanted = self.port, wanted != port { return false }
         return isSuffix ? host.hasSuffix(self.host) : host == self.host
+    }
+}
+
+/// The allowed origins that the operator has set on the live page. They replace the configured ones until the server
+/// stops.
+final class ChangedHosts: Sendable {
+    private let state = Mutex<(hosts: [String], patterns: [HostPattern])?>(nil)
+
+    /// The patterns as text, or `nil` if they were not changed.
+    var hosts: [String]? { state.withLock { $0?.hosts } }
+
+    /// The patterns, or `nil` if they were not changed. An empty list allows all origins, as in the configuration.
+    var patterns: [HostPattern]? { state.withLock { $0?.patterns } }
+
+    /// Replaces the patterns.
+    ///
+    /// - Throws: `RequestFailure` with status 400 if one of them is invalid. Nothing is changed then.
+    func set(_ hosts: [String]) throws(RequestFailure) {
+        var patterns: [HostPattern] = []
+        for host in hosts {
+            guard let pattern = HostPattern(host) else {
+                throw RequestFailure(400, "invalid host pattern “\(String(host.prefix(80)).escapedForMessage)”")
+            }
+            patterns.append(pattern)
+        }
+        state.withLock { $0 = (hosts, patterns) }
     }
 }
 

@@ -47,7 +47,7 @@ package struct OperatorSettings: Sendable {
 
     /// The token that requests for changes must contain. It is never shown.
     package var token: OperatorToken
-    /// The settings. The server replaces the value of `capacity` with the current one.
+    /// The settings. The server replaces the values of `capacity` and `allowedHosts` with the current ones.
     package var settings: [Setting]
 
     /// Creates settings.

@@ -73,19 +73,22 @@ extension ProxyConfiguration {
     public func restricting(_ upstream: HTTPUpstream.Configuration) -> HTTPUpstream.Configuration {
         guard origin == nil else { return upstream }
         var upstream = upstream
-        let mayBeSpecial = isForThisMachine || !allowedHosts.isEmpty
+        let isForThisMachine = isForThisMachine
+        let configured = allowedHosts.compactMap { HostPattern($0) }
+        // The operator can change the patterns while the server runs.
+        let patterns = { @Sendable [changedHosts] in changedHosts.patterns ?? configured }
         upstream.allowsAddress = { [serverPorts] address, port in
             if address.isLoopback || address.isUnspecified, serverPorts.contains(port) { return false }
-            return mayBeSpecial || !address.isSpecial
+            return isForThisMachine || !address.isSpecial || !patterns().isEmpty
         }
         // Clients on other machines must not learn which addresses and ports of the network are in use.
-        upstream.hidesAddresses = !mayBeSpecial
-        let patterns = allowedHosts.compactMap { HostPattern($0) }
-        guard !patterns.isEmpty else { return upstream }
+        upstream.hidesAddresses = !isForThisMachine && configured.isEmpty
         upstream.allowsRedirect = { url in
+            let allowed = patterns()
+            if allowed.isEmpty { return true }
             // Requests cannot be sent to an invalid URL.
             guard let target = try? OriginURL(url) else { return false }
-            return patterns.contains { $0.matches(target.host, port: target.effectivePort) }
+            return allowed.contains { $0.matches(target.host, port: target.effectivePort) }
         }
         return upstream
     }

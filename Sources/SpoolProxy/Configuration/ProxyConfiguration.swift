@@ -91,6 +91,8 @@ public struct ProxyConfiguration: Sendable {
     package var operatorSettings: OperatorSettings?
     /// The port of the server, which is known once it listens.
     let serverPorts = ServerPorts()
+    /// The allowed origins that were changed on the live page.
+    let changedHosts = ChangedHosts()
     /// The logger of the server.
     public var logger = Logger(label: "spool.proxy")
 

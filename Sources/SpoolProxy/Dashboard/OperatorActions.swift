@@ -17,6 +17,7 @@ struct OperatorActions: Sendable {
         enum Value: Decodable, Sendable {
             case text(String)
             case number(Int64)
+            case list([String])
             case none
 
             init(from decoder: any Decoder) throws {
@@ -25,6 +26,8 @@ struct OperatorActions: Sendable {
                     self = .none
                 } else if let number = try? container.decode(Int64.self) {  // It may be text.
                     self = .number(number)
+                } else if let list = try? container.decode([String].self) {  // It may be text.
+                    self = .list(list)
                 } else {
                     self = .text(try container.decode(String.self))
                 }
@@ -81,7 +84,7 @@ struct OperatorActions: Sendable {
             prefix = try field(.prefix, String.self, "a string")
             tag = try field(.tag, String.self, "a string")
             name = try field(.name, String.self, "a string")
-            value = try field(.value, Value.self, "a whole number, a string or null")
+            value = try field(.value, Value.self, "a whole number, a string, an array of strings or null")
         }
     }
 
@@ -105,11 +108,15 @@ struct OperatorActions: Sendable {
     private static let bodyLimit = 1 << 20
     /// The maximum number of keys or URLs of one change.
     private static let itemLimit = 10_000
+    /// The maximum number of patterns of allowed hosts.
+    private static let hostLimit = 1000
 
     let cache: MediaCache
     /// The settings and the token, or `nil` if the server allows no changes.
     let operatorSettings: OperatorSettings?
     let origins: OriginRules
+    /// The allowed origins that were changed on the page.
+    let hosts: ChangedHosts
     /// The server's own origin, and the header fields for it, in reverse mode.
     let origin: OriginURL?
     let originFields: HTTPFields
@@ -120,10 +127,17 @@ struct OperatorActions: Sendable {
     /// The settings with their current values.
     var settings: DashboardAPI.Settings {
         var settings = operatorSettings?.settings ?? []
-        for index in settings.indices where settings[index].name == "capacity" {
-            settings[index].value = cache.capacity.map { .number($0) } ?? .none
-            settings[index].editable = operatorSettings != nil
-            if changed.contains("capacity") { settings[index].source = .page }
+        for index in settings.indices {
+            switch settings[index].name {
+            case "capacity":
+                settings[index].value = cache.capacity.map { .number($0) } ?? .none
+                settings[index].editable = true
+                if changed.contains("capacity") { settings[index].source = .page }
+            case "allowedHosts":
+                guard let hosts = hosts.hosts else { break }
+                (settings[index].value, settings[index].source) = (.list(hosts), .page)
+            default: break
+            }
         }
         return DashboardAPI.Settings(canChange: operatorSettings != nil, settings: settings)
     }
@@ -267,20 +281,35 @@ struct OperatorActions: Sendable {
     }
 
     private func set(_ name: String, _ value: Call.Value?) async throws -> Results {
-        guard name == "capacity" else {
+        let isEditable = operatorSettings?.settings.contains { $0.name == name && $0.editable } ?? false
+        switch name {
+        case "capacity": try await setCapacity(value)
+        case "allowedHosts" where isEditable:
+            switch value {
+            case nil: throw RequestFailure(400, "“value” is missing")
+            case .list(let list) where list.count <= Self.hostLimit: try hosts.set(list)
+            default:
+                throw RequestFailure(
+                    400, "the allowed hosts must be an array of at most \(Self.hostLimit) patterns; [] allows all")
+            }
+        default:
             throw RequestFailure(
-                400, "the setting “\(String(name.prefix(40)).escapedForMessage)” can't be changed on the page")
+                400,
+                "the setting “\(String(name.prefix(40)).escapedForMessage)” can't be changed while the server runs")
         }
+        return Results(results: [Result(key: nil, url: nil, ok: true, message: "the setting was changed")])
+    }
+
+    private func setCapacity(_ value: Call.Value?) async throws {
         let capacity: CacheCapacity
         switch value {
         case nil: throw RequestFailure(400, "“value” is missing")
         case .number(let bytes): capacity = .bytes(bytes)
         case .some(.none): capacity = .unlimited
-        case .text: throw RequestFailure(400, "the capacity must be a number of bytes, or null for no limit")
+        case .text, .list: throw RequestFailure(400, "the capacity must be a number of bytes, or null for no limit")
         }
         try await cache.rememberCapacity(capacity)
         changed.insert("capacity")
-        return Results(results: [Result(key: nil, url: nil, ok: true, message: "the capacity was changed")])
     }
 
     // MARK: - Preloads
