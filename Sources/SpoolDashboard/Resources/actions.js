@@ -68,6 +68,13 @@ export const unpin = list => perform({ action: "unpin", keys: keys(list) },
 export const verify = list => perform({ action: "verify", keys: keys(list) }, (count, { results }) => count === 1
     ? `Verified: ${results[0].message}` : `Verified ${plural(count, "resource")} without an error.`);
 
+/// A warning for the confirmation of a removal, if players use some of the resources now.
+const useWarning = list => {
+    const count = list.reduce((sum, { key }) => sum + (store.readers.get(key)?.length ?? 0), 0);
+    return count > 0 && make("p", {}, make("span", { class: "tag warn" }, `in use by ${plural(count, "reader")}`),
+        " Playback of stored bytes continues. Playback of bytes that are not stored yet stops with an error.");
+};
+
 /// Removes resources after a confirmation. Returns whether they were removed.
 export const remove = async list => {
     const pinned = list.filter(resource => resource.pinned).length;
@@ -78,6 +85,7 @@ export const remove = async list => {
             make("span", { class: "tag warn" }, `includes ${plural(pinned, "pinned resource")}`)),
         make("ul", {}, list.slice(0, 5).map(({ host, name }) => make("li", {}, `${name} (${host})`)),
             list.length > 5 && make("li", {}, plural(list.length - 5, "more resource"))),
+        useWarning(list),
     ].filter(Boolean);
     if (!await requireToken()) return false;
     const title = `Remove ${plural(list.length, "resource")}?`;
@@ -150,8 +158,9 @@ export const purge = async () => {
     if (!isPrefix && tag.value.trim() === "") return;
     const text = isPrefix ? `${plural(list.length, "resource")} with ${bytes(total(list))} start with ${prefix.value}.`
         : `All resources with the tag ${tag.value.trim()} are removed.`;
-    if (!await openDialog("Remove the matching resources?", make("p", {}, text, " Pinned resources are removed, too."),
-        { submit: "Remove", isDangerous: true })) return;
+    const warning = [make("p", {}, text, " Pinned resources are removed, too."),
+        useWarning(isPrefix ? list : [...store.resources.values()])].filter(Boolean);
+    if (!await openDialog("Remove the matching resources?", warning, { submit: "Remove", isDangerous: true })) return;
     const body = isPrefix ? { prefix: prefix.value } : { tag: tag.value.trim() };
     const response = await perform({ action: "purge", ...body }, (count, { removedBytes }) =>
         `Removed ${plural(count, "resource")}, ${bytes(removedBytes)}.`);

@@ -116,11 +116,12 @@ export class Chart {
         context.textAlign = "left";
         for (const part of [0.5, 1]) context.fillText(this.format(limit * part), 2, y(limit * part) - 3);
         if (samples.length > 1) {
-            context.fillText(minute(samples[0].time), 0, chartHeight + 15);
+            const label = samples.at(-1).time - samples[0].time < 300_000 ? time : minute;
+            context.fillText(label(samples[0].time), 0, chartHeight + 15);
             context.textAlign = "center";
-            context.fillText(minute(samples[samples.length >> 1].time), width / 2, chartHeight + 15);
+            context.fillText(label(samples[samples.length >> 1].time), width / 2, chartHeight + 15);
             context.textAlign = "right";
-            context.fillText(minute(samples.at(-1).time), width, chartHeight + 15);
+            context.fillText(label(samples.at(-1).time), width, chartHeight + 15);
         }
         if (this.#selected !== null) {
             context.fillStyle = color.ink;

@@ -3,15 +3,16 @@
 /// Connects to `api/events`, and reconnects until the page closes.
 ///
 /// `EventSource` can't send `Last-Event-ID` with its first request, and stops after a response with an error status.
-/// The first request sends 0, so that the server repeats its recent log.
+/// The first request sends 0, so that the server repeats its recent log. Identifiers contain the run of the server, so
+/// it recognizes those of an earlier one.
 ///
 /// - report(message): receives `{type: "state", isConnected}`, `{type: "hello", …}` and `{type: "update", …}`.
 export const connect = report => {
     const silenceLimit = 45_000; // The server sends a comment every 15 seconds.
-    let lastID = "0", started = null, delay = 1000, isConnected = null;
+    let lastID = "0", delay = 1000, isConnected = null, isEnded = false;
 
     const setConnected = value => {
-        if (isConnected !== value) report({ type: "state", isConnected: value });
+        if (isConnected !== value) report({ type: "state", isConnected: value, isEnded });
         isConnected = value;
     };
 
@@ -30,10 +31,11 @@ export const connect = report => {
         if (data === "") return;
         const message = JSON.parse(data);
         if (type === "hello") {
-            // A restarted server numbers its log from the start.
-            if (started !== null && started !== message.started) lastID = "0";
-            started = message.started;
+            isEnded = false;
             setConnected(true);
+        } else if (type === "end") {
+            isEnded = true; // Too many pages are open.
+            return;
         }
         report({ ...message, type });
     };
@@ -74,7 +76,7 @@ export const connect = report => {
             }
             setConnected(false);
             if (Date.now() - before > 5000) failures = 0;
-            await new Promise(resolve => setTimeout(resolve, Math.min(5000, delay * 1.5 ** failures)));
+            await new Promise(resolve => setTimeout(resolve, Math.min(Math.max(5000, delay), delay * 1.5 ** failures)));
         }
     };
     run();

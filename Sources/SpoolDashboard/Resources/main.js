@@ -63,7 +63,9 @@ store.addEventListener("connection", () => {
     state.dataset.state = isLost ? "lost" : "live";
     setText(state, isLost ? "No connection" : "Live");
     banner.hidden = !isLost;
-    setText(banner, isLost ? "The server does not respond. The page reconnects automatically." : "");
+    const cause = store.isEnded ? "Too many pages are open, so the server ended the connection of this one."
+        : "The server does not respond.";
+    setText(banner, isLost ? `${cause} The page reconnects automatically.` : "");
     if (!isLost && wasLost) announce("Connected to the server again");
     wasLost = isLost;
 });

@@ -111,8 +111,8 @@ export class NowView {
         today.set(bytes(totals.savedBytesToday), "not fetched again");
         saved.set(bytes(totals.savedBytes), totals.servedBytes === 0 ? "no bytes served yet"
             : `${percent(totals.savedBytes, totals.servedBytes)} of the served bytes`);
-        requests.set(number(totals.openRequests), `${number(totals.originRequests)} in total`);
-        const waiting = [...store.readers.values()].flat().filter(({ isWaiting }) => isWaiting).length;
+        requests.set(number(store.transferCount), `${number(totals.originRequests)} in total`);
+        const waiting = store.waitingCount;
         readers.set(number(totals.openReaders), waiting > 0 ? `${number(waiting)} waiting` : "none waiting");
         failures.set(number(totals.errors), plural(totals.retries, "retry", "retries"));
         this.#showTransfers();
@@ -137,7 +137,7 @@ export class NowView {
         }
         this.list.hidden = list.length === 0;
         this.more.textContent = list.length === 0 ? "No requests in progress."
-            : list.length > shown.length ? `${number(list.length - shown.length)} more` : "";
+            : store.transferCount > shown.length ? `${number(store.transferCount - shown.length)} more` : "";
     }
 
     #row({ key, url }) {

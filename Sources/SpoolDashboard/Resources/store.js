@@ -13,11 +13,16 @@ class Store extends EventTarget {
     /// The requests in progress and the readers, by key.
     transfers = new Map();
     readers = new Map();
+    /// The number of all requests in progress, and of waiting readers. The server reports at most 100 of each.
+    transferCount = 0;
+    waitingCount = 0;
     /// The ranges that were evicted in the last seconds, by key.
     evictions = new Map();
     totals = null;
     log = [];
     isConnected = null;
+    /// Whether the server ended the connection, because too many pages are open.
+    isEnded = false;
     isLoaded = false;
     /// The number of the resources that are not in the list because of its limit.
     hiddenCount = 0;
@@ -64,9 +69,11 @@ class Store extends EventTarget {
     #receive(message) {
         if (message.type === "state") {
             this.isConnected = message.isConnected;
+            this.isEnded = message.isEnded;
             if (!message.isConnected) {
                 this.transfers.clear();
                 this.readers.clear();
+                this.transferCount = this.waitingCount = 0;
                 this.rates = { cache: 0, origin: 0 };
                 if (this.totals) this.totals = { ...this.totals, openRequests: 0, openReaders: 0 };
             }
@@ -90,6 +97,8 @@ class Store extends EventTarget {
         this.totals = { ...this.totals, ...message.totals };
         this.transfers = this.#grouped(message.transfers, this.transfers, now);
         this.readers = this.#grouped(message.readers, this.readers, now);
+        this.transferCount = message.transferCount;
+        this.waitingCount = message.waitingCount;
         let changesList = message.removed.length > 0;
         for (const key of message.removed) this.resources.delete(key);
         for (const resource of message.changed) {

@@ -11,12 +11,6 @@ import Synchronization
 ///
 /// The access control of the server applies before. Errors are JSON with a sentence.
 struct DashboardAPI: Sendable {
-    /// An error, for the page.
-    struct Failure: Encodable, Sendable {
-        /// A sentence that states why the request failed.
-        var error: String
-    }
-
     /// The settings, and whether this server allows changes.
     struct Settings: Encodable, Sendable {
         /// Whether requests with the operator's token can change anything.
@@ -80,7 +74,7 @@ struct DashboardAPI: Sendable {
         case "resources": return try Self.json(try await resources())
         case "history": return try Self.json(feed.history)
         case "settings": return try Self.json(actions.settings)
-        case "events": return try events(request)
+        case "events": return try events(request, client)
         default: break
         }
         let parts = path.split(separator: "/", omittingEmptySubsequences: false)
@@ -89,7 +83,7 @@ struct DashboardAPI: Sendable {
         else { throw RequestFailure(404, "page not found") }
         if parts.count == 2 { return try Self.json(try await details(of: key)) }
         guard parts[2] == "content" else { throw RequestFailure(404, "page not found") }
-        return try await content(of: key, isHead: request.method == .head)
+        return try await DashboardContent(cache: cache).response(of: key, to: request)
     }
 
     // MARK: - Files and streams
@@ -116,53 +110,15 @@ struct DashboardAPI: Sendable {
         "default-src 'self'", "media-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'",
     ].joined(separator: "; ")
 
-    private func events(_ request: RequestHead) throws -> Response {
+    private func events(_ request: RequestHead, _ client: ProxyClient) throws -> Response {
         let fields: HTTPFields = [
             .contentType: "text/event-stream", .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
         ]
         guard request.method == .get else { return Self.own(ResponseHead(200, fields)) }
-        // An invalid number matches no entry, so the page must load everything again.
-        let lastID = request.fields["last-event-id"].map { Int($0) ?? .max } ?? 0
-        return Self.own(ResponseHead(200, fields), .stream(try feed.events(after: max(0, lastID))))
-    }
-
-    /// Returns the bytes of a complete resource. Every byte is checked before it is sent.
-    private func content(of key: CacheKey, isHead: Bool) async throws -> Response {
-        guard let details = try await cache.details(of: key) else { throw Self.notStored }
-        let media = details.resource
-        guard DashboardResource(StoredPresentation(media: media)).kind == .file else {
-            throw RequestFailure(409, "the resource is a stream, which has no content of its own to save")
-        }
-        guard media.isComplete, let length = media.length else {
-            throw RequestFailure(409, "the resource is not complete; preload the rest first")
-        }
-        var fields: HTTPFields = [
-            .contentType: "application/octet-stream", .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
-        ]
-        fields[.contentDisposition] = Self.attachment(named: media.redactedURL)
-        // Content of an origin must not become a page of this server.
-        fields[.contentSecurityPolicy] = "sandbox"
-        let cache = cache
-        @Sendable func export(_ write: (ByteBuffer) async throws -> Void) async throws {
-            try await cache.export(key) { bytes in try await write(ByteBuffer(bytes: bytes)) }
-        }
-        let stream = BodyStream(count: length, run: export)
-        var response = Response(ResponseHead(200, fields), .stream(stream))
-        response.isOwn = true
+        let stream = try feed.events(after: request.fields["last-event-id"], for: client.network)
+        var response = Self.own(ResponseHead(200, fields), .stream(stream))
+        response.closes = true
         return response
-    }
-
-    /// Returns a `Content-Disposition` with the last component of a URL's path (RFC 6266 §4.3, RFC 8187).
-    static func attachment(named url: String) -> String {
-        let last = url.split(separator: "/").last.map(String.init) ?? ""
-        let name = (last.removingPercentEncoding ?? last).filter { character in
-            // Control characters, and those that change the direction of text, could disguise the type of the file.
-            !"/\\\"".contains(character)
-                && character.unicodeScalars.allSatisfy { ![.control, .format].contains($0.properties.generalCategory) }
-        }
-        let allowed = CharacterSet(charactersIn: "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
-        let encoded = String(name.prefix(200)).addingPercentEncoding(withAllowedCharacters: allowed) ?? ""
-        return "attachment; filename*=UTF-8''" + (encoded.isEmpty ? "media" : encoded)
     }
 
     // MARK: - Data
@@ -202,7 +158,7 @@ struct DashboardAPI: Sendable {
 
     // MARK: - Responses
 
-    private static let notStored = RequestFailure(404, "nothing is stored under this key")
+    static let notStored = RequestFailure(404, "nothing is stored under this key")
 
     private static func json(_ value: some Encodable, isPretty: Bool = false) throws -> Response {
         let data = try DashboardJSON.data(value, isPretty: isPretty)
@@ -235,13 +191,7 @@ struct DashboardAPI: Sendable {
             case let error as CacheError: RequestFailure(500, error.message)
             default: RequestFailure(500, "the request failed: \(error)")
             }
-        let known = try? DashboardJSON.data(Failure(error: failure.reason))  // A sentence can always be encoded.
-        let data = known ?? Data("{}".utf8)
-        var fields = jsonFields
-        if let allowed = failure.allowed { fields[.allow] = allowed }
-        if let seconds = failure.retryAfter { fields[.retryAfter] = String(seconds) }
-        if failure.status == 401 { fields[.wwwAuthenticate] = "Bearer realm=\"spool operator\"" }
-        return own(ResponseHead(failure.status, fields), .bytes(ByteBuffer(bytes: data)))
+        return Response(ofAPI: failure, realm: "spool operator")
     }
 }
 

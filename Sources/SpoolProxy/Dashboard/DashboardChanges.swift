@@ -64,6 +64,12 @@ struct DashboardChanges {
         return stored
     }
 
+    /// Returns the first entries of a list, in their order. If there are too many, those that are active precede others.
+    private static func first<Entry>(_ limit: Int, of entries: [Entry], isActive: (Entry) -> Bool) -> [Entry] {
+        guard entries.count > limit else { return entries }
+        return Array((entries.filter(isActive) + entries.filter { !isActive($0) }).prefix(limit))
+    }
+
     /// Returns the update with all changes since the last one.
     mutating func update(
         at time: Date, _ totals: DashboardTotals, _ activity: CacheActivity, _ entries: [DashboardLogEntry]
@@ -77,16 +83,21 @@ struct DashboardChanges {
         let (evictions, lastID) = cache.traffic.evictions(after: lastEviction)
         lastEviction = lastID
         rates.update(activity.transfers, at: time)
+        // Hundreds of preloads that wait for an origin must not enlarge each message.
+        let transfers = Self.first(DashboardUpdate.transferLimit, of: activity.transfers) { rates.rate(of: $0.id) > 0 }
+        let readers = Self.first(DashboardUpdate.readerLimit, of: activity.openReaders) { !$0.isWaiting }
         return DashboardUpdate(
             time: time, totals: totals,
-            transfers: activity.transfers.map { transfer in
+            transfers: transfers.map { transfer in
                 DashboardUpdate.Transfer(
                     id: transfer.id, key: transfer.key.hash, url: transfer.redactedURL, start: transfer.start,
                     position: transfer.position, end: transfer.end, bytesPerSecond: rates.rate(of: transfer.id))
             },
-            readers: activity.openReaders.map {
+            transferCount: activity.transfers.count,
+            readers: readers.map {
                 DashboardUpdate.Reader(id: $0.id, key: $0.key.hash, position: $0.position, isWaiting: $0.isWaiting)
             },
+            waitingCount: activity.openReaders.count { $0.isWaiting },
             changed: changed, removed: removed,
             // A resource that was evicted completely is among the removed ones.
             evictedRanges: evictions.suffix(DashboardUpdate.evictionLimit).filter { $0.range.upperBound < .max }.map {

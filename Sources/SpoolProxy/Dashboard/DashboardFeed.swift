@@ -11,6 +11,8 @@ import Synchronization
 final class DashboardFeed: Sendable {
     private struct Client {
         let queue: EventClient
+        /// The network of the client; see ``ProxyClient/network``.
+        let network: String
         /// The last entry that the page has, or `nil` after its first update.
         var resumesAfter: Int?
         /// The time of the last message.
@@ -29,9 +31,22 @@ final class DashboardFeed: Sendable {
         /// The task that sends updates, while a page is open.
         var updates: Task<Void, Never>?
         var isEnded = false
+
+        /// Removes and returns the oldest stream of the network that has the most streams, before a stream of another
+        /// client is added.
+        mutating func takeOldest(before network: String) -> EventClient? {
+            var counts: [String: Int] = [:]
+            for client in clients.values { counts[client.network, default: 0] += 1 }
+            counts[network]? += 1
+            func rank(_ number: Int, _ client: Client) -> (Int, Int, Int) {
+                (counts[client.network] ?? 0, client.network == network ? 1 : 0, -number)
+            }
+            let oldest = clients.max { rank($0.key, $0.value) < rank($1.key, $1.value) }
+            return oldest.flatMap { clients.removeValue(forKey: $0.key)?.queue }
+        }
     }
 
-    /// The maximum number of open streams of events.
+    /// The maximum number of open streams of events. Another one ends the oldest stream of the client with the most.
     static let clientLimit = 64
     /// The shortest time between two messages to a page.
     static let interval = Duration.milliseconds(200)
@@ -42,6 +57,8 @@ final class DashboardFeed: Sendable {
     let metrics: ProxyMetrics
     /// The time at which the server was created.
     let started: Date
+    /// The identifier of this run of the server, in the identifiers of its events.
+    let run = String(UInt64.random(in: .min ... .max), radix: 36)
     private let clock: any Clock<Duration>
     private let now: @Sendable () -> Date
     private let state: Mutex<State>
@@ -125,9 +142,11 @@ final class DashboardFeed: Sendable {
 
     private var sums: DashboardHistory.Sums {
         let (statistics, counts) = (cache.statistics, metrics.counts)
+        // Requests for the page itself, and failures, are neither hits nor misses.
+        let results: [ProxyMetrics.Result] = [.hit, .miss, .partial, .stale]
         return DashboardHistory.Sums(
             servedBytes: statistics.bytesServed, savedBytes: statistics.bytesFromCache,
-            originBytes: statistics.bytesFromOrigin, requests: counts.requests.values.reduce(0, +),
+            originBytes: statistics.bytesFromOrigin, requests: results.reduce(0) { $0 + (counts.requests[$1] ?? 0) },
             hits: counts.requests[.hit] ?? 0, errors: cache.activity.counts.errors.values.reduce(0, +))
     }
 
@@ -149,37 +168,51 @@ final class DashboardFeed: Sendable {
 
     /// Returns a stream of events, which starts with a `hello`.
     ///
-    /// - Parameter lastID: The number of the last entry that the page has, or 0 for none.
-    /// - Throws: `RequestFailure` with status 503 if too many streams are open, or the server stops.
-    func events(after lastID: Int) throws -> BodyStream {
+    /// If too many streams are open, the oldest stream of the client with the most streams ends. A client that only
+    /// opens streams can therefore not keep others from the page.
+    ///
+    /// - Parameters:
+    ///   - lastID: The identifier of the last event that the page has, or `nil` for none.
+    ///   - network: The network of the client; see ``ProxyClient/network``.
+    /// - Throws: `RequestFailure` with status 503 if the server stops.
+    func events(after lastID: String?, for network: String) throws -> BodyStream {
         start()
         collectWaits()
         let (newest, oldest) = state.withLock { ($0.log.nextID - 1, $0.log.firstID) }
-        // A number from before a restart of the server is not known.
-        let isComplete = lastID <= newest && lastID + 1 >= oldest
+        // The first request of a page has the identifier 0.
+        let entry = lastID == nil || lastID == "0" ? 0 : EventIdentifier(lastID ?? "").flatMap { entryNumber(of: $0) }
+        // Entries of an earlier run of the server are unknown, so the page must load everything again.
+        let known = entry.flatMap { (0...newest).contains($0) ? $0 : nil }
         let hello = DashboardHello(
-            version: SpoolVersion.current, started: started, lastID: newest, isComplete: isComplete)
+            version: SpoolVersion.current, started: started, lastID: newest,
+            isComplete: known.map { $0 + 1 >= oldest } ?? false)
         let client = EventClient()
         // The first message always has space.
         _ = client.send(try ServerSentEvent.message("hello", hello, id: nil, start: "retry: 1000\n"))
-        let number = try state.withLock { state in
-            guard !state.isEnded, state.clients.count < Self.clientLimit else {
-                throw RequestFailure(
-                    503, "too many live pages are open; the limit is \(Self.clientLimit)", retryAfter: 5)
-            }
+        let (number, ended) = try state.withLock { state in
+            guard !state.isEnded else { throw RequestFailure(503, "the server stops", retryAfter: 5) }
+            let ended = state.clients.count < Self.clientLimit ? nil : state.takeOldest(before: network)
             state.nextClient += 1
             state.clients[state.nextClient] = Client(
-                queue: client, resumesAfter: lastID <= newest ? lastID : 0, lastMessage: .zero)
+                queue: client, network: network, resumesAfter: known ?? 0, lastMessage: .zero)
             if state.updates == nil {
                 state.updates = Task(executorPreference: cache.readingExecutor) { await self.sendUpdates() }
             }
-            return state.nextClient
+            return (state.nextClient, ended)
         }
-        return BodyStream(isEndless: true) { write in
+        if let ended {
+            ended.end(with: try ServerSentEvent.message("end", DashboardEnd.limit, id: nil, start: "retry: 10000\n"))
+        }
+        return BodyStream(isEndless: true, onStart: client.start) { write in
             defer { self.remove(number) }
             while let message = await client.next() { try await write(message) }
         }
     }
+
+    /// Returns the number of the entry that an event of this run of the server names.
+    private func entryNumber(of event: EventIdentifier) -> Int? { event.run == run ? event.entry : nil }
+
+    private func text(ofID entry: Int) -> String { EventIdentifier(run: run, entry: entry).description }
 
     /// The number of the last entry in the log.
     var lastLogID: Int { state.withLock { $0.log.nextID - 1 } }
@@ -233,10 +266,12 @@ final class DashboardFeed: Sendable {
             if let after = client.resumesAfter {
                 var own = current
                 own.log = log.after(after)
-                message = try? ServerSentEvent.message("update", own, id: own.log.last?.id ?? lastID)  // It is valid.
+                // Its values can be encoded.
+                message = try? ServerSentEvent.message("update", own, id: text(ofID: own.log.last?.id ?? lastID))
             } else if let update {
                 if shared == nil {
-                    shared = try? ServerSentEvent.message("update", update, id: lastID)  // Its values can be encoded.
+                    // Its values can be encoded.
+                    shared = try? ServerSentEvent.message("update", update, id: text(ofID: lastID))
                 }
                 message = shared
             } else if elapsed - client.lastMessage >= Self.silence {

@@ -15,6 +15,35 @@ struct DashboardHello: Encodable, Sendable {
     var isComplete: Bool
 }
 
+/// The last message to a live page whose stream the server ends.
+struct DashboardEnd: Encodable, Sendable {
+    /// A sentence that states why the stream ends.
+    var reason: String
+
+    /// The end of a stream because of the limit of streams.
+    static let limit = DashboardEnd(
+        reason: "too many live pages are open; the limit is \(DashboardFeed.clientLimit)")
+}
+
+/// The identifier of an event: the run of the server, and the number of a log entry.
+///
+/// The numbers start again when the server restarts, so the run distinguishes them.
+struct EventIdentifier: Sendable, Hashable, CustomStringConvertible {
+    var run: String
+    var entry: Int
+
+    var description: String { "\(run)-\(entry)" }
+
+    init(run: String, entry: Int) { (self.run, self.entry) = (run, entry) }
+
+    /// Parses an identifier. The result is `nil` if the text is not one.
+    init?(_ text: String) {
+        let parts = text.split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.count == 2, let entry = Int(parts[1]) else { return nil }
+        self.init(run: String(parts[0]), entry: entry)
+    }
+}
+
 /// A message to the live pages: the current totals and activity, and the changes since the last message.
 struct DashboardUpdate: Encodable, Sendable {
     /// A running request to an origin.
@@ -51,15 +80,23 @@ struct DashboardUpdate: Encodable, Sendable {
         var range: [Int64]
     }
 
-    /// The maximum number of entries in ``changed``, ``evictedRanges`` and ``log``.
+    /// The maximum number of entries in ``transfers``, ``readers``, ``changed``, ``evictedRanges`` and ``log``.
+    static let transferLimit = 100
+    static let readerLimit = 100
     static let changeLimit = 100
     static let evictionLimit = 200
     static let logLimit = 200
 
     var time: Date
     var totals: DashboardTotals
+    /// The running requests to origins. Those that receive bytes are first, if there are too many.
     var transfers: [Transfer]
+    /// The number of running requests to origins.
+    var transferCount: Int
+    /// The open readers. Those that do not wait are first, if there are too many.
     var readers: [Reader]
+    /// The number of open readers that wait for bytes.
+    var waitingCount: Int
     /// The resources that changed.
     var changed: [DashboardResource] = []
     /// The keys of resources that are no longer stored.
@@ -72,6 +109,7 @@ struct DashboardUpdate: Encodable, Sendable {
         guard let previous else { return true }
         return !(changed.isEmpty && removed.isEmpty && evictedRanges.isEmpty && log.isEmpty)
             || totals != previous.totals || transfers != previous.transfers || readers != previous.readers
+            || transferCount != previous.transferCount || waitingCount != previous.waitingCount
     }
 }
 
@@ -82,8 +120,8 @@ enum ServerSentEvent {
 
     /// Returns a message with a value as JSON.
     ///
-    /// - Parameter id: The number with which a client resumes, or `nil` if the message does not change it.
-    static func message(_ name: String, _ value: some Encodable, id: Int?, start: String = "") throws -> ByteBuffer {
+    /// - Parameter id: The identifier with which a client resumes, or `nil` if the message does not change it.
+    static func message(_ name: String, _ value: some Encodable, id: String?, start: String = "") throws -> ByteBuffer {
         let data = try DashboardJSON.data(value)
         var buffer = ByteBuffer()
         buffer.writeString(start)

@@ -4,12 +4,17 @@ import Synchronization
 
 /// The messages that one live page has not received yet.
 ///
-/// If the page receives them too slowly, its stream ends. The browser then connects again and resumes.
+/// If the page receives them too slowly, its connection is closed. The browser then connects again and resumes.
 final class EventClient: Sendable {
+    private typealias Waiter = CheckedContinuation<ByteBuffer?, Never>
+    private typealias Disconnect = @Sendable () -> Void
+
     private struct State {
         var messages: [ByteBuffer] = []
         var isEnded = false
-        var waiter: CheckedContinuation<ByteBuffer?, Never>?
+        var waiter: Waiter?
+        /// Closes the connection of the page. `nil` before the response starts.
+        var disconnect: Disconnect?
     }
 
     /// The maximum number of messages that wait.
@@ -17,23 +22,41 @@ final class EventClient: Sendable {
 
     private let state = Mutex(State())
 
-    /// Adds a message. If too many wait, the stream ends instead.
+    /// Sets the function that closes the connection of the page.
+    func start(_ disconnect: @escaping @Sendable () -> Void) { state.withLock { $0.disconnect = disconnect } }
+
+    /// Adds a message. If too many wait, the connection of the page is closed instead.
     ///
     /// - Returns: `false` if the stream has ended.
     func send(_ message: ByteBuffer) -> Bool {
-        let (isOpen, waiter) = state.withLock { state -> (Bool, CheckedContinuation<ByteBuffer?, Never>?) in
-            if state.isEnded { return (false, nil) }
-            if let waiter = state.waiter.take() { return (true, waiter) }
+        let (isOpen, waiter, disconnect) = state.withLock { state -> (Bool, Waiter?, Disconnect?) in
+            if state.isEnded { return (false, nil, nil) }
+            if let waiter = state.waiter.take() { return (true, waiter, nil) }
             guard state.messages.count < Self.limit else {
                 state.isEnded = true
                 state.messages = []
-                return (false, nil)
+                return (false, nil, state.disconnect)
             }
             state.messages.append(message)
-            return (true, nil)
+            return (true, nil, nil)
         }
         waiter?.resume(returning: message)
+        disconnect?()
         return isOpen
+    }
+
+    /// Ends the stream with a last message. If the page has not received the previous message, its connection is closed
+    /// instead.
+    func end(with last: ByteBuffer) {
+        let (waiter, disconnect) = state.withLock { state -> (Waiter?, Disconnect?) in
+            if state.isEnded { return (nil, nil) }
+            state.isEnded = true
+            if let waiter = state.waiter.take() { return (waiter, nil) }
+            state.messages.append(last)
+            return (nil, state.disconnect)
+        }
+        waiter?.resume(returning: last)
+        disconnect?()
     }
 
     /// Ends the stream after the waiting messages.

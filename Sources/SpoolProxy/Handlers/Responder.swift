@@ -48,6 +48,7 @@ struct Responder: Sendable {
             configuration.logger.info("a client received \(failure.status): \(failure.reason)")
             response = Response(failure.withoutDetails)
         }
+        if let failure = response.failure, request.isForAPI { response = Response(ofAPI: failure) }
         guardReaders(&response, of: request)
         return response
     }

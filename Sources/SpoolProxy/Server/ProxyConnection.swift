@@ -358,7 +358,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     /// Sends a failure as the last response, and ends the connection.
     private func send(_ failure: RequestFailure, to request: RequestHead) {
         guard let context else { return }
-        var response = Response(failure)
+        var response = request.isForAPI ? Response(ofAPI: failure) : Response(failure)
         response.closes = true
         let (head, framing, _) = response.framed(for: request, keepsAlive: false, date: service.date.text)
         var buffer = context.channel.allocator.buffer(capacity: 512)

@@ -39,6 +39,8 @@ struct ResponseSender: Sendable {
     private static let piece: Int64 = 256 << 10
     /// The maximum size of a piece of stored bytes. Large pieces cost less.
     private static let storedPiece: Int64 = 1 << 20
+    /// The time in which a client must receive the end of an endless stream.
+    private static let endTime = TimeAmount.seconds(5)
 
     private func send(_ body: Response.Body, _ writer: inout PieceWriter, inPieces size: Int64) async throws {
         switch body {
@@ -124,6 +126,15 @@ struct ResponseSender: Sendable {
 
     private func send(_ stream: BodyStream, _ writer: inout PieceWriter) async throws {
         var left = stream.count ?? .max
+        stream.onStart?({ [channel] in channel.close(mode: .all, promise: nil) })
+        defer {
+            // A client that receives nothing would otherwise keep the connection open.
+            if stream.isEndless {
+                channel.eventLoop.scheduleTask(in: Self.endTime) { [channel] in
+                    channel.close(mode: .all, promise: nil)
+                }
+            }
+        }
         try await stream.run { bytes in
             left -= Int64(bytes.readableBytes)
             guard left >= 0 else {

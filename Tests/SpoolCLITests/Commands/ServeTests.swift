@@ -74,6 +74,7 @@ import FoundationNetworking
                 let pinned = try await spool.run("pin", url, "--json")
                 #expect(pinned.status == 0)
                 #expect(try pinned.json(MediaOutput.self).pinned)
+                #expect(try await spool.run("unpin", url).status == 0)
                 #expect(try await spool.run("verify").text == "11 blocks checked, 0 damaged, 0 discarded\n")
                 let missing = try await spool.run("rm", url + "x")
                 #expect(missing.status == 1)

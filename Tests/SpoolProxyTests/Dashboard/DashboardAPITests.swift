@@ -216,6 +216,8 @@ import Testing
                     ])
                 #expect(sample["servedBytes"] as? Int == (count == 1 ? 600_000 : 0))
                 #expect(sample["hits"] as? Int == (count == 1 ? 1 : 0))
+                // Requests for the page are not counted.
+                #expect(sample["requests"] as? Int == (count == 1 ? 2 : 0))
             }
         }
     }

@@ -64,6 +64,56 @@ import Testing
         #expect(try OperatorToken.stored(in: file) == next)
     }
 
+    @Test("D90: every error of the API is JSON with one sentence, also those of the access control")
+    func errorFormat() async throws {
+        func check(_ response: RawResponse, _ status: Int) throws {
+            #expect(response.status == status, "\(response.text)")
+            #expect(response.field("content-type") == "application/json", "\(response.text)")
+            #expect(response.field("content-security-policy") == DashboardAPI.policy)
+            let json = try response.json
+            #expect(Set(json.keys) == ["error"] && json["error"] is String)
+        }
+        let token = OperatorToken.drawn()
+        var configuration = DashboardAPITests.configuration(token)
+        configuration.token = "secret"
+        try await ProxyServer.run(configuration) { server, _ in
+            for path in ["/.spool/api/status", "/~wrong/.spool/api/status?a=/b", "/%7Ewrong/.spool/api/media"] {
+                let response = try await server.get(path)
+                try check(response, 401)
+                #expect(response.field("www-authenticate") == "Bearer realm=\"spool\"")
+            }
+            let start = "/~secret/.spool/api/"
+            try check(try await server.get(start + "nothing"), 404)
+            for path in ["status", "media"] {
+                let response = try await server.get(start + path, method: "DELETE")
+                try check(response, 405)
+                #expect(response.field("allow") == "GET, HEAD")
+                try check(try await server.get(start + path, "Sec-Fetch-Site: cross-site\r\n"), 403)
+            }
+            let own = "Proxy-Authorization: Bearer secret\r\n"
+            try check(try await server.post("{", token, own), 400)
+            try check(try await server.post("{}", nil, own), 401)
+            try check(try await server.post(String(repeating: " ", count: 2 << 20), token, own), 413)
+            var unknown = try await server.exchange(
+                "GET \(start)status HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")[...]
+            try check(try #require(RawResponse(&unknown)), 421)
+            var malformed = try await server.exchange(
+                "POST \(start)actions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(token.text)\r\n"
+                    + "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n")[...]
+            try check(try #require(RawResponse(&malformed)), 400)
+            // Other pages have errors as text.
+            #expect(try await server.get("/.spool/health").text.hasPrefix("spool: "))
+        }
+        try await ProxyServer.run { server, _ in
+            try check(try await server.get("/.spool/api/status", "Sec-Fetch-Site: cross-site\r\n"), 403)
+            try check(try await server.post("{}", token), 403)
+        }
+        configuration.origin = URL(string: "http://origin.test/")
+        try await ProxyServer.run(configuration, upstream: ScriptedUpstream([:])) { server, _ in
+            try check(try await server.get("/~secret/.spool/api/status"), 404)
+        }
+    }
+
     @Test(
         "D68: pages other than the live page can neither read the API nor use it, even a page of --cors-origin",
         arguments: [
@@ -264,7 +314,7 @@ extension ProxyServer {
     fileprivate func firstMessages() async throws -> String {
         var texts: [String] = []
         do {
-            try await feed.events(after: 0).run { message in
+            try await feed.events(after: nil, for: "127.0.0.1").run { message in
                 texts.append(String(buffer: message))
                 if texts.count == 2 { throw CancellationError() }
             }

@@ -10,9 +10,13 @@ import Testing
 struct EventPage {
     /// A message, with its data as JSON.
     struct Message {
-        var id: Int?
+        /// The identifier, with the run of the server.
+        var identifier: String?
         var name: String
         var data: [String: Any]
+
+        /// The number of the last log entry.
+        var id: Int? { identifier.flatMap { EventIdentifier($0)?.entry } }
 
         func list(_ name: String) -> [[String: Any]] { data[name] as? [[String: Any]] ?? [] }
     }
@@ -21,12 +25,14 @@ struct EventPage {
     private var received: [UInt8] = []
     private var text = ""
     private(set) var head = ""
+    /// Whether the stream has its regular end.
+    private(set) var hasEnded = false
     /// The number of comments before the last message.
     private(set) var comments = 0
 
     /// Opens a stream and passes it to `body`.
     static func open<R>(
-        _ server: ProxyServer, after lastID: Int? = nil, _ body: (inout EventPage) async throws -> R
+        _ server: ProxyServer, after lastID: String? = nil, _ body: (inout EventPage) async throws -> R
     ) async throws -> R {
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .connect(host: "127.0.0.1", port: try #require(server.port)) { channel in
@@ -71,7 +77,10 @@ struct EventPage {
             guard let size = Int(String(decoding: received[..<line.lowerBound], as: UTF8.self), radix: 16) else {
                 return false
             }
-            if size == 0 { return false }
+            if size == 0 {
+                hasEnded = true
+                return false
+            }
             guard received.count >= line.upperBound + size + 2 else { return true }
             text += String(decoding: received[line.upperBound..<line.upperBound + size], as: UTF8.self)
             received.removeFirst(line.upperBound + size + 2)
@@ -103,7 +112,7 @@ struct EventPage {
         }
         let json = try JSONSerialization.jsonObject(with: Data(try #require(value("data")).utf8))
         return Message(
-            id: value("id").flatMap { Int($0) }, name: value("event") ?? "",
+            identifier: value("id"), name: value("event") ?? "",
             data: try #require(json as? [String: Any]))
     }
 
