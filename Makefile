@@ -11,6 +11,7 @@
 #   make sanitize          the engine's tests with ThreadSanitizer, then with AddressSanitizer
 #   make lint              check format, warnings, public symbols, privacy, language, reference, and dependencies of apps
 #   make api               update the list of public symbols in docs/api.txt
+#   make images            the images of the live page in docs/images, from a real server in Chromium
 #   make docs              the documentation as a web site, in .build/docs/site
 #   make manual            man pages and shell completions, in .build/manual
 #   make install PREFIX=…  install a release with man pages and completions (default: /usr/local)
@@ -21,7 +22,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: demo test test-players apple-report soak fuzz sanitize lint api docs manual install dist build release clean setup setup-media setup-tests setup-players
+.PHONY: demo test test-players apple-report soak fuzz sanitize lint api images docs manual install dist build release clean setup setup-media setup-tests setup-players
 
 LIBRARIES := libmpv-dev libsqlite3-dev
 # Without its symbol table, a release is about half as large. Apple's linker retains the exported names.
@@ -96,6 +97,13 @@ api: setup
 	@echo "— listing the public symbols"
 	@swift build $(TRAITS)
 	@scripts/api
+
+images: setup-media
+	@scripts/setup nginx chromium chromium-driver python3-selenium
+	@echo "— building the spool command"
+	@swift build $(TRAITS) --product spool
+	@echo "— taking images of the live page"
+	@scripts/live-page --images docs/images --views .build/images
 
 docs: setup
 	@echo "— building the documentation"

@@ -81,6 +81,7 @@ private enum LivePageStage {
                 settings: [
                     .init("capacity", .none, .default, editable: true),
                     .init("freshness", .text("immutable"), .commandLine, choices: ["http", "immutable"]),
+                    .init("allowedHosts", .list([]), .default, editable: true),
                 ])
             settings.freshness = .immutable
             configuration.configure(&settings)

@@ -208,6 +208,13 @@ def check_settings(page):
     page.driver.find_element("id", "token").send_keys(Keys.CONTROL, "a", Keys.DELETE)
     page.driver.find_element("id", "token").send_keys(page.token, Keys.ENTER)
     page.wait(lambda: "This tab has a token" in page.text())
+    if any(s["name"] == "allowedHosts" and s["editable"] for s in settings):
+        for text, expected in [("media.example, *.cdn.example", ["media.example", "*.cdn.example"]), ("", [])]:
+            page.wait(lambda: page.js("return document.getElementById('setting-allowedHosts') !== null"))
+            page.js("""const input = document.getElementById('setting-allowedHosts'); input.value = arguments[0];
+                input.form.requestSubmit()""", text)
+            page.wait(lambda: next(s["value"] for s in page.js("return fetch('api/settings').then(response => "
+                      "response.json())")["settings"] if s["name"] == "allowedHosts") == expected)
     return {"settings": len(settings), "commandLine": fixed}
 
 
@@ -253,7 +260,7 @@ def check_loss(page):
     page.wait(lambda: page.js("return document.querySelector('#connection').dataset.state") == "live", 15)
     assert page.text("#banner") == ""
     page.wait(lambda: "again" in page.js("return document.querySelector('#live').textContent"))
-    last = re.search(r"last-event-id: *(\d+)", events(page)[-1], re.IGNORECASE)[1]
+    last = re.search(r"last-event-id: *[a-z0-9]+-(\d+)", events(page)[-1], re.IGNORECASE)[1]
     assert int(last) > 0, "the page does not resume"
     return {"seconds": round(time.time() - start, 1), "lastEventID": int(last)}
 
@@ -319,6 +326,7 @@ def check_paths(page, preload="https://media.example/trip/video.mp4"):
 
 def screenshots(page, folder):
     """Writes the screenshots of all views in light and dark, and for a phone."""
+    page.cdp("Emulation.setScrollbarsHidden", hidden=True)
     for name, width, height, scheme in [("light", 1280, 860, "light"), ("dark", 1280, 860, "dark"),
                                         ("phone", 360, 740, "light"), ("phone-dark", 360, 740, "dark")]:
         for label, view in zip(["library", "now", "settings", "errors", "resource", "stream"], page.views()):

@@ -174,6 +174,8 @@ class Page:
 
     def views(self):
         self.open()
+        if not self.stored():
+            return ["#/", "#/now", "#/settings", "#/errors"]
         return ["#/", "#/now", "#/settings", "#/errors", self.resource_view(), self.resource_view(is_stream=True)]
 
     def rows(self):
