@@ -2,14 +2,14 @@ public import Foundation
 public import SpoolStorage
 
 extension MediaCache {
-    /// Returns all stored resources, sorted by address.
+    /// Returns all stored resources, sorted by URL.
     ///
     /// - Throws: `CacheError`: `.storage` if the catalog can't be read, `.closed`.
     public func storedResources() async throws -> [StoredResource] {
         try await store.resources().map { StoredResource($0) }
     }
 
-    /// Returns the most recently used resources, the last one first, and the number of all stored resources.
+    /// Returns the most recently used resources, newest first, and the number of all stored resources.
     package func recentResources(limit: Int) async throws -> (resources: [StoredResource], count: Int) {
         let (resources, count) = try await store.recentResources(limit: limit)
         return (resources.map { StoredResource($0) }, count)
@@ -36,8 +36,8 @@ extension MediaCache {
     ///
     /// With ``FreshnessPolicy/http``, a resource may have variants, which differ in header fields that `Vary` lists, or
     /// in the user's credentials. The key of a URL covers all stored variants. The key of a source with credentials
-    /// among its header fields covers the variants for these. ``key(for:)-(MediaSource)`` and ``MediaResource/key``
-    /// return the key of a source.
+    /// among its header fields covers the variants for these credentials. ``key(for:)-(MediaSource)`` and
+    /// ``MediaResource/key`` return the key of a source.
     ///
     /// - Throws: `CacheError`: `.notStored` if nothing is stored under the key, `.storage`, `.closed`.
     public func pin(_ key: CacheKey) async throws { try await context.setPinned(true, key) }
@@ -49,8 +49,8 @@ extension MediaCache {
 
     /// Removes a stored resource, pinned or not. The key covers the same variants as in ``pin(_:)``.
     ///
-    /// A reader of it finishes from its open file or ends with `.resourceChanged`. A reader that is created later
-    /// starts again.
+    /// An open reader finishes from its open file, or ends with `.resourceChanged`. A reader that is created later
+    /// fetches the resource again.
     ///
     /// - Returns: Whether anything was stored.
     /// - Throws: `CacheError`: `.storage` if the catalog can't be written, `.closed`.
@@ -79,7 +79,7 @@ extension MediaCache {
 
     /// Changes the capacity, and evicts media that exceeds it, as far as pins and readers allow.
     ///
-    /// - Throws: `CacheError`: `.invalidArgument` for an impossible capacity, `.storage`.
+    /// - Throws: `CacheError`: `.invalidArgument` for an invalid capacity, `.storage`.
     public func setCapacity(_ capacity: CacheCapacity) async throws { try await store.setCapacity(capacity) }
 
     /// Changes the capacity like ``setCapacity(_:)``, and records it in the directory for later openings.

@@ -4,7 +4,7 @@ extension MediaCache {
     /// Returns the recent failures of the origins that the media at a URL needs.
     package func originLosses(for url: URL) -> Set<OriginLoss> { context.coordinator.losses(for: url) }
 
-    /// Whether a player waits for bytes of an origin that the media at a URL needs.
+    /// Whether a player waits for bytes from an origin that the media at a URL needs.
     package func isPlayerWaiting(for url: URL) -> Bool { context.coordinator.isPlayerWaiting(for: url) }
 
     /// Records that the media at a URL can't be played without the media at other URLs.
@@ -50,7 +50,7 @@ extension MediaCache {
     /// The newest requests to origins, waits of readers, and evicted ranges.
     package var traffic: TrafficLog { context.traffic }
 
-    /// Returns the events of all resources from now on, without those of stored bytes, which occur for each chunk.
+    /// Returns the events of all resources from now on, except those for stored bytes, which occur for each chunk.
     package func eventsWithoutStored() -> AsyncStream<CacheEvent> { context.events.eventsWithoutStored() }
 
     /// The stored ranges of all open resources. They contain bytes that the catalog does not have yet.
@@ -81,7 +81,7 @@ extension MediaCache {
 public struct VerificationProgress: Sendable, Hashable {
     /// The number of checked blocks.
     public var checked: Int
-    /// The number of all blocks. It may grow while players store more.
+    /// The total number of blocks. It may grow while players store more.
     public var total: Int
     /// The fraction that is done, from 0 to 1.
     public var fractionCompleted: Double { total > 0 ? min(Double(checked) / Double(total), 1) : 1 }

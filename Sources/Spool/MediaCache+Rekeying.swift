@@ -21,7 +21,7 @@ extension MediaCache {
     ///   - `.notStored` if there is no cache
     ///   - `.directoryInUse`
     ///   - `.keyRequired` or `.wrongEncryptionKey` for the previous key
-    ///   - `.invalidArgument` for an impossible key, or if both keys are `nil`
+    ///   - `.invalidArgument` for an invalid key, or if both keys are `nil`
     ///   - `.storage`, including if there is too little free space
     public static func rekey(
         _ directory: URL, from previous: EncryptionKey?, to key: EncryptionKey?, byteStore: (any ByteStore)? = nil

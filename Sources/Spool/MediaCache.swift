@@ -76,7 +76,7 @@ public final class MediaCache: Sendable {
         context.opening.openedStore.map { ($0.usedBytes, $0.capacity) }
     }
 
-    /// The number of open or closing resources and leases; 0 at rest.
+    /// The number of open or closing resources and leases; 0 when idle.
     package var openResourceCount: Int { resources.count }
     package var leaseCount: Int { context.opening.openedStore?.leaseCount ?? 0 }
 
@@ -210,11 +210,11 @@ public final class MediaCache: Sendable {
 
     /// Records received bytes, ends all transfers and closes the directory. Readers end with an error.
     ///
-    /// Transfers that are nearly complete may finish. Call it before the process ends. A kill loses at most the records
-    /// of the last tenth of a second.
+    /// Transfers that are nearly complete may finish. Call it before the process ends. Killing the process loses at
+    /// most the records of the last tenth of a second.
     ///
-    /// A second call waits for the same end. If several caches have joined, the directory stays open until all of them
-    /// are closed or released.
+    /// A second call waits until the first one has finished. If several caches have joined, the directory stays open
+    /// until all of them are closed or released.
     public func close() async {
         if !isClosed.exchange(true, ordering: .relaxed) { core.leave(closing: true) }
         if core.isUnused { await core.close() }

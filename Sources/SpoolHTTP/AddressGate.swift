@@ -6,8 +6,8 @@ import Synchronization
 
 /// A check of whether the address of a new connection may be used.
 ///
-/// The client that connects also resolves the name. Its address is therefore checked again when it is connected,
-/// because a name server can return another address each time.
+/// The client that connects resolves the name itself. The address is therefore checked again after the connection is
+/// opened, because a name server can return a different one each time.
 final class AddressGate: Sendable {
     private let allows: @Sendable (IPAddress, Int) -> Bool
     private let hidesAddresses: Bool
@@ -27,7 +27,7 @@ final class AddressGate: Sendable {
 
     /// Resolves the host of a URL and checks its addresses, before a connection is opened.
     ///
-    /// - Returns: `nil` if no look-up is needed. Otherwise a result that fails with ``HiddenAddress``.
+    /// - Returns: `nil` if no lookup is needed. Otherwise a result that fails with ``HiddenAddress``.
     func resolve(_ url: URL) -> EventLoopFuture<Void>? {
         guard hidesAddresses else { return nil }
         let (host, port) = Self.target(of: url)

@@ -74,7 +74,7 @@ struct AsyncHTTPClientFailure {
         }
     }
 
-    /// Returns only the cause, such as “connection refused”. SwiftNIO's message is about its calls and their numbers.
+    /// Returns only the cause, such as “connection refused”. SwiftNIO's own message names its calls and error numbers.
     private func words(_ error: any Error) -> String {
         switch error {
         case let error as IOError:

@@ -13,8 +13,8 @@ import Synchronization
 /// A transport that fetches media over HTTP/1.1 and HTTP/2 with AsyncHTTPClient, for Linux and servers.
 ///
 /// Bodies have back-pressure down to the socket, and are delivered in the buffers into which they were received.
-/// Certificates are verified, and the minimum is TLS 1.2. Nothing is decompressed. Connections are reused until the
-/// transport is released. It uses the proxies of ``HTTPUpstream/Configuration/proxyEnvironment``.
+/// Certificates are verified, and at least TLS 1.2 is required. Nothing is decompressed. Connections are reused until
+/// the transport is released. It uses the proxies of ``HTTPUpstream/Configuration/proxyEnvironment``.
 public final class AsyncHTTPClientUpstream: Upstream {
     private let configuration: HTTPUpstream.Configuration
     private let tls: TLSConfiguration
@@ -28,7 +28,7 @@ public final class AsyncHTTPClientUpstream: Upstream {
     /// - Parameters:
     ///   - configuration: Timeouts and limits.
     ///   - tlsConfiguration: The TLS settings: the trusted certificates (`trustRoots` replaces the system's), and a
-    ///     client certificate with its key. Certificates are always verified, and the minimum is always TLS 1.2.
+    ///     client certificate with its key. Certificates are always verified, and at least TLS 1.2 is always required.
     ///   - additionalTrustRoots: PEM files with certificates to trust in addition, such as that of a home server.
     public init(
         _ configuration: HTTPUpstream.Configuration = .init(),

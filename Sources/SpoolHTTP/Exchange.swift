@@ -167,8 +167,8 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
         close()
     }
 
-    /// Handles a cancelled task of the consumer: stops when nothing is received for a moment, and at a short time
-    /// limit.
+    /// Handles a cancelled task of the consumer: stops when nothing is received for a moment, or when a short time
+    /// limit is reached.
     private func leave() {
         guard state.withLock({ $0.machine.leave() }) else { return }
         Task { [clock = configuration.drainClock, cancelled] in

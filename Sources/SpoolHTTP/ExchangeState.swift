@@ -186,7 +186,7 @@ struct StallMeter {
     /// The kind of a stall.
     enum Stall { case isSilent, isSlow }
 
-    /// Whether the body has no stated length. A live stream of a low rate is never slow.
+    /// Whether the body has no stated length. A live stream with a low rate is never slow.
     var isEndless = false
     private let slowTicks: Int
     private let leastBytes: Double

@@ -125,8 +125,8 @@ extension HTTPUpstream {
         /// Whether the sender of a request must not learn anything about rejected addresses. The default is false.
         ///
         /// Names are then also resolved and checked before a connection is opened, so that no rejected address receives
-        /// a packet. The error is the same for a rejected address and for an unknown name. This costs a look-up for
-        /// each host, at most every 30 seconds.
+        /// a packet. The error is the same for a rejected address and for an unknown name. This costs a lookup for each
+        /// host, at most every 30 seconds.
         package var hidesAddresses = false
         /// Whether a redirect to a URL may be followed; `nil` allows all.
         package var allowsRedirect: (@Sendable (URL) -> Bool)?
@@ -153,7 +153,7 @@ extension HTTPUpstream {
 extension HTTPUpstream.Configuration {
     /// Adds the cookies of a store to requests, such as those of `HTTPCookieStorage.shared`, which `AVPlayer` uses.
     ///
-    /// Cookies of responses are not added to the store.
+    /// Cookies from responses are not added to the store.
     public mutating func sendsCookies(of storage: HTTPCookieStorage) {
         cookies = { url in
             let fields = storage.cookies(for: url).map { HTTPCookie.requestHeaderFields(with: $0) }
@@ -174,7 +174,7 @@ extension Upstream where Self == URLSessionUpstream {
     }
 
     #if canImport(Darwin)
-    /// Creates a transport with URLSession for servers with a pinned certificate, or that require a client certificate.
+    /// Creates a transport with URLSession for servers that have a pinned certificate or require a client certificate.
     ///
     /// - Parameters: See ``URLSessionUpstream/init(_:sessionConfiguration:onChallenge:)``.
     public static func urlSession(

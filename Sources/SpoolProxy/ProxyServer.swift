@@ -56,7 +56,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     var feed: DashboardFeed { page.feed }
     let running = Mutex<Running?>(nil)
     let isStopped = Atomic<Bool>(false)
-    /// The lock for changes of the listening sockets. It ensures that only one caller starts to listen, and none after
+    /// The lock for changes to the listening sockets. It ensures that only one caller starts to listen, and none after
     /// the server has stopped.
     let restarting = Mutex(())
 

@@ -8,7 +8,7 @@ public struct DownloadSet: Sendable, Identifiable {
     public struct Item: Sendable, Identifiable {
         /// The cache key of the resource.
         public var key: CacheKey
-        /// The scheme, the host and the path of the URL.
+        /// The scheme, host and path of the URL.
         public var redactedURL: String
         /// The URL from which the download resumes after a restart.
         ///
@@ -19,7 +19,7 @@ public struct DownloadSet: Sendable, Identifiable {
         public var storedByteCount: Int64
         /// The length in bytes, or `nil` until a response includes it.
         public var length: Int64?
-        /// Whether the item is being downloaded, or waits for its turn.
+        /// Whether the item is being downloaded or is waiting for its turn.
         public var isRunning: Bool
         /// The error of the last download in this process, or `nil`.
         public var error: CacheError?
@@ -39,7 +39,7 @@ public struct DownloadSet: Sendable, Identifiable {
 
     /// The name, as the identifier.
     public var id: String { name }
-    /// The number of stored bytes of all items.
+    /// The total number of stored bytes of all items.
     public var storedByteCount: Int64 { items.reduce(0) { $0.adding($1.storedByteCount) } }
     /// The total length of all items in bytes, or `nil` if a length is unknown.
     public var byteCount: Int64? {

@@ -13,7 +13,8 @@ final class DownloadWork: CacheWork {
         var conditions: PreloadConditions?
     }
 
-    /// One download at a time. If the space is not enough for two resources, the first one is then stored completely.
+    /// One download at a time. If there is not enough space for two resources, the first one is still stored
+    /// completely.
     private static let maximumConcurrentDownloads = 1
 
     private let state = Mutex(State())
@@ -120,10 +121,10 @@ final class DownloadWork: CacheWork {
         changes.finish()
     }
 
-    /// Checks that the bytes of a download fit together with the other pinned resources.
+    /// Checks that the bytes of a download fit in the cache together with the other pinned resources.
     ///
-    /// A body whose length is unknown may have no end. If more of it is received than fits, ``Downloads/resume(_:)``
-    /// does not start it again. Adding it again does.
+    /// A body of unknown length may be endless. If it exceeds the available space, ``Downloads/resume(_:)`` does not
+    /// start it again. Adding it again does.
     ///
     /// - Parameters:
     ///   - wanted: The length, or the number of bytes received so far.

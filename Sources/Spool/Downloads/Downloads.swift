@@ -13,14 +13,15 @@ import Synchronization
 /// ```
 ///
 /// Sets survive restarts. ``resume(_:)`` fetches their missing ranges; stored bytes are not fetched again. Possible
-/// secrets are not recorded: only scheme, host and path of a URL are. Its query is recorded on request, header fields
-/// and resolved requests never. A source that needs them waits after a restart until it is added again.
+/// secrets are not recorded: only the scheme, host and path of a URL are. The query is recorded only on request. Header
+/// fields and resolved requests are never recorded. After a restart, a source that needs them waits until it is added
+/// again.
 ///
 /// Nothing is downloaded while iOS suspends the app: the requests belong to the app, and fail as if the network
 /// were lost. They resume automatically in the same process, within the limits of `RetryPolicy`. After that, and in a
 /// new process, call ``resume(_:)``.
 ///
-/// A playlist is downloaded as a single file, as by a ``Preloader``. Any task may call the methods.
+/// Like a ``Preloader``, it downloads a playlist as a single file. The methods may be called from any task.
 public struct Downloads: Sendable {
     /// The default set.
     public static let standardSet = "downloads"
@@ -43,7 +44,7 @@ public struct Downloads: Sendable {
     ///   - remembersQuery: Whether the query of its URL is recorded to resume after a restart. Use it only if the query
     ///     contains no secret.
     /// - Throws: `CacheError`: `.storage` if nothing can be recorded, `.closed`, or `.capacityExceeded` if pinned media
-    ///   is known to leave too little space. ``Download/states`` reports that if it is found later.
+    ///   is known to leave too little space. If that is found later, ``Download/states`` reports it.
     @discardableResult
     public func add(
         _ source: MediaSource, to set: String = standardSet, remembersQuery: Bool = false
@@ -75,7 +76,7 @@ public struct Downloads: Sendable {
     /// Resumes incomplete downloads. Call it when the app starts and when the network returns.
     ///
     /// - Parameter set: The set; `nil` for all.
-    /// - Returns: The running downloads. Items that need their source again are not included; see
+    /// - Returns: The running downloads. Items whose source must be added again are not included; see
     ///   ``DownloadSet/Item/url``.
     /// - Throws: `CacheError`: `.storage`, `.closed`.
     @discardableResult
@@ -106,7 +107,7 @@ public struct Downloads: Sendable {
 
     /// Returns the states of a set: the current one, then the newest one after each change.
     ///
-    /// The stream ends when the set is released or the cache is closed. Iterate over it from one task.
+    /// The stream ends when the set is released or the cache is closed. Iterate over it from one task only.
     public func states(of set: String) -> AsyncStream<DownloadSet> {
         let course = DownloadObserver(of: set, in: self)
         return AsyncStream { await course.next() }
@@ -138,7 +139,7 @@ public struct Downloads: Sendable {
     }
 
     /// The conditions under which all downloads of the cache pause, for example a setting such as “only over Wi-Fi”.
-    /// The default is `nil`: the network and the power mode pause no downloads, because the user has requested them.
+    /// The default is `nil`: neither the network nor the power mode pauses them, because the user has requested them.
     public var conditions: PreloadConditions? {
         get { work.conditions }
         nonmutating set { work.conditions = newValue }
@@ -173,7 +174,7 @@ public struct Downloads: Sendable {
 }
 
 extension MediaCache {
-    /// The media for playback without a network.
+    /// The downloads of media for playback without a network.
     public var downloads: Downloads { Downloads(cache: self) }
 }
 
@@ -209,7 +210,8 @@ public struct Download: Sendable {
     /// bytes could not be stored.
     public var states: AsyncStream<PreloadState> { preload.states }
 
-    /// Waits for the end and returns the final state. Cancelling the waiting task does not cancel the download.
+    /// Waits for the end of the download, and returns the final state. Cancelling the waiting task does not cancel the
+    /// download.
     @discardableResult
     public func finished() async -> PreloadState { await preload.finished() }
 }

@@ -15,8 +15,8 @@ extension CacheContext {
         if !isStored { throw CacheError(.notStored, "nothing is stored under the key \(key)", key: key) }
     }
 
-    /// Removes the version that is stored under a key, its variants, and the parts of these. If the version is not
-    /// pinned, its pinned parts stay.
+    /// Removes the version that is stored under a key, its variants, and their parts. If the version is not pinned, its
+    /// pinned parts stay.
     ///
     /// - Returns: Whether any of them was stored.
     func remove(_ key: CacheKey) async throws -> Bool {

@@ -78,7 +78,7 @@ final class CacheContext: Sendable {
         self.system = system
     }
 
-    /// Whether responses of every status are stored, without distinguishing web pages and errors from media.
+    /// Whether responses with any status are stored, without distinguishing web pages and errors from media.
     var keepsAnyResponse: Bool { configuration.storesEveryStatus && configuration.freshness == .http }
 
     /// The rule by which bytes of several responses are combined.

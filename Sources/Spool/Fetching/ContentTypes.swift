@@ -3,14 +3,15 @@
 /// Some origins and networks send error messages and login pages with status 200. Others send media with the type of a
 /// page. Pages are delivered but not stored, because they would replace the media permanently.
 enum ContentTypes {
-    /// Whether the type is doubtful: pages, error messages and sometimes media have it, so the first bytes decide.
+    /// Whether the type is ambiguous: pages, error messages and sometimes media are sent with it, so the first bytes
+    /// decide.
     static func isDoubtful(_ type: String?) -> Bool {
         type.map { isWebPage($0) || isXML($0) || name(of: $0) == "text/plain" } ?? false
     }
 
     /// Whether a response is a document instead of media, and is therefore not stored.
     ///
-    /// - Parameter start: The first ``signatureLength`` bytes. They are needed only for a doubtful type.
+    /// - Parameter start: The first ``signatureLength`` bytes. They are needed only for an ambiguous type.
     static func isDocument(_ type: String?, startingWith start: some Collection<UInt8>) -> Bool {
         guard let type, isDoubtful(type) || isJSON(type) else { return false }
         return isJSON(type) || (isWebPage(type) ? !isMedia(start) : isMarkup(start))
@@ -19,7 +20,7 @@ enum ContentTypes {
     /// Whether a response may replace one of type `previous`. A page that is received instead of media is not a new
     /// version of the media, but a login page or an error.
     ///
-    /// - Parameter start: The first bytes, if the type is doubtful.
+    /// - Parameter start: The first bytes, if the type is ambiguous.
     static func isPlausible(
         _ new: String?, startingWith start: some Collection<UInt8>, inPlaceOf previous: String?
     ) -> Bool {
@@ -63,7 +64,7 @@ enum ContentTypes {
 
     private static func isText(_ bytes: [UInt8]) -> Bool { bytes.allSatisfy { (0x20...0x7E).contains($0) } }
 
-    /// The number of bytes that decide. XML may name its root element after a long declaration.
+    /// The number of first bytes that are examined. In XML, a long declaration may precede the root element.
     static let signatureLength = 512
 
     /// Whether the bytes are a page, an XML document other than a manifest or subtitles, or JSON.

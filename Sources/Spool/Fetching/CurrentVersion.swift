@@ -18,8 +18,8 @@ struct CurrentVersion {
         var generation: Generation?
         var stored: StoredVersion?
         var isValidation: Bool
-        /// Whether it is useful if the origin confirms the stored version. `false` if the version is incomplete and
-        /// can't be completed, because then the whole resource has to be requested.
+        /// Whether a confirmation of the stored version by the origin would be useful. `false` if the version is
+        /// incomplete and can't be completed, because then the whole resource has to be requested.
         var mayBeConfirmed = true
 
         /// Returns header fields with the conditions, and with the range to request.
@@ -157,7 +157,7 @@ struct CurrentVersion {
         generation.update(nil, freshness)
     }
 
-    /// Records the length of the resource, which a response contains or at which its body has ended.
+    /// Records the length of the resource, as stated by a response or as found at the end of its body.
     ///
     /// - Returns: The version of this length, or `nil` if there is none.
     /// - Throws: `CacheError` with code `.resourceChanged` if bytes are stored beyond the length, because they belong

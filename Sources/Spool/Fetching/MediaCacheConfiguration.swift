@@ -43,8 +43,8 @@ public struct MediaCacheConfiguration: Sendable {
     public var memoryLimit: Int64 = 16 << 20
     /// The order in which media is evicted when space is needed.
     public var eviction = EvictionPolicy.standard
-    /// The maximum sizes of parts of the cache, such as the media of a host or with a ``MediaSource/tag``. If several
-    /// quotas apply to a resource, it counts for the first one.
+    /// The maximum sizes of parts of the cache, such as the media of one host or the media with a ``MediaSource/tag``.
+    /// If several quotas apply to a resource, it counts for the first one.
     public var evictionQuotas: [EvictionQuota] = []
     /// The number of bytes to leave free on the volume of the directory; 0 for none.
     ///
@@ -70,7 +70,7 @@ public struct MediaCacheConfiguration: Sendable {
     /// Whether responses with any final status, and web pages, are stored as HTTP allows. Use it for a cache in front
     /// of a site. It requires ``FreshnessPolicy/http``.
     package var storesEveryStatus = false
-    /// Whether a momentary error of the origin (5xx, 429) is returned immediately, instead of being retried. Use it for
+    /// Whether a temporary error of the origin (5xx, 429) is returned immediately, instead of being retried. Use it for
     /// a proxy, whose clients retry. A response that has started is still continued after an error.
     package var handsOnErrors = false
     /// The receivers of counts and of intervals for Instruments.
@@ -81,7 +81,7 @@ public struct MediaCacheConfiguration: Sendable {
     /// The default configuration.
     public init() {}
 
-    /// The free space to leave, with the platform's default; `nil` for the standard of the store.
+    /// The free space to leave, with the platform's default; `nil` for the store's default.
     var freeSpaceToLeave: Int64? {
         #if canImport(Darwin)
         minimumFreeSpace

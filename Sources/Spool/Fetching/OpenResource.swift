@@ -34,7 +34,7 @@ final class OpenResource: Sendable {
     let key: CacheKey
     /// Scheme, host and path, for messages.
     var redactedURL: String { location.redactedURL }
-    /// The address, and the name of the origin; see ``OriginCoordinator``.
+    /// The redacted URL, and the name of the origin; see ``OriginCoordinator``.
     private let location: (redactedURL: String, origin: String)
     let context: CacheContext
     let scheduler: Scheduler
@@ -233,8 +233,8 @@ final class OpenResource: Sendable {
             })
     }
 
-    /// Returns the number, in the whole cache, of a reader or transfer. It has at most 52 bits, which JSON numbers can
-    /// represent exactly.
+    /// Returns the number of a reader or transfer, which is unique in the cache. It has at most 52 bits, which JSON
+    /// numbers can represent exactly.
     private func number(_ number: Int) -> Int { Int(usage.number) << 20 | number & 0xF_FFFF }
 
     /// The stored ranges of the current version, and its length.
@@ -278,14 +278,14 @@ final class OpenResource: Sendable {
     /// seconds.
     private static let disagreementTime: Int64 = 600
 
-    /// Records that another version is current, or none.
+    /// Records that another version, or no version, is current now.
     func recordVersionChanged() {
         state.withLock { $0.isComplete = false }
         serving.versionChanged()
         changes.change()
     }
 
-    /// Records where the last bytes were stored. While it is memory, which is scarce, fewer bytes are fetched ahead of
+    /// Records where the last bytes were stored. If that is memory, which is scarce, fewer bytes are fetched ahead of
     /// readers.
     func recordStorage(inMemory: Bool) {
         let hasChanged = state.withLock { state in
@@ -389,7 +389,7 @@ final class OpenResource: Sendable {
     ///
     /// - Parameters:
     ///   - limit: The maximum time for transfers that are nearly done.
-    ///   - closing: The closing, which is overtaken if the resource is opened again.
+    ///   - closing: The close operation, which is superseded if the resource is opened again.
     func close(within limit: Duration = .seconds(60), _ closing: Scheduler.Closing = .init()) async {
         let drainTimeout = min(context.configuration.readAhead.drainTimeout * 2, limit)
         await scheduler.close(drainTimeout: drainTimeout, closing)

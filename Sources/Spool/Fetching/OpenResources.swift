@@ -51,9 +51,9 @@ final class OpenResources: Sendable {
     private struct Entry {
         let resource: OpenResource
         var holders = 1
-        /// The last closing. It is overtaken if the resource is opened again.
+        /// The last close operation. It is superseded if the resource is opened again.
         var closing: Scheduler.Closing?
-        /// Whether the resource is closing, or was and has not been reopened.
+        /// Whether the resource is closing, or has closed and has not been reopened.
         var mustReopen = false
     }
 
@@ -188,7 +188,7 @@ final class OpenResources: Sendable {
     /// The number of resources that are open or closing.
     var count: Int { state.withLock { $0.entries.count } }
 
-    /// Closes all resources, and waits until they have closed. No more are opened.
+    /// Closes all resources, and waits until they have closed. No more resources are opened.
     func closeAll() async {
         let resources = state.withLock { state in
             state.isClosed = true

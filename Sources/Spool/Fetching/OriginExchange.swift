@@ -3,7 +3,7 @@ import HTTPTypes
 import SpoolScheduling
 import SpoolStorage
 
-/// The sender of one source's requests to its origin: the requests of transfers, for a length, and before an import. It
+/// The sender of one source's requests to its origin: the requests of transfers, for lengths, and before imports. It
 /// also sends clients' requests that bypass the cache.
 ///
 /// It resolves the source's credentials, takes one of the origin's connections, records a loss of the network, and
@@ -119,7 +119,7 @@ struct OriginExchange: Sendable {
 
     /// Returns the error to report for a request that failed without a response.
     ///
-    /// - Parameter place: The address, and the range if there is one.
+    /// - Parameter place: The URL, and the range if there is one.
     /// - Returns: A `CacheError`, a `CancellationError`, or the error itself if it is of another kind.
     func reported(_ error: any Error, at place: String) -> any Error {
         switch error {

@@ -1,4 +1,4 @@
-/// A meter of the rate of a body, without the time during which it was paused.
+/// A meter for the transfer rate of a body, which excludes the time during which the body was paused.
 struct RateMeter {
     private var bytes: Int64 = 0
     private var active = Duration.zero
@@ -18,7 +18,7 @@ struct RateMeter {
         return take()
     }
 
-    /// Returns the last sample when the body has ended. It is `nil` if the number of bytes is so small that their time
+    /// Returns the last sample when the body has ended. It is `nil` if the number of bytes is so small that the time
     /// depends on the machine instead of the network.
     mutating func rest() -> (bytes: Int64, seconds: Double)? {
         bytes >= 64 << 10 && active >= .milliseconds(2) ? take() : nil

@@ -85,10 +85,11 @@ struct ResourceHeaders {
     }
 }
 
-/// The last response of a resource: as it was created from the description of a version, and its cookies.
+/// The last response of a resource, created from the description of a version, and its cookies.
 ///
 /// Cookies are not stored with a response. They belong to the client that caused it, which needs no response of its own
-/// if it receives them here. They are given out once, for a moment, and only for a source with the same header fields.
+/// if it receives them here. They are returned once, within a short time, and only for a source with the same header
+/// fields.
 final class LastResponse: Sendable {
     private struct State {
         var created: (description: GenerationDescription, response: StoredResponse)?

@@ -60,7 +60,7 @@ struct ResourceReaders {
     /// Returns the version that has all of `range` stored and may be used without a request to the origin. Otherwise
     /// `nil`.
     ///
-    /// It serves a reader that needs only these bytes and therefore need not open.
+    /// It serves a reader that needs only these bytes and therefore need not be opened.
     func leaseIfStored(_ range: Range<Int64>, opening: Int) -> Lease? {
         guard !scheduler.isClosed, resource.freshness.use(opening) == .fresh else { return nil }
         let lease = scheduler.lease(having: range)

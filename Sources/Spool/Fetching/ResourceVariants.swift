@@ -5,9 +5,9 @@ import Synchronization
 
 /// The variants of one resource: the responses of its origin to requests with different header fields.
 ///
-/// Under ``FreshnessPolicy/http``, an origin may send different bytes by credentials (RFC 9111 §3.5) and by the fields
-/// that `Vary` lists (§4.1). The first stored variant has the resource's key. The keys of the others are derived from
-/// it, and ``StoredFreshness/variantOf`` contains the keys from which they were derived.
+/// Under ``FreshnessPolicy/http``, an origin may send different bytes depending on the credentials (RFC 9111 §3.5) and
+/// on the fields that `Vary` lists (§4.1). The first stored variant has the resource's key. The keys of the others are
+/// derived from it, and ``StoredFreshness/variantOf`` contains the keys from which they were derived.
 struct ResourceVariants {
     let resource: OpenResource
 

@@ -32,9 +32,9 @@ final class ServingRecord: Sendable {
         instruments.note(.received(bytes: Int64(count)))
     }
 
-    /// Counts bytes that a reader has taken.
+    /// Counts bytes that a reader has read.
     ///
-    /// - Returns: The number of them that were received for the reader.
+    /// - Returns: The number of these bytes that were received for the reader.
     @discardableResult
     func served(_ range: Range<Int64>) -> Int64 {
         let count = range.upperBound - range.lowerBound

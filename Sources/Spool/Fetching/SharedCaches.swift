@@ -7,7 +7,7 @@ import Synchronization
 final class CacheCore: Sendable {
     let context: CacheContext
     let resources = OpenResources()
-    /// The work of downloads, once there are any.
+    /// The work of the downloads, or `nil` before the first one.
     let downloadWork = Mutex<(any CacheWork)?>(nil)
     private let closing = Mutex<Task<Void, Never>?>(nil)
     private let users = Mutex(Users())
@@ -22,7 +22,7 @@ final class CacheCore: Sendable {
 
     init(_ context: CacheContext) { self.context = context }
 
-    /// Adds a cache. Returns `false` if all have left.
+    /// Adds a cache. Returns `false` if all caches have left.
     fileprivate func join() -> Bool {
         users.withLock { users in
             guard users.count > 0 else { return false }

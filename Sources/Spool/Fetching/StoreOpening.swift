@@ -19,7 +19,8 @@ final class StoreOpening: Sendable {
         /// The next attempt to open the directory for writing; `nil` if there is none.
         var retry: Retry?
 
-        /// In the order in which they are closed: the stores share their open files, which only the new one writes.
+        /// The stores, in the order in which they are closed. They share their open files, which only the new one
+        /// writes.
         var all: [Store] { [store, previous].compactMap { $0 } }
         var edition: Int { previous == nil ? 0 : 1 }
     }
@@ -138,7 +139,7 @@ final class StoreOpening: Sendable {
         }
     }
 
-    /// Returns the phase after an opening that is due has been started.
+    /// Starts an opening that is due, and returns the phase after that.
     private func started() throws -> Phase {
         try phase.withLock { phase in
             switch phase {

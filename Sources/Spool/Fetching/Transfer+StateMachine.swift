@@ -6,7 +6,7 @@ extension Transfer {
     ///
     /// The header fields have already been evaluated. The body is compared with them here.
     struct StateMachine: ~Copyable {
-        /// The use of a piece of the body.
+        /// The action for a piece of the body.
         enum ChunkAction: Equatable {
             /// Store `count` bytes after the first `skip` bytes of the piece at `offset`.
             case store(skip: Int, count: Int, at: Int64)

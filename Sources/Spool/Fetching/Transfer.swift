@@ -210,8 +210,8 @@ struct Transfer {
         }
     }
 
-    /// Returns the end of a preload's transfer, if the origin has sent `Retry-After`. A player waits only if its own
-    /// place has failed.
+    /// Returns the end of a preload's transfer, if the origin has sent `Retry-After`. A player waits only if the bytes
+    /// at its own position have failed.
     private func restBeforePreloading(from origin: OriginState) -> Outcome? {
         let rest = origin.restUntil - clock.elapsed()
         guard start.priority == .preload, rest > .zero else { return nil }

@@ -8,10 +8,10 @@ extension MediaCache {
     /// Imports a file as a complete resource, as if its origin had sent it.
     ///
     /// Use it for a system download, or a copy from another device. The file is read twice, is not changed, and is not
-    /// needed afterwards. By default, the origin's response headers are requested. They must contain the length of the
-    /// file, and its hash if they contain one (`Repr-Digest`, `Digest`, `Content-MD5`). They also supply validator,
-    /// type and freshness, so that later versions of the origin are recognized. Equal stored bytes stay, and are not
-    /// written again.
+    /// needed afterwards. By default, the origin's response headers are requested. The length in them must match the
+    /// file's, and so must a hash (`Repr-Digest`, `Digest`, `Content-MD5`). They also supply validator, type and
+    /// freshness, so that later versions of the origin are recognized. Equal stored bytes stay, and are not written
+    /// again.
     ///
     /// If the task is cancelled, bytes imported by then stay, and a later import continues.
     ///
@@ -210,7 +210,7 @@ extension FileHashes {
     }
 }
 
-/// An imported file in the state at its opening. All operations block.
+/// An imported file in the state in which it was opened. All operations block.
 final class ImportedFile: Sendable {
     private let file: any StoredFile
     private let path: String
@@ -227,7 +227,7 @@ final class ImportedFile: Sendable {
         modified = Self.modificationDate(of: path)
     }
 
-    /// Whether it has not changed.
+    /// Whether the file has not changed since it was opened.
     var isUnchanged: Bool { get throws { try file.size() == length && Self.modificationDate(of: path) == modified } }
 
     func hashes() throws -> FileHashes { try FileHashes(of: file) }

@@ -12,7 +12,7 @@ struct OriginHead: Sendable {
     var length: Int64?
 
     /// Requests the fields with `HEAD`. If the origin does not allow `HEAD`, as for many signed URLs, requests the
-    /// first byte instead. If the origin rejects the credentials, it requests them once more with new ones.
+    /// first byte instead. If the origin rejects the credentials, requests the fields once more with new ones.
     ///
     /// - Throws: `CacheError`: `.originUnavailable`, `.originErrorStatus`.
     init(of source: MediaSource, in cache: MediaCache) async throws {

@@ -21,7 +21,7 @@ public struct CacheEvent: Sendable {
         case inconsistentResponse(String)
         /// These stored bytes failed their checksums and were discarded. They are fetched again.
         case damagedBlocksDiscarded(Range<Int64>)
-        /// Bytes are not stored, with the reason. Playback continues.
+        /// Bytes are not stored, for this reason. Playback continues.
         case notCached(cause: CacheError)
         /// This number of bytes was evicted to stay within the capacity.
         case evicted(bytes: Int64)
@@ -29,12 +29,12 @@ public struct CacheEvent: Sendable {
         case completed
         /// Readers received this error.
         case failed(CacheError)
-        /// A player got the origin's own URL, with the reason. Its playback does not use the cache.
+        /// A player received the origin's own URL, for this reason. Its playback does not use the cache.
         case bypassed(reason: String)
-        /// The cache directory can't be used, with the reason. Media plays without being stored. Stored bytes are used
-        /// only if another process has the directory.
+        /// The cache directory can't be used, for this reason. Media plays without being stored. Stored bytes are used
+        /// only if another process has the directory open.
         case cacheUnavailable(cause: CacheError)
-        /// A problem of the directory at opening, and how it was handled.
+        /// A problem with the directory at opening, and how it was handled.
         case warning(String)
     }
 
@@ -95,7 +95,7 @@ package struct CacheActivity: Sendable {
         package var evictedBytes: Int64 = 0
         /// The number of failed and repeated attempts.
         package var retries = 0
-        /// The number of errors of readers, by ``SpoolStorage/CacheError/Code-swift.struct``.
+        /// The number of reader errors, by ``SpoolStorage/CacheError/Code-swift.struct``.
         package var errors: [CacheError.Code: Int] = [:]
     }
 
@@ -103,7 +103,7 @@ package struct CacheActivity: Sendable {
     package var readers = 0
     /// The open readers, by key and number.
     package var openReaders: [ActiveReader] = []
-    /// The current requests, by address and offset.
+    /// The current requests, by URL and offset.
     package var transfers: [RunningTransfer] = []
     /// The counts.
     package var counts = Counts()

@@ -37,7 +37,7 @@ struct CacheInstruments: Sendable {
 
 /// An event for a cache's instruments.
 enum InstrumentEvent: Sendable {
-    /// A request to an origin: the number of its resource in the cache, and its own number there.
+    /// A request to an origin: the number of its resource in the cache, and its own number within that resource.
     struct TransferName: Hashable, Sendable {
         var resource: UInt32
         var id: TransferID

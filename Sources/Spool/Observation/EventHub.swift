@@ -36,7 +36,7 @@ final class EventHub: Sendable {
         return AsyncStream { await queue.next() }
     }
 
-    /// Returns a stream of the events from now on, without those of stored bytes.
+    /// Returns a stream of the events from now on, except those for stored bytes.
     func eventsWithoutStored() -> AsyncStream<CacheEvent> {
         let queue = listen(includesStored: false)
         return AsyncStream { await queue.next() }

@@ -84,7 +84,7 @@ package final class TrafficLog: Sendable {
         }
     }
 
-    /// Whether the byte at an offset was evicted since the resource was complete.
+    /// Whether the byte at an offset has been evicted since the resource was complete.
     func wasEvicted(_ offset: Int64, of key: CacheKey) -> Bool {
         state.withLock { $0.evicted[key]?.contains(offset) ?? false }
     }

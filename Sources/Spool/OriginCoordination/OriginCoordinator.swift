@@ -63,7 +63,7 @@ final class OriginCoordinator: Sendable {
         return state.withLock { $0.origins.losses(of: name, at: now) }
     }
 
-    /// Whether a player waits for bytes of an origin that the resource at `url` needs.
+    /// Whether a player waits for bytes from an origin that the resource at `url` needs.
     func isPlayerWaiting(for url: URL) -> Bool {
         state.withLock { state in
             state.yielding.isPlayerWaiting
@@ -73,7 +73,7 @@ final class OriginCoordinator: Sendable {
         }
     }
 
-    /// Whether a player waits for bytes of any origin.
+    /// Whether a player waits for bytes from any origin.
     var isPlayerWaiting: Bool { state.withLock { $0.yielding.isPlayerWaiting } }
 
     /// Returns the decision on the preloads of a holder while players wait.

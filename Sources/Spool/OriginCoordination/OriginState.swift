@@ -48,7 +48,7 @@ final class OriginState: Sendable {
 
     init(connectionLimit: Int) { self.connectionLimit = max(1, connectionLimit) }
 
-    /// The measured values of the link.
+    /// The measured bandwidth and response time of the link.
     var link: LinkEstimate { state.withLock { $0.link } }
 
     /// Records that the headers of a response were received `seconds` after the request.
@@ -92,12 +92,12 @@ final class OriginState: Sendable {
 
     /// The time limit of a wait for a connection.
     struct WaitLimit {
-        /// The time in which no connection is returned.
+        /// The maximum time without a returned connection.
         var limit: Duration
-        /// Waits by the network's time.
+        /// Waits for a duration on the clock for the network.
         let sleep: @Sendable (Duration) async throws -> Void
 
-        /// A player does not wait longer than for an origin that fails. A preload waits longer, because other transfers
+        /// A player waits no longer than it would for a failing origin. A preload waits longer, because other transfers
         /// may be long.
         init(_ priority: Priority, _ policy: RetryPolicy, _ clock: CacheClock) {
             sleep = clock.networkSleep
@@ -203,7 +203,7 @@ final class OriginState: Sendable {
         return makeConnection()
     }
 
-    /// Creates the object of a connection that has been counted.
+    /// Creates the object for a connection that has been counted.
     private func makeConnection() -> OriginConnection {
         let connection = OriginConnection(self)
         state.withLock { state in
@@ -230,7 +230,7 @@ final class OriginState: Sendable {
     /// The number of transfers that wait for a connection.
     var waitingCount: Int { state.withLock { $0.waiters.count } }
 
-    /// Returns a connection, which the transfer that has waited longest takes.
+    /// Returns a connection, which is given to the transfer that has waited longest.
     fileprivate func disconnect(isStream: Bool) {
         giveToNext { state in
             state.active -= 1

@@ -1,6 +1,6 @@
 import SpoolScheduling
 
-/// The decisions which preloads are held for players, and for how long.
+/// The decisions about which preloads are held for players, and for how long.
 ///
 /// A preload is held while a player waits for bytes, even of another resource, and until no player has waited for a
 /// second. A player that reads each byte when it is received would otherwise have to share its link between its waits.
@@ -9,7 +9,7 @@ import SpoolScheduling
 /// shares no bottleneck with the preload, the preload then ignores it until it no longer waits. Otherwise, the preload
 /// continues for ``share``, and is held again. A slow player therefore never stops a preload permanently.
 ///
-/// Values only: it neither locks nor measures time.
+/// It contains only values, and neither locks nor measures time.
 struct PreloadYielding: Sendable {
     /// The time for which no player must have waited before preloads continue.
     static let quietTime = Duration.seconds(1)
@@ -29,7 +29,7 @@ struct PreloadYielding: Sendable {
 
     private struct PausedPreload: Sendable {
         enum Phase: Sendable {
-            /// No player waits that matters. → held
+            /// No relevant player waits. → held
             case free
             /// → free, if no such player waits; allowed, at the time
             case held(until: Duration)
@@ -90,7 +90,7 @@ struct PreloadYielding: Sendable {
     /// Whether there are preloads.
     var hasPreloads: Bool { !preloads.isEmpty }
 
-    /// Whether a player waits for bytes of any origin.
+    /// Whether a player waits for bytes from any origin.
     var isPlayerWaiting: Bool { playbacks.values.contains { $0.count > 0 } }
 
     /// Returns the decision on the preloads of a holder.

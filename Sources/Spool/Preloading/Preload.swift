@@ -68,7 +68,7 @@ public final class Preload: Sendable {
     /// Whether it was cancelled.
     var isCancelled: Bool { progress.withLock { $0.isCancelled } }
 
-    /// Starts the preload with `startup` when its turn has been reached. Returns `false` if it was cancelled.
+    /// Starts the preload with `start` when its turn has been reached. Returns `false` if it was cancelled.
     func begin(_ start: () -> Task<Void, Never>) -> Bool {
         let mayBegin = progress.withLock { progress in
             guard !progress.isCancelled, !progress.state.phase.isFinal else { return false }
@@ -159,7 +159,7 @@ public struct PreloadPriority: Sendable, Hashable, Comparable {
     /// The order, with 0 last.
     let line: Int
 
-    /// After all others.
+    /// Starts after all other preloads.
     public static let low = PreloadPriority(line: 0)
     /// The default.
     public static let normal = PreloadPriority(line: 1)
@@ -201,7 +201,7 @@ public struct PreloadState: Sendable {
     public internal(set) var storedByteCount: Int64 = 0
     /// The number of bytes to preload; `nil` while it is unknown, because the container has to be examined first.
     public internal(set) var targetByteCount: Int64?
-    /// The reason of a failure.
+    /// The reason for a failure.
     public internal(set) var error: (any Error)?
 
     /// The stored share, from 0 to 1; `nil` while the number of bytes to preload is unknown.

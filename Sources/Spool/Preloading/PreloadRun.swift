@@ -5,7 +5,7 @@ import SpoolStorage
 final class PreloadRun {
     /// The number of bytes in a chunk. Chunks are slices, whose bytes stay in their file.
     private static let chunkSize = 1 << 20
-    /// The maximum number of versions that are started.
+    /// The maximum number of versions that are tried.
     private static let attempts = 3
 
     private let media: MediaResource
@@ -15,7 +15,7 @@ final class PreloadRun {
     private let keeping: PreloadKeeping?
     /// Receives the numbers of stored and wanted bytes.
     private let note: (_ stored: Int64, _ wanted: Int64?) -> Void
-    /// The ranges that were read, of the current version.
+    /// The ranges of the current version that have been read.
     private var brought = ByteRangeSet()
 
     init(

@@ -7,7 +7,7 @@ final class PreloadWork: Sendable {
     enum Reason: Hashable {
         /// The app has paused them.
         case asked
-        /// The system saves data or power.
+        /// The system is saving data or power.
         case system
     }
 

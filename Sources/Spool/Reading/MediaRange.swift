@@ -7,7 +7,7 @@ public enum MediaRange: Sendable, Hashable {
     case from(Int64)
     /// The part of a half-open range that is within the resource.
     case bytes(Range<Int64>)
-    /// The last bytes, of this number.
+    /// The given number of bytes at the end of the resource.
     case suffix(Int64)
 
     /// The whole resource.

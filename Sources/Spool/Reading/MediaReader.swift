@@ -270,9 +270,9 @@ public final class MediaReader: AsyncSequence, Sendable {
     /// Returns the response headers of the reader's version. These are the stored headers if they may be used.
     /// Otherwise the origin sends them before the bytes.
     ///
-    /// The reader stays in that version. If the version changes, the reader ends with `.resourceChanged` at the end of
-    /// its stored bytes. There are headers even if the range starts past the end. After ``seek(to:)``, they may be of
-    /// another version.
+    /// The reader keeps using that version. If the version changes, the reader ends with `.resourceChanged` at the end
+    /// of its stored bytes. There are headers even if the range starts past the end. After ``seek(to:)``, they may be
+    /// of another version.
     ///
     /// - Throws: The errors of ``next()``; `CancellationError` if the reader is cancelled or has ended.
     package func response() async throws -> OpenedResponse {
@@ -333,9 +333,9 @@ public final class MediaReader: AsyncSequence, Sendable {
     /// Reads bytes into a buffer, and blocks the calling thread until there are some.
     ///
     /// It is for the read callback of a decoder or demuxer (libavformat's `read_packet`, libmpv's `read_fn`). An offset
-    /// other than the end of the last read is a ``seek(to:)``. Call it on a thread of the decoder or of your own, one
-    /// at a time. Never call it in a Swift task, an actor or on the main thread, which it would block. ``cancel()``
-    /// from another thread and closing the cache end the wait immediately.
+    /// other than the end of the last read is a ``seek(to:)``. Call it from one thread at a time: a thread of the
+    /// decoder or your own. Never call it in a Swift task, an actor or on the main thread, which it would block.
+    /// ``cancel()`` from another thread and closing the cache end the wait immediately.
     ///
     /// ```swift
     /// let count = try reader.read(into: UnsafeMutableRawBufferPointer(start: bytes, count: size), at: position)

@@ -1,8 +1,8 @@
 public import HTTPTypes
 
 extension MediaResource {
-    /// Returns a stream of the later events of this resource, such as loaded, completed, evicted or failed. It is like
-    /// ``MediaCache/events()``, for this resource alone.
+    /// Returns a stream of this resource's events from now on, such as stored ranges, completion, eviction or failure.
+    /// It is like ``MediaCache/events()``, for this resource alone.
     ///
     /// For the current state, see the first value of ``states``. The stream keeps the resource open until it is
     /// released.

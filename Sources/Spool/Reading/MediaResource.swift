@@ -24,7 +24,7 @@ public final class MediaResource: Sendable {
     private let registry: OpenResources
     /// The turn of the request for which the resource is opened.
     private let question: RequestTurns.Turn?
-    /// Whether the resource was opened for a source that sends other header fields than this one.
+    /// Whether the resource was opened for a source that sends different header fields.
     package let isShared: Bool
     /// How its readers may use the current version, as decided for the request for which the resource is opened. `nil`
     /// to decide when a reader opens.
@@ -237,7 +237,7 @@ public final class MediaResource: Sendable {
 
     /// Returns the bytes of a half-open range. The part past the end of the resource is omitted.
     ///
-    /// All of them are in memory at the same time, so use it for small ranges, such as headers, an image or some
+    /// All of them are in memory at the same time, so use it for small ranges, such as headers, an image or a few
     /// seconds. For more bytes, use a ``reader(in:chunkSize:)-(Range<Int64>,_)``, whose memory does not grow.
     ///
     /// - Throws: The errors of ``MediaReader/next()``. The result always has all bytes.

@@ -92,8 +92,8 @@ extension URL {
     /// This URL without user and password, and both as a Basic `Authorization` (RFC 7617 §2); `nil` if it contains
     /// neither.
     ///
-    /// `http://user:password@host` combines an address and a secret. The address may be shown and used for a key; the
-    /// secret may not.
+    /// `http://user:password@host` combines a URL and a secret. The URL may be shown and used for a key; the secret may
+    /// not.
     package var separatingCredentials: (url: URL, authorization: String?) {
         guard var parts = URLComponents(url: self, resolvingAgainstBaseURL: true),
             parts.percentEncodedUser != nil || parts.percentEncodedPassword != nil

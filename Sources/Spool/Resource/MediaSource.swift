@@ -3,11 +3,12 @@ public import HTTPTypes
 import SpoolScheduling
 public import SpoolStorage
 
-/// The source of a resource: a URL, or one whose address and credentials are resolved when needed.
+/// The source of a resource: a fixed URL, or a URL and credentials that are resolved when needed.
 ///
 /// ``url`` is the player's URL. The origin may get another URL with other header fields, which `resolve` returns.
-/// Examples are a signed link of a cloud drive, a bearer token, and the file behind an app's scheme (`myapp://42`). If
-/// the origin rejects it (401, 403, 407, 410), or it has expired, `resolve` is called again and playback continues.
+/// Examples are a signed link to a cloud drive, a bearer token, and the file behind an app's scheme (`myapp://42`). If
+/// the origin rejects the request (401, 403, 407, 410), or it has expired, `resolve` is called again and playback
+/// continues.
 ///
 /// The cache key is derived from ``url`` by the cache's key policy. If your app has its own identifier of the media,
 /// such as a number in its database, use it as ``key``.
@@ -24,7 +25,7 @@ public struct MediaSource: Sendable {
     public enum ResolutionReason: Sendable, Hashable {
         /// No request was sent yet.
         case initial
-        /// The origin rejected the previous address or credentials with this HTTP status.
+        /// The origin rejected the previous URL or credentials with this HTTP status.
         case refused(status: Int)
         /// The ``ResolvedRequest/expiration`` of the previous one has passed.
         case expired
@@ -34,7 +35,7 @@ public struct MediaSource: Sendable {
     public let url: URL
     /// The app's cache key; `nil` uses the one that the cache's key policy derives from ``url``.
     public package(set) var key: CacheKey?
-    /// Whether it is not played again after its end, such as most podcast episodes.
+    /// Whether the media is not expected to be played again after its end, like most podcast episodes.
     ///
     /// It is then evicted first under ``/SpoolStorage/EvictionPolicy/standard``. Use it for a cache with a single user.
     public var evictsAfterPlayback = false
@@ -158,7 +159,8 @@ public struct ResolvedRequest: Sendable {
     public var headerFields: HTTPFields
     /// The time at which it expires, such as that of a signed URL; `nil` if the origin's rejection ends it.
     ///
-    /// After it, the request is resolved again before another one is sent. Started responses continue.
+    /// After that time, the request is resolved again before another one is sent. Responses that have already started
+    /// continue.
     public var expiration: Date?
 
     /// Creates a request. User and password in `url` (`http://user:password@host`) become a Basic `Authorization`,

@@ -63,7 +63,7 @@ struct StoredFreshness: Codable, Sendable, Hashable {
             && head.map { (100...999).contains($0.status) } ?? true
     }
 
-    /// Whether the response is fresh. It is not if it was received in the future, while the calendar was ahead, because
+    /// Whether the response is fresh. It is not if it was received in the future, while the clock was ahead, because
     /// its age is then not known.
     func isFresh(at now: Int64) -> Bool { now < freshUntil && now >= receivedAt ?? .min }
 
@@ -149,11 +149,11 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     /// How a stored response may be used.
     enum Use {
         case fresh
-        /// Although it is stale, as the request allows.
+        /// Use it although it is stale, as the request allows.
         case stale
-        /// Although it is stale, during a revalidation.
+        /// Use it although it is stale, during a revalidation.
         case staleMeanwhile
-        /// After a request to the origin.
+        /// Use it only after a request to the origin.
         case ask
     }
 

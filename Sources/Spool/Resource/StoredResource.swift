@@ -42,9 +42,9 @@ extension StoredResource {
     }
 }
 
-/// The information that a player needs about a resource before its first byte.
+/// The information that a player needs about a resource before it reads the first byte.
 public struct ContentInformation: Sendable, Hashable {
-    /// The number of bytes; `nil` before a response of the origin contains it.
+    /// The number of bytes; `nil` until a response from the origin contains it.
     public var length: Int64?
     /// The origin's media type, such as `audio/mpeg`; `nil` if it sent none.
     public var contentType: String?

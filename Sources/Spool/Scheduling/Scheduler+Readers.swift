@@ -214,7 +214,7 @@ extension Scheduler {
     /// Whether a transfer that was not cancelled is in progress.
     var isFetching: Bool { inspect { $0.machine.isFetching } }
 
-    /// Whether readers are open or a transfer that was not cancelled is in progress. A new version would end these.
+    /// Whether readers are open or a transfer that was not cancelled is in progress. A new version would end them.
     var isInUse: Bool { inspect { $0.machine.isFetching || !$0.readers.isEmpty } }
 
     /// The credentials of the last reader that was opened.

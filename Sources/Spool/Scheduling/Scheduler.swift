@@ -282,7 +282,7 @@ final class Scheduler: Sendable {
     /// Ends readers, even in stored bytes. Called once, when the cache closes.
     func endReaders() { closed.store(true, ordering: .relaxed) }
 
-    /// One closing of a resource. It is overtaken if the resource is opened again, and then does not start.
+    /// One close operation of a resource. It is superseded if the resource is opened again, and then does not start.
     final class Closing: Sendable {
         private let overtaken = Atomic(false)
 
@@ -294,7 +294,8 @@ final class Scheduler: Sendable {
     /// Waits for transfers that are nearly done, for at most `drainTimeout`, cancels the rest, and waits for all to
     /// end.
     ///
-    /// - Parameter closing: Has no effect if it was overtaken before. If it is overtaken later, ``reopen()`` follows.
+    /// - Parameter closing: Has no effect if it was already superseded. If it is superseded later, ``reopen()``
+    ///   follows.
     func close(drainTimeout: Duration, _ closing: Closing) async {
         let isOvertaken = ask { closing.isOvertaken ? (true, []) : (false, $0.machine.close()) }
         guard !isOvertaken else { return }

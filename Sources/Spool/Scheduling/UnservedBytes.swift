@@ -32,7 +32,7 @@ final class UnservedBytes: Sendable {
 
     /// Removes bytes that a reader has taken.
     ///
-    /// - Returns: The number of them that no reader has read before.
+    /// - Returns: The number of those bytes that no reader has read before.
     func take(_ range: Range<Int64>) -> Int64 {
         guard mayHaveBytes.load(ordering: .acquiring) else { return 0 }
         return state.withLock { state in

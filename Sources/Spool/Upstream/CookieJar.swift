@@ -44,7 +44,7 @@ package final class CookieJar: Sendable {
     /// Whether it has no cookies.
     package var isEmpty: Bool { cookies.withLock { $0.isEmpty } }
 
-    /// Adds and removes cookies as a response requests it.
+    /// Adds and removes cookies as a response requests.
     ///
     /// - Parameters:
     ///   - fields: The header fields of the response.
@@ -139,7 +139,7 @@ package final class CookieJar: Sendable {
             return path.hasPrefix("/") && end > path.startIndex ? String(path[..<end]) : "/"
         }
 
-        /// Whether a request receives a cookie, apart from the end of the cookie (RFC 6265 §5.4).
+        /// Whether a request receives a cookie, regardless of the cookie's expiration (RFC 6265 §5.4).
         func receives(_ cookie: Cookie) -> Bool {
             guard isSecure || !cookie.isSecure else { return false }
             // Browsers ignore the port (RFC 6265 §8.5). Here, a host-only cookie is not sent to another port, because

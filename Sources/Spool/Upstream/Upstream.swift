@@ -10,7 +10,7 @@ public import HTTPTypes
 ///
 /// Every implementation passes `UpstreamContract` from the test kit. Any task may call its methods concurrently.
 public protocol Upstream: Sendable {
-    /// Sends one `GET` and returns when the headers of the final response (after redirects) were received.
+    /// Sends one `GET` and returns when the headers of the final response (after redirects) have been received.
     ///
     /// A status such as 404 or 503 is a response, not an error. Releasing the body's iterator closes the request
     /// immediately. Cancelling the task that waits for the headers or iterates ends the wait soon. For some tens of
@@ -29,7 +29,7 @@ public struct UpstreamRequest: Sendable {
     public var headerFields: HTTPFields
     /// The method. The engine only uses `GET`, and an app's transport need not support others.
     ///
-    /// A method that is not safe is sent once in all cases (RFC 9110 §9.2.2).
+    /// A request whose method is not safe is always sent only once (RFC 9110 §9.2.2).
     public var method = HTTPRequest.Method.get
     /// The request body, to be iterated once. Its `Content-Length`, if any, is in ``headerFields``.
     public var body: UpstreamBody?
@@ -65,7 +65,7 @@ public struct UpstreamRequest: Sendable {
     }
 }
 
-/// The response of an origin: its headers, and its body as it is received.
+/// The response from an origin: its headers, and its body as it is received.
 public struct UpstreamResponse: Sendable {
     /// The status and header fields of the final response.
     public var head: HTTPResponse

@@ -28,7 +28,7 @@ public struct UpstreamError: Error, CustomStringConvertible {
         public static let unreachable = Code(.unreachable)
         /// Nothing was received within the timeout for the connection, the headers or the body.
         public static let timedOut = Code(.timedOut)
-        /// The connection ended before the body.
+        /// The connection ended before the body was complete.
         public static let connectionLost = Code(.connectionLost)
         /// The server's certificate or the TLS handshake was rejected. Not retried.
         public static let untrustedServer = Code(.untrustedServer)
@@ -79,7 +79,7 @@ public struct UpstreamError: Error, CustomStringConvertible {
 ///
 /// The texts are English. An app in other languages can select its own by ``UpstreamError/code``.
 extension UpstreamError: LocalizedError, CustomNSError {
-    /// The event in a sentence without an address or a number, for an alert.
+    /// A sentence that describes the error without a URL or a number, for an alert.
     public var errorDescription: String? {
         switch code.name {
         case .unreachable: "The server can’t be reached."
@@ -95,7 +95,7 @@ extension UpstreamError: LocalizedError, CustomNSError {
         }
     }
 
-    /// The ``message``: the address without its query, and the cause.
+    /// The ``message``: the URL without its query, and the cause.
     public var failureReason: String? { message }
 
     /// The action that a user can take; `nil` if there is none except contacting the developer.
@@ -121,7 +121,7 @@ extension UpstreamError: LocalizedError, CustomNSError {
 extension UpstreamError {
     /// Converts an error of a source's resolver, if it is a failure of the network that may succeed a little later.
     ///
-    /// - Parameter redactedURL: The source's address for messages.
+    /// - Parameter redactedURL: The source's redacted URL, for messages.
     init?(resolving error: any Error, of redactedURL: String) {
         if let error = error as? UpstreamError, error.isTransient {
             self = error

@@ -78,7 +78,7 @@ struct LoadingRules: Sendable {
     let deliversProbe: Bool
 }
 
-/// The policy for resources that the player may load itself, although a loader can't provide them.
+/// The policy for resources that a loader can't provide, but that the player may load itself.
 ///
 /// Such a resource has no length, for example a chunked response or a live stream, or the transport can't load it.
 enum DirectLoadingPolicy: Sendable {

@@ -31,8 +31,8 @@ enum UniformType {
 
     /// Returns the types in order of reliability.
     ///
-    /// The container that the first bytes show precedes the declared type. If one demuxer reads both, the declared type
-    /// is more specific.
+    /// The container that the first bytes indicate precedes the declared type. If one demuxer reads both, the declared
+    /// type is more specific.
     static func ordered(declared: [String], found: String?) -> [String] {
         guard let found else { return declared }
         let agreeing = declared.filter { type in
@@ -147,7 +147,7 @@ extension UniformType {
         "mkv": "org.matroska.mkv", "mka": "org.matroska.mka",
     ]
 
-    /// The families of one container. Within them, the declared and the detected type may differ.
+    /// The families of types that share a container. Within them, the declared and the detected type may differ.
     static let containers = families.filter { !$0.contains("public.mp3") }
 
     /// The types that one demuxer reads. If a player allows only some types, a type may be replaced by another one of
@@ -168,7 +168,7 @@ extension UniformType {
     /// The number of bytes to examine: two packets of a transport stream and the first bytes of a third.
     static let signatureLength = 380
 
-    /// Returns the type that the first bytes of a file show, or `nil` if it is not a common container.
+    /// Returns the type that the first bytes of a file indicate, or `nil` if it is not a common container.
     ///
     /// The first 64 bytes are sufficient, except for a transport stream, which is then recognized only by its first
     /// packet.

@@ -21,8 +21,9 @@ import Synchronization
 /// the cancellation of an old one. Bytes received before a cancellation stay in the cache. Releasing the loader ends
 /// all its readers.
 ///
-/// After an initial burst, bytes are delivered at a few times the playback rate. A request that lost the network stays
-/// open, and resumes when the network returns. Only the player, or a rejection by the origin, ends it.
+/// After an initial burst, bytes are delivered at a few times the playback rate. A request that failed because of
+/// network loss stays open, and resumes when the network returns. Only the player, or a rejection by the origin, ends
+/// it.
 ///
 /// A renewal request is served like any other, because stored bytes do not expire, and the `MediaSource` provides new
 /// URLs and credentials. Authentication challenges are left to the system, because the transport sends the requests to
@@ -147,7 +148,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
 
     /// Stops loading for a player that has advanced without cancelling its requests. It may be called from any thread.
     ///
-    /// The player is not informed. Its requests stay open until ``resume()`` resumes them. Later requests are served.
+    /// The player is not notified. Its requests stay open until ``resume()`` resumes them. Later requests are served.
     public func suspend() {
         queue.async {
             for id in self.requests.keys { self.feed(id) { $0.suspend() } }
@@ -179,7 +180,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         }
     }
 
-    /// Waits until `count` more bytes were delivered. Returns `false` if no request is open, or if the task is
+    /// Waits until `count` more bytes have been delivered. Returns `false` if no request is open, or if the task is
     /// cancelled.
     func waitForDelivery(of count: Int64) async -> Bool {
         let wait = DeliveryWait()

@@ -23,7 +23,7 @@ enum LoadingFailure {
     }
 
     /// Returns whether there was no connection, or the connection was lost, so that a retry is useful as long as a
-    /// client waits. A response of the origin is final.
+    /// client waits. A response from the origin is final.
     static func isLossOfNetwork(_ error: any Error) -> Bool {
         guard let error = error as? CacheError, error.code == .originUnavailable, error.httpStatus == nil else {
             return false

@@ -18,7 +18,7 @@ final class LoadingRequest {
     /// The current reader.
     var reader: MediaReader?
     var pace: DeliveryPace
-    /// The number of consecutive reads that lost the network.
+    /// The number of consecutive reads that failed because of network loss.
     var losses = 0
     /// The number of bytes that were delivered.
     var delivered: Int64 = 0
@@ -117,8 +117,8 @@ extension LoadingRequest {
             end = overflow ? nil : max(0, sum)
         }
 
-        /// Returns whether the bytes are the two of an information request. WebKit delivers them. Apple's player does
-        /// not use them, and some apps omit them.
+        /// Returns whether the bytes are the two bytes of an information request. WebKit delivers them. Apple's player
+        /// does not use them, and some apps omit them.
         private static func isProbe(
             information: Bool,
             data: (requestedOffset: Int64, requestedLength: Int, currentOffset: Int64, toEnd: Bool)

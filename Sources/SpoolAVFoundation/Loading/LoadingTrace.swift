@@ -5,7 +5,7 @@ import Synchronization
 
 /// The loading requests of a player and their ends, in order.
 ///
-/// It contains no URLs and no bytes of the media. A trace of a device can be encoded as JSON and replayed on Linux.
+/// It contains no URLs and no bytes of the media. A trace from a device can be encoded as JSON and replayed on Linux.
 package struct LoadingTrace: Codable, Hashable, Sendable {
     /// One event of a loading request.
     package struct Event: Codable, Hashable, Sendable {

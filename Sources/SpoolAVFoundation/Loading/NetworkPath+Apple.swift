@@ -2,7 +2,7 @@
 import Dispatch
 import Network
 
-/// An observation of whether the system has a network.
+/// An observation of whether the system has a network connection.
 final class NetworkPath: Sendable {
     private let monitor = NWPathMonitor()
 

@@ -5,7 +5,7 @@ import MediaPlayer
 extension CachingPlayer {
     /// Shows the current media on the lock screen and in Control Center, and handles remote commands.
     ///
-    /// The commands of these screens, headphones and cars are play, pause, next, previous and a new position.
+    /// The supported commands from these screens, headphones and cars are play, pause, next, previous and seek.
     ///
     /// ```swift
     /// player.publishNowPlaying { entry in
@@ -13,8 +13,8 @@ extension CachingPlayer {
     /// }
     /// ```
     ///
-    /// Use it for one player of an app at a time. On iOS, the category of the audio session must exclude other audio,
-    /// such as `.playback`.
+    /// Use it for only one player at a time. On iOS, the category of the audio session must exclude other audio, such
+    /// as `.playback`.
     ///
     /// - Parameter describe: Returns the properties of an entry, keyed by `MPMediaItemProperty…` names. Duration, time
     ///   and rate are added.

@@ -61,7 +61,7 @@ extension CachingPlayer {
         "AVPlayerWaitingWithNoItemToPlayReason",
     ]
 
-    /// Replaces the current item with one that seeks to the same time, and the player if it can no longer play.
+    /// Replaces the current item with one that seeks to the same time. Also replaces a player that can no longer play.
     func renewItem() {
         keepPosition()
         if avPlayer.status == .failed { renewPlayer() }

@@ -26,8 +26,8 @@ extension CachingPlayer {
     ///
     /// - Parameters:
     ///   - seconds: The time. Negative values mean 0.
-    ///   - isExact: Whether the exact time is required. Otherwise, the player may use a near time that is found faster,
-    ///     for example while a scrubber is dragged.
+    ///   - isExact: Whether the exact time is required. Otherwise, the player may use a nearby time that is found
+    ///     faster, for example while a scrubber is dragged.
     /// - Returns: Whether the target was reached. The result is `false` if another seek or other media replaced it, the
     ///   media cannot be played, or the task was cancelled. In the last case, the seek continues.
     @discardableResult
@@ -68,7 +68,7 @@ extension CachingPlayer {
         if seeking.target == nil { setTarget(currentTime) }
     }
 
-    /// Discards the target, because other media plays.
+    /// Discards the target, because other media is playing.
     func forgetSeeks() {
         answer(false)
         (seeking.target, seeking.flight, seeking.holdsPlayback) = (nil, nil, false)

@@ -51,7 +51,7 @@ extension CachingPlayer {
         }
     }
 
-    /// Examines the player once. Returns the time until the next examination, or `nil` if there is nothing to observe.
+    /// Examines the player once. Returns the time until the next check, or `nil` if there is nothing to observe.
     private func examinePlayer() -> Duration? {
         check()
         guard queue.currentEntry != nil else {
@@ -116,8 +116,7 @@ extension CachingPlayer {
         return time.seconds < duration.seconds - max(2, duration.seconds / 10)
     }
 
-    /// Applies a change of the rate by another object, which is intentional: by a view's controls, a headset or the
-    /// system.
+    /// Applies an intentional change of the rate by another object, such as a view's controls, a headset or the system.
     private func applyRateChange(_ item: AVPlayerItem) {
         guard item.status == .readyToPlay, !seeking.holdsPlayback, avPlayer.rate > 0 else { return }
         (wantedRate, playWhenReady, hasEnded) = (avPlayer.rate, true, false)

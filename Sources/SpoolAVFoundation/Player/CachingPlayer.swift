@@ -80,7 +80,7 @@ public import Spool
     /// Whether another device is playing the media.
     @ObservationIgnored var isExternal = false
     @ObservationIgnored var hasEnded = false
-    /// Whether the duration of the current media was known at some time. It is never known for a live stream.
+    /// Whether the duration of the current media has ever been known. It is never known for a live stream.
     @ObservationIgnored var hasLength = false
     @ObservationIgnored var seeking = Seeking()
     @ObservationIgnored var watch: Task<Void, Never>?
@@ -253,7 +253,7 @@ struct NowPlayingSnapshot: Hashable, Sendable {
 
 /// A display of the system that shows the state of a player.
 @MainActor protocol NowPlayingDisplay: AnyObject {
-    /// Called after each examination of the player.
+    /// Called after each check of the player.
     func update(_ player: CachingPlayer)
 }
 #endif

@@ -1,8 +1,8 @@
 #if canImport(AVFoundation) && !os(watchOS)
 /// The recovery of an item that has failed, or that makes no progress although playback is requested.
 ///
-/// It only makes decisions. It uses the state of the player at each examination instead of notifications, because they
-/// are not always posted. An item may fail without one, and a player that has stopped requesting bytes posts none.
+/// It only makes decisions. It uses the state of the player at each check instead of notifications, because they are
+/// not always posted. An item may fail without one, and a player that has stopped requesting bytes posts none.
 /// ``StallRecovery`` handles short stalls by waiting for bytes. This type handles stalls that do not end by waiting.
 /// Its steps are a seek to the current position, a new item, the origin's own URL without the cache, and the error.
 struct ItemRecovery: Hashable, Sendable {
@@ -33,11 +33,11 @@ struct ItemRecovery: Hashable, Sendable {
         var delivered: Int64
         /// Whether bytes are unavailable and are requested again periodically.
         var waitsForNetwork: Bool
-        /// Whether the source of the item's bytes waits for a response of the origin.
+        /// Whether the source of the item's bytes waits for a response from the origin.
         var waitsForBytes = false
         /// Whether the item is a live stream, which may have no new media. A new item would repeat media.
         var isLive = false
-        /// Whether the item plays without the cache, or could not.
+        /// Whether the item plays without the cache, or has failed to do so.
         var isPlain: Bool
     }
 
@@ -94,7 +94,7 @@ struct ItemRecovery: Hashable, Sendable {
     /// The time of the last seek in place. Progress soon after it is ignored.
     private var soughtAt: Duration?
 
-    /// The progress of an item at the last examination.
+    /// The progress of an item at the last check.
     private struct Mark: Hashable {
         var time: Double
         var delivered: Int64
@@ -109,7 +109,7 @@ struct ItemRecovery: Hashable, Sendable {
         return stands(now)
     }
 
-    /// Retries at the next examination, because the network may have returned.
+    /// Retries at the next check, because the network may have returned.
     mutating func networkReturned() {
         if retryAt != nil { retryAt = .zero }
     }

@@ -9,9 +9,9 @@ public import SwiftUI
 ///     .frame(height: 28)
 /// ```
 ///
-/// While dragging, it shows the time under the finger and seeks to near times. On release, it seeks to the exact time.
-/// Stored ranges are known in bytes, so their position is exact only for media with a constant bit rate. The colors
-/// follow the tint and the foreground style. VoiceOver reads the time, and moves it by ten seconds.
+/// While dragging, it shows the time under the finger and seeks to nearby times. On release, it seeks to the exact
+/// time. Stored ranges are known in bytes, so their position is exact only for media with a constant bit rate. The
+/// colors follow the tint and the foreground style. VoiceOver reads the time, and adjusts it in steps of ten seconds.
 public struct StoredRangesView: View {
     private let player: CachingPlayer
     @State private var dragged: Double?

@@ -17,7 +17,7 @@ public import Spool
 /// (``nextEntryPreloadAmount``). It cancels all other preloads. Preloads pause while the player waits for bytes. The
 /// ``server`` preloads HLS.
 ///
-/// Retain the queue as long as its player should advance. Add items only through the queue. The app controls the
+/// Retain the queue for as long as its player should advance. Add items only through the queue. The app controls the
 /// player's rate, volume and time. Use the queue on the main actor.
 @MainActor @Observable public final class CachingQueue {
     /// The behavior at the end of a queue.
@@ -131,7 +131,7 @@ public import Spool
     @discardableResult
     public func append(contentsOf sources: [MediaSource]) -> [Entry] { insert(contentsOf: sources, at: count) }
 
-    /// Inserts entries at an index, which is limited to the list.
+    /// Inserts entries at an index, which is clamped to the bounds of the list.
     @discardableResult
     public func insert(contentsOf sources: [MediaSource], at index: Int) -> [Entry] {
         let entries = sources.map { source in
@@ -153,7 +153,7 @@ public import Spool
     /// Removes all entries and stops playback.
     public func removeAll() { remove(entries.map(\.id)) }
 
-    /// Moves an entry to an index in the list, counted without the entry. Playback continues.
+    /// Moves an entry to an index in the list, not counting the entry itself. Playback continues.
     public func move(_ id: Entry.ID, to index: Int) { change { $0.move(id.number, to: index) } }
 
     // MARK: Navigation

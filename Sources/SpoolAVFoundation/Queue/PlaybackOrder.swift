@@ -83,7 +83,7 @@ struct PlaybackOrder: Hashable, Sendable {
         played.removeAll(where: ids.contains)
     }
 
-    /// Moves an entry to an index in the list, counted without the entry. It is ignored if the entry is not in the
+    /// Moves an entry to an index in the list, not counting the entry itself. It is ignored if the entry is not in the
     /// list.
     mutating func move(_ id: ID, to index: Int) {
         guard let from = listed.firstIndex(of: id) else { return }

@@ -29,7 +29,7 @@ import Foundation
     private var ticks: Task<Void, Never>?
     private var isActing = false
     private var lastItem: ObjectIdentifier?
-    /// Whether a seek of the user is in progress, which a seek in place would cancel.
+    /// Whether a seek by the user is in progress, which a seek in place would cancel.
     var hasSeekUnderWay: @MainActor () -> Bool = { false }
 
     /// Whether the player has stalled and will resume.

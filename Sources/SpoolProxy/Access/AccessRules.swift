@@ -78,7 +78,7 @@ struct AccessRules: Sendable {
     ///
     /// Any page can make a browser send a request to this machine, even though it can't read the response. The origin
     /// could be a device in the local network. Browsers state in `Sec-Fetch-Site` whether a page of another origin sent
-    /// the request (Fetch Metadata, §2.3), and players do not have that field. Media elements send no `Origin`, so the
+    /// the request (Fetch Metadata, §2.3), and players do not send that field. Media elements send no `Origin`, so the
     /// origin of their page is that of `Referer`.
     ///
     /// - Throws: `RequestFailure` with status 403.

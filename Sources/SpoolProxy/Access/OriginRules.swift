@@ -57,7 +57,7 @@ struct OriginRules: Sendable {
         }
     }
 
-    /// Adds this server to the list of nodes that a request has passed, so that a loop is detected.
+    /// Adds this server to the list of nodes that a request has passed through, so that a loop is detected.
     ///
     /// The entries of other nodes are preserved. Otherwise, two servers that are each other's origin would not detect
     /// the loop (RFC 8586 §3, RFC 9110 §7.6.3).

@@ -32,7 +32,7 @@ struct TrustedProxies: Sendable {
     /// Returns the client that the fields of a request name.
     ///
     /// Each proxy appends the node from which it received the request. The client is therefore the last node that is
-    /// not a trusted proxy. All nodes before it were sent by that client and prove nothing.
+    /// not a trusted proxy. All entries before it were sent by that client and can't be trusted.
     ///
     /// - Parameter proxy: The trusted proxy that sent the request. It is returned if the fields identify no client.
     /// - Throws: `RequestFailure` with status 400 if a field is malformed, or if `Forwarded` and `X-Forwarded-For` name

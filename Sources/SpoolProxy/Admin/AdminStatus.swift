@@ -63,7 +63,7 @@ struct AdminStatus: Encodable, Sendable {
     var hosts: [Host]
     /// The media types with the most stored bytes.
     var types: [MediaType]
-    /// The most recently used media, with the last used first. All files of a stream are one entry.
+    /// The most recently used media, most recent first. All files of a stream are one entry.
     var media: [Media]
     /// The running requests to origins.
     var transfers: [Transfer]

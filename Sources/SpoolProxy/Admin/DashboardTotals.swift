@@ -15,7 +15,7 @@ struct DashboardTotals: Encodable, Sendable, Equatable {
     var savedBytes: Int64
     /// The part of ``savedBytes`` since midnight in UTC.
     var savedBytesToday: Int64
-    /// The number of bytes that origins sent, and of requests to them.
+    /// The number of bytes that origins sent, and the number of requests to them.
     var originBytes: Int64
     var originRequests: Int
     /// The number of requests to the server, by result.

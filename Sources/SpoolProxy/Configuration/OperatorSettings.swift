@@ -5,7 +5,7 @@ package import Foundation
 package struct OperatorSettings: Sendable {
     /// A setting of the server or the cache.
     package struct Setting: Encodable, Sendable, Hashable {
-        /// The origin of a value.
+        /// The source of a value.
         package enum Source: String, Encodable, Sendable { case commandLine, `default`, page }
 
         /// The value of a setting.
@@ -33,7 +33,7 @@ package struct OperatorSettings: Sendable {
         package var source: Source
         /// Whether the page can change it.
         package var editable: Bool
-        /// The possible values, or `null` if there are others.
+        /// The possible values, or `null` if other values are possible, too.
         @OrNull package var choices: [String]?
 
         /// Creates a setting.

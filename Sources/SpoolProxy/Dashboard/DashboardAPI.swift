@@ -9,7 +9,7 @@ import Synchronization
 
 /// The responder for the live page: its files, the data that it shows, and the operator's changes.
 ///
-/// The access control of the server applies before. Errors are JSON with a sentence.
+/// The server's access control is applied first. Errors are reported as JSON with one sentence.
 struct DashboardAPI: Sendable {
     /// The settings, and whether this server allows changes.
     struct Settings: Encodable, Sendable {
@@ -26,7 +26,7 @@ struct DashboardAPI: Sendable {
 
     private var cache: MediaCache { feed.cache }
 
-    /// Whether this responder has a path.
+    /// Whether this responder handles a path.
     ///
     /// - Parameter path: The path after `/.spool`, without a query.
     static func responds(to path: some StringProtocol) -> Bool {

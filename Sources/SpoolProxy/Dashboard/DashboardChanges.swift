@@ -3,7 +3,7 @@ import Foundation
 import Spool
 import SpoolStorage
 
-/// The reader of changes of a cache since the last update, for all live pages together.
+/// A reader of the changes to a cache since the last update, for all live pages together.
 ///
 /// One task uses it. It reads the catalog only after something has changed, and at most once a second.
 struct DashboardChanges {

@@ -54,7 +54,7 @@ struct DashboardDetails: Encodable, Sendable {
         try container.encode(waits, forKey: .waits)
     }
 
-    /// Returns the header fields that contain neither credentials nor addresses.
+    /// Returns the header fields that contain neither credentials nor URLs.
     ///
     /// Other fields may have any content, such as a signed URL. Therefore only these are shown.
     static func headers(_ fields: HTTPFields) -> [String: String] {

@@ -19,7 +19,7 @@ struct DashboardLogEntry: Encodable, Sendable {
     var message: String
     /// The code of an error.
     @OrNull var code: String?
-    /// The offsets of the first byte and after the last one.
+    /// The offset of the first byte, and the offset after the last one.
     @OrNull var range: [Int64?]?
 
     /// Creates the entry of an event.

@@ -64,7 +64,7 @@ struct DashboardResource: Encodable, Sendable, Equatable {
 struct DashboardResources: Encodable, Sendable {
     /// The number of stored resources.
     var count: Int
-    /// The most recently used resources, with the last used first.
+    /// The most recently used resources, most recent first.
     var resources: [DashboardResource]
 }
 #endif

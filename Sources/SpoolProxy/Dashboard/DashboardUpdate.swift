@@ -76,7 +76,7 @@ struct DashboardUpdate: Encodable, Sendable {
     struct Evicted: Encodable, Sendable {
         /// The hash of the cache key.
         var key: String
-        /// The offsets of the first byte and after the last one.
+        /// The offset of the first byte, and the offset after the last one.
         var range: [Int64]
     }
 

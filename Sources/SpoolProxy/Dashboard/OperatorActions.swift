@@ -7,7 +7,7 @@ import SpoolStorage
 import SpoolStreams
 import Synchronization
 
-/// The operator's changes of the cache: pins, removals, checks, preloads and the capacity.
+/// The operator's changes to the cache: pins, removals, checks, preloads and the capacity.
 ///
 /// Each request must contain the operator's token.
 struct OperatorActions: Sendable {
@@ -58,7 +58,7 @@ struct OperatorActions: Sendable {
 
         /// Decodes a change.
         ///
-        /// - Throws: `RequestFailure` with status 400 that names the wrong field.
+        /// - Throws: `RequestFailure` with status 400 that names the invalid field.
         init(from decoder: any Decoder) throws {
             for key in try decoder.container(keyedBy: AnyKey.self).allKeys
             where CodingKeys(stringValue: key.stringValue) == nil {

@@ -20,7 +20,7 @@ struct BypassResponder: Sendable {
     /// The minimum time in which the origin has to respond to a safe request.
     private static let time = Duration.seconds(30)
 
-    /// Forwards a request. The cache then does not use the resources that it may have changed (RFC 9111 §4.4).
+    /// Forwards a request. The cache then does not use the resources that the request may have changed (RFC 9111 §4.4).
     ///
     /// - Parameter hold: The time for which the origin may hold the response, or `nil` if it may not.
     /// - Throws: `RequestFailure`: 502 or 504 if the origin does not respond.
@@ -164,7 +164,7 @@ struct BypassResponder: Sendable {
 final class BypassedResources: Sendable {
     private let known = Mutex(Remembered<Int, Int64>(count: limit))
     private static let limit = 4096
-    /// Seconds after which a resource is tried with the cache again.
+    /// The number of seconds after which the cache is tried again for a resource.
     private static let time: Int64 = 120
 
     /// Whether requests for a resource bypass the cache at a time, in seconds since 1970.

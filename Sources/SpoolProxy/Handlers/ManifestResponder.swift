@@ -9,9 +9,9 @@ import Synchronization
 
 /// The responder for HLS playlists and MPDs. It changes their references so that they lead to the server.
 ///
-/// A manifest is recognized by its first bytes. If they are late, its type or its path must identify it. It is
-/// fetched completely, parsed once, rewritten, and sent with its own length and entity tag. A live one is stored no
-/// longer than the time after which a player requests it again. The rewritten bytes of a large one that does not change
+/// A manifest is recognized by its first bytes. If they are late, its type or its path must identify it. It is fetched
+/// completely, parsed once, rewritten, and sent with its own length and entity tag. A live manifest is stored no longer
+/// than the time after which a player requests it again. The rewritten bytes of a large manifest that does not change
 /// are remembered.
 struct ManifestResponder: Sendable {
     /// A manifest, ready to be sent.
@@ -36,8 +36,8 @@ struct ManifestResponder: Sendable {
     ///
     /// - Parameters:
     ///   - opened: The response headers of the current version.
-    ///   - mayRead: Whether to read the first bytes even if neither the type nor the path names a manifest.
-    ///     The default is `true`.
+    ///   - mayRead: Whether to read the first bytes even if neither the type nor the path indicates a manifest. The
+    ///     default is `true`.
     /// - Throws: `RequestFailure` with status 502 if the manifest cannot be rewritten, and the errors of reading.
     func manifest(
         of media: MediaResource, _ opened: OpenedResponse, for request: RequestHead, _ call: OutgoingRequest,
@@ -114,12 +114,12 @@ struct ManifestResponder: Sendable {
 
     /// The prefixes of media types that manifests never have. The first bytes of an event stream may be late.
     private static let neverManifests = ["image/", "font/", "text/event-stream"]
-    /// The time limit for the first byte of a resource that neither its type nor its path calls a manifest.
+    /// The time limit for the first byte of a resource that neither its type nor its path identifies as a manifest.
     private static let lookTime = Duration.seconds(2)
 
     private static func saysManifest(_ type: String) -> Bool { type.contains("mpegurl") || type.contains("dash+xml") }
 
-    /// Returns whether the type or the path names a manifest.
+    /// Returns whether the type or the path indicates a manifest.
     private static func saysManifest(_ fields: HTTPFields, at url: OriginURL) -> Bool {
         saysManifest(fields[.contentType]?.lowercased() ?? "") || isManifestPath(url)
     }
@@ -237,18 +237,18 @@ struct ManifestResponder: Sendable {
         var lifetime: ManifestLifetime
         /// Whether later requests for the same version have the same result.
         var isRepeatable = false
-        /// The addresses of the keys that it names.
+        /// The URLs of the keys that it references.
         var keys: [OriginURL] = []
-        /// An address of each other origin that it names.
+        /// One URL of each other origin that it references.
         var named: [OriginURL] = []
-        /// See ``StreamKnowledge/hasMembers(of:tag:)``; `nil` if no addresses are recorded.
+        /// See ``StreamKnowledge/hasMembers(of:tag:)``; `nil` if no URLs are recorded.
         var membersTag: String?
     }
 
     /// A manifest as the origin sent it.
     private struct Received {
         let bytes: [UInt8]
-        /// The address of the manifest, after redirects.
+        /// The URL of the manifest, after redirects.
         let url: OriginURL
         let key: CacheKey
         /// The validator of the manifest, or an empty string.
@@ -313,8 +313,8 @@ struct ManifestResponder: Sendable {
             membersTag: document.isDynamic ? nil : tag)
     }
 
-    /// Rewrites an element of an MPD in a document of its own. The client resolves its relative references against the
-    /// MPD, so they stay unchanged.
+    /// Rewrites an element of an MPD that is in a separate document. The client resolves its relative references
+    /// against the MPD, so they stay unchanged.
     private func remoteElement(_ received: Received, _ call: OutgoingRequest) -> Rewritten {
         let unchanged = Rewritten(bytes: received.bytes, lifetime: .unstated)
         guard !call.isForOwner else { return unchanged }
@@ -344,7 +344,7 @@ struct ManifestResponder: Sendable {
         cache.recordNeeds(others, for: url)
     }
 
-    /// Returns the address of a manifest, after redirects.
+    /// Returns the URL of a manifest, after redirects.
     private static func found(_ call: OutgoingRequest, _ response: StoredResponse) -> OriginURL {
         // The final URL is stored without its query, which is the requested one unless there was a redirect.
         guard let url = response.url, let final = try? OriginURL(url),  // Without a final URL, there was no redirect.
@@ -374,7 +374,7 @@ struct ManifestResponder: Sendable {
 
 /// The recorder of the other origins that a manifest names.
 private final class NamedOrigins {
-    /// The first address of each other origin that is recorded.
+    /// The first URL of each other origin that is recorded.
     private(set) var urls: [OriginURL] = []
     private let manifest: OriginURL
     private let knowledge: StreamKnowledge
@@ -389,7 +389,7 @@ private final class NamedOrigins {
         self.knowledge = knowledge
     }
 
-    /// Records the origin of an address, and returns the result of converting it.
+    /// Records the origin of a URL, and returns the result of converting it.
     func note(_ url: OriginURL, proxied: (OriginURL) -> String) -> String {
         // Most addresses of a manifest have the same origin.
         if last.map({ !$0.isSameOrigin(as: url) }) ?? true {
@@ -417,15 +417,15 @@ final class RewrittenManifests: Sendable {
         let kind: ManifestKind
         /// The bytes that the origin sent.
         let received: [UInt8]
-        /// The address of the manifest, after redirects.
+        /// The URL of the manifest, after redirects.
         let found: OriginURL
         let bytes: [UInt8]
         let tag: EntityTag?
-        /// The addresses of the keys that it names.
+        /// The URLs of the keys that it references.
         let keys: [OriginURL]
-        /// An address of each other origin that it names.
+        /// One URL of each other origin that it references.
         let named: [OriginURL]
-        /// See ``StreamKnowledge/hasMembers(of:tag:)``; `nil` if no addresses are recorded.
+        /// See ``StreamKnowledge/hasMembers(of:tag:)``; `nil` if no URLs are recorded.
         let membersTag: String?
     }
 

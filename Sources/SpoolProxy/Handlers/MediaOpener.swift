@@ -4,7 +4,7 @@ import SpoolStorage
 
 /// An object that opens readers of one resource for one request, in a version that the client may receive.
 struct MediaOpener: Sendable {
-    /// A reader, its resource, and the head of the version that it reads.
+    /// A reader, its resource, and the headers of the version that it reads.
     struct Opened: Sendable {
         let media: MediaResource
         let reader: MediaReader
@@ -22,7 +22,7 @@ struct MediaOpener: Sendable {
     /// The client's turn to send a request to the origin.
     let turn = OriginTurn()
 
-    /// Opens a reader and waits for the head of its version.
+    /// Opens a reader and waits for the headers of its version.
     ///
     /// - Parameter known: The resource that an earlier reader of the same request has opened, or `nil`.
     func open(_ range: MediaRange, of known: MediaResource?) async throws -> Opened {

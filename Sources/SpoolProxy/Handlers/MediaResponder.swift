@@ -131,7 +131,7 @@ struct MediaResponder: Sendable {
         call.isForOwner && request.fields["priority"] == "u=7" ? .preload : .playback
     }
 
-    /// Returns the range to open a reader for. If several are requested, it is the first, whose head applies to all.
+    /// Returns the range to open a reader for. If several are requested, it is the first, whose headers apply to all.
     private func range(of request: RequestHead) -> MediaRange {
         guard request.method == .get, let first = RangeHeader(fields: request.fields.all)?.specifiers.first else {
             return .all
@@ -239,8 +239,7 @@ struct MediaResponder: Sendable {
         }
     }
 
-    /// Returns a request whose client gets addresses in the manifest that lead to the cookies of the stream, if it has
-    /// any.
+    /// Returns a request whose client gets URLs in the manifest that lead to the cookies of the stream, if it has any.
     private func leadingToCookies(_ call: OutgoingRequest) throws(RequestFailure) -> OutgoingRequest {
         guard !call.isForOwner, let cookies = call.cookies, !cookies.isEmpty else { return call }
         var call = call
@@ -287,8 +286,8 @@ struct MediaResponder: Sendable {
         }
     }
 
-    /// Returns the origin's own response to a `HEAD`, or `nil` if the stored head can be used without a request to the
-    /// origin.
+    /// Returns the origin's own response to a `HEAD`, or `nil` if the stored headers can be used without a request to
+    /// the origin.
     private func head(
         _ request: RequestHead, _ call: OutgoingRequest, _ media: MediaResource, _ demand: FreshnessDemand,
         hold: Duration?

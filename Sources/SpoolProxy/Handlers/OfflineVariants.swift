@@ -7,9 +7,9 @@ import Synchronization
 
 /// The variants of a master playlist, and the representations of an MPD, that can be played without their origin.
 ///
-/// These are the ones that are stored to their end, or, if there are none, those that are stored in part. A download
-/// has only one of several variants, and a player that is offline must not choose another. While the origin can be
-/// reached, all are listed.
+/// These are the ones that are completely stored or, if there are none, those that are partly stored. A download has
+/// only one of several variants, and a player that is offline must not choose another. While the origin can be reached,
+/// all are listed.
 final class OfflineVariants: Sendable {
     private enum Extent { case none, part, whole }
 
@@ -18,7 +18,7 @@ final class OfflineVariants: Sendable {
     private let limits: LookupBudget.Limits
     /// The result of the last check of each origin and URL, with its time in seconds since 1970.
     private let known = Mutex(Remembered<String, (isReachable: Bool, second: Int64)>(count: 1000))
-    /// The origins with a late check that is still awaited. There is at most one per origin.
+    /// The origins whose late check is still pending. There is at most one per origin.
     private let lateOrigins = Mutex<Set<String>>([])
     private static let lateLimit = 64
     /// The time for which a result is used, in seconds.
@@ -75,7 +75,7 @@ final class OfflineVariants: Sendable {
         return document
     }
 
-    /// Returns the indices of the variants whose peak bit rate is above a limit and that are stored to their end.
+    /// Returns the indices of the variants whose peak bit rate is above a limit and that are completely stored.
     ///
     /// - Parameter limit: The limit, in bits per second.
     /// - Throws: `CancellationError` if the task is cancelled.

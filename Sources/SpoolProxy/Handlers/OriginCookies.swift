@@ -4,7 +4,7 @@ import Spool
 import SpoolStreams
 import Synchronization
 
-/// The cookies that origins have set for files that clients request by the address of their origin.
+/// The cookies that origins have set for files that clients request by the origin's URL.
 ///
 /// Requests for the same URL with the same header fields have the same cookies. An origin can't distinguish their
 /// clients, because it receives no cookie of a client. The files of a stream whose manifest has cookies get a prefix of
@@ -18,8 +18,9 @@ final class OriginCookies: Sendable {
 
     /// Returns a request with the cookies of earlier requests for the same file. Responses to it add to them.
     ///
-    /// A request for the server's own origin is not changed, because its client has its own cookies. Nor is one with a
-    /// source, which has its own cookies as well, or one of the server's operator, whose session is not for clients.
+    /// A request for the server's own origin is not changed, because its client has its own cookies. Neither is one
+    /// with a source, which has its own cookies as well, nor one of the server's operator, whose session is not for
+    /// clients.
     func adding(to call: OutgoingRequest) -> OutgoingRequest {
         guard !call.isReverse, !call.isForOwner, call.presentation == nil else { return call }
         let fields = call.fields.map { "\($0.name.canonicalName): \($0.value)" }.sorted()

@@ -14,11 +14,11 @@ struct OutgoingRequest: Sendable {
     let isReverse: Bool
     /// Whether a command of the operator sends the request.
     ///
-    /// A command uses the server's addresses itself, so manifests are not rewritten. All its fields are for the origin.
+    /// A command uses the server's URLs itself, so manifests are not rewritten. All its fields are for the origin.
     let isForOwner: Bool
-    /// The source that ``SourceRegistry`` has for the address, or `nil` if the address has none.
+    /// The source that ``SourceRegistry`` has for the URL, or `nil` if the URL has none.
     var presentation: PresentationSource?
-    /// The cookies that origins have set for earlier requests of the same file, or `nil` if they are not used or are
+    /// The cookies that origins have set for earlier requests for the same file, or `nil` if they are not used or are
     /// those of ``presentation``.
     var cookies: CookieJar?
 
@@ -54,7 +54,7 @@ struct OutgoingRequest: Sendable {
     /// Removes the client's credentials from the request.
     mutating func removeCredentials() { fields[.authorization] = nil }
 
-    /// Whether the client sent the request to an address other than the one that ``proxied(_:)`` returns.
+    /// Whether the client sent the request to a URL other than the one that ``proxied(_:)`` returns.
     private(set) var isMoved = false
 
     /// Adds a prefix to the client's own paths, after the previous one.
@@ -74,13 +74,13 @@ struct OutgoingRequest: Sendable {
         return path.hasPrefix("//") ? "/." + path : path
     }
 
-    /// Whether a steering server must not replace the host in the client's addresses. These contain the server's token
+    /// Whether a steering server must not replace the host in the client's URLs. These URLs contain the server's token
     /// or the name of the origin, and their host is not the one that the steering server knows.
     var mustNotBeSteered: Bool { !isReverse || !prefix.isEmpty }
 
     /// The source of the requested resource.
     ///
-    /// - Throws: `RequestFailure` with status 400 for an address that `URL` does not accept.
+    /// - Throws: `RequestFailure` with status 400 for a URL that Foundation does not accept.
     var source: MediaSource {
         get throws(RequestFailure) {
             try source(of: url)
@@ -89,7 +89,7 @@ struct OutgoingRequest: Sendable {
 
     /// Returns the source of a resource of the same stream.
     ///
-    /// - Throws: `RequestFailure` with status 400 for an address that `URL` does not accept.
+    /// - Throws: `RequestFailure` with status 400 for a URL that Foundation does not accept.
     func source(of url: OriginURL) throws(RequestFailure) -> MediaSource {
         guard let url = url.url else { throw RequestFailure(400, "the URL can't be requested") }
         if let presentation { return presentation.part(at: url, sending: fields) }
@@ -100,7 +100,7 @@ struct OutgoingRequest: Sendable {
 
     /// The URL of the requested resource.
     ///
-    /// - Throws: `RequestFailure` with status 400 for an address that `URL` does not accept.
+    /// - Throws: `RequestFailure` with status 400 for a URL that Foundation does not accept.
     var foundationURL: URL {
         get throws(RequestFailure) {
             guard let url = url.url else { throw RequestFailure(400, "the URL can't be requested") }
@@ -111,7 +111,7 @@ struct OutgoingRequest: Sendable {
 
 /// The fields of a client's request that are forwarded to an origin.
 enum OutgoingFields {
-    /// Returns the fields for an address that names its own origin: those that a player may need there, and ``trace``.
+    /// Returns the fields for a URL that includes its own origin: those that a player may need there, and ``trace``.
     /// Cookies, the page's origin and fields between the client and this server are removed.
     ///
     /// - Parameter secret: Fields that contain this secret are removed.

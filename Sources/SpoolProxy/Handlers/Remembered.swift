@@ -25,7 +25,7 @@ struct Remembered<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     ///   - count: The maximum number of entries in both halves.
     ///   - bytes: The maximum number of bytes in both halves, as counted by ``note(_:for:bytes:)``. The default is 4
     ///     MiB.
-    ///   - entryBytes: The maximum size of one entry, in bytes. By default, no request has a longer address.
+    ///   - entryBytes: The maximum size of one entry, in bytes. By default, no request has a longer URL.
     init(count: Int, bytes: Int = 4 << 20, entryBytes: Int = 32 << 10) {
         halfCount = max(1, count / 2)
         halfBytes = bytes / 2

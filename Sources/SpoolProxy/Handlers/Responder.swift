@@ -167,7 +167,7 @@ struct Responder: Sendable {
     }
 
     /// Whether a field affects all pages of an origin, allows other pages to read the response, or makes a browser
-    /// request addresses of other servers.
+    /// request URLs of other servers.
     private static func isForOwnPages(_ name: String) -> Bool {
         forOwnPages.contains(name) || name.hasPrefix("access-control-")
     }
@@ -235,7 +235,7 @@ enum Route: Sendable, Hashable {
     /// - Parameters:
     ///   - origin: The server's own origin, or `nil` in forward mode.
     ///   - pages: Whether the operator's pages are on this address.
-    /// - Throws: `RequestFailure`: 400 for an invalid address, 404 for a missing page, 405 for an unsupported method.
+    /// - Throws: `RequestFailure`: 400 for an invalid URL, 404 for a missing page, 405 for an unsupported method.
     init(_ request: RequestHead, target: String, origin: OriginURL?, pages: OperatorPages) throws(RequestFailure) {
         if target == "*", request.method == .options {
             self = .options

@@ -152,7 +152,7 @@ struct ResponseBuilder: Sendable {
 }
 
 extension RequestFailure {
-    /// Creates the failure of an error, whose sentence may contain paths on the server or facts about the origin.
+    /// Creates the failure for an error, whose sentence may contain paths on the server or facts about the origin.
     init(_ status: Int, of error: any Error, retryAfter: Int? = nil) {
         self.init(status, "\(error)", retryAfter: retryAfter)
         namesOrigin = true

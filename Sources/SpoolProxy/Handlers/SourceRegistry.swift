@@ -4,18 +4,18 @@ import HTTPTypes
 import Spool
 import Synchronization
 
-/// The sources of the addresses that players have received.
+/// The sources of the URLs that players have received.
 ///
-/// The header fields and cookies of a source stay in the server, and the address contains a secret instead.
-/// `/.spool/source/SECRET/https/host/path` stands for the source at `https://host/path`. The addresses in a manifest
-/// get the same prefix and therefore the same source.
+/// The header fields and cookies of a source stay in the server, and the URL contains a secret instead.
+/// `/.spool/source/SECRET/https/host/path` stands for the source at `https://host/path`. The URLs in a manifest get the
+/// same prefix and therefore the same source.
 ///
 /// This table does not forget entries in halves like ``Remembered``: a source must stay valid while its player uses it.
 final class SourceRegistry: Sendable {
     private struct Entry {
         let presentation: PresentationSource
         var lastUse: Int
-        /// Whether a client has requested its address.
+        /// Whether a client has requested its URL.
         var isRequested = false
     }
 

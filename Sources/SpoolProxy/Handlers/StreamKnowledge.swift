@@ -11,11 +11,11 @@ final class StreamKnowledge: Sendable {
     private struct Facts {
         /// The kinds of versions that were examined, or `nil` for those that are not manifests.
         var kinds = Remembered<String, ManifestKind?>(count: StreamKnowledge.limit)
-        /// The variables that a media playlist may import, by its address without delivery directives.
+        /// The variables that a media playlist may import, by its URL without delivery directives.
         var variables = Remembered<String, [String: String]>(count: StreamKnowledge.variablesLimit)
-        /// The times for which reloads may be held, by the address of the playlist without delivery directives.
+        /// The times for which reloads may be held, by the URL of the playlist without delivery directives.
         var reloadHolds = Remembered<String, Duration>(count: StreamKnowledge.limit)
-        /// The times for which partial segments may be held, by their addresses.
+        /// The times for which partial segments may be held, by their URLs.
         var partHolds = Remembered<String, Duration>(count: StreamKnowledge.limit)
         /// The origins whose manifests lead to an origin, directly or through other manifests.
         var roots = Remembered<String, Set<String>>(count: StreamKnowledge.limit)
@@ -30,7 +30,7 @@ final class StreamKnowledge: Sendable {
     }
 
     private let facts = Mutex(Facts())
-    /// The hashes of the addresses of keys.
+    /// The hashes of the URLs of keys.
     private let keys: Mutex<Remembered<Int, Void>>
     private let members = StreamMembers()
 
@@ -80,20 +80,20 @@ final class StreamKnowledge: Sendable {
         return facts.withLock { $0.reloadHolds[name] } ?? Self.hold(targetDuration: Self.usualTargetDuration)
     }
 
-    /// Whether a playlist has named the address as a key.
+    /// Whether a playlist has named the URL as that of a key.
     func isKey(_ url: OriginURL) -> Bool {
         guard keys.withLock({ !$0.isEmpty }) else { return false }
         let hash = Self.hash(ofKey: url)
         return keys.withLock { $0[hash] != nil }
     }
 
-    /// Returns the key of the manifest that an address belongs to, or `nil` if none is known.
+    /// Returns the key of the manifest that a URL belongs to, or `nil` if none is known.
     func manifest(of url: OriginURL) -> CacheKey? { members.manifest(of: url) }
 
-    /// Whether the addresses in this version of a manifest are recorded.
+    /// Whether the URLs in this version of a manifest are recorded.
     func hasMembers(of key: CacheKey, tag: String) -> Bool { members.hasRecorded(tag, of: key) }
 
-    /// Whether credentials may be sent to the origin of an address, and records that they are sent there.
+    /// Whether credentials may be sent to the origin of a URL, and records that they are sent there.
     ///
     /// They may not if they were first sent to another origin, and manifests lead from that origin to this one. To a
     /// client, all origins are the server, so it sends the credentials of one to all of them. This applies to `Basic`
@@ -124,7 +124,7 @@ final class StreamKnowledge: Sendable {
 
     // MARK: - Facts from manifests
 
-    /// Records that a manifest names an address of another origin.
+    /// Records that a manifest contains a URL of another origin.
     func note(_ url: OriginURL, namedBy manifest: OriginURL) {
         guard !url.isSameOrigin(as: manifest) else { return }
         let (origin, namer) = (url.origin, manifest.origin)
@@ -172,8 +172,8 @@ final class StreamKnowledge: Sendable {
     /// Records the facts that a playlist contains.
     ///
     /// - Parameters:
-    ///   - requested: The address that was requested.
-    ///   - found: The address after redirects.
+    ///   - requested: The URL that was requested.
+    ///   - found: The URL after redirects.
     ///   - key: The key of the playlist.
     ///   - tag: Text that is different for each version of the playlist.
     func note(_ playlist: HLSPlaylist, requested: OriginURL, found: OriginURL, key: CacheKey, tag: String) {
@@ -189,8 +189,8 @@ final class StreamKnowledge: Sendable {
 
     /// Records the variables that a master playlist defines for its media playlists.
     ///
-    /// Media playlists of other origins do not import them. Otherwise any origin could determine the addresses in
-    /// another origin's playlist, for all clients.
+    /// Media playlists of other origins do not import them. Otherwise any origin could determine the URLs in another
+    /// origin's playlist, for all clients.
     private func recordVariables(of playlist: HLSPlaylist, found: OriginURL) {
         guard playlist.kind == .master, !playlist.variables.isEmpty else { return }
         let bytes = Self.size(of: playlist.variables)
@@ -235,7 +235,7 @@ final class StreamKnowledge: Sendable {
     /// Three target durations (RFC 8216bis §6.2.5.2), up to the maximum.
     private static func hold(targetDuration: Duration) -> Duration { min(targetDuration * 3, longestHold) }
 
-    /// Returns a hash that is the same for all percent-encodings of an address.
+    /// Returns a hash that is the same for all percent-encodings of a URL.
     private static func hash(ofKey url: OriginURL) -> Int { url.description.percentDecoded.hashValue }
 }
 

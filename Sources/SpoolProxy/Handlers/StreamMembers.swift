@@ -3,8 +3,7 @@ import Spool
 import SpoolStreams
 import Synchronization
 
-/// The addresses that belong to each manifest, so that the stored parts of a stream are used, pinned and evicted
-/// together.
+/// The URLs that belong to each manifest, so that the stored parts of a stream are used, pinned and evicted together.
 ///
 /// It knows only streams that have an end. Live segments have no stored manifest and are separate resources.
 ///
@@ -12,34 +11,34 @@ import Synchronization
 /// the pinned files of a stream could remove them.
 final class StreamMembers: Sendable {
     private struct State {
-        /// The manifest that was opened first, by the hashes of the addresses that belong to it.
+        /// The manifest that was opened first, by the hashes of the URLs that belong to it.
         var manifests: [Int: CacheKey] = [:]
-        /// The same for addresses that templates generate, by the text before the first variable of the template.
+        /// The same for URLs that templates generate, by the text before the first variable of the template.
         var templates: [Substring: [DASHTemplate: CacheKey]] = [:]
         var templateCount = 0
         var templateBytes = 0
-        /// The hashes of the addresses of recorded manifests.
+        /// The hashes of the URLs of recorded manifests.
         var addresses: Set<Int> = []
         /// The hash of the last recorded tag of each manifest.
         var tags: [CacheKey: Int] = [:]
     }
 
     private let state = Mutex(State())
-    /// The maximum number of addresses, enough for about twenty feature-length videos in two-second segments and
-    /// several variants.
+    /// The maximum number of URLs, enough for about twenty feature-length videos in two-second segments and several
+    /// variants.
     ///
-    /// When it is reached, all addresses are forgotten together. If only some were, the tag of their manifest would
-    /// prevent them from being recorded again.
+    /// When it is reached, all URLs are forgotten together. If only some were, the tag of their manifest would prevent
+    /// them from being recorded again.
     private static let limit = 500_000
     private static let manifestLimit = 10_000
     /// The maximum size of all templates together, in bytes.
     private static let templateBytes = 16 << 20
     /// The maximum number of templates with the same text before the first variable.
     private static let alikeLimit = 32
-    /// The maximum number of digits of an address at which a number may start.
+    /// The maximum number of digits of a URL at which a number may start.
     private static let digitLimit = 64
 
-    /// Returns the key of the manifest that an address belongs to, or `nil` if none is known.
+    /// Returns the key of the manifest that a URL belongs to, or `nil` if none is known.
     func manifest(of url: OriginURL) -> CacheKey? {
         let (known, hasTemplates) = state.withLock { ($0.manifests[url.hashValue], !$0.templates.isEmpty) }
         if known != nil || !hasTemplates { return known }
@@ -57,27 +56,27 @@ final class StreamMembers: Sendable {
         }
     }
 
-    /// Records the addresses that belong to a playlist.
+    /// Records the URLs that belong to a playlist.
     ///
     /// - Parameters:
-    ///   - url: The requested address of the playlist.
+    ///   - url: The requested URL of the playlist.
     ///   - key: The key of the playlist.
     ///   - tag: Text that is different for each version of the playlist.
-    ///   - found: The address after redirects.
+    ///   - found: The URL after redirects.
     func note(_ playlist: HLSPlaylist, at url: OriginURL, _ key: CacheKey, tag: String, found: OriginURL) {
         guard !hasRecorded(tag, of: key) else { return }
         guard let parts = try? playlist.parts(at: found) else { return }  // No request will look for invalid addresses.
         note(parts, [], at: url, key, tag: tag)
     }
 
-    /// Records the addresses that belong to an MPD. The parameters are the same as for a playlist.
+    /// Records the URLs that belong to an MPD. The parameters are the same as for a playlist.
     func note(_ mpd: DASHDocument, at url: OriginURL, _ key: CacheKey, tag: String) {
         guard !hasRecorded(tag, of: key) else { return }
         let parts = DASHParts(of: mpd)
         note(parts.urls, parts.templates, at: url, key, tag: tag)
     }
 
-    /// Whether the addresses in a version of a manifest are recorded.
+    /// Whether the URLs in a version of a manifest are recorded.
     func hasRecorded(_ tag: String, of key: CacheKey) -> Bool { state.withLock { $0.tags[key] == tag.hashValue } }
 
     private func note(
@@ -114,7 +113,7 @@ final class StreamMembers: Sendable {
 }
 
 extension HLSPlaylist {
-    /// Returns the addresses that belong to the playlist: none if it has no end.
+    /// Returns the URLs that belong to the playlist: none if it has no end.
     ///
     /// For a master playlist, these are the other playlists; for a media playlist, its segments, keys and
     /// initialization sections.

@@ -42,7 +42,7 @@ final class AccessLog: Sendable {
         var cut: String?
     }
 
-    /// The number of lines that wait for the disk at most. Further lines are lost.
+    /// The maximum number of lines that wait for the disk. Further lines are lost.
     static let waitingLimit = 10_000
 
     let queue = DispatchQueue(label: "spool.proxy.log", qos: .utility)

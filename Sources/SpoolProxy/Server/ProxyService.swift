@@ -136,7 +136,7 @@ final class ProxyService: Sendable {
     }
 
     /// Logs that the connection of a trusted proxy is closed, because it did not start with a PROXY protocol header. A
-    /// load balancer without that protocol opens many connections, so there is one line in a minute for each.
+    /// load balancer without that protocol opens many connections, so at most one line a minute is logged for each.
     func note(malformed header: ProxyProtocolHeader.Malformed, from proxy: ProxyClient) {
         let now = date.second
         let isReported = malformedHeaders.withLock { times in

@@ -32,7 +32,8 @@ struct RecentMedia: Sendable {
     /// The maximum number of bytes of a response. Larger responses are sent by a reader, which does not load all of
     /// their bytes into memory.
     private static let limit: Int64 = 1 << 20
-    /// The maximum number of bytes that are read into the buffer of their head. More are sent faster from their file.
+    /// The maximum number of bytes that are read into the buffer of their head. Larger bodies are sent faster from
+    /// their file.
     static let readLimit = 32 << 10
 
     /// Prepares a resource. The result is `nil` if all requests for it must take the normal path.
@@ -165,8 +166,8 @@ struct RecentMedia: Sendable {
         head.writeStaticString("\r\n\r\n")
     }
 
-    /// Whether a request differs from others for the same target only in its range. Requests of other web pages differ,
-    /// because the access rules decide about them.
+    /// Whether a request differs from others for the same target only in its range. Requests from other web pages
+    /// differ, because the access rules decide about them.
     private static func isPlain(_ request: RequestHead, readsOrigin: Bool) -> Bool {
         request.fields.has(noneOf: readsOrigin ? special + ["origin"] : special)
             && !AccessRules.isFromOtherPage(request.fields)

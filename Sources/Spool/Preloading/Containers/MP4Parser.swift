@@ -235,7 +235,7 @@ private struct MP4SegmentIndex {
     /// The maximum number of examined entries.
     private static let mostEntries: Int64 = 4096
 
-    /// Adds the fragments of the first seconds, at least one, and the rate of all.
+    /// Adds the fragments of the first seconds, at least one, and the average rate of all fragments.
     func needMedia(seconds: Double, _ plan: inout StartPlan) throws(ContainerBytes.Stop) {
         let isLarge = try bytes.number(at: box.body, bytes: 1) == 1
         let scale = Double(try bytes.number(at: box.body.adding(8), bytes: 4))

@@ -3,8 +3,8 @@ import ByteRanges
 /// The search for the bytes that a player needs to start: the container's headers at any position, and the first
 /// seconds of media.
 ///
-/// Makes decisions only: it requests bytes, receives them, and repeats until it has found the plan. It ends for any
-/// bytes after a limited number of requests. It fetches nothing itself, and examines only a small part of a file.
+/// It only makes decisions: it requests bytes, receives them, and repeats until it has found the plan. For any input,
+/// it ends after a limited number of requests. It fetches nothing itself, and examines only a small part of a file.
 struct StartRanges: Sendable {
     /// The next step.
     enum Step: Sendable, Equatable {
@@ -15,14 +15,14 @@ struct StartRanges: Sendable {
         case found(StartPlan)
     }
 
-    /// The maximum number of requests for a container, and of bytes, which are held.
+    /// The maximum number of requests for a container, and the maximum number of bytes to hold.
     private static let mostLooks = 160
     private static let mostLookedAt: Int64 = 2 << 20
     /// The maximum offset to read from an origin that sends everything from the start.
     private static let mostInSequence: Int64 = 1 << 20
     /// The number of seconds that a player needs to start, if not specified.
     private static let startTime = 1.0
-    /// A factor, because media starts with a complete image, which exceeds the average.
+    /// A safety factor, because media starts with a complete image, which is larger than average.
     private static let margin = 1.5
 
     private let seconds: Double?
@@ -94,9 +94,9 @@ struct StartPlan: Sendable, Equatable {
     /// The duration in the container's headers, in seconds; `nil` while unknown.
     private var statedDuration: Double?
 
-    /// The maximum of needed bytes of any file. Larger values in a file are ignored.
+    /// The maximum number of needed bytes for any file. Larger values in a file are ignored.
     static let mostBytes: Int64 = 64 << 20
-    /// The number of bytes to use of the start of an unknown file; a quarter is used of its end.
+    /// The number of bytes to use from the start of an unknown file. A quarter of that number is used from its end.
     static let headCount: Int64 = 256 << 10
     static let tailCount: Int64 = 64 << 10
 
