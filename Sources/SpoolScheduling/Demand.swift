@@ -39,7 +39,7 @@ struct Demand: Equatable {
     }
 }
 
-/// How far ahead of its readers a resource is fetched now.
+/// The read-ahead of a resource: how far ahead of its readers it is fetched now.
 struct ReadAhead {
     /// The size of a first request, in bytes.
     var initialRequestSize: Int64
@@ -87,7 +87,7 @@ struct ReadAhead {
     }
 
     /// Returns the offset at which the reader has to report its position, because the plan changes before the stored
-    /// bytes end at `run`. A quarter of a window is no change.
+    /// bytes end at `run`. A quarter of a window does not count as a change.
     ///
     /// - Parameter isFetched: Whether a transfer fetches the byte at `run`.
     func freeUntil(of reader: ReaderState, run: Int64, isFetched: Bool) -> Int64 {

@@ -301,7 +301,7 @@ struct Plan: ~Copyable {
         return nil
     }
 
-    /// How the byte at an offset is fetched.
+    /// The way in which the byte at an offset is fetched.
     private enum Coverage {
         /// This transfer receives it soon enough.
         case coming(TransferState)

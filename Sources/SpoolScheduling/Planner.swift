@@ -361,7 +361,7 @@ extension Planner {
     ///
     /// - Parameters:
     ///   - retryAfter: The delay that the origin requests (RFC 9110 §10.2.3). Until then, no reader requests the place.
-    ///   - jitter: From 0 to 1.
+    ///   - jitter: A number from 0 to 1.
     package mutating func transferInterrupted(
         _ id: TransferID, retryAfter: Duration?, jitter: Double, now: Duration
     ) -> (Outcome, [Action]) {

@@ -11,12 +11,12 @@ import ByteRanges
 /// seconds. Until the player has read more, it is about a first request.
 ///
 /// Numbers of bytes and times have to be positive. Otherwise opening the directory of the cache fails with
-/// `.invalidArgument`. Other impossible numbers are replaced by the nearest possible ones.
+/// `.invalidArgument`. Other invalid numbers are replaced by the nearest valid ones.
 public struct ReadAheadPolicy: Sendable, Hashable {
     /// The size of the first request at an offset, in bytes. The default is 1 MiB.
     public var initialRequestSize: Int64 = 1 << 20
-    /// The size of the largest request, in bytes. Each request that continues another is twice as large, up to this.
-    /// The default is 16 MiB.
+    /// The size of the largest request, in bytes. Each follow-up request is twice as large as the previous one, up to
+    /// this size. The default is 16 MiB.
     public var maximumRequestSize: Int64 = 16 << 20
     /// The read-ahead window, in bytes: the largest number of bytes after a player's position that are fetched before
     /// it requests them. A cache of small capacity reduces it. The default is 32 MiB.
@@ -42,7 +42,7 @@ public struct ReadAheadPolicy: Sendable, Hashable {
     /// The factor for ``cancellationDelay`` of a response that can't be requested in parts.
     static let cancellationFactorWithoutRanges = 40
 
-    /// The nearest policy with possible numbers. None is negative, or overflows when added to an offset.
+    /// The nearest policy with valid numbers. None is negative, or overflows when added to an offset.
     var clamped: ReadAheadPolicy {
         var policy = self
         let most: Int64 = 1 << 40

@@ -32,7 +32,7 @@ struct ReaderTable {
     /// All readers, in no particular order.
     var states: some Collection<ReaderState> { readers.values }
 
-    /// The number of readers that all searches have looked at. Tests compare it with the number of readers.
+    /// The number of readers that all searches have examined. Tests compare it with the number of readers.
     var examined: Int { playback.demands.examined + preloads.demands.examined }
 
     /// Returns the readers that wait for a byte of `range`, the oldest first.
@@ -233,7 +233,7 @@ struct ReaderState {
     }
 
     let start: Int64
-    /// Exclusive. `nil` for the end of the resource.
+    /// The exclusive end of its range. `nil` for the end of the resource.
     let end: Int64?
     let priority: Priority
     fileprivate(set) var position: Int64

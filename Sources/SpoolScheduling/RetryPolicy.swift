@@ -24,7 +24,7 @@ public struct RetryPolicy: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - attempt: The number of the attempt, from 1.
-    ///   - jitter: From 0 to 1.
+    ///   - jitter: A number from 0 to 1.
     func delay(attempt: Int, retryAfter: Duration?, jitter: Double) -> Duration {
         let jitter = jitter.isFinite ? min(max(jitter, 0), 1) : 0
         let doubled = initialDelay * (1 << min(max(attempt - 1, 0), 16))
@@ -33,7 +33,7 @@ public struct RetryPolicy: Sendable, Hashable {
         return max(Self.bounded(retryAfter) + initialDelay * jitter, backOff)
     }
 
-    /// The nearest policy with possible numbers.
+    /// The nearest policy with valid numbers.
     package var clamped: RetryPolicy {
         var policy = self
         policy.maximumRetryCount = min(max(maximumRetryCount, 0), 1000)

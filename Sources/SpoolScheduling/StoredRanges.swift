@@ -2,11 +2,12 @@ import ByteRanges
 
 /// The stored bytes of the current version, its length, and the ranges that are being evicted.
 ///
-/// Values only: the table starts no transfer and evicts nothing. The stored part of a block is always a prefix of it.
+/// It contains only values: it starts no transfer and evicts nothing. The stored part of a block is always a prefix of
+/// it.
 ///
 /// The version that stores the bytes has its own set, in `Generation.storedRanges`. The planner does not borrow that
 /// set, for two reasons:
-/// - The two differ in between. A byte is in this set from the step that counts it, wakes its readers and ends the
+/// - The two sets differ at times. A byte is in this set from the step that counts it, wakes its readers and ends the
 ///   retries of its range. It leaves this set when its eviction starts, so that no reader reads it meanwhile.
 /// - A step of the planner has to see one state. The set of the version changes on other threads, and is the union of
 ///   the sets of a file and of memory. Each step would therefore need a copy.

@@ -52,7 +52,7 @@ struct TransferTable {
     // MARK: - Life
 
     /// - Parameters:
-    ///   - upper: Exclusive. `nil` for the end of the resource.
+    ///   - upper: The exclusive end. `nil` for the end of the resource.
     ///   - isSequential: Whether the whole body is requested, because the origin does not support ranges.
     ///   - reader: The reader that needs it.
     mutating func begin(
@@ -94,7 +94,7 @@ struct TransferTable {
     /// Forgets the sizes of earlier requests, because another version becomes current.
     mutating func forgetRuns() { runs = [] }
 
-    /// Changes the transfer, if it is there.
+    /// Changes the transfer, if it exists.
     @discardableResult
     mutating func update<R>(_ id: TransferID, _ change: (inout TransferState) -> R) -> R? {
         guard var transfer = transfers[id] else { return nil }
@@ -159,8 +159,8 @@ struct TransferTable {
         transfers.values.contains { $0.isLive && $0.position <= run && run < $0.end ?? .max }
     }
 
-    /// Returns the end of a request for a missing range. The size grows with each request that continues another, and
-    /// the request contains no byte that is stored or being fetched.
+    /// Returns the end of a request for a missing range. The size grows with each follow-up request, and the request
+    /// contains no byte that is stored or being fetched.
     func upperBound(of missing: Range<Int64>, takes: Int64, in stored: StoredRanges) -> Int64 {
         let lower = missing.lowerBound
         var size = initialRequestSize

@@ -11,12 +11,12 @@ package enum EndToEndFields {
 
     /// Returns the fields of a response that may be stored with its bytes.
     ///
-    /// The framing of one message, `Age`, secrets of one user, and addresses, whose paths and queries may be secret,
-    /// are removed. Fields that `private` or `no-cache` lists are also removed, even if other directives permit them.
+    /// The framing of one message, `Age`, secrets of one user, and URLs, whose paths and queries may be secret, are
+    /// removed. Fields that `private` or `no-cache` lists are also removed, even if other directives permit them.
     ///
     /// - Parameter isOfSite: Whether the cache stores responses for the site that it serves, as the origin sends them.
     ///   Cookies are then stored if a shared cache may use the response for some time without a request to the origin.
-    ///   Addresses are always stored, because the site publishes them.
+    ///   URLs are always stored, because the site publishes them.
     package static func storable(_ fields: HTTPFields, isOfSite: Bool = false) -> HTTPFields {
         let control = CacheControl.governing(fields).control
         let storesCookies = isOfSite && allowsCookies(control)
@@ -135,7 +135,7 @@ package enum EndToEndFields {
     private static let messageDigests: Set<String> = ["content-digest", "content-md5"]
     /// Digests of a whole representation (RFC 9530 §3, RFC 3230).
     private static let representationDigests: Set<String> = ["repr-digest", "digest", "unencoded-digest"]
-    /// Fields whose values are addresses, for example signed ones.
+    /// Fields whose values are URLs, for example signed ones.
     private static let addresses: Set<String> = [
         "content-location", "link", "location", "refresh", "sourcemap", "x-sourcemap",
     ]
@@ -168,7 +168,7 @@ extension HTTPFields {
 /// The request fields that select a response, so that one client's variant is never sent to another (`Vary`, RFC 9110
 /// §12.5.5, RFC 9111 §4.1).
 package struct Vary: Sendable, Hashable {
-    /// A nominated field of a request.
+    /// A request field that `Vary` nominates.
     package struct Selected: Sendable, Hashable, Codable {
         /// The name of the field in lower case.
         package var name: String

@@ -45,7 +45,7 @@ package enum Preconditions {
         return .proceed
     }
 
-    /// Whether `If-Range` allows a range. Otherwise, the whole is sent (RFC 9110 §13.1.5).
+    /// Whether `If-Range` allows a range. Otherwise, the whole resource is sent (RFC 9110 §13.1.5).
     package static func ifRangeHolds(_ request: HTTPFields, validator: Validator) -> Bool {
         let values = request[values: .ifRange]
         guard let first = values.first else { return true }

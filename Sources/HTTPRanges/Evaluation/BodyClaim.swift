@@ -10,7 +10,7 @@ struct BodyClaim {
     var offset: Int64
     /// The end of the body, if the headers contain it.
     var end: Int64?
-    /// The length of the whole, if the headers contain it.
+    /// The length of the whole resource, if the headers contain it.
     var length: Int64?
     /// The reason why only a part of the headers is used; `nil` if they are consistent.
     var discrepancy: String?
@@ -24,7 +24,6 @@ struct BodyClaim {
     ///
     /// Some servers send a malformed `Content-Range`, or none. Their body is used if its length proves its position.
     ///
-    /// - Parameters:
     ///   - askedFrom: The first requested byte; `nil` if it is unknown.
     ///   - askedEnd: The end of the requested range; `nil` for an open end.
     init(partial fields: HTTPFields, askedFrom: Int64?, askedEnd: Int64?) throws(Contradiction) {

@@ -6,7 +6,7 @@ package import HTTPTypes
 package struct ResourceVersion: Sendable, Hashable, Codable {
     /// The validator of this version.
     package var validator: Validator
-    /// The length of the whole in bytes; `nil` before a response contains it.
+    /// The length of the whole resource in bytes; `nil` before a response contains it.
     package var length: Int64?
     /// The value of `Content-Type`, as sent.
     package var contentType: String?

@@ -70,7 +70,7 @@ package struct SetCookie: Sendable, Hashable {
         return FieldText.seconds(text.utf8.dropFirst()).map { -$0 }
     }
 
-    /// Parses a date of HTTP. It may have hyphens between the day, the month and the year, which is a common fault.
+    /// Parses an HTTP date. It may have hyphens between the day, the month and the year, which is a common fault.
     private static func date(_ text: Substring) -> HTTPDate? {
         let text = String(text)
         return HTTPDate(parsing: text) ?? HTTPDate(parsing: text.replacing("-", with: " "))

@@ -7,7 +7,7 @@ import ByteRanges
 package struct ContentRange: Sendable, Hashable {
     /// The following bytes, never empty; `nil` for `bytes */1000`.
     package let range: Range<Int64>?
-    /// The length of the whole; `nil` for `bytes 0-99/*`.
+    /// The length of the whole resource; `nil` for `bytes 0-99/*`.
     package let length: Int64?
 
     /// Creates a header for `range` of a resource of `length` bytes, as a server sends it.

@@ -4,7 +4,7 @@ package import HTTPTypes
 ///
 /// Header text has closed ranges (`bytes=0-99`). The results of ``resolve(length:limit:)`` are half-open (`0..<100`),
 /// like every range in code. `If-Range` is not evaluated: call ``Validator/satisfies(ifRange:)`` first, and send the
-/// whole if it returns false.
+/// whole resource if it returns false.
 package struct RangeHeader: Sendable, Hashable {
     /// One element of the header.
     package enum Specifier: Sendable, Hashable {
@@ -27,7 +27,7 @@ package struct RangeHeader: Sendable, Hashable {
     /// Parses the value of a header. Time and memory are proportional to its length.
     ///
     /// `nil` if it is malformed, names a unit other than bytes, or has a range that ends before its start. Such a
-    /// header is ignored, and the whole is sent (RFC 9110 §14.2).
+    /// header is ignored, and the whole resource is sent (RFC 9110 §14.2).
     package init?(parsing text: String) {
         let value = FieldText.trimmed(text[...]).utf8
         guard let equals = value.firstIndex(of: UInt8(ascii: "=")),
@@ -64,7 +64,7 @@ package struct RangeHeader: Sendable, Hashable {
 
     /// The bytes that a `Range` header requests, once the length is known.
     package enum Resolution: Sendable, Hashable {
-        /// Send the whole, with status 200.
+        /// Send the whole resource, with status 200.
         case whole
         /// Send these ranges, each non-empty and within the length, with status 206, as `multipart/byteranges` if there
         /// are several.
@@ -77,8 +77,8 @@ package struct RangeHeader: Sendable, Hashable {
     ///
     /// Ranges are limited to the length. Those past the end, and suffixes without bytes, are ignored; if none is left,
     /// the request is unsatisfiable (RFC 9110 §14.1.2). If ranges overlap or touch, all are sorted and joined;
-    /// otherwise they stay in the requested order (§15.3.7.2). If there are more than `limit`, the whole is sent
-    /// instead (§14.2). Any suffix of an empty resource means the whole.
+    /// otherwise they stay in the requested order (§15.3.7.2). If there are more than `limit`, the whole resource is
+    /// sent instead (§14.2). Any suffix of an empty resource means the whole resource.
     package func resolve(length: Int64, limit: Int = 16) -> Resolution {
         let length = max(0, length)
         var ranges: [Range<Int64>] = []

@@ -46,8 +46,8 @@ package struct Validator: Sendable, Hashable {
         return hasStrongDate
     }
 
-    /// The text for `If-Range`, with which the origin sends the whole if its version differs (RFC 9110 §13.1.5); `nil`
-    /// unless ``isStrong``.
+    /// The text for `If-Range`, with which the origin sends the whole resource if its version differs (RFC 9110
+    /// §13.1.5); `nil` unless ``isStrong``.
     package var ifRangeText: String? {
         guard isStrong else { return nil }
         return entityTag?.text ?? lastModified
@@ -92,8 +92,8 @@ package struct Validator: Sendable, Hashable {
         return lastModifiedDate != nil && lastModifiedDate == other.lastModifiedDate
     }
 
-    /// Whether a request with this `If-Range` may get a part of the version. If not, send the whole with status 200
-    /// (RFC 9110 §13.1.5).
+    /// Whether a request with this `If-Range` may get a part of the version. If not, send the whole resource with
+    /// status 200 (RFC 9110 §13.1.5).
     ///
     /// The result is true only for the same strong entity tag, or exactly the same strong date.
     package func satisfies(ifRange text: String) -> Bool {
@@ -196,8 +196,8 @@ package struct EntityTag: Sendable, Hashable {
 
     /// Returns the tag of a response.
     ///
-    /// A doubtful tag (without quotes, or several that differ) counts as weak. It can prove that two versions differ,
-    /// never that they are the same.
+    /// An unreliable tag (without quotes, or several that differ) counts as weak. It can prove that two versions
+    /// differ, never that they are the same.
     init?(fields: HTTPFields) {
         let values = fields[values: .eTag]
         guard let first = values.first else { return nil }

@@ -87,8 +87,8 @@ struct Demo: Sendable {
         }
     }
 
-    /// Serves the cache, plays the media through the server, and passes the result and the address of the server's page
-    /// to `body`.
+    /// Serves the cache, plays the media through the server, and passes the result and the URL of the server's page to
+    /// `body`.
     private func serve(
         _ origin: DemoOrigin, _ options: CacheOptions, upstream: (any Upstream)?,
         _ body: (ServedPlayback?, String?) async throws -> Void

@@ -29,7 +29,7 @@ struct DemoReport: Sendable {
     var second: PlaybackReport
     /// The playback through the proxy server, or `nil` if no other player is installed.
     var third: ServedPlayback?
-    /// The address of the server's page, while the server is running.
+    /// The URL of the server's page, while the server is running.
     var page: String?
     /// The stage of the first playback in which each byte was received.
     var arrivals: DownloadMap

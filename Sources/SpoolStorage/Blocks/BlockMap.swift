@@ -1,6 +1,6 @@
 import ByteRanges
 
-/// The state of one version of a media file on disk: its received bytes, and those of them that are verified. It also
+/// The state of one version of a media file on disk: its received bytes, and which of them are verified. It also
 /// contains the changes that the catalog does not have yet.
 ///
 /// It makes the decisions of ``MediaFile``, without its I/O and locks. The ``storedRanges`` bytes were received, by
@@ -48,7 +48,7 @@ struct BlockMap: Sendable {
     /// Whether all ranges must be recorded again.
     private var isRecordStale: Bool
 
-    /// Creates the state from what earlier processes recorded as received. Impossible ranges are left out.
+    /// Creates the state from the ranges that earlier processes recorded as received. Invalid ranges are skipped.
     ///
     /// - Parameter isRecordStale: Whether the catalog has the blocks, but not their ranges.
     init(storedRanges: ByteRangeSet = ByteRangeSet(), isRecordStale: Bool = false, keepsSeals: Bool = false) {

@@ -32,7 +32,7 @@ struct BlockRecord: Hashable, Sendable {
     /// The bytes that the checksum covers.
     var range: Range<Int64> { Block.start(of: index)..<Block.start(of: index) + Int64(length) }
 
-    /// Whether index and length are possible. A record from a damaged catalog may have any values.
+    /// Whether the index and the length are valid. A record from a damaged catalog may have any values.
     var isPlausible: Bool {
         (0..<Block.offsetLimit / Block.size).contains(index) && (1...Int32(Block.size)).contains(length)
     }
@@ -40,7 +40,7 @@ struct BlockRecord: Hashable, Sendable {
 
 /// The random name of one version: the name of its file on disk, and a part of the data that its checksums cover.
 ///
-/// It is independent of the address and the cache key, so no external name ever becomes a path.
+/// It is independent of the URL and the cache key, so no external name ever becomes a path.
 package struct GenerationIdentifier: Hashable, Sendable, CustomStringConvertible {
     /// The number of bytes in an identifier.
     package static let byteCount = 16
@@ -97,8 +97,8 @@ package struct GenerationIdentifier: Hashable, Sendable, CustomStringConvertible
 
 /// The error of a read whose bytes are not stored, or no longer stored. They have to be fetched again.
 package struct MissingBytes: Error, CustomStringConvertible {
-    /// The blocks that this call found torn, flipped, moved, cut off or unreadable on disk, ascending. Empty if the
-    /// bytes are merely not stored, or were evicted meanwhile.
+    /// The blocks that this call found torn, flipped, moved, cut off or unreadable on disk, in ascending order. Empty
+    /// if the bytes are merely not stored, or were evicted meanwhile.
     package var invalidated: [Range<Int64>]
     /// The requested range if bytes were damaged, otherwise its first missing range.
     package var range: Range<Int64>

@@ -87,7 +87,7 @@ struct BlockSealer: Sendable {
         return seal.isEqualInConstantTime(to: record.seal)
     }
 
-    /// Returns the received bytes from the file's `bytes` for `record`; `nil` if these are other bytes.
+    /// Returns the received bytes from the file's `bytes` for `record`; `nil` if the bytes do not match.
     func open(_ bytes: UnsafeRawBufferPointer, as record: BlockRecord) -> Data? {
         guard bytes.count == Int(record.length) else { return nil }
         if !format.isEncrypted { return verifies(bytes, as: record) ? Data(bytes) : nil }
@@ -225,7 +225,7 @@ extension BlockFormat {
 
     /// Decrypts the result of ``seal(_:using:nonce:authenticating:)``.
     ///
-    /// - Throws: The errors of the cipher, if any part, the header or the key differs, or a length is impossible.
+    /// - Throws: The errors of the cipher, if any part, the header or the key differs, or a length is invalid.
     func open(
         _ ciphertext: some DataProtocol, nonce: some DataProtocol, tag: some DataProtocol, using key: SymmetricKey,
         authenticating header: Data

@@ -128,7 +128,7 @@ extension MediaFile {
         return try tail.withUnsafeBytes { try sealer.seal($0, index: index) }
     }
 
-    /// Reads and checks the stored part of a block that has no buffer anymore, so that bytes may be appended.
+    /// Reads and checks the stored part of a block that no longer has a buffer, so that bytes may be appended.
     private func loadTail(_ index: Int64, count: Int) throws -> [UInt8] {
         let start = Block.start(of: index)
         let range = start..<start + Int64(count)

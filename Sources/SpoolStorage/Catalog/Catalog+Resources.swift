@@ -25,7 +25,7 @@ extension Catalog {
         return cipher.isPlain ? resources : resources.sorted { ($0.url, $0.key) < ($1.url, $1.key) }
     }
 
-    /// Returns the resources that were used last, the last one first, and the number of all resources.
+    /// Returns the most recently used resources, most recent first, and the number of all resources.
     func recentResources(limit: Int) throws -> (resources: [ResourceRecord], count: Int) {
         try read { db in
             // Pinned and unpinned resources each have an index.
@@ -207,7 +207,7 @@ extension Row {
         return storedRanges
     }
 
-    /// Returns the stored ranges in a cell; `nil` if the value is impossible. Then they are computed from the blocks.
+    /// Returns the stored ranges in a cell; `nil` if the value is invalid. Then they are computed from the blocks.
     func storedRanges(_ index: Int) -> ByteRangeSet? {
         guard let encoded = try? data(index),  // It has another type.
             let storedRanges = try? ByteRangeSet(decoding: Array(encoded)),  // It can't be decoded.

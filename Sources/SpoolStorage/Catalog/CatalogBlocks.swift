@@ -1,13 +1,13 @@
 import ByteRanges
 import GRDB
 
-/// The table of stored blocks, with their lengths and checksums: `block`. A value over a catalog.
+/// The table of stored blocks, with their lengths and checksums: `block`. It is a value that operates on a catalog.
 struct CatalogBlocks {
     private let catalog: Catalog
 
     init(_ catalog: Catalog) { self.catalog = catalog }
 
-    /// Returns the recorded blocks of a version with these indices, ascending. Impossible rows are skipped.
+    /// Returns the recorded blocks of a version with these indices, ascending. Invalid rows are skipped.
     func records(
         of generation: Int64, in indices: Range<Int64> = 0..<Int64.max, limit: Int = .max
     ) throws -> [BlockRecord] {

@@ -4,7 +4,7 @@ import GRDB
 import Synchronization
 
 /// The byte counts of single versions. If another program has changed a count, it is computed from the stored blocks
-/// and texts, and corrected. A value over a catalog.
+/// and texts, and corrected. It is a value that operates on a catalog.
 struct CatalogCounts {
     private let catalog: Catalog
 
@@ -13,7 +13,7 @@ struct CatalogCounts {
     /// The number of bytes by which an earlier rule counted less for each row. The sums agree with such rows.
     private static let earlierDifference = GenerationDescription.leastRowBytes - GenerationDescription.pageBytes
 
-    /// The bytes that few rows exceed.
+    /// The number of bytes that few rows exceed.
     private static let usualRowBytes: Int64 = 1 << 20
 
     /// Corrects the counts of a version whose turn the caller has, and which is not open. A row whose

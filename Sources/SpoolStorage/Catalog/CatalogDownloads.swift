@@ -2,7 +2,8 @@ import ByteRanges
 import Foundation
 import GRDB
 
-/// The sets of resources to store offline, and pins: tables `download` and `handPin`. A value over a catalog.
+/// The sets of resources to store offline, and pins: tables `download` and `handPin`. It is a value that operates on a
+/// catalog.
 struct CatalogDownloads {
     private let catalog: Catalog
     private var cipher: CatalogCipher { catalog.cipher }
@@ -12,7 +13,7 @@ struct CatalogDownloads {
     // MARK: - Sets
 
     /// Adds resources to sets and pins them, even if none of their bytes are stored yet. Existing members of a set
-    /// stay, and get an address if they had none.
+    /// stay, and get a URL if they had none.
     func add(_ downloads: [DownloadRecord], at date: Date) throws {
         try catalog.write { db in
             for download in downloads {
@@ -58,7 +59,7 @@ struct CatalogDownloads {
     /// Removes one resource from a set, or all of them. Resources that no other set has, and that are not pinned
     /// separately, are unpinned.
     ///
-    /// - Returns: The keys that no set has anymore; `nil` if the set had none of them.
+    /// - Returns: The keys that are no longer in any set; `nil` if the set had none of them.
     func remove(_ key: String?, from set: String) throws -> [String]? {
         try catalog.write { db in
             let (set, key) = (try cipher.sealForSearch(set, .collection), key.map { cipher.name(of: $0) })
@@ -77,7 +78,7 @@ struct CatalogDownloads {
         }
     }
 
-    /// Removes the address of a resource from every set that has it. It is not started again until it is added again.
+    /// Removes the URL of a resource from every set that has it. It is not started again until it is added again.
     func forgetSource(of key: String) throws {
         try catalog.write { db in
             try db.execute(

@@ -5,7 +5,7 @@ import Foundation
 struct ResourceRecord: Hashable, Sendable {
     /// The cache key's hash: 64 lower-case hexadecimal digits.
     var key: String
-    /// Scheme, host and path of the URL, which people are shown. Never a query, a fragment or user information.
+    /// Scheme, host and path of the URL, which is shown to users. Never a query, a fragment or user information.
     var url: String
     /// The media type that the origin reported.
     var contentType: String?
@@ -79,7 +79,7 @@ struct EvictionPosition: Hashable, Sendable {
 struct RemovedResource: Hashable, Sendable {
     /// The resource's key.
     var key: String
-    /// The URL that people are shown.
+    /// The URL that is shown to users.
     var url: String
     /// Whether it was excluded from eviction.
     var isPinned: Bool
@@ -105,7 +105,7 @@ package struct DownloadRecord: Hashable, Sendable {
     package var set: String
     /// The cache key's hash.
     package var key: String
-    /// Scheme, host and path, which people are shown.
+    /// Scheme, host and path, which are shown to users.
     package var url: String
     /// The whole URL; `nil` if it must not be stored.
     package var source: String?

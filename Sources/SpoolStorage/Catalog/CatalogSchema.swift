@@ -97,10 +97,10 @@ enum CatalogSchema {
     /// - `history`: how a resource is played, as `PlaybackHistory.text`, encrypted in an encrypted cache.
     /// - `tidyEpoch`: the number of unclean shutdowns after which the generation's file was freed of bytes that no
     ///   block claims.
-    /// - `storedRanges`: the union of the generation's blocks, as `ByteRangeSet.encoded()`, so that opening long media
-    ///   reads one row.
+    /// - `storedRanges`: the union of the generation's blocks, encoded with `ByteRangeSet.encoded()`, so that opening
+    ///   long media reads one row.
     /// - `format`: the layout of a block's bytes in the file. 1 is unencrypted.
-    /// - `rowBytes`: the bytes that a generation uses on disk in addition to its media, as
+    /// - `rowBytes`: the bytes that a generation uses on disk in addition to its media, as computed by
     ///   `GenerationDescription.rowBytes(url:)`.
     /// - `variant`: the keys of the resources that a generation is a variant of. A request for all variants of a
     ///   resource reads only their rows. The resource `base` need not be stored.
@@ -160,8 +160,8 @@ enum CatalogSchema {
     /// The tables of resources to store offline.
     ///
     /// - `download`: a member of a named set. It is pinned as long as any set contains it. `resource.pinned` determines
-    ///   whether it may be evicted. `url` is shown to people. `source` is the whole URL, from which the download
-    ///   resumes after a restart. It is null if it must not be stored, and the app has to pass it again.
+    ///   whether it may be evicted. `url` is shown to users. `source` is the whole URL, from which the download resumes
+    ///   after a restart. It is null if it must not be stored, and the app has to pass it again.
     /// - `handPin`: the keys of members that are also pinned separately. They stay pinned when the last set is removed.
     private static let downloadTables = """
         CREATE TABLE download (
@@ -247,7 +247,7 @@ extension Catalog {
     /// - Parameter isAlone: Whether no other process can write the catalog. Otherwise its log and the key are not
     ///   checked.
     /// - Throws: ``CacheError``: `storage` or `catalogTooNew` for another version, `keyRequired`, `wrongEncryptionKey`,
-    ///   `invalidArgument` for an impossible key, or an error of deriving it. Opening the catalog reports all other
+    ///   `invalidArgument` for an invalid key, or an error of deriving it. Opening the catalog reports all other
     ///   errors.
     static func check(_ key: EncryptionKey?, path: String, fileSystem: any FileSystem, isAlone: Bool) throws {
         guard try fileSystem.attributes(path) != nil else { return }

@@ -3,7 +3,7 @@ import Crypto
 import Foundation
 import GRDB
 
-/// The settings of a cache directory: table `setting`. A value over a catalog.
+/// The settings of a cache directory: table `setting`. It is a value that operates on a catalog.
 struct CatalogSettings {
     private let catalog: Catalog
 
@@ -12,7 +12,7 @@ struct CatalogSettings {
     // MARK: - Sums
 
     /// Returns the bytes in all recorded blocks. Every write updates the sum. The sum is counted again only if it is
-    /// impossible or larger than the capacity.
+    /// invalid or larger than the capacity.
     ///
     /// - Parameter capacity: The capacity in bytes; `nil` if there is none. A damaged sum above the capacity would make
     ///   the cache seem permanently full.
@@ -43,12 +43,12 @@ struct CatalogSettings {
 
     /// Counts the bytes in all recorded blocks again, and stores the sum.
     ///
-    /// - Returns: The difference to the sum before.
+    /// - Returns: The difference from the previous sum.
     func recountStoredBytes() throws -> Int64 { try recount("storedBytes") }
 
     /// Counts the bytes of all rows again, and stores the sum.
     ///
-    /// - Returns: The difference to the sum before.
+    /// - Returns: The difference from the previous sum.
     func recountRowBytes() throws -> Int64 { try recount("rowBytes") }
 
     private func recount(_ name: String) throws -> Int64 {
@@ -237,7 +237,7 @@ struct AgeStart: Sendable {
 
     /// The times that the catalog stores.
     struct Record: Sendable, Hashable {
-        /// The time of the last sudden change ahead; `nil` if there was none.
+        /// The time of the last sudden change forward; `nil` if there was none.
         var start: Date?
         /// The last time at which Spool read the wall clock.
         var seen: Date?

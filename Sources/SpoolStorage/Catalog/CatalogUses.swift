@@ -2,7 +2,7 @@ import ByteRanges
 import Foundation
 import GRDB
 
-/// The resources that may be evicted, and the order of their use. A value over a catalog.
+/// The resources that may be evicted, and the order of their use. It is a value that operates on a catalog.
 struct CatalogUses {
     private let catalog: Catalog
     private var cipher: CatalogCipher { catalog.cipher }
@@ -37,7 +37,7 @@ struct CatalogUses {
         }
     }
 
-    /// One resource, and with `andParts` its parts; none if it is pinned or not stored.
+    /// Returns one resource, and with `andParts` its parts; none if it is pinned or not stored.
     func evictables(of key: String, andParts: Bool = false) throws -> [Evictable] {
         try catalog.readOnce { db in
             let name = cipher.name(of: key)

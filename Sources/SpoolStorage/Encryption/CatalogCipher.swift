@@ -168,7 +168,7 @@ extension Row {
 }
 
 /// A mapping of the 256 bits of a cache key to 256 other bits, and back, under a secret. The catalog finds a resource
-/// by its key, and a reader of the catalog alone can't test addresses.
+/// by its key, and a reader of the catalog alone can't test URLs.
 ///
 /// It uses four rounds of a Feistel network over HMAC-SHA256, which is a pseudo-random permutation in both directions
 /// (M. Luby, C. Rackoff: How to construct pseudorandom permutations from pseudorandom functions, 1988).

@@ -50,7 +50,7 @@ public struct EncryptionKey: Sendable {
         return bytes
     }
 
-    /// The closure with its last result, because it may be slow on purpose.
+    /// The closure with its last result, because it may be intentionally slow.
     private final class Derivation: Sendable {
         let derive: @Sendable (Data) throws -> Data
         let last = Mutex<(salt: Data, bytes: Data)?>(nil)
@@ -132,7 +132,7 @@ struct EncryptionMark {
 
     /// Puts a secret into an envelope for a key.
     ///
-    /// - Throws: ``CacheError`` with code `invalidArgument` for an impossible key. The errors of deriving it.
+    /// - Throws: ``CacheError`` with code `invalidArgument` for an invalid key. The errors of deriving it.
     init(_ secret: CacheSecret, for key: EncryptionKey) throws {
         let salt = SymmetricKey(size: .bits128).withUnsafeBytes { Data($0) }
         data = try salt + secret.sealed(with: Self.envelopeKey(key, salt: salt))

@@ -200,8 +200,8 @@ package struct EvictionOrder: Sendable {
         return nil
     }
 
-    /// Whether a victim is a presentation that was used so recently that it is being played. Between two of its parts,
-    /// no reader is open.
+    /// Whether a victim is a presentation that was used so recently that it is being played. No reader is open while
+    /// playback moves from one of its parts to the next.
     package func isPlaying(_ victim: Victim, at date: Date) -> Bool {
         units[victim.number].map { isPlaying($0, at: date) } ?? false
     }

@@ -29,11 +29,11 @@ public struct EvictionPolicy: Sendable {
     /// day.
     public static let standard = EvictionPolicy { StandardEviction() }
 
-    /// The policy that evicts the media that was used longest ago.
+    /// The policy that evicts the least recently used media.
     public static let leastRecentlyUsed = EvictionPolicy { LeastRecentlyUsed() }
 
-    /// The policy that evicts the largest of the media that was used longest ago. Many short resources stay instead of
-    /// a long one.
+    /// The policy that evicts the largest of the least recently used media. Many short resources stay instead of a long
+    /// one.
     public static let largestFirst = EvictionPolicy { LargestFirst() }
 
     /// The policy that evicts nothing for new media. When the cache is full, media that is not stored plays without
@@ -63,7 +63,7 @@ public struct EvictionQuota: Sendable, Hashable {
         EvictionQuota(subject: .host(host.lowercased()), byteCount: byteCount)
     }
 
-    /// Limits the media whose source had this ``/Spool/MediaSource/tag`` when it was played or preloaded last.
+    /// Limits the media whose source had this ``/Spool/MediaSource/tag`` when it was last played or preloaded.
     public static func tag(_ tag: String, _ byteCount: Int64) -> EvictionQuota {
         EvictionQuota(subject: .tag(tag), byteCount: byteCount)
     }
@@ -134,7 +134,7 @@ public struct CacheCapacity: Sendable, Hashable {
 
     /// Checks the number.
     ///
-    /// - Throws: ``CacheError`` with code `invalidArgument` for an impossible number.
+    /// - Throws: ``CacheError`` with code `invalidArgument` for an invalid number.
     func validate() throws {
         switch kind {
         case .bytes(let count) where count < 0:

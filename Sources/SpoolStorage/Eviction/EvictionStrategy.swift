@@ -3,8 +3,8 @@ import Foundation
 
 /// The order in which resources are evicted: a value without I/O or a clock.
 ///
-/// Resources are numbers from 0. The owner of the strategy uses a number again after its resource was evicted. Each
-/// call takes constant amortized time. A strategy never returns a resource that is held.
+/// Resources are numbers from 0. The owner of the strategy reuses a number after its resource was evicted. Each call
+/// takes constant amortized time. A strategy never returns a resource that is held.
 package protocol EvictionStrategy: Sendable {
     /// Sets the stored bytes of a resource. A resource is new the first time. If it has no bytes, it was removed.
     ///
@@ -147,7 +147,7 @@ package struct EvictableParts: Sendable {
     }
 }
 
-/// How a resource is played, which the catalog records for its eviction.
+/// The playback history of a resource, which the catalog records for its eviction.
 package struct PlaybackHistory: Hashable, Sendable {
     /// The number of playback sessions after the first, up to 255.
     package var sessions = 0

@@ -1,4 +1,4 @@
-/// The strategy that evicts the resource that was used longest ago, from its end.
+/// The strategy that evicts the least recently used resource, from its end.
 package struct LeastRecentlyUsed: EvictionStrategy {
     private var queue = LinkedQueues(1)
     private var entries = EvictionEntries()
@@ -33,7 +33,7 @@ package struct LeastRecentlyUsed: EvictionStrategy {
 /// The strategy that evicts bytes from the end of the largest among the least recently used resources. Many short
 /// resources stay instead of a long one.
 package struct LargestFirst: EvictionStrategy {
-    /// The number of resources, used longest ago, that are compared for each eviction.
+    /// The number of least recently used resources that are compared for each eviction.
     private static let reach = 128
 
     private var queue = LinkedQueues(1)
@@ -101,7 +101,7 @@ struct EvictionEntries: Sendable {
 
     /// Sets whether the resource is held.
     ///
-    /// - Returns: Whether that is a change.
+    /// - Returns: Whether this is a change.
     mutating func setHeld(_ isHeld: Bool, _ resource: Int) -> Bool {
         grow(resource)
         guard entries[resource].isHeld != isHeld else { return false }

@@ -130,7 +130,7 @@ struct GhostList: Sendable {
     /// The number of entries, including resources that have returned since.
     var entryCount: Int { order.count }
 
-    /// Adds one, and removes the oldest ones beyond `limit`.
+    /// Adds a fingerprint, and removes the oldest ones beyond `limit`.
     mutating func insert(_ fingerprint: UInt64, limit: Int) {
         next += 1
         numbers[fingerprint] = next
@@ -145,7 +145,7 @@ struct GhostList: Sendable {
         first = 0
     }
 
-    /// Removes one.
+    /// Removes a fingerprint.
     ///
     /// - Returns: Whether it was there.
     mutating func remove(_ fingerprint: UInt64) -> Bool { numbers.removeValue(forKey: fingerprint) != nil }

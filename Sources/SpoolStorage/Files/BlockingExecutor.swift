@@ -15,7 +15,7 @@ import Synchronization
 package final class BlockingExecutor: Sendable {
     /// The purpose of a job. The first lane is served first.
     package enum Lane: Int, Sendable, CaseIterable {
-        /// A player waits for it.
+        /// A player waits for the job.
         case playback
         /// Bytes are written, and get checksums.
         case storing

@@ -1,9 +1,9 @@
 /// The storage of media bytes, which need not be files.
 ///
 /// The default is a ``FileByteStore``. ``/Spool/MediaCacheConfiguration/byteStore`` sets another one, such as a
-/// ``MemoryByteStore``. The store contains only bytes. Addresses, validators, checksums and times of use are in the
-/// cache's catalog. Each block is checked against its checksum when it is first read. A store that loses or changes
-/// bytes therefore causes a fetch, and never wrong bytes.
+/// ``MemoryByteStore``. The store contains only bytes. URLs, validators, checksums and times of use are in the cache's
+/// catalog. Each block is checked against its checksum when it is first read. A store that loses or changes bytes
+/// therefore causes a fetch, and never wrong bytes.
 ///
 /// A file belongs to the cache that has created it, so two caches must not share a store. Its name has 32 random
 /// lower-case hexadecimal digits. All calls block, on the cache's threads. Several threads may call concurrently. Every
@@ -117,7 +117,7 @@ extension StoredFile {
     /// Does nothing, because there is no device.
     public func synchronize() throws(CacheError) {}
 
-    /// Returns `true`, because no other process has the file.
+    /// Returns `true`, because no other process has the file open.
     public func lock(_ lock: FileLock) throws(CacheError) -> Bool { true }
 
     /// `nil`.

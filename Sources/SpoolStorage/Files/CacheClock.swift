@@ -14,7 +14,7 @@ package struct CacheClock: Sendable {
     package var random: @Sendable () -> UInt64
 
     /// Waits for the network. Throws if the task is cancelled. The network's time is the machine's time, like the
-    /// time-outs of a transport, even if a test advances the cache's clock. Only a simulation of both has its own time.
+    /// timeouts of a transport, even if a test advances the cache's clock. Only a simulation of both has its own time.
     package var networkSleep: @Sendable (Duration) async throws -> Void = { try await ContinuousClock().sleep(for: $0) }
 
     /// Creates a clock from `clock` and `now`.

@@ -139,7 +139,7 @@ extension CacheError {
 ///
 /// The texts are English. An app in other languages chooses its own by ``CacheError/code``.
 extension CacheError: LocalizedError, CustomNSError {
-    /// A sentence without an address or a number, for an alert.
+    /// A sentence without a URL or a number, for an alert.
     public var errorDescription: String? {
         switch code.name {
         case .resourceChanged: "The media changed while it was being played."

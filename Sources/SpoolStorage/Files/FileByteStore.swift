@@ -1,7 +1,7 @@
 public import Foundation
 import Synchronization
 
-/// Media in sparse files of a directory. Bytes that have not been fetched use no space on the disk.
+/// A byte store that uses sparse files in a directory. Bytes that have not been fetched use no space on the disk.
 ///
 /// The default is the folder `media` of the cache's directory. Another directory may be on a volume other than the
 /// catalog's.
@@ -81,7 +81,7 @@ public final class FileByteStore: ByteStore {
     }
 }
 
-/// Media in memory, in pages of 64 KiB, up to the cache's capacity.
+/// A byte store that uses memory, in pages of 64 KiB, up to the cache's capacity.
 ///
 /// It is for a cache in memory, which also has its catalog there. If the cache has a directory, stored media is fetched
 /// again after each start.

@@ -16,7 +16,7 @@ import Musl
 /// a ``CacheError`` with code `storage` whose message names the path and the cause, and whose underlying error is a
 /// `POSIXError`; see ``CacheError/posixCode``.
 package protocol FileSystem: Sendable {
-    /// Creates a directory and the missing ones above it, each readable by its owner only (0700). Existing ones are not
+    /// Creates a directory and its missing parents, each readable by its owner only (0700). Existing ones are not
     /// changed.
     func createDirectory(_ path: String) throws(CacheError)
 
@@ -230,7 +230,7 @@ package struct SystemFileSystem: FileSystem {
     }
 }
 
-/// Calls `rename` of C, whose name is hidden by a method of the same name.
+/// Calls the C function `rename`, which a method of the same name hides.
 private func renameFile(_ path: String, _ newPath: String) -> Int32 { rename(path, newPath) }
 
 /// Rejects a path with a NUL, because a C call would use only the part before it.

@@ -25,7 +25,7 @@ final class MemoryFile: StoredFile {
     /// Bytes of memory that the pages take.
     var allocatedByteCount: Int64 { state.withLock { $0.pages.values.reduce(0) { $0 + Int64($1.count) } } }
 
-    /// Returns the number of pages that `range` needs in addition.
+    /// Returns the number of additional pages that `range` needs.
     func missingPageCount(in range: Range<Int64>) -> Int {
         guard !range.isEmpty else { return 0 }
         return state.withLock { state in Self.pages(of: range).count { state.pages[$0] == nil } }

@@ -226,7 +226,7 @@ final class GenerationMemory: Sendable {
     /// The memory in use, in bytes.
     var byteCount: Int64 { pages.byteCount }
 
-    /// Returns the memory that `range` needs in addition, in bytes.
+    /// Returns the additional memory that `range` needs, in bytes.
     func missingByteCount(in range: Range<Int64>) -> Int64 {
         Int64(pages.missingPageCount(in: range)) * MemoryFile.pageSize
     }
@@ -242,7 +242,7 @@ final class GenerationMemory: Sendable {
     /// - Parameters:
     ///   - prefix: The bytes before them in their block, which are on disk. A block is in one place.
     ///   - reservation: The memory that is reserved for them.
-    /// - Returns: `false`, and nothing is stored, if more memory would be needed. A page that was there when it was
+    /// - Returns: `false`, and nothing is stored, if more memory would be needed. A page that existed when it was
     ///   reserved may have been released since.
     func store(
         _ bytes: UnsafeRawBufferPointer, at offset: Int64, after prefix: [UInt8], _ reservation: inout Reservation

@@ -145,7 +145,7 @@ extension CacheDirectory {
         return try catalog.get()
     }
 
-    /// Media is not read from a directory in which other users can put files or links.
+    /// Throws an error if other users can put files or links in a directory, because media must not be read from it.
     static func refuseForeign(_ path: String, _ fileSystem: any FileSystem) throws {
         guard let attributes = try refuseFile(path, fileSystem) else { return }
         guard attributes.owner == geteuid() else {
@@ -178,7 +178,8 @@ extension CacheDirectory {
         throw CacheError(.directoryInUse, "“\(path)” is in use by \(holder.isEmpty ? "another process" : holder)")
     }
 
-    /// Writes the process that has the directory, and a random word that distinguishes it from all others.
+    /// Writes the identity of the process that has the directory open, and a random word that distinguishes it from all
+    /// others.
     private static func sign(_ lock: any StoredFile) throws -> String {
         let process = ProcessInfo.processInfo
         let name = process.processName.filter { !$0.isNewline }.prefix(60)

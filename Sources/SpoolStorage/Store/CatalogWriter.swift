@@ -4,7 +4,7 @@ import Synchronization
 
 /// The writer of changes of versions, and of uses of resources, to the catalog. It writes one round at a time.
 ///
-/// ``Flusher`` decides when it writes. It is a value over a store.
+/// ``Flusher`` decides when it writes. It is a value that operates on a store.
 struct CatalogWriter: Sendable {
     /// The state of a store's writing.
     final class State: Sendable {

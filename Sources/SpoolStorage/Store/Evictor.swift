@@ -5,7 +5,7 @@ import Synchronization
 /// Eviction: when a store evicts media, and how much.
 ///
 /// It makes space for new bytes, and holds the capacity, the quotas, the maximum age and the free space of the volume.
-/// It is a value over a store; ``VersionEvictor`` frees the bytes.
+/// It is a value that operates on a store; ``VersionEvictor`` frees the bytes.
 struct Evictor: Sendable {
     /// The state of a store's eviction.
     final class State: Sendable {
@@ -19,7 +19,7 @@ struct Evictor: Sendable {
         let ages: AgeLimit
         /// The state of freeing bytes.
         let freeing = VersionEvictor.State()
-        /// One eviction at a time.
+        /// The turns of evictions, of which one runs at a time.
         fileprivate let turns = KeyTurns<Int>(.file)
         /// The number of evictions for new bytes that run, or wait for their turn.
         fileprivate let running = Atomic(0)
@@ -109,7 +109,7 @@ struct Evictor: Sendable {
     /// One eviction runs at a time. Others wait without a thread.
     ///
     /// - Parameter isUrgent: Whether a player waits for the bytes now. In that case, the result is `late` after the
-    ///   patience, although the eviction continues. Other bytes wait for its end.
+    ///   patience, although the eviction continues. Other bytes wait until it has finished.
     func reserveSpace(
         _ count: Int64, rowBytes: Int64, isUrgent: @escaping @Sendable () -> Bool
     ) async -> ReservationResult {

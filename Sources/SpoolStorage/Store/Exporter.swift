@@ -10,7 +10,7 @@ import Glibc
 import Musl
 #endif
 
-/// The export of complete resources into files, as a value over a store.
+/// The export of complete resources into files, as a value that operates on a store.
 struct Exporter: Sendable {
     private let store: Store
 

@@ -178,7 +178,7 @@ struct UnremovedFiles: Sendable {
     /// The number of files that an eviction tries to remove again.
     static let retryCount = 4
 
-    /// The files, the one tried longest ago first.
+    /// The files, least recently tried first.
     private var files: [(identifier: GenerationIdentifier, claim: Int64)] = []
     private var failures = 0
 

@@ -130,7 +130,7 @@ final class Flusher: Sendable {
         }
     }
 
-    /// Puts changes back that could not be written, for a longer time.
+    /// Puts back changes that could not be written, to be written after a longer delay.
     ///
     /// - Returns: Whether the write before it succeeded.
     func recordFailure(_ pending: Pending) -> Bool {

@@ -69,7 +69,7 @@ struct GenerationTable: Sendable {
         candidates[key] == nil && (current[key].flatMap { lives[$0]?.leases } ?? 0) == 0
     }
 
-    /// Returns the newest candidate of the key. If there is none, the open version.
+    /// Returns the newest candidate of the key. If there is none, returns the open version.
     func newest(_ key: CacheKey) -> Generation? {
         guard !removing.contains(key) else { return nil }
         return (candidates[key]?.last ?? current[key]).flatMap { lives[$0]?.generation }

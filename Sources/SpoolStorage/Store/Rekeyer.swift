@@ -25,7 +25,7 @@ extension Store {
     ///   - `notStored` if there is no cache
     ///   - `directoryInUse` if a process has the cache open, even only for reading
     ///   - `keyRequired` or `wrongEncryptionKey` for the previous key
-    ///   - `invalidArgument` for an impossible key, or if the cache is unencrypted and would stay unencrypted
+    ///   - `invalidArgument` for an invalid key, or if the cache is unencrypted and would stay unencrypted
     ///   - `storage`, including if there is too little free space
     ///
     ///   Also `CancellationError`, and the errors of the key derivation.
@@ -73,8 +73,8 @@ extension Store {
 
 /// An operation that copies a closed cache for another key, and replaces the cache with the copy.
 ///
-/// The copy of each media file has a new name in the same place, and a second catalog names the copies. At the end, the
-/// second catalog replaces the first one by a rename, and the previous media files are removed.
+/// The copy of each media file has a new name in the same place, and a second catalog refers to the copies. At the end,
+/// the second catalog replaces the first one by a rename, and the previous media files are removed.
 ///
 /// Until the rename, the cache is unchanged. If the process is killed before that, no record names the copied files.
 /// The next opening removes them and the second catalog.

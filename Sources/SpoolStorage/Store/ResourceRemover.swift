@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The removal and pinning of resources, as a value over a store.
+/// The removal and pinning of resources, as a value that operates on a store.
 struct ResourceRemover: Sendable {
     private let store: Store
 
@@ -19,7 +19,7 @@ struct ResourceRemover: Sendable {
         }
     }
 
-    /// Removes a key whose turn the caller has from the catalog. This blocks.
+    /// Removes from the catalog a key whose turn the caller has. This blocks.
     ///
     /// - Returns: Whether anything was stored, and the versions whose files the caller removes.
     private func removeNow(_ key: CacheKey) throws -> (isRemoved: Bool, ended: GenerationTable.Ended) {

@@ -11,13 +11,13 @@ extension Store {
         }
     }
 
-    /// One stored resource; `nil` if nothing is stored under the key.
+    /// Returns one stored resource; `nil` if nothing is stored under the key.
     package func resource(_ key: CacheKey) async throws -> StoredResourceRecord? {
         let record = try await readCatalog { try $0.resource(key: key.hash) }
         return record.map { StoredResourceRecord($0, of: self) }
     }
 
-    /// Returns the resources that were used last, the last one first, and the number of all stored resources.
+    /// Returns the most recently used resources, most recent first, and the number of all stored resources.
     package func recentResources(limit: Int) async throws -> (resources: [StoredResourceRecord], count: Int) {
         try await readCatalog { catalog in
             let (records, count) = try catalog.recentResources(limit: limit)
@@ -37,7 +37,7 @@ extension Store {
 
     /// Returns the keys of the variants of a resource, stored or being received.
     ///
-    /// - Complexity: In proportion to the number of variants and of open versions, not of stored resources.
+    /// - Complexity: The time is proportional to the number of variants and of open versions, not of stored resources.
     package func variants(of key: CacheKey) async throws -> [CacheKey] {
         let open = table.withLock { table in
             table.lives.values.filter { $0.phase != .retired && $0.generation.variantOf.contains(key) }
@@ -103,7 +103,7 @@ extension StoredResourceRecord {
     }
 }
 
-/// The sets of resources to store offline, with their names and members. It is a value over a store.
+/// The sets of resources to store offline, with their names and members. It is a value that operates on a store.
 package struct StoredDownloads: Sendable {
     private let store: Store
 
@@ -127,7 +127,7 @@ package struct StoredDownloads: Sendable {
 
     /// Removes one resource from a set, or all of them if `key` is `nil`.
     ///
-    /// - Returns: The keys that no set has anymore; `nil` if the set had none of them.
+    /// - Returns: The keys that are no longer in any set; `nil` if the set had none of them.
     package func remove(_ key: CacheKey?, from set: String) async throws -> [CacheKey]? {
         try store.checkWritable()
         try await store.writer.write()
@@ -141,8 +141,8 @@ package struct StoredDownloads: Sendable {
         }
     }
 
-    /// Removes the address of a resource from every set that has it. Its download is not started again until it is
-    /// added again.
+    /// Removes the URL of a resource from every set that has it. Its download is not started again until it is added
+    /// again.
     package func forgetSource(of key: CacheKey) async throws {
         try store.checkWritable()
         try await store.writer.inTurn { try store.catalog.downloads.forgetSource(of: key.hash) }

@@ -123,7 +123,8 @@ extension Store: GenerationOwner {
         table.withLock { $0.life(generation.identifier)?.liveUsers ?? [] }
     }
 
-    /// Closes stored versions that were not used for long. The last ones stay open, with their checked blocks.
+    /// Closes stored versions that have not been used for a long time. The most recently used ones stay open, with
+    /// their checked blocks.
     ///
     /// - Returns: The closed versions. The caller closes their descriptors, which may take time, without a lock.
     func closeUnused() -> [Generation] {

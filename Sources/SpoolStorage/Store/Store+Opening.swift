@@ -10,7 +10,7 @@ extension Store {
     ///
     /// - Parameter previous: A read-only store to replace. Both share open files, and the disk must accept writes.
     /// - Throws: ``CacheError``:
-    ///   - `invalidArgument` for an impossible configuration
+    ///   - `invalidArgument` for an invalid configuration
     ///   - `directoryInUse`, which names the process
     ///   - `catalogTooNew`
     ///   - `keyRequired` or `wrongEncryptionKey`; nothing is changed
@@ -71,8 +71,8 @@ extension Store {
             executor: executor, clock: clock, report: report)
     }
 
-    /// Returns a store that stores nothing, instead of one whose directory can't be used. Impossible values are
-    /// corrected. If another process uses the directory, its media can be read.
+    /// Returns a store that stores nothing, instead of one whose directory can't be used. Invalid values are corrected.
+    /// If another process uses the directory, its media can be read.
     ///
     /// - Throws: ``CacheError`` if memory can't be allocated.
     package static func fallback(

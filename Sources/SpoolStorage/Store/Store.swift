@@ -3,9 +3,9 @@ import Synchronization
 
 /// The owner of a cache's media: the only type that opens, creates and removes media files.
 ///
-/// It consists of the table of versions, the turns of keys and the leases. Other types do the rest as values over a
-/// store: ``VersionOpener``, ``CatalogWriter``, ``Evictor``, ``ResourceRemover``, ``StoredDownloads``, ``Verifier`` and
-/// ``Exporter``.
+/// It consists of the table of versions, the turns of keys and the leases. Other types do the rest as values that
+/// operate on a store: ``VersionOpener``, ``CatalogWriter``, ``Evictor``, ``ResourceRemover``, ``StoredDownloads``,
+/// ``Verifier`` and ``Exporter``.
 ///
 /// A process has one ``Generation`` for each version. Readers, transfers, slices, checks, exports, eviction and a late
 /// close share it and hold leases on it. The life of a key is serialized: a task that opens, removes, evicts or pins it
@@ -260,16 +260,16 @@ package final class Store: Sendable {
     /// Changes the capacity, and evicts media that exceeds it.
     ///
     /// - Parameter isRemembered: Whether it is recorded for openings with ``CacheCapacity/remembered``.
-    /// - Throws: ``CacheError`` with code `invalidArgument` for an impossible capacity, or `storage` if the catalog
-    ///   can't be written or the size of the volume can't be read.
+    /// - Throws: ``CacheError`` with code `invalidArgument` for an invalid capacity, or `storage` if the catalog can't
+    ///   be written or the size of the volume can't be read.
     package func setCapacity(_ capacity: CacheCapacity, isRemembered: Bool = false) async throws {
         try await evictor.setCapacity(capacity, isRemembered: isRemembered)
     }
 
     // MARK: - Checks and copies
 
-    /// Checks stored blocks against their checksums. If it checks all of them and repairs, the sums of the catalog,
-    /// too.
+    /// Checks stored blocks against their checksums. If it checks and repairs all of them, it also repairs the sums of
+    /// the catalog.
     ///
     /// If another kind of file has the name of a media file, all of its blocks are bad, and repairing removes the
     /// resource. A file that can't be opened this time is reported and skipped.
@@ -288,8 +288,8 @@ package final class Store: Sendable {
 
     /// Copies a complete resource into a file. Every byte is checked against its checksum as it is copied.
     ///
-    /// The file is written under another name in the same folder, and renamed when it is complete. A file that is
-    /// replaced passes on its mode.
+    /// The file is written under another name in the same folder, and renamed when it is complete. An existing file is
+    /// replaced, and its mode is preserved.
     ///
     /// - Throws: ``CacheError``: `notStored`, `incomplete` with the first missing range, or `storage` if the file can't
     ///   be written.

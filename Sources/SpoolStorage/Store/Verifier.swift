@@ -156,8 +156,8 @@ extension Generation {
     }
 }
 
-/// The comparison of the claims of all versions, the sums of the catalog and the blocks on disk. It is a value over a
-/// store at rest, for tests and simulations.
+/// The comparison of the claims of all versions, the sums of the catalog and the blocks on disk. It is a value that
+/// operates on a store at rest, for tests and simulations.
 struct LedgerCheck: Sendable {
     private let store: Store
 

@@ -5,7 +5,7 @@ import Synchronization
 /// The eviction of the bytes that ``Evictor`` chooses: of resources that are removed, of parts of versions, and of open
 /// versions whose users offer them.
 ///
-/// It is a value over a store. The caller has the turn of each key, unless a method has another rule.
+/// It is a value that operates on a store. The caller has the turn of each key, unless a method has another rule.
 struct VersionEvictor: Sendable {
     /// The state of freeing bytes.
     final class State: Sendable {

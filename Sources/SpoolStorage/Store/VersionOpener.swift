@@ -2,7 +2,7 @@ import ByteRanges
 import Foundation
 import Synchronization
 
-/// The opening of stored versions and the start of new ones, as a value over a store.
+/// The opening of stored versions and the start of new ones, as a value that operates on a store.
 struct VersionOpener: Sendable {
     private let store: Store
 

@@ -35,8 +35,8 @@ package struct DASHDocument: Sendable {
         /// The index of the base.
         let base: Int
         let isCharacterData: Bool
-        /// The number of directories of all bases of the reference, if they are on other origins than its own base. An
-        /// absolute path is then rewritten as a relative one.
+        /// The number of directories of all bases of the reference, if they are on origins other than that of its own
+        /// base. An absolute path is then rewritten as a relative one.
         var depth: Int?
     }
 

@@ -57,9 +57,9 @@ extension DASHPresentation {
     /// Returns the files that playback needs, each once.
     ///
     /// - Parameters:
-    ///   - seconds: The length of the start to download. With `nil`, the result has all periods, in the best quality of
-    ///     all video, audio and text. A start has the first video and the first audio of the first period, with at
-    ///     least one segment of each. Its quality is the best one up to 1 Mbit/s, or the lowest.
+    ///   - seconds: The length of the start to download. If it is `nil`, the result has all periods, in the best
+    ///     quality of all video, audio and text. A start has the first video and the first audio of the first period,
+    ///     with at least one segment of each. Its quality is the best one up to 1 Mbit/s, or the lowest.
     ///   - url: The URL of the MPD.
     /// - Throws: ``ManifestError`` with one of these codes:
     ///   - `live` if the MPD does not state the number of segments

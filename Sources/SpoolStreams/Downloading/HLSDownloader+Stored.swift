@@ -4,7 +4,7 @@ public import Spool
 
 /// A variant of an HLS stream with stored segments.
 ///
-/// A player measures how fast it receives bytes, and stored bytes are received fast. Therefore, it may switch from a
+/// A player measures how fast it receives bytes, and it receives stored bytes quickly. Therefore, it may switch from a
 /// stored variant to another one. To prevent this, limit the bit rate:
 /// `item.preferredPeakBitRate = Double(variant.bitRate)`.
 public struct HLSStoredVariant: Sendable, Hashable {

@@ -182,8 +182,8 @@ extension HLSDocument {
     ///
     /// - Parameters:
     ///   - requestedURL: The URL that the client requested, if it differs from ``url``.
-    ///   - removesSteering: Whether content steering is removed. A steering server can replace the host of an address,
-    ///     which is the proxy's, and would then receive addresses of the proxy. The default is `false`.
+    ///   - removesSteering: Whether content steering is removed. A steering server can replace the host of a URL, which
+    ///     is the proxy's, and would then receive URLs of the proxy. The default is `false`.
     ///   - isMoved: See ``ReferenceRewriter/init(finalURL:requestedURL:isMoved:proxied:)``.
     ///   - servesAllOrigins: Whether the proxy serves all origins, so that URLs of lists of interstitial assets become
     ///     those of their origin. The default is `false`.

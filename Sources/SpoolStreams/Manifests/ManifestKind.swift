@@ -9,7 +9,7 @@ package enum ManifestKind: Hashable, Sendable {
     /// An XML document with an element of an MPD, which the MPD names with `xlink:href`.
     case dashElement
 
-    /// The names of the elements of an MPD that can be in a document of their own and contain references.
+    /// The names of the elements of an MPD that can be in a separate document and contain references.
     static let remoteElements: Set<String> = ["Period", "AdaptationSet", "Representation", "SegmentList"]
 
     /// The number of bytes of a body that ``init(prefix:contentType:)`` examines.

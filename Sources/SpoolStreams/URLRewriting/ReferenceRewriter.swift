@@ -26,8 +26,8 @@ package struct ReferenceRewriter {
     /// - Parameters:
     ///   - finalURL: The URL of the manifest, after redirects.
     ///   - requestedURL: The URL that the client requested, if it differs.
-    ///   - isMoved: Whether the client requested an address of the proxy other than the one that `proxied` returns.
-    ///     Then relative references are rewritten as well. The default is `false`.
+    ///   - isMoved: Whether the client requested a URL of the proxy other than the one that `proxied` returns. Then
+    ///     relative references are rewritten as well. The default is `false`.
     ///   - proxied: Returns the proxy's URL for a URL of an origin. It is a path that starts with `/` and ends with the
     ///     path and query of the URL. If the proxy does not serve the URL, it is the URL itself. By default, the proxy
     ///     serves no URL.
