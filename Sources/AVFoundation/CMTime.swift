@@ -3,7 +3,7 @@
 
 public import Foundation
 
-/// A point in time or a duration of media, as an exact fraction in the media's unit.
+/// A point in time or a duration of media, as an exact fraction in the media's timescale.
 ///
 /// This type replaces CoreMedia's `CMTime` for playback. It is `value / timescale` seconds, or a special value that
 /// ``flags`` states. It does not track rounding and epochs.
@@ -64,18 +64,18 @@ public struct CMTime: Sendable, Hashable {
     }
     /// Whether the time is unknown, such as the duration of a live stream.
     public var isIndefinite: Bool { isValid && flags.contains(.indefinite) }
-    /// Whether this is later than every number of seconds.
+    /// Whether this is later than all finite times.
     public var isPositiveInfinity: Bool { isValid && flags.contains(.positiveInfinity) }
-    /// Whether this is earlier than every number of seconds.
+    /// Whether this is earlier than all finite times.
     public var isNegativeInfinity: Bool { isValid && flags.contains(.negativeInfinity) }
 
     /// An invalid time.
     public static let invalid = CMTime(value: 0, timescale: 0, flags: [], epoch: 0)
     /// An unknown time.
     public static let indefinite = CMTime(value: 0, timescale: 0, flags: [.valid, .indefinite], epoch: 0)
-    /// A time later than every number of seconds.
+    /// A time later than all finite times.
     public static let positiveInfinity = CMTime(value: 0, timescale: 0, flags: [.valid, .positiveInfinity], epoch: 0)
-    /// A time earlier than every number of seconds.
+    /// A time earlier than all finite times.
     public static let negativeInfinity = CMTime(value: 0, timescale: 0, flags: [.valid, .negativeInfinity], epoch: 0)
     /// The time 0.
     public static let zero = CMTime(value: 0, timescale: 1)
@@ -92,23 +92,23 @@ public typealias CMTimeEpoch = Int64
 public struct CMTimeFlags: OptionSet, Sendable, Hashable {
     /// The flags in CoreMedia's layout.
     public let rawValue: UInt32
-    /// Creates flags from CoreMedia's layout.
+    /// Creates flags from a raw value in CoreMedia's layout.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
     /// A valid time.
     public static let valid = CMTimeFlags(rawValue: 1 << 0)
     /// A rounded value. Rounding is not tracked here.
     public static let hasBeenRounded = CMTimeFlags(rawValue: 1 << 1)
-    /// A time later than every number of seconds.
+    /// A time later than all finite times.
     public static let positiveInfinity = CMTimeFlags(rawValue: 1 << 2)
-    /// A time earlier than every number of seconds.
+    /// A time earlier than all finite times.
     public static let negativeInfinity = CMTimeFlags(rawValue: 1 << 3)
     /// An unknown time.
     public static let indefinite = CMTimeFlags(rawValue: 1 << 4)
 }
 
 extension CMTime: Comparable {
-    /// Returns whether a time is earlier, by seconds. Times that are not numeric are ordered as in CoreMedia: −∞ first,
-    /// then numeric times, +∞ and unknown times.
+    /// Returns whether the left time is earlier than the right one, compared in seconds. Times that are not numeric are
+    /// ordered as in CoreMedia: −∞ first, then numeric times, +∞ and unknown times.
     public static func < (left: CMTime, right: CMTime) -> Bool {
         left.rank == right.rank ? left.rank == 1 && left.seconds < right.seconds : left.rank < right.rank
     }

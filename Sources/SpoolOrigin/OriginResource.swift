@@ -9,11 +9,11 @@ public import HTTPTypes
 public struct OriginResource: Sendable {
     /// The bytes.
     public var content: OriginContent
-    /// The `ETag` field with its quotes (`"a"`, or `W/"a"` for a weak one), or `nil` for no field.
+    /// The `ETag` field with its quotes (`"a"`, or `W/"a"` for a weak one), or `nil` to omit the field.
     public var etag: String?
-    /// The date of the `Last-Modified` field, or `nil` for no field.
+    /// The date of the `Last-Modified` field, or `nil` to omit the field.
     public var lastModified: Date?
-    /// The value of the `Content-Type` field, or `nil` for no field.
+    /// The value of the `Content-Type` field, or `nil` to omit the field.
     public var contentType: String?
     /// Additional fields of every response.
     public var headerFields: HTTPFields = [:]

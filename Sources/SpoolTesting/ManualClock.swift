@@ -209,7 +209,7 @@ extension ManualClock {
     }
 
     /// Handles a change that takes effect when the caller returns. The current state may have been set since the last
-    /// examination.
+    /// check.
     private func willChange(after number: Int) {
         guard number == looks else { return }
         check()

@@ -13,7 +13,7 @@ public struct URLRequest: Hashable, Sendable {
     public init(url: URL) { self.url = url }
 }
 
-/// The response of a server.
+/// The response from a server.
 open class URLResponse: NSObject, NSCopying {
     /// The requested URL.
     public let url: URL?

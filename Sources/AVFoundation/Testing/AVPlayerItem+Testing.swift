@@ -1,5 +1,5 @@
 extension AVPlayerItem {
-    /// Waits until no libmpv handle plays the item. It returns immediately if none did. Linux only, for tests.
+    /// Waits until no libmpv handle plays the item. It returns immediately if none does. Linux only, for tests.
     nonisolated package func waitUntilReleased() async {
         await state.playbacks.waitUntilNone()
     }

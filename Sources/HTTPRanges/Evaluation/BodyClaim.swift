@@ -71,7 +71,7 @@ struct BodyClaim {
         self.init(offset: start, end: start + count, length: stated?.length)
     }
 
-    /// Creates the claim of a 200: the whole, from byte 0.
+    /// Creates the claim of a 200: the whole resource, from byte 0.
     init(whole fields: HTTPFields) throws(Contradiction) {
         let bodyLength = try BodyClaim.contentLength(fields)
         self.init(offset: 0, end: bodyLength, length: bodyLength)

@@ -56,7 +56,7 @@ public enum UpstreamContract {
         package var release: @Sendable (_ path: String) -> Void
         /// Returns the number of connections that the origin has accepted.
         package var connectionCount: @Sendable () -> Int
-        /// Stops the origin, which is unreachable then.
+        /// Stops the origin, which is then unreachable.
         package var stop: @Sendable () async -> Void
 
         /// Creates a fixture from its parts.

@@ -2,7 +2,7 @@ import Foundation
 import SpoolOrigin
 
 extension OriginRule {
-    /// Returns a rule with random faults for each request. The same seed and number of a request give the same faults.
+    /// Returns a rule with random faults for each request. The same seed and request number give the same faults.
     package static func drawn(
         _ seed: UInt64, _ draw: @escaping @Sendable (inout SplitMix) -> [OriginBehavior]
     ) -> OriginRule {

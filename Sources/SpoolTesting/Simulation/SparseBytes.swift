@@ -87,7 +87,7 @@ package struct SparseBytes: Sendable {
         withPage(Block.index(of: offset)) { $0[Int(offset % Block.size)] ^= 1 }
     }
 
-    /// Sets a page to zeros, as a disk that lost an unflushed page.
+    /// Sets a page to zeros, like a disk that has lost an unflushed page.
     package mutating func lose(page index: Int64) {
         withPage(index) { $0.initializeMemory(as: UInt8.self, repeating: 0) }
     }
