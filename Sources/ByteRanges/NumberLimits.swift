@@ -12,7 +12,7 @@ package enum NumberLimits {
     package static let seconds: Int64 = 10_000 * 31_556_952
 }
 
-// Byte ranges and counts in sentences for users, not in text that a program parses.
+// Byte ranges and counts as they are shown to users, not as text that a program parses.
 
 extension Range<Int64> {
     /// The bytes in words, with both ends included as in HTTP: `byte 7` or `bytes 0–1,048,575`. An open range is

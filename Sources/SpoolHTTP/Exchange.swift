@@ -173,7 +173,7 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
         guard state.withLock({ $0.machine.leave() }) else { return }
         Task { [clock = configuration.drainClock, cancelled] in
             for _ in 0..<5 {
-                // This task is never cancelled. A cancel would only end the exchange sooner.
+                // This task is never cancelled. Cancelling would only end the exchange sooner.
                 try? await clock.sleep(for: .milliseconds(10))
                 guard state.withLock({ $0.machine.stillReceives() }) else { break }
             }

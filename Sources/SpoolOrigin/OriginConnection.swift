@@ -196,7 +196,7 @@ final class OriginConnection: ChannelInboundHandler {
         let handler = NIOLoopBound((self, context), eventLoop: context.eventLoop)
         let (loop, clock) = (context.eventLoop, originState.clock)
         Task {
-            // This task is never cancelled. A cancel would only send the next bytes sooner.
+            // This task is never cancelled. Cancelling would only send the next bytes sooner.
             try? await clock.sleep(for: pace.pause)
             loop.execute {
                 let (handler, context) = handler.value

@@ -134,7 +134,7 @@ final class ScriptedFlow: Sendable {
                 return nil
             case .pause(let duration):
                 Task { [originState] in
-                    // This task is never cancelled. A cancel would only deliver the next bytes sooner.
+                    // This task is never cancelled. Cancelling would only deliver the next bytes sooner.
                     try? await originState.clock.sleep(for: duration)
                     wake { state in
                         state.isPausing = false

@@ -83,7 +83,7 @@ struct CachingQueueTests {
         player.queue.skip(to: entries[4].id)
         await preload(entries[5])
         await upstream.isHeld("/6.mp3")
-        // The entry is no longer among the next ones, so its preload is cancelled.
+        // The entry is no longer among the upcoming entries, so its preload is cancelled.
         player.queue.skip(to: entries[0].id)
         await upstream.isQuiet("/6.mp3")
         player.load([])

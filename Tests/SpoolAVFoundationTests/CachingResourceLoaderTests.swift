@@ -508,7 +508,7 @@ struct CachingResourceLoaderTests {
         let error = await failure(of: driver.requestContentInformation())
         #expect(error?.domain == NSURLErrorDomain && error?.code == NSURLErrorFileDoesNotExist)
         #expect((error?.userInfo[NSUnderlyingErrorKey] as? CacheError)?.code == .originErrorStatus)
-        // A further request is tried again.
+        // A later request is tried again.
         #expect(await failure(of: driver.requestData(offset: 0)) != nil)
         #expect(asset.contractViolations == [])
         await cache.close()

@@ -14,7 +14,7 @@ struct DeliveryPaceTests {
     @Test("E78: a burst is delivered immediately, then four times the media's rate; idle time saves one burst at most")
     func pace() {
         var pace = DeliveryPace()
-        // The media has 1 MB/s, so the pace is 4 MB/s, with a burst of 20 s.
+        // The bit rate of the media is 1 MB/s, so the pace is 4 MB/s, with a burst of 20 s.
         pace.learn(length: 600_000_000, duration: 600, rate: 1)
         #expect(pace.burst == 20_000_000 && pace.bytesPerSecond == 4_000_000)
         #expect(pace.handedOver(20_000_000, at: .zero) == .zero)
@@ -62,7 +62,7 @@ struct DeliveryPaceTests {
         let all = driver.requestData(offset: 0, knownLength: Self.length)
         try await clock.waitForSleepers(1)
         #expect(all.data.count >= 4 << 20 && all.data.count <= (4 << 20) + (128 << 10))
-        // After 250 ms, the bytes of 250 ms are delivered.
+        // After 250 ms, the bytes for 250 ms are delivered.
         clock.advance(by: .milliseconds(250))
         _ = await all.delivered(atLeast: 6 << 20)
         try await clock.waitForSleepers(1)

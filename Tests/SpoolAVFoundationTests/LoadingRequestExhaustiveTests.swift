@@ -84,7 +84,7 @@ struct LoadingRequestExhaustiveTests {
             frontier = next
         }
         #expect(seen.count > 3)
-        // The machine has reached its ends, so the model has not checked a machine without any action.
+        // The machine has reached its end states, so the model has not checked a machine that takes no action.
         #expect(ends.isSuperset(of: [.finish, .fail, .redirect]))
         if requested.start != nil { #expect(ends.contains(.failIncomplete)) }
     }
@@ -134,8 +134,8 @@ struct LoadingRequestExhaustiveTests {
         #expect(node.machine.isOver == node.watch.isOver, note)
         #expect(!node.watch.isOver || !node.watch.isReading, "a reader is left behind: \(note)")
         #expect(!node.watch.isResting || !node.watch.isReading, note)
-        // A request that is informed, not suspended and not over is being read, or will be read when the network
-        // returns. No request waits forever.
+        // A request that has content information and is neither suspended nor over is being read, or will be read
+        // later. No request waits forever.
         if node.machine.state == .responding, !node.watch.isResting {
             #expect(node.watch.isReading || node.watch.isLost, note)
         }

@@ -49,7 +49,7 @@ struct RenewalTests {
             guard asRenewal, let url = loadingRequest.request.url else {
                 return loader.resourceLoader(resourceLoader, shouldWaitForLoadingOfRequestedResource: loadingRequest)
             }
-            // The player of AVFoundation for Linux sends no renewals. This converts its request to one.
+            // The player of AVFoundation for Linux sends no renewals. This converts its request into one.
             let renewal = AVAssetResourceRenewalRequest(record: loadingRequest.record, url: url)
             return loader.resourceLoader(resourceLoader, shouldWaitForRenewalOfRequestedResource: renewal)
         }

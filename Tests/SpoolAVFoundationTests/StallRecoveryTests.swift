@@ -123,7 +123,7 @@ struct StallRecoveryTests {
             while !recovery.isWaiting {
                 guard await Listening.first(of: [AVPlayer.rateDidChangeNotification], play.player) != nil else { break }
             }
-            // The player still exists here. Without it, a notification of any other player may release the recovery.
+            // The player still exists here. Without it, a notification from any other player may release the recovery.
             try await clock.waitForSleepers(1)
             #expect(recovery.isWaiting)
         }

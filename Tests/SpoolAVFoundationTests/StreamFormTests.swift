@@ -277,7 +277,7 @@ struct StreamFormTests {
         let source = MediaSource(url: address("list.m3u8"))
         let port = try #require(server.url(for: source)?.port)
         for host in ["127.0.0.1", "[::1]"] {
-            // Any response proves that the server listens.
+            // Any response proves that the server is listening.
             let url = try #require(URL(string: "http://\(host):\(port)/"))
             let response = try await HTTPUpstream.standard().open(UpstreamRequest(url: url))
             #expect(response.head.status.code >= 200)

@@ -128,7 +128,7 @@ struct SpoolProcess: Sendable {
             Thread.detachNewThread {
                 let data = (try? handle.readToEnd()) ?? Data()  // Empty if the process wrote nothing.
                 // Closed here, because Foundation's `Process` retains the last reference on Linux.
-                try? handle.close()  // No data is lost, because all was read.
+                try? handle.close()  // No data is lost, because everything was read.
                 continuation.resume(returning: data)
             }
         }

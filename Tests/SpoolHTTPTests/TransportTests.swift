@@ -178,7 +178,7 @@ private final class NginxOverTLS {
     private let process = Process()
 
     init(_ certificate: TestCertificate, serving data: Data) async throws {
-        // The port was free a moment before.
+        // The port was free a moment ago.
         let finder = try await OriginServer.start([:])
         let port = finder.port
         await finder.stop()

@@ -95,8 +95,8 @@ struct CloudPlayTests {
         try await S3Server.put("films", Data(), at: server)
         for name in ["films/a%20b.wav", "films/c.wav"] { try await S3Server.put(name, bytes, at: server) }
         let questions = Mutex<[MediaSource.ResolutionReason]>([])
-        // A link of twelve seconds lasts one or two at a server whose clock is ten ahead, because it counts whole
-        // seconds.
+        // A link valid for twelve seconds lasts one or two on a server whose clock is ten seconds ahead, because it
+        // counts whole seconds.
         let now: @Sendable () -> Date = { Date(timeIntervalSinceNow: isClockSlow ? -10 : 0) }
         let bucket = try S3Bucket(
             "films", region: "us-east-1", endpoint: server.url(""), addressing: .path, lifetime: isClockSlow ? 12 : 3,

@@ -49,7 +49,7 @@ struct BlockingExecutorTests {
                 group.addTask {
                     await executor.run {
                         inside.add(1)
-                        // Returns when three calls are inside. Fewer threads would hang, and more would be counted.
+                        // Returns when three calls are running. Fewer threads would hang, and more would be counted.
                         together.meet()
                         inside.add(-1)
                     }

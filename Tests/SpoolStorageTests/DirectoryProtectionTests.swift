@@ -67,7 +67,7 @@ struct DirectoryProtectionTests {
         let code = POSIXErrorCode.EPERM.rawValue
         recorder.fail(with: .system("could not be excluded from backups", path: path, errno: code))
         let store = try await open()
-        // A cache that can only be read has another notice, and no catalog.
+        // A read-only cache has a different notice, and no catalog.
         #expect(store.notices == ["“\(path)” could not be excluded from backups: Operation not permitted"])
         #expect(try await Store.inspect(path: path).isEmpty)
         try await store.close()

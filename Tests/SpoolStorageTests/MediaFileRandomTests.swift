@@ -152,7 +152,7 @@ struct MediaFileRandomTests {
     ) throws {
         model.filling = []
         model.storedRanges = model.records.mapValues { Int64($0.length) }
-        // The bytes of recorded blocks that were evicted or found bad, and not received again, do not exist.
+        // The bytes of recorded blocks that were evicted or found damaged, and not received again, do not exist.
         for record in model.records.values where !isIntact(record, fixture) { model.damaged.insert(record.index) }
         for index in model.records.keys where Int.random(in: 0..<12, using: &random) == 0 {
             guard let record = model.records[index] else { continue }

@@ -171,7 +171,7 @@ struct StoreCapacityTests {
         try await store.close()
         let size = try FileManager.default.attributesOfItem(atPath: fixture.path + "/catalog.sqlite")[.size] as? Int
         #expect(size ?? .max < 3_000_000)
-        // The next process counts the same.
+        // The next process gets the same counts.
         store = try await fixture.open(capacity: 1_000_000, eviction: .standard)
         try await store.checkLedger()
         try await store.evict(to: 0)

@@ -204,7 +204,7 @@ struct StoreCatalogCellTests {
                 do {
                     try await perform(operation)
                 } catch is CacheError {
-                    // The command prints it.
+                    // The command prints the error.
                 }
                 let store = try await fixture.open(capacity: 100 * block)
                 try await fixture.store("f", length: 3 * block, in: store)

@@ -21,7 +21,7 @@ struct StoreChangedFilesTests {
         let lease = try fixture.begin("a", length: size, in: store, user: user)
         try await fixture.store(0..<size, of: "a", in: lease.generation)
         try FileManager.default.removeItem(atPath: fixture.filledFile())
-        // Other files take the descriptors.
+        // Other files reuse the descriptors.
         var others: [Lease] = []
         for number in 0..<20 {
             let other = try fixture.begin("\(number)", length: size, in: store)
@@ -86,7 +86,7 @@ struct StoreChangedFilesTests {
         try await fixture.store(0..<size, of: "a", in: lease.generation)
         try await store.flush()
         try fixture.damage(try fixture.filledFile(), at: 5)
-        // Other files take the descriptors.
+        // Other files reuse the descriptors.
         var others: [Lease] = []
         for number in 0..<20 as Range<Int> {
             let other = try fixture.begin("\(number)", length: size, in: store)
@@ -222,7 +222,7 @@ struct StoreChangedFilesTests {
             let folder = fixture.path + "/media/" + name.prefix(2)
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         }
-        // This name is first, and is a directory.
+        // This name sorts first, and is a directory.
         try FileManager.default.createDirectory(
             atPath: fixture.path + "/media/00/\(names[0]).media", withIntermediateDirectories: true)
         let orphan = fixture.path + "/media/ff/\(names[1]).media"

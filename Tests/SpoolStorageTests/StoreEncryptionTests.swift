@@ -157,7 +157,7 @@ struct StoreEncryptionTests {
     @Test("Rows that were swapped, changed or shortened count as not stored, and are stored again")
     func forgedRows() async throws {
         for sql in [
-            // Two resources exchange their rows, or only single cells.
+            // Two resources' rows, or only single cells, are swapped.
             "UPDATE resource SET url = (SELECT url FROM resource AS r WHERE r.id <> resource.id ORDER BY r.id LIMIT 1)",
             "UPDATE generation SET version = (SELECT version FROM generation AS g WHERE g.id <> generation.id LIMIT 1)",
             "UPDATE generation SET fields = substr(fields, 1, length(fields) - 1)",

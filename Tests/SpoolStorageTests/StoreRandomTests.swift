@@ -22,7 +22,7 @@ struct StoreRandomTests {
             if seed % 3 == 1, session > 0 { try fixture.recordUncleanEnd() }
             var random = SeededGenerator(seed &* 77 &+ session)
             if seed % 4 == 2 { fixture.setKey(1) }
-            // Each session has another key.
+            // Each session has a different key.
             if seed % 4 == 3, session > 0 { try await Self.rekey(fixture, to: session == 1 ? 1 : 2) }
             if seed % 2 == 1 { try Self.damageAtRest(fixture, &random) }
             let store = try await fixture.open(

@@ -121,7 +121,7 @@ struct StoreRekeyTests {
             fixture.files.clearFaults()
             try fixture.recordUncleanEnd()
             if case .failure = rekeying {
-                // The call may have failed after the exchange.
+                // The call may have failed after the new catalog replaced the old one.
                 let isPlain = (try? await Store.inspect(path: fixture.path)) != nil
                 if !isPlain { fixture.setKey(1) }
             }

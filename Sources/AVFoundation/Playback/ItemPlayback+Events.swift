@@ -89,7 +89,7 @@ extension ItemPlayback {
     private func reason(of error: Int32, message: String?) -> AVError {
         // Without audio, nothing to play means that there is no video.
         if options.pictures != nil, error == MPV_ERROR_NOTHING_TO_PLAY.rawValue { return AVError(.noSourceTrack) }
-        // libmpv's text for this code adds nothing.
+        // libmpv's text for this code adds no information.
         return AVError(.fileFormatNotRecognized, detail: error == MPV_ERROR_UNKNOWN_FORMAT.rawValue ? nil : message)
     }
 

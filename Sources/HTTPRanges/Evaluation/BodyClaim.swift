@@ -76,7 +76,7 @@ struct BodyClaim {
         let bodyLength = try BodyClaim.contentLength(fields)
         self.init(offset: 0, end: bodyLength, length: bodyLength)
         // Content-Range has no meaning in a 200 (RFC 9110 §14.4), but some origins send a part with this status. Only a
-        // body with the length of the whole is not a part.
+        // body with the length of the whole resource is not a part.
         guard let contentRange = try BodyClaim.contentRange(fields), let range = contentRange.range else { return }
         let isWhole = range.lowerBound == 0 && range.upperBound == contentRange.length
         if isWhole, bodyLength == nil || bodyLength == contentRange.length { return }

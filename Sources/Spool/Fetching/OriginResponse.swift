@@ -91,7 +91,7 @@ extension OriginResponse {
             let long = LongBody(rest, cookies, source)
             result.long = long
             Task(executorPreference: executor.executor(for: .storing)) {
-                try? await clock.networkSleep(LongBody.patience)  // A cancel would only release the body sooner.
+                try? await clock.networkSleep(LongBody.patience)  // Cancelling would only release the body sooner.
                 long.release()
             }
         }

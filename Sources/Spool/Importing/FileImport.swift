@@ -96,7 +96,7 @@ private struct FileImport {
             return proof
         } catch {
             // Stored bytes count as the origin's, so they are removed if the file may have changed.
-            let isUnchanged = try? await executor.run(in: .background) { try file.isUnchanged }  // Unknown if `nil`.
+            let isUnchanged = try? await executor.run(in: .background) { try file.isUnchanged }  // `nil` if unknown.
             if isUnchanged != true { try await media.remove() }
             throw error
         }

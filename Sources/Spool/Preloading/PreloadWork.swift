@@ -178,7 +178,7 @@ struct PreloadQueue<Item> {
             let item = lines[line].items[first]
             lines[line].items[first] = nil
             lines[line].first += 1
-            // Removed items are released now and then.
+            // Removed items are released periodically.
             if lines[line].first > 64, lines[line].first * 2 > lines[line].items.count {
                 lines[line].items.removeFirst(lines[line].first)
                 lines[line].first = 0

@@ -37,7 +37,7 @@ struct StoredHead: Codable, Sendable, Hashable {
         self.url = url.flatMap { Self.storableAddress($0, head.headerFields, of: redactedURL) }
         var fields = head.headerFields
         if status != head.status.code {
-            // The fields of a part are stored as those of the whole.
+            // The fields of a partial response are stored as those of the whole resource.
             fields[.contentRange] = nil
             fields = EndToEndFields.withoutMessageDigests(fields)
         } else if head.status == .notModified, let name = HTTPField.Name("Content-Digest") {

@@ -96,7 +96,7 @@ extension StallRecovery {
             }
             if reason == .system { isPauseDoubtful = false }
             guard state != .paused else { return [] }
-            // Without a reason, a player without data has stalled.
+            // A player that has no data and reports no reason has stalled.
             if reason == .unknown, now.isDry, !now.isAtEnd { return stall() }
             let actions = pause()
             isPauseDoubtful = reason != .system && !now.isAtEnd

@@ -70,8 +70,8 @@ enum KeyFile {
         let passphrase = Data(bytes.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") })
         guard !passphrase.isEmpty else { throw failure(path, "passphrase", "has an empty first line") }
         return EncryptionKey { salt in
-            // It uses 32 MiB, three times. This is one of the settings for scrypt in OWASP's cheat sheet on password
-            // storage.
+            // It uses 32 MiB and a parallelism of three. This is one of the settings for scrypt in OWASP's cheat sheet
+            // on password storage.
             let key = try KDF.Scrypt.deriveKey(
                 from: passphrase, salt: salt, outputByteCount: EncryptionKey.byteCount, rounds: 1 << 15, blockSize: 8,
                 parallelism: 3)

@@ -187,7 +187,7 @@ final class DashboardFeed: Sendable {
             version: SpoolVersion.current, started: started, lastID: newest,
             isComplete: known.map { $0 + 1 >= oldest } ?? false)
         let client = EventClient()
-        // The first message always has space.
+        // There is always space for the first message.
         _ = client.send(try ServerSentEvent.message("hello", hello, id: nil, start: "retry: 1000\n"))
         let (number, ended) = try state.withLock { state in
             guard !state.isEnded else { throw RequestFailure(503, "the server stops", retryAfter: 5) }

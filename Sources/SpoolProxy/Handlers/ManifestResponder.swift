@@ -169,7 +169,7 @@ struct ManifestResponder: Sendable {
         guard !call.isForOwner, knowledge.variables(for: call.url).isEmpty,
             let entry = rewrittenManifests.entry(for: received.bytes, at: received.url, call)
         else { return nil }
-        // If its addresses were forgotten, it is parsed again.
+        // If its URLs were forgotten, it is parsed again.
         if let tag = entry.membersTag, !knowledge.hasMembers(of: received.key, tag: tag) { return nil }
         // Without its origin, a player must not choose a representation that is not stored.
         if entry.kind == .dash, await !offline.isReachable(call.url, call.fields, at: date.second) { return nil }
@@ -391,7 +391,7 @@ private final class NamedOrigins {
 
     /// Records the origin of a URL, and returns the result of converting it.
     func note(_ url: OriginURL, proxied: (OriginURL) -> String) -> String {
-        // Most addresses of a manifest have the same origin.
+        // Most URLs in a manifest have the same origin.
         if last.map({ !$0.isSameOrigin(as: url) }) ?? true {
             last = url
             if !url.isSameOrigin(as: manifest) { record(url) }

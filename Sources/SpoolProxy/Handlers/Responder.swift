@@ -159,7 +159,7 @@ struct Responder: Sendable {
             // A proxied page has the address of this server. It must not reach other resources at that address.
             if !response.isOwn { fields[.contentSecurityPolicy] = "sandbox" }
             fields[.xContentTypeOptions] = "nosniff"
-            // The address of a page contains the token, which no other server may receive.
+            // The URL of a page contains the token, which no other server may receive.
             if let name = HTTPField.Name("Referrer-Policy") { fields[name] = "no-referrer" }
             response.head.fields = fields
         }
@@ -175,7 +175,7 @@ struct Responder: Sendable {
     private static let forOwnPages: Set<String> = [
         "service-worker-allowed", "clear-site-data", "set-cookie", "refresh", "link", "timing-allow-origin",
         "referrer-policy",
-        // They make a browser report the address, which contains the token.
+        // They make a browser report the URL, which contains the token.
         "content-security-policy-report-only", "report-to", "reporting-endpoints", "nel",
         // They apply to the host of this server, or to a server in front of it.
         "strict-transport-security", "alt-svc", "x-accel-redirect", "x-sendfile", "x-lighttpd-send-file",

@@ -65,7 +65,7 @@ final class StreamMembers: Sendable {
     ///   - found: The URL after redirects.
     func note(_ playlist: HLSPlaylist, at url: OriginURL, _ key: CacheKey, tag: String, found: OriginURL) {
         guard !hasRecorded(tag, of: key) else { return }
-        guard let parts = try? playlist.parts(at: found) else { return }  // No request will look for invalid addresses.
+        guard let parts = try? playlist.parts(at: found) else { return }  // No request will look for invalid URLs.
         note(parts, [], at: url, key, tag: tag)
     }
 

@@ -70,7 +70,7 @@ final class MediaFile: Sendable {
             giveBack: giveBack)
         self.blocks = blocks
         encrypted = isEncrypted ? sealer.map { EncryptedBlocks(blocks, $0) } : nil
-        // Memory makes no thread wait.
+        // Memory never blocks a thread.
         writer = TryableLock(
             Writer(reclaimer: BlockReclaimer(blocks)), sealer == nil ? .neverWaits : .mayWaitForFile)
     }

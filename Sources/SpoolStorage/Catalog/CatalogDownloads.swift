@@ -104,7 +104,7 @@ struct CatalogDownloads {
             var records: [DownloadRecord] = []
             while let row = try rows.next() {
                 guard var record = record(row) else { continue }
-                // An impossible length counts as unknown.
+                // An invalid length counts as unknown.
                 record.length = row.number(4).flatMap { (0...Block.offsetLimit).contains($0) ? $0 : nil }
                 record.storedBytes = row.byteCount(5)
                 records.append(record)

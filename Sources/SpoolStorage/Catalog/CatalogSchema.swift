@@ -253,7 +253,7 @@ extension Catalog {
         guard try fileSystem.attributes(path) != nil else { return }
         try SystemFile.refuseOtherThanFile(path)
         // SQLite creates files next to a catalog with a log, so the catalog is first read without its log. That is
-        // enough after a clean end.
+        // enough after a clean shutdown.
         let hasLog = try fileSystem.attributes(path + "-wal") != nil
         try check(key, checksKey: isAlone && !hasLog, path: path, isFrozen: true)
         guard hasLog, isAlone else { return }

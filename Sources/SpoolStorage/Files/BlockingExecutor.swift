@@ -249,7 +249,7 @@ final class ThreadPool: Sendable {
             Thread.current.name = self.name
             self.work()
         }
-        // A player waits for most of their jobs. The other jobs wait in their lanes.
+        // A player is waiting for most of their jobs. The other jobs wait in their lanes.
         thread.qualityOfService = .userInitiated
         thread.start()
         isStarted.signal()

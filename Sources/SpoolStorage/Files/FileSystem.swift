@@ -175,7 +175,7 @@ package struct SystemFileSystem: FileSystem {
         guard descriptor >= 0 else { throw .system("could not be opened", path: path, errno: errno) }
         defer { close(descriptor) }
         while synchronizeToDevice(descriptor) != 0 {
-            // Some network file systems have no such operation: the server has the name already.
+            // Some network file systems do not support this operation: the name is already on the server.
             if errno == EINVAL || errno == ENOTSUP { return }
             guard errno == EINTR else {
                 throw .system("could not be synchronized to the device", path: path, errno: errno)

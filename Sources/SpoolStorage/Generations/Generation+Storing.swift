@@ -146,7 +146,7 @@ extension Generation {
             return .prefixInvalidated(start..<offset)
         }
         if !isBegun, let disk, disk.contains(start..<offset) {
-            // The part of the block on disk is copied, because a block is in one place.
+            // The part of the block on disk is copied, because a block is stored either on disk or in memory.
             prefix = [UInt8](repeating: 0, count: Int(offset - start))
             do {
                 try prefix.withUnsafeMutableBytes { try disk.read(start..<offset, into: $0) }

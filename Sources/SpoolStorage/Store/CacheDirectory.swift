@@ -87,10 +87,10 @@ final class CacheDirectory: Sendable {
             // The lock is released explicitly rather than by closing the file, because a process that is being started
             // also has the descriptor.
             defer { _ = try? file.lock(.none) }  // Closing it, a moment later, does the same.
-            // If the catalog could not record that a sweep is pending, the end counts as unclean, and the next opening
-            // sweeps.
+            // If the catalog could not record that a sweep is pending, the shutdown counts as unclean, and the next
+            // opening sweeps.
             guard access.isWritable, !isSweepUnnoted.load(ordering: .relaxed) else { return }
-            // An empty lock file marks a clean end.
+            // An empty lock file marks a clean shutdown.
             try file.punchHole(0..<Int64.max)
             try file.synchronize()
         }

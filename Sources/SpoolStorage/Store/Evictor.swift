@@ -208,7 +208,7 @@ struct Evictor: Sendable {
             throw CacheError(.invalidArgument, "invalid size of \(size) bytes: must not be negative")
         }
         try store.checkWritable()
-        // A person has requested it, so everything is searched.
+        // The user has requested it, so everything is searched.
         state.searches.recordChange()
         // Media that was closed or used a moment ago counts in the policy's order.
         try? await store.flush()  // If it can't be written, that was reported, and the recorded order counts.

@@ -67,7 +67,7 @@ extension Store.Configuration {
     /// - Throws: ``CacheError`` with code `invalidArgument` if more is to stay free than the volume has.
     func freeSpaceToLeave(in directory: CacheDirectory) throws -> Int64 {
         guard let minimumFreeSpace else {
-            // The standard must not make a cache unusable if the size of the volume can't be read.
+            // The default must not make a cache unusable if the size of the volume can't be read.
             guard directory.access.isWritable, let space = try? directory.bytes.volumeSpace() else { return 0 }
             return min(500_000_000, space.size / 20)
         }

@@ -117,7 +117,7 @@ enum Platform {
         let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
         let task = session.dataTask(with: url)
         task.resume()
-        try await Task.sleep(for: .seconds(2))  // The bytes of this time are the result. No event ends it.
+        try await Task.sleep(for: .seconds(2))  // The result is the bytes received in this time. No event ends it.
         session.invalidateAndCancel()
         let (before, after) = delegate.counts
         return Observation("\(after) bytes were delivered after suspend(), and \(before) before it")

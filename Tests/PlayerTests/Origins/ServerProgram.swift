@@ -17,8 +17,7 @@ enum ServerProgram {
         _ body: (URL) async throws -> R
     ) async throws -> R {
         for _ in 0..<20 {
-            // The port was free a moment before. If another process takes it, the server ends, and another port is
-            // tried.
+            // The port was free a moment ago. If another process takes it, the server ends, and another port is tried.
             let finder = try await OriginServer.start([:])
             let port = finder.port
             await finder.stop()
@@ -39,7 +38,7 @@ enum ServerProgram {
                     HTTPClientRequest(url: url.absoluteString), timeout: .seconds(10))
                 return true
             } catch {
-                // The server does not listen yet.
+                // The server is not listening yet.
                 await Task.yield()
             }
         }

@@ -86,7 +86,7 @@ struct WebDriver: Sendable {
     }
 
     private func end() async {
-        // The driver is ended next, in any case.
+        // The driver is terminated next in any case.
         _ = try? await Self.send("DELETE", session, Optional<String>.none)
     }
 

@@ -17,7 +17,7 @@ enum CatalogDamage {
         guard FileManager.default.fileExists(atPath: path),
             sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE, nil) == SQLITE_OK
         else { return }
-        // A changed version is that of a newer program, which is rejected.
+        // A changed version looks like that of a newer program, so the catalog is rejected.
         let tables = rows(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'grdb_migrations' ORDER BY name", database)
         let filled = tables.filter { rows("SELECT 1 FROM \"\($0)\" LIMIT 1", database).isEmpty == false }

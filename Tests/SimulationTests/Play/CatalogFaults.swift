@@ -63,7 +63,7 @@ private enum FaultyVFS {
     typealias File = UnsafeMutablePointer<sqlite3_file>
 
     // Set up once, before SQLite sees them, and never changed or freed.
-    nonisolated(unsafe) static let base = sqlite3_vfs_find(nil)!  // SQLite always has one.
+    nonisolated(unsafe) static let base = sqlite3_vfs_find(nil)!  // SQLite always has a default one.
     nonisolated(unsafe) static let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
     nonisolated(unsafe) static let vfs = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
     static let headSize = 32
@@ -79,7 +79,7 @@ private enum FaultyVFS {
         vfs.pointee.zName = UnsafePointer(strdup("faulty"))
         vfs.pointee.szOsFile += Int32(headSize)
         vfs.pointee.xOpen = { _, name, file, flags, outFlags in FaultyVFS.open(name, file, flags, outFlags) }
-        // A play does not wait in real time after a fault of a lock. Other tests of the process wait.
+        // A play does not wait in real time after a lock fault. Other tests of the process wait.
         vfs.pointee.xSleep = { _, microseconds in
             refusedThreads.withLock { $0.remove(pthread_self()) } == nil
                 ? base.pointee.xSleep(base, microseconds) : microseconds
@@ -105,18 +105,18 @@ private enum FaultyVFS {
     }
 
     static func real(_ file: File?) -> File {
-        UnsafeMutableRawPointer(file!).advanced(by: headSize).assumingMemoryBound(to: sqlite3_file.self)  // SQLite's.
+        UnsafeMutableRawPointer(file!).advanced(by: headSize).assumingMemoryBound(to: sqlite3_file.self)  // Never null.
     }
 
     static func call(_ file: File?) -> sqlite3_io_methods { real(file).pointee.pMethods.pointee }
 
     static func faults(_ file: File?) -> Unmanaged<CatalogFaults>? {
-        UnsafeMutableRawPointer(file!).assumingMemoryBound(to: Head.self).pointee.faults  // SQLite's.
+        UnsafeMutableRawPointer(file!).assumingMemoryBound(to: Head.self).pointee.faults  // Never null.
     }
 
     /// The faults of a write-ahead log.
     static func journal(_ file: File?) -> CatalogFaults? {
-        let head = UnsafeMutableRawPointer(file!).assumingMemoryBound(to: Head.self)  // SQLite's.
+        let head = UnsafeMutableRawPointer(file!).assumingMemoryBound(to: Head.self)  // Never null.
         return head.pointee.isJournal ? head.pointee.faults?.takeUnretainedValue() : nil
     }
 

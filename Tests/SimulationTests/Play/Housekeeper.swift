@@ -119,7 +119,7 @@ struct Housekeeper {
         try? FileManager.default.removeItem(atPath: target)
         try await cache.media(for: source).export(to: URL(fileURLWithPath: target))
         let bytes = try Data(contentsOf: URL(fileURLWithPath: target))
-        // The first received language has the key itself.
+        // The first language received has the key itself.
         var (viewer, other) = (viewer, viewer)
         (viewer.language, other.language) = (0, 1)
         let isRight = (media.versions(for: viewer) + media.versions(for: other)).contains { version in

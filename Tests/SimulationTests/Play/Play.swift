@@ -143,7 +143,7 @@ final class Play: Sendable {
         await world.timed("closing", in: life) { await cache.close() }
         let time = world.executor.clock.now.offset - start
         world.log.add("life \(life.number)", "closed")
-        // A version with less than one received block replaces none, and is lost with its cache.
+        // A version with less than one received block replaces no other version, and is lost with its cache.
         for path in world.origin.changed { world.allowRepeating(65_536, "\(path) may have been discarded") }
         // A cache that could not write its directory opens it again, and then creates it.
         let mayReopen = world.plan.diskFaults + world.plan.catalogFaults > 0
@@ -205,8 +205,8 @@ final class Play: Sendable {
             let stored = cache.storedByteCount
             guard !life.isDead else { return }
             let recorded = contents.reduce(0) { $0 + $1.storedByteCount }
-            // Damage in a directory that is only readable can't be recorded.
-            // Refused bytes whose space could not be freed stay counted.
+            // Damage in a read-only directory can't be recorded. Refused bytes whose space could not be freed stay
+            // counted.
             let isExact = world.plan.punchesHoles && world.plan.removalFaults + world.plan.diskFaults == 0
             let isRight = isExact ? recorded == stored : recorded <= stored
             // Only `verify --repair` corrects a sum that was changed.

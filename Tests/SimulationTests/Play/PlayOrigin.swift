@@ -147,7 +147,7 @@ final class PlayOrigin: Sendable {
         guard viewer.preloads, !isQuestion, life.world.isCalm, !life.world.mayPreloadsContinue(in: life) else { return }
         let waits = life.world.playbackWaits(longerThan: .milliseconds(20), in: life)
         guard !waits.isEmpty else { return }
-        // A player that is about to read received bytes no longer waits.
+        // A player that is about to read received bytes is no longer waiting.
         _ = life.world.task {
             await life.world.sleep(.milliseconds(5))
             guard !waits.isDisjoint(with: life.world.playbackWaits(longerThan: .zero, in: life)) else { return }

@@ -93,7 +93,7 @@ final class Sending: Sendable {
         case .sent(let piece):
             let name = media.name(for: viewer)
             let idle = origin.state.withLock { $0.retries.idleTimeout(of: name, now: now) }
-            // A transfer without readers is cancelled after 50 ms, unless its rest fits into the buffers of sockets.
+            // A transfer without readers is cancelled after 50 ms, unless the rest of it fits into the socket buffers.
             if idle > .milliseconds(100), rest.upperBound - rest.lowerBound > 256 << 10 {
                 life.world.report(
                     .transferAtRest, "\(media.path) sends \(piece), which no reader has needed for \(idle)", in: life)

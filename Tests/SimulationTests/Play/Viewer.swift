@@ -41,5 +41,5 @@ struct Viewer: Sendable, Hashable {
         return fields
     }
 
-    private static let purpose = HTTPField.Name("Purpose")!  // Made of letters.
+    private static let purpose = HTTPField.Name("Purpose")!  // Consists of letters only.
 }

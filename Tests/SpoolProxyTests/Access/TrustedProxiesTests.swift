@@ -94,7 +94,7 @@ import Testing
         #expect(failure?.description.contains("through a trusted proxy") == true)
         configuration.token = "secret"
         try configuration.validate()
-        // Connections to the addresses of this network are then not opened.
+        // Then no connections to addresses in this network are opened.
         let restricted = configuration.restricting(.init())
         let allows = try #require(restricted.allowsAddress)
         #expect(restricted.hidesAddresses)

@@ -3,7 +3,7 @@ import SpoolTesting
 extension AdversarialRequest {
     /// Draws a request from a grammar of valid and invalid requests. Most of them have one fault or none.
     static func draw(for target: AdversarialTarget, _ random: inout SplitMix) -> AdversarialRequest {
-        // With only other requests, few connections would reach their second request.
+        // If all requests had many faults, few connections would reach their second request.
         var draft = AdversarialDraft(target: target, isTame: random.below(5) > 0)
         draft.drawMethod(&random)
         draft.drawTarget(&random)

@@ -119,7 +119,7 @@ import Testing
                 }
             }
             let whole = Self.parse(bytes)
-            // The first prefix with a result determines it.
+            // The first prefix that yields a result determines it.
             let first = (0...bytes.count).lazy.compactMap { Self.parse(bytes.prefix($0)) }.first
             #expect(first == whole, "\(bytes)")
             guard case .header(let header, let count) = whole else { continue }

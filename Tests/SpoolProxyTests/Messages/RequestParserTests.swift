@@ -118,7 +118,7 @@ import Testing
             let text = (0..<Int.random(in: 0..<14, using: &random)).map { _ in
                 pieces.randomElement(using: &random) ?? ""
             }
-            guard let head = try? Self.parse(text.joined()) else { continue }  // Most texts are rejected.
+            guard let head = try? Self.parse(text.joined()) else { continue }  // Most inputs are rejected.
             #expect(head.target.hasPrefix("/") || head.target == "*" || head.method == .other("CONNECT"))
             #expect(!head.target.contains("\r"))
         }

@@ -21,7 +21,7 @@ import Testing
         log.queue.resume()
         log.flush()
         #expect(try lineCount() == AccessLog.waitingLimit)
-        // The next lines have space again.
+        // There is space again for the next lines.
         log.write(entry)
         log.flush()
         #expect(try lineCount() == AccessLog.waitingLimit + 1)

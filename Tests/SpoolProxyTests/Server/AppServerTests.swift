@@ -251,7 +251,7 @@ import Testing
             try await Self.withServer(freshness: .http) { server, _ in
                 let url = try #require(server.url(for: origin.url("/1.ts")))
                 async let response = server.get(url.path)
-                // The response was cut, and the rest was requested.
+                // The response was truncated, and the rest was requested.
                 try await origin.log.wait { exchanges in exchanges.count > 1 }
                 origin.set("/1.ts", .pattern(length, seed: 99, etag: "\"v2\""))
                 let body = try await response.body

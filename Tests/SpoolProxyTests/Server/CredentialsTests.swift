@@ -145,11 +145,11 @@ import Testing
         let naming = try origin("naming.example")
         #expect(knowledge.mayReceive(naming, credentials: "Basic bmFtaW5n"))
         for index in 0..<300 { knowledge.note(try origin("named\(index).example"), namedBy: naming) }
-        // A user of two origins that no manifest connects.
+        // A user of two origins that no manifest links.
         for host in ["one.example", "two.example"] {
             #expect(knowledge.mayReceive(try origin(host), credentials: "Basic dXNlcg=="))
         }
-        // The credentials of the origin that names others are sent to none of them.
+        // Credentials for the origin whose manifest references other origins are sent to none of them.
         for index in [0, 299] {
             #expect(!knowledge.mayReceive(try origin("named\(index).example"), credentials: "Basic bmFtaW5n"))
         }

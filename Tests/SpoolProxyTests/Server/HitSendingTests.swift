@@ -217,7 +217,7 @@ import Testing
             var bytes: Int
             var offset: Int?
         }
-        // The first line is of the request that stored the resource.
+        // The first line is for the request that stored the resource.
         let text = try String(contentsOf: URL(fileURLWithPath: log.file("log")), encoding: .utf8)
         let lines = try text.split(separator: "\n").dropFirst().map {
             try JSONDecoder().decode(Line.self, from: Data($0.utf8))

@@ -138,10 +138,10 @@ import Testing
                     let statuses = try await Self.statuses(server, text.joined() + Self.health())
                     #expect(statuses == [503, 200, 503, 200])
                 }
-                // The server notices the end of the connection at its own time.
+                // The server notices the end of the connection in its own time.
                 while try await Self.statuses(server, Self.health(from: "198.51.100.1")) == [503] {}
             }
-            // Idle connections of a trusted proxy count for no client.
+            // Idle connections of a trusted proxy are not counted for any client.
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for index in 0..<10 {
                     group.addTask {

@@ -167,7 +167,7 @@ final class SharingOrigin: Upstream {
                 (status, directives, vary) = (503, SharingDirectives(), [])
             }
         }
-        // A cache may treat responses with the same date of modification as one version (RFC 9110 §8.8.2.2).
+        // A cache may treat responses with the same modification date as one version (RFC 9110 §8.8.2.2).
         if let age = directives.modifiedAge { directives.modifiedAge = age + serial * 10_000 }
         let record = SharingRecord(
             serial: serial, page: number, call: call, method: request.method.rawValue,

@@ -204,7 +204,7 @@ import Testing
         }
         #expect(try variables.substituted("{$v}{$v}", limit: 4) == "abab")
         #expect(throws: ManifestError.self) { try variables.substituted("{$v}{$v}", limit: 3) }
-        // The text before an undefined variable is not built.
+        // The text before an undefined variable is never assembled.
         #expect(try variables.substituted("{$v}{$w}", limit: 0) == nil)
     }
 

@@ -88,7 +88,7 @@ struct ClosingAndBoundsCases {
             held.append(player)
         }
         try await stage.origin.log.wait { $0.count(where: \.isStalled) == 20 }
-        // The limit is one second, and the time of flushes. With a slow disk, each resource may need separate flushes
+        // The limit is one second plus the time for flushes. With a slow disk, each resource may need separate flushes
         // of a tenth of a second. Closing one resource after another would take 20 seconds.
         await Self.within(.seconds(6), stage.clock) { await cache.close() }
         held = []

@@ -53,9 +53,9 @@ struct SecretCases {
                 let url = try #require(parts.url)
                 try await cache.media(for: MediaSource(url: url)).check(.bytes(0..<1000), Self.film)
                 let other = MediaSource(url: stage.url("/plain"), headerFields: fields)
-                // Under HTTP's rules, a response to credentials may not be stored.
+                // Under HTTP's rules, a response to a request with credentials may not be stored.
                 try await cache.media(for: other).check(.bytes(0..<1000), Self.film)
-                // A resolver's address and fields.
+                // The URL and the fields that a resolver returns.
                 let resolved = ResolvedRequest(
                     url: try #require(URL(string: stage.url(target).absoluteString + "?sig=\(secret)")),
                     headerFields: fields)

@@ -90,7 +90,7 @@ struct UnprovenVersionCases {
                     let reader = cache.media(for: stage.url()).reader()
                     #expect(try await reader.check(Self.other) == Self.other.length)
                 }
-                // One for each reader that may not use the response to another one.
+                // One for each reader that may not use the response to another reader's request.
                 let limit = control == "max-age=600" && freshness == .http ? 1 : 3
                 #expect(stage.origin.log.exchanges.count - previous <= limit, "\(hasRanges) \(freshness)")
             }
@@ -160,7 +160,7 @@ struct UnprovenVersionCases {
             let head = try await second.response()
             #expect(head.source == .miss)
             #expect(head.version != version)
-            // Other reads for it use the same response.
+            // Other reads through the same `mediaInUse` get the same response.
             try await second.mediaInUse.check(.bytes(0..<1000), Self.other)
             #expect(try await second.check(Self.other) == Self.other.length)
             stage.origin.release()

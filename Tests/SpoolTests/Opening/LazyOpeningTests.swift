@@ -71,7 +71,7 @@ struct LazyOpeningTests {
         let code: CacheError.Code
         switch trouble {
         case .inUse:
-            // It joins no other cache, like the cache of another process.
+            // It shares nothing with other caches, like a cache in another process.
             first = MediaCache(
                 directory: URL(fileURLWithPath: path), upstream: stage.origin,
                 configuration: MediaCache.Configuration(), fileSystem: SystemFileSystem(),

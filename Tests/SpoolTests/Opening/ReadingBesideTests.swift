@@ -23,7 +23,7 @@ struct ReadingBesideTests {
         var configuration = MediaCache.Configuration()
         configuration.logger = .init(label: "spool.tests") { _ in SwiftLogNoOpLogHandler() }
         configure(&configuration)
-        // It joins no other cache, like the cache of another process.
+        // It shares nothing with other caches, like a cache in another process.
         return MediaCache(
             directory: URL(fileURLWithPath: stage.directory), upstream: stage.origin, configuration: configuration,
             fileSystem: SystemFileSystem(), clock: CacheClock(clock: ContinuousClock()))

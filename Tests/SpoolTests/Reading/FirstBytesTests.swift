@@ -90,7 +90,7 @@ struct FirstBytesTests {
             let media = cache.media(for: stage.url())
             _ = try await media.contentInformation()
             let scheduler = try #require(media.resource).scheduler
-            // They are reported before the requesting task releases its place. After that, no reader has it.
+            // They are reported before the requesting task releases its place. After that, no reader holds it.
             while scheduler.inspect({ !$0.readers.isEmpty }) || cache.context.coordinator.isPlayerWaiting {
                 try Task.checkCancellation()
                 await Task.yield()

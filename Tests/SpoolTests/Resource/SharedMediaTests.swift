@@ -100,7 +100,7 @@ struct SharedMediaTests {
                 }
                 let first = try #require(cache.resources.open.first)
                 while first.turns.state.withLock({ $0.waits.count }) < number - 1 { await Task.yield() }
-                // The origin delays the following requests too, but no client waits for another one of them.
+                // The origin also delays the requests that follow, but no client waits for another client's request.
                 stage.origin.release()
                 for index in 1..<number {
                     let agent = "agent \(index)"

@@ -133,7 +133,7 @@ struct SchedulerStateMachineTests {
         bench.open(at: 600 * kib)
         #expect(bench.isCancelled(previous))
         #expect(bench.live.isEmpty)
-        // Bytes that were sent before the cancel are stored, even beyond the position of the reader.
+        // Bytes that were sent before the cancellation are stored, even beyond the position of the reader.
         bench.store(previous, 600 * kib)
         bench.end(previous)
         #expect(bench.storedRanges == ByteRangeSet(0..<664 * kib))

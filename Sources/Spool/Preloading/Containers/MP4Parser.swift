@@ -190,7 +190,7 @@ struct MP4Parser {
         for entry in 0..<Int64(min(count, 4)) {
             let start = list.body.adding(8 + entry * (isLarge ? 20 : 12) + (isLarge ? 8 : 4))
             let time = try bytes.number(at: start, bytes: isLarge ? 8 : 4)
-            // −1 is an edit without media.
+            // −1 marks an empty edit.
             if time != (isLarge ? .max : 0xFFFF_FFFF) { return Double(time) }
         }
         return 0
