@@ -28,7 +28,7 @@ struct LoadingRequestContractTests {
         #expect(contract.phase == .finished)
     }
 
-    @Test("D45: after a cancel, responding and finishing are violations")
+    @Test("D45: after cancellation, responding and finishing are violations")
     func afterCancel() {
         var contract = opened()
         #expect(contract.cancel() == true)

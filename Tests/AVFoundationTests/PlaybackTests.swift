@@ -41,7 +41,9 @@ struct PlaybackTests {
         #expect(playing.asset.contractViolations == [])
     }
 
-    @Test("D42-45: each seek ahead or back finishes, and playback continues to the end", arguments: TestMedia.allCases)
+    @Test(
+        "D42-45: each forward or backward seek finishes, and playback continues to the end",
+        arguments: TestMedia.allCases)
     func seeks(media: TestMedia) async throws {
         let playing = Playing(try MemoryDelegate(media), name: media.rawValue, speed: 20) {
             $0.setReadAhead(cancelAbove: 48 << 10, requestBelow: 16 << 10)

@@ -79,7 +79,7 @@ struct PrivacyTests {
         #expect(result.status == 0, "\(result.text)")
     }
 
-    @Test("E136: a declared category that no code uses fails")
+    @Test("E136: the check fails for a declared category that no code uses")
     func unneededDeclaration() throws {
         let result = try check("", declaring: ["DiskSpace"])
         #expect(result.status == 1)

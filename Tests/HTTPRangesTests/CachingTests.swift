@@ -133,7 +133,7 @@ private func control(_ values: String...) -> CacheControl {
         #expect(freshness(date, later, later).lifetime == 0)
     }
 
-    @Test("Without explicit freshness, a response is fresh for a tenth of its time since Last-Modified (9111 §4.2.2)")
+    @Test("Without explicit freshness, a response is fresh for a tenth of the time since Last-Modified (9111 §4.2.2)")
     func heuristic() {
         let read = freshness(date, ("Last-Modified", "Sun, 06 Nov 1994 08:32:57 GMT"))
         #expect(read.lifetime == 100)

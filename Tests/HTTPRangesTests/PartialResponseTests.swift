@@ -38,7 +38,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(placement.discrepancy == nil)
     }
 
-    @Test("A3: under the strong rule, an unproven part restarts, unless it starts at byte 0")
+    @Test("A3: under the strong rule, a part that nothing proves causes a restart, unless it starts at byte 0")
     func unprovenStrong() throws {
         for tag in ["W/\"a\"", nil] {
             let response = makeResponse(206, ("Content-Range", "bytes 500-599/1000"), ("ETag", tag ?? ""))

@@ -212,7 +212,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("E260: if the player's request would differ from the source's, or it can't load the URL, the request fails")
+    @Test("E260: the request fails if the player's request differs from the source's, or the player can't load the URL")
     func redirectsNothingElse() async throws {
         let insecure = NSURLErrorAppTransportSecurityRequiresSecureConnection
         let cases: [(UpstreamError.Code, DirectLoadingPolicy, MediaSource, Int)] = [
@@ -306,7 +306,7 @@ struct CachingResourceLoaderTests {
     ]
 
     @Test(
-        "D45: after a cancel, nothing is delivered, only bytes in transit are fetched, and received bytes stay stored",
+        "D45: after cancellation, nothing is delivered, only bytes in transit are fetched, and received bytes remain",
         arguments: cancels)
     func cancel(_ cancel: Cancel) async throws {
         let clock = ManualClock()
@@ -389,7 +389,9 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("Concurrent requests and cancels deliver correct bytes and violate no rule of the contract", arguments: 1...8)
+    @Test(
+        "Concurrent requests and cancellations deliver correct bytes and violate no rule of the contract",
+        arguments: 1...8)
     func storm(seed: UInt64) async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = CachingURLAsset(caching: address(), in: cache)

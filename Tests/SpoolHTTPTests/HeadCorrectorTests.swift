@@ -65,7 +65,9 @@ import Testing
         return (head, body)
     }
 
-    @Test("E220: a harmless fault in a head is corrected for any division of the bytes", arguments: responses.indices)
+    @Test(
+        "E220: a harmless fault in the headers is corrected for any division of the bytes", arguments: responses.indices
+    )
     func divided(_ index: Int) throws {
         let response = Self.responses[index]
         let bytes = Array(response.text.utf8)
@@ -99,7 +101,7 @@ import Testing
     }
 
     @Test(
-        "E220: a head that is correct, or that can't be corrected, is not changed",
+        "E220: headers that are correct, or that can't be corrected, are not changed",
         arguments: [
             "HTTP/1.1 200 OK\r\nContent-Length:5\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding:chunked\r\n\r\n",
             "HTTP/1.1 200 OK\r\nContent-Length:5\r\nTransfer-Encoding:gzip, chunked\r\n\r\n",
@@ -138,7 +140,7 @@ import Testing
         )
     }
 
-    @Test("E220: bytes that are not a head, and a head without an end, are passed to the parser")
+    @Test("E220: bytes that are not headers, and headers without an end, are passed to the parser")
     func otherBytes() throws {
         for text in ["<html>\r\n", "HTTP/1.1 200 OK\r\n" + String(repeating: "A:b\r\n", count: 20_000)] {
             let channel = EmbeddedChannel(handler: HeadCorrector())

@@ -19,7 +19,7 @@ struct MediaCacheHTTPTests {
         }
     }
 
-    @Test("E261: without a transport of their own, caches with the same directory are joined")
+    @Test("E261: caches with the same directory are joined if none has its own transport")
     func joined() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("spool-http-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }  // A leftover in the temporary folder is harmless.

@@ -14,7 +14,7 @@ struct ProxyTests {
         return proxy.map { "\($0.kind) \($0.host) \($0.port)" + ($0.authorization.map { " \($0)" } ?? "") }
     }
 
-    @Test("https uses its variable in either case, http only in lower case, and ALL_PROXY is the fallback")
+    @Test("HTTPS uses https_proxy in either case, HTTP only http_proxy in lower case; ALL_PROXY is the fallback")
     func variables() throws {
         #expect(try proxy("http://h/", ["http_proxy": "http://p:3128"]) == "http p 3128")
         #expect(try proxy("http://h/", ["HTTP_PROXY": "http://p:3128"]) == nil)

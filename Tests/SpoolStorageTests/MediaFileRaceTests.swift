@@ -34,7 +34,7 @@ struct MediaFileRaceTests {
         #expect(try fixture.read(10..<70_000, from: media) == fixture.bytes(10..<70_000))
     }
 
-    @Test("If two readers find the same bad block, the second one does not discard bytes received meanwhile")
+    @Test("If two readers find the same damaged block, the second one does not discard bytes received meanwhile")
     func foundTwice() throws {
         try fixture.store(0..<131072, in: media)
         let records = media.takeSeals(partial: true)
@@ -48,7 +48,7 @@ struct MediaFileRaceTests {
         #expect(reopened.contains(0..<131072))
     }
 
-    @Test("If a block is evicted during a check, the check does not report it as bad")
+    @Test("If a block is evicted during a check, the check does not report it as damaged")
     func verifiedAndEvicted() throws {
         try fixture.store(0..<131072, in: media)
         let records = media.takeSeals(partial: true)

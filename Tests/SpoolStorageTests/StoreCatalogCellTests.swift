@@ -399,7 +399,7 @@ struct StoreCatalogCellTests {
     }
 
     @Test(
-        "E335: a media file that no row names is removed when everything is removed, or at the next opening",
+        "E335: a media file that no row refers to is removed when everything is removed, or at the next opening",
         arguments: [true, false])
     func unnamedFile(isEmptied: Bool) async throws {
         var store = try await fixture.open()

@@ -67,7 +67,7 @@ struct StorePolicyTests {
         try await store.close()
     }
 
-    @Test("A cache closed for longer than the maximum age keeps its media for that long after it opens")
+    @Test("A cache closed for longer than the maximum age keeps its media for the maximum age after it opens")
     func closedForLong() async throws {
         var store = try await openRunning()
         try await fixture.store("old", length: block, in: store)

@@ -85,7 +85,7 @@ struct StorePresentationTests {
         try await store.close()
     }
 
-    @Test("A pinned resource does not become a part of a manifest that names it")
+    @Test("A pinned resource does not become a part of a manifest that references it")
     func pinnedAlone() async throws {
         let store = try await fixture.open()
         for name in ["film", "list"] { try await self.store(name, store) }
@@ -100,7 +100,7 @@ struct StorePresentationTests {
         try await store.close()
     }
 
-    @Test("E326: the parts of a pinned playlist do not become parts of another playlist that names them")
+    @Test("E326: the parts of a pinned playlist do not become parts of another playlist that references them")
     func pinnedParts() async throws {
         let store = try await fixture.open()
         for name in ["list", "other"] { try await self.store(name, store) }
@@ -138,7 +138,7 @@ struct StorePresentationTests {
         try await store.close()
     }
 
-    @Test("The parts of a playlist become parts of the master playlist that names it")
+    @Test("The parts of a playlist become parts of the master playlist that references it")
     func masters() async throws {
         let store = try await fixture.open()
         try await self.store("list", store)

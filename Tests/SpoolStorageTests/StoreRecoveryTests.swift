@@ -180,7 +180,7 @@ struct StoreRecoveryTests {
 
     // MARK: - Failed removals and the log
 
-    @Test("E159: for any number of files that can't be removed, the catalog records it once, and again after a cleanup")
+    @Test("E159: however many files can't be removed, the catalog records that once, and again after a cleanup")
     func failedRemovals() async throws {
         let store = try await fixture.open(capacity: 100 * block)
         for number in 0..<20 { try await fixture.store("\(number)", length: block, in: store) }

@@ -36,7 +36,7 @@ enum StoredFileContract {
         ]
 
     private static let contents: [Case] = [
-        Case(description: "written bytes are read back, and reading ends with the file") { file in
+        Case(description: "written bytes are read back, and reading stops at the end of the file") { file in
             try check(try file.size() == 0, "a new file is not empty")
             try write("hello", to: file, at: 3)
             try checkEqual(try file.size(), 8, "its size")

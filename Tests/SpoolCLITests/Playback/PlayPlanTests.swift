@@ -39,7 +39,7 @@ struct PlayPlanTests {
         #expect(steps(PlayPlan(seeks: [first], until: 20), at: [5, 40]) == [.seek(first), .stop])
     }
 
-    @Test("The tour of the demonstration leaves a missing range and returns to fill it", arguments: [1.0, 60, 7200])
+    @Test("The demonstration's seeks leave a missing range and return to fill it", arguments: [1.0, 60, 7200])
     func tour(duration: Double) {
         var plan = PlayPlan.tour(ofSeconds: duration)
         guard case .seek(let first) = plan.step(at: duration * 0.11),

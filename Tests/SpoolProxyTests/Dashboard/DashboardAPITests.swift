@@ -318,7 +318,7 @@ import Testing
         }
     }
 
-    @Test("D83: a preload of a stream requests only addresses that players may request", arguments: [true, false])
+    @Test("D83: a preload of a stream requests only URLs that players may request", arguments: [true, false])
     func foreignSegments(isReverse: Bool) async throws {
         let token = OperatorToken.drawn()
         try await OriginServer.run(["/s.ts": try Self.film()]) { other in

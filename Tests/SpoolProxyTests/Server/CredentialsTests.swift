@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test(
-        "E226: credentials for the origin of a playlist are not sent to another origin that the playlist names",
+        "E226: credentials for the origin of a playlist are not sent to another origin that the playlist references",
         arguments: ["Basic YTpi", "basic YTpi", "Digest username=\"a\", response=\"1\""])
     func managed(credentials: String) async throws {
         let fields = "Authorization: \(credentials)\r\n"
@@ -85,7 +85,7 @@ import Testing
     }
 
     @Test(
-        "E226: credentials are not sent to an origin that a manifest named, however many origins were named later",
+        "E226: credentials are not sent to an origin that a manifest referenced, however many were referenced later",
         arguments: [100, 5000, 100_000])
     func manyOrigins(count: Int) throws {
         let knowledge = StreamKnowledge()
@@ -136,7 +136,7 @@ import Testing
         }
     }
 
-    @Test("E347: an origin that names hundreds of origins does not withhold the credentials of others")
+    @Test("E347: an origin that references hundreds of origins does not prevent others from getting credentials")
     func manyNamed() throws {
         let knowledge = StreamKnowledge()
         func origin(_ host: String) throws -> OriginURL {

@@ -22,7 +22,7 @@ import Testing
 
         """
 
-    @Test("E232: remote elements, clocks and asset lists lead clients of each form to the right address")
+    @Test("E232: remote elements, clocks and asset lists lead clients of each form to the right URL")
     func references() async throws {
         func resource(_ text: String, _ type: String) -> OriginResource {
             OriginResource(.data(Data(text.utf8)), contentType: type)

@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test(
-        "E326: a file belongs to the manifest of its own origin, even if a manifest of another origin names it",
+        "E326: a file belongs to the manifest of its own origin, even if a manifest of another origin references it",
         arguments: [true, false])
     func foreignManifests(isOwnFirst: Bool) async throws {
         func playlist(_ segment: String) -> OriginResource {

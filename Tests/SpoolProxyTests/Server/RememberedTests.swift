@@ -33,7 +33,7 @@ import Testing
         #expect(table[100] == nil)
     }
 
-    @Test("E130: no table remembers an address that is too long to be requested")
+    @Test("E130: no table remembers a URL that is too long to be requested")
     func longAddresses() throws {
         let name = String(repeating: "a", count: 1_500_000)
         let found = try OriginURL("http://origin.example/list.m3u8")

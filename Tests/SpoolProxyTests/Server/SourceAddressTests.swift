@@ -115,7 +115,7 @@ import Testing
         await cache.close()
     }
 
-    @Test("E324: many addresses that no client requests do not remove an address that is in use")
+    @Test("E324: many URLs that no client requests do not displace a URL that is in use")
     func usedSource() async throws {
         let cache = MediaCache.inMemory(upstream: ScriptedUpstream([:]))
         let registry = SourceRegistry(cache, limit: 10)
@@ -130,7 +130,7 @@ import Testing
         await cache.close()
     }
 
-    @Test("E346: addresses that one origin creates and requests do not displace those of other origins")
+    @Test("E346: URLs that one origin creates and requests do not displace those of other origins")
     func sourcesOfOneHost() async throws {
         let cache = MediaCache.inMemory(upstream: ScriptedUpstream([:]))
         let registry = SourceRegistry(cache, limit: 10)

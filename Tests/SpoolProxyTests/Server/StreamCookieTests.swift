@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test("E241: requests for addresses in an MPD are sent with the cookies of the stream", arguments: [false, true])
+    @Test("E241: requests for URLs in an MPD are sent with the cookies of the stream", arguments: [false, true])
     func presentation(isRedirected: Bool) async throws {
         try await OriginServer.run(Self.resources(isRedirected: isRedirected, isDASH: true)) { origin in
             try await ProxyServer.run { server, _ in

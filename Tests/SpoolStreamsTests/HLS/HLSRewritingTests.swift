@@ -181,7 +181,7 @@ import Testing
     }
 
     @Test(
-        "E143: a variable with a long value only at the client is compared without building its text",
+        "E143: a variable whose value is long only in the client's URL is compared without building its text",
         .timeLimit(.minutes(10)))
     func longClientValue() throws {
         let references = String(repeating: "{$v}", count: 40_000)

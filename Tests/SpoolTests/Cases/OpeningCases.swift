@@ -45,7 +45,7 @@ struct OpeningCases {
         }
     }
 
-    @Test("E178: a caller that finds a resource that another caller is about to reopen receives it open")
+    @Test("E178: a caller that finds a resource about to be reopened by another caller receives it open")
     func closingResource() async throws {
         let scratch = try ScratchDirectory()
         let upstream = StubbornUpstream()

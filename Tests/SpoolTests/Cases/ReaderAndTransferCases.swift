@@ -64,7 +64,7 @@ struct ReaderAndTransferCases {
         }
     }
 
-    @Test("B25: seeks with late cancels deliver correct bytes, and at most 2 % are fetched twice")
+    @Test("B25: seeks with late cancellations deliver correct bytes, and at most 2 % are fetched twice")
     func b25() async throws {
         let film = PatternBytes(seed: 1, length: 20_000_000)
         try await onStage(["/a": .pattern(20_000_000)]) { stage in

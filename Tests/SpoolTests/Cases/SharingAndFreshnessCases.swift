@@ -193,7 +193,7 @@ struct SharingAndFreshnessCases {
         try await read("fr", Self.other)
     }
 
-    @Test("E349: after a 304 with the validator of another version, it is requested without conditions")
+    @Test("E349: after a 304 with the validator of another version, the resource is requested without conditions")
     func otherNotModified() async throws {
         let stage = try MemoryStage(
             ["/a": .pattern(3_000_000, .field("Cache-Control", "max-age=100"))], freshness: .http)

@@ -35,7 +35,7 @@ struct SpaceAccountCases {
         }
     }
 
-    @Test("E54: after a resource is removed while it is opened, the counts of bytes are correct")
+    @Test("E54: after a resource is removed while it is opened, the byte counts are correct")
     func removedWhileOpening() async throws {
         let disk = WatchedFileSystem()
         let stage = try MemoryStage(["/a": .pattern(3_000_000)], disk: disk)

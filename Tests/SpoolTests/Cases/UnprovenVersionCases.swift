@@ -67,7 +67,7 @@ struct UnprovenVersionCases {
     }
 
     @Test(
-        "E151: if media can't be completed, readers after an abandoned one receive a whole response",
+        "E151: if media can't be completed, readers that follow a cancelled one receive a whole response",
         arguments: [nil, "W/\"a\""], ["max-age=600", "max-age=0", nil])
     func abandoned(_ tag: String?, _ control: String?) async throws {
         for (hasRanges, freshness) in [(false, .http), (true, .http), (false, .revalidate)] as [(Bool, FreshnessPolicy)]

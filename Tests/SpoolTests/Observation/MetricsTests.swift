@@ -5,7 +5,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("Counts through swift-metrics", .timeLimit(.minutes(10)))
+@Suite("Counts reported through swift-metrics", .timeLimit(.minutes(10)))
 struct MetricsTests {
     @Test("Bytes, requests, first bytes, evictions and errors are counted; the meters of running work return to 0")
     func counts() async throws {

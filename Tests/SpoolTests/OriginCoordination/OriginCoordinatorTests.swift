@@ -166,7 +166,7 @@ struct OriginCoordinatorTests {
         coordinator.endPreloading(holder)
     }
 
-    @Test("E175: a preload continues for two of twelve seconds while a player with the same bottleneck waits")
+    @Test("E175: a preload continues for two out of every twelve seconds while a player with the same bottleneck waits")
     func sameBottleneck() async throws {
         let coordinator = coordinator()
         let holder = Holder()

@@ -21,7 +21,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.live == [0..<64 * kib])
     }
 
-    @Test("Each request that continues another is twice as large, up to the maximum")
+    @Test("Each follow-up request is twice as large as the one before, up to the maximum")
     func growth() {
         let bench = SchedulerBench(length: 200 * mib)
         let reader = bench.open(at: 0, .preload)
