@@ -123,7 +123,7 @@ struct ResponseEvaluation {
             // The part is a version of its own. If it does not have all that readers want, the whole resource is
             // requested. If it was requested already, the origin would send the same part again.
             guard askedFrom != nil else {
-                let reason = "206: a part without a strong validator, although the whole was requested"
+                let reason = "206: a part without a strong validator, although the whole resource was requested"
                 return .refuse(.init(kind: .malformed, status: 206, reason: reason))
             }
             guard current == nil, servesReaders(placement) else {

@@ -18,7 +18,7 @@ struct OfflineAddCommand: AsyncParsableCommand {
         commandName: "add",
         abstract: "Add media to a set and fetch all of it; without URLs, resume the set.",
         discussion: """
-            Interrupted downloads are resumed. If some media can't be fetched, the others are, and the exit status is 1. \
+            Interrupted downloads are resumed. If some media can't be fetched, the rest is, and the exit status is 1. \
             The scheme, host and path of a URL are stored, its query only with --save-query. Without it, give the URL again \
             to resume. For an HLS stream, the highest variant is fetched completely.
             """)

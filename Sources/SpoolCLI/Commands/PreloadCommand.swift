@@ -11,7 +11,7 @@ struct PreloadCommand: AsyncParsableCommand {
         abstract: "Fetch media, or the bytes that a player needs to start, into the cache before playback.",
         discussion:
             "Stored bytes are not fetched again, even after an interruption. If some media can't be "
-            + "fetched, the others are, and the exit status is 1. For HLS or DASH, the playlists or the "
+            + "fetched, the rest is, and the exit status is 1. For HLS or DASH, the playlists or the "
             + "manifest and the first segments of a variant are fetched. With --all, the highest quality is fetched.")
 
     @OptionGroup var options: CacheOptions

@@ -77,9 +77,9 @@ struct AccessRules: Sendable {
     /// Checks the web page that sent a request.
     ///
     /// Any page can make a browser send a request to this machine, even though it can't read the response. The origin
-    /// could be a device in the local network. Browsers state in `Sec-Fetch-Site` whether a page of another origin sent
-    /// the request (Fetch Metadata, §2.3), and players do not send that field. Media elements send no `Origin`, so the
-    /// origin of their page is that of `Referer`.
+    /// could be a device in the local network. Browsers state in `Sec-Fetch-Site` whether a page from another origin
+    /// sent the request (Fetch Metadata, §2.3), and players do not send that field. Media elements send no `Origin`, so
+    /// the origin of their page is that of `Referer`.
     ///
     /// - Throws: `RequestFailure` with status 403.
     private func checkPage(_ head: RequestHead) throws(RequestFailure) {
@@ -88,11 +88,11 @@ struct AccessRules: Sendable {
         guard page.map(pages.contains) == true else {
             throw RequestFailure(
                 403,
-                "a web page of another origin sent the request; to allow it, add its origin (--cors-origin)")
+                "a web page from another origin sent the request; to allow it, add its origin (--cors-origin)")
         }
     }
 
-    /// Whether a web page of another origin sent a request, according to its browser.
+    /// Whether a web page from another origin sent a request, according to its browser.
     static func isFromOtherPage(_ fields: RequestFields) -> Bool {
         fields.values("sec-fetch-site").contains { $0 != "same-origin" && $0 != "none" }
     }

@@ -21,7 +21,7 @@ struct AdminResponder: Sendable {
     func respond(to request: RequestHead, path: String, body: RequestBodyStream.Body?) async throws -> Response {
         if let run, path == "/api/command", request.method == .other("POST") {
             guard rules.mayChange(request) else {
-                throw RequestFailure(403, "web pages of other origins may not send commands")
+                throw RequestFailure(403, "web pages from other origins may not send commands")
             }
             defer { changed() }
             return try await response(to: try await call(body), run)

@@ -167,7 +167,7 @@ struct RequestFailure: Error, Sendable, Hashable {
             case 504: "the origin can't be reached, or did not respond in time"
             case 500: "the cache could not create the response"
             case 400..<500: "the origin refused the request"
-            default: "the response of the origin can't be used"
+            default: "the origin's response can't be used"
             }
         return failure
     }

@@ -75,8 +75,8 @@ struct RequestParser {
     private func tooLong(_ buffer: ByteBuffer) -> RequestFailure {
         let isTarget = !buffer.readableBytesView.prefix(limit).contains(0x0A)
         return isTarget
-            ? RequestFailure(414, "the target of the request is longer than \(limit) bytes")
-            : RequestFailure(431, "the headers of the request are longer than \(limit) bytes")
+            ? RequestFailure(414, "the request target is longer than \(limit) bytes")
+            : RequestFailure(431, "the request headers are longer than \(limit) bytes")
     }
 
     // MARK: - One head

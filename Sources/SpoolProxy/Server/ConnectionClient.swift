@@ -67,6 +67,6 @@ struct ConnectionClient: ~Copyable {
 
     static let tooManyConnections = RequestFailure(503, "too many connections are open", retryAfter: 5)
     private static let tooManyRequests = RequestFailure(
-        503, "too many requests of this client are in progress", retryAfter: 5)
+        503, "too many requests from this client are in progress", retryAfter: 5)
 }
 #endif

@@ -423,7 +423,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         guard now >= deadline else { return }
         switch state {
         case .reading where hasStartedHead:
-            reject(RequestFailure(408, "the headers of the request were not received in time"))
+            reject(RequestFailure(408, "the request headers were not received in time"))
         case .awaitingProxyHeader:
             service.note(
                 malformed: .init(description: "it was not received in time"), from: peer.client)

@@ -206,7 +206,8 @@ struct LedgerCheck: Sendable {
             let isListed = named.contains(life.generation.identifier) == life.isRecorded
             try expect(isListed, "\(life.generation.url): the catalog and the table disagree whether it is recorded")
             try expect(
-                life.isRecorded || life.leases > 0, "\(life.generation.url): it is not open, and no record names it")
+                life.isRecorded || life.leases > 0, "\(life.generation.url): it is not open, and no record refers to it"
+            )
         }
         sum += store.remover.unremovedByteCount
         let total = try store.catalog.settings.storedBytes()

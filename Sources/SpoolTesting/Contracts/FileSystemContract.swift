@@ -64,7 +64,7 @@ package enum FileSystemContract {
                 let path = folder + "/one/two/three"
                 for _ in 0..<2 { try files.createDirectory(path) }
                 _ = try files.openFile(path + "/ä ö", .create)
-                try expect(try files.list(path) == ["ä ö"], "the listing of a folder is not its contents")
+                try expect(try files.list(path) == ["ä ö"], "the listing of a folder does not match its contents")
                 try expect(try files.list(folder + "/missing").isEmpty, "a missing folder lists something")
                 try expect(try [nil, 0o700].contains(mode(of: path)), "users other than its owner can read it")
                 try expectFailure(.ENOTDIR, naming: path + "/ä ö") { try files.createDirectory(path + "/ä ö") }
@@ -87,10 +87,10 @@ package enum FileSystemContract {
                 let three = try files.openFile(path, .read)
                 try expect(try one.lock(.shared), "the first shared lock was rejected")
                 try expect(try three.lock(.shared), "the second shared lock was rejected")
-                try expect(try !two.lock(.exclusive), "an exclusive lock was granted with two readers")
+                try expect(try !two.lock(.exclusive), "an exclusive lock was granted despite two readers")
                 try expect(try one.lock(.none) && three.lock(.none), "a lock could not be released")
                 try expect(try two.lock(.exclusive), "an exclusive lock was denied although no reader holds a lock")
-                try expect(try !one.lock(.shared), "a shared lock was granted with an exclusive one")
+                try expect(try !one.lock(.shared), "a shared lock was granted despite an exclusive one")
             },
             Case(description: "free space is reported for an existing folder") { files, folder in
                 let space = try files.volumeSpace(at: folder)

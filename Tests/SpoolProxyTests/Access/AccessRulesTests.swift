@@ -64,7 +64,7 @@ import Testing
         ] { #expect(!sent.contains { $0.value.contains("s3cret") }) }
     }
 
-    @Test func `A page of another origin is not allowed to change anything`() throws {
+    @Test func `A page from another origin is not allowed to change anything`() throws {
         let rules = AccessRules(token: nil, serverNames: [])
         #expect(try rules.mayChange(Self.head("/")))
         #expect(try rules.mayChange(Self.head("/", "Origin: http://localhost:8787\r\n")))
@@ -74,7 +74,7 @@ import Testing
     }
 
     @Test(
-        "E228: without a token, requests of other web pages are rejected unless the configuration allows their origin",
+        "E228: without a token, requests from other web pages are rejected unless their origin is allowed",
         arguments: [
             ("", true), ("Sec-Fetch-Site: none\r\n", true), ("Sec-Fetch-Site: same-origin\r\n", true),
             ("Origin: https://other.example\r\n", true),

@@ -175,7 +175,8 @@ import Testing
     }
 
     @Test(
-        "E228: a page of another origin can't use the server on this machine, even on a connection with other requests")
+        "E228: a page from another origin can't use a server on this machine, even on a connection with other requests"
+    )
     func otherPages() async throws {
         try await OriginServer.run(["/a": .pattern(1000)]) { origin in
             let cross = "Sec-Fetch-Site: cross-site\r\n"
