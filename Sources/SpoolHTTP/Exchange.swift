@@ -125,7 +125,8 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
 
     /// Returns the next chunk, or `nil` at the end.
     ///
-    /// After a cancel, it still delivers bytes that the origin has already sent, which would otherwise be sent again.
+    /// After cancellation, it still delivers bytes that the origin has already sent; otherwise they would be sent
+    /// again.
     ///
     /// - Throws: ``UpstreamError``: `timedOut` after the idle timeout, `cancelled` soon after the task is cancelled.
     func next() async throws -> Chunk? {

@@ -141,7 +141,7 @@ struct ExchangeState<Chunk: GatheredBytes> {
         return (stops, headWaiter, chunkWaiter)
     }
 
-    // MARK: After a cancel
+    // MARK: After cancellation
 
     /// Handles a cancelled task of the consumer. Bytes that were already sent are still delivered. Returns false if
     /// repeated.

@@ -60,7 +60,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     /// the server has stopped.
     let restarting = Mutex(())
 
-    /// Creates a server that does not listen yet.
+    /// Creates a server that is not listening yet.
     ///
     /// - Parameters:
     ///   - cache: The cache. Close it after ``stop(within:)``.

@@ -16,7 +16,7 @@ struct LoadingRequestContract: Sendable, Equatable {
         case finished
         /// The player cancelled it and informs the delegate. No exit.
         case cancelled
-        /// The player abandoned it without a cancel, as a queue player does. Later bytes are discarded. Exit:
+        /// The player abandoned it without cancelling it, as a queue player does. Later bytes are discarded. Exit:
         /// cancelled.
         case abandoned
     }

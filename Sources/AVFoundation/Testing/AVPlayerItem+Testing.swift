@@ -28,8 +28,8 @@ extension AVAssetResourceLoader {
     package enum PlayerPattern: String, Sendable, CaseIterable {
         /// One request at a time, cancelled in time, as AVPlayer does for audio.
         case friendly
-        /// Concurrent requests, late cancels, timeouts, and no stall notification: the least convenient behavior that
-        /// the documentation allows.
+        /// Concurrent requests, late cancellations, timeouts, and no stall notification: the most inconvenient behavior
+        /// that the documentation allows.
         case hostile
     }
 

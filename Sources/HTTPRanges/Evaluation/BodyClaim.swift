@@ -50,7 +50,7 @@ struct BodyClaim {
             // Treated as truncated: the start of the body is correct.
             end = range.lowerBound + bodyLength
         } else if range.lowerBound > 0 {
-            // A longer body is most likely the whole, so its first byte does not have the stated offset.
+            // A longer body is most likely the whole resource, so its first byte does not have the stated offset.
             throw Contradiction(reason: mismatch)
         }
         discrepancy = mismatch

@@ -2,9 +2,9 @@ package import HTTPTypes
 
 /// The evaluation of an origin's responses: whether the following bytes may be stored, and at which offset.
 ///
-/// Players request parts of a file. The response may be another part, the whole, another version, or contradict itself.
-/// ``evaluate(_:askedFrom:askedEnd:stored:rule:)`` decides by the headers, before a byte of the body is read. It makes
-/// decisions only: the same headers result in the same decision, and no headers crash it.
+/// Players request parts of a file. The response may be another part, the whole file, another version, or
+/// contradictory. ``evaluate(_:askedFrom:askedEnd:stored:rule:)`` decides by the headers, before a byte of the body is
+/// read. It makes decisions only: the same headers result in the same decision, and no headers crash it.
 package enum PartialResponse {
     /// The position of a response's body.
     package struct BodyPlacement: Sendable, Hashable {

@@ -4,7 +4,7 @@ package import HTTPTypes
 package import SpoolStorage
 import Synchronization
 
-/// The final response of an origin that sent no media, such as a 404 with its page. It is sent to the clients that
+/// The final response from an origin that sent no media, such as a 404 with its page. It is sent to the clients that
 /// caused it.
 package struct OriginResponse: CacheErrorDetail {
     /// The status.

@@ -131,7 +131,7 @@ struct Play: Sendable {
     }
 }
 
-/// The result of playback: its end, the sources of the bytes, and the requests of the player.
+/// The result of playback: its end, the sources of the bytes, and the player's requests.
 struct PlaybackReport: Encodable, Sendable {
     /// One loading request of the player.
     struct LoadingRequest: Encodable, Sendable {
@@ -173,7 +173,7 @@ struct PlaybackReport: Encodable, Sendable {
         cachedRanges = kept?.storedRanges.map(\.pair) ?? []
     }
 
-    /// Adds the requests of the player. Apple's AVFoundation has no log of them.
+    /// Adds the player's requests. Apple's AVFoundation has no log of them.
     mutating func add(requestsOf asset: AVURLAsset) {
         #if os(Linux)
         loadingRequests = asset.requestLog.map { request in

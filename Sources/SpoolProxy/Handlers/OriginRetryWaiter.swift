@@ -23,7 +23,7 @@ final class OriginRetryWaiter: Sendable {
     /// Ends all waits, because the server stops.
     func end() { isOver.store(true, ordering: .relaxed) }
 
-    /// The number of error responses of an origin to one request.
+    /// The number of error responses from an origin to one request.
     struct Count {
         fileprivate var refusals = 0
     }

@@ -71,7 +71,7 @@ public struct CacheError: Error, CustomStringConvertible {
     /// The bytes that failed; `nil` if the error does not concern bytes. The end is `Int64.max` if the end of the
     /// resource is unknown.
     public internal(set) var range: Range<Int64>?
-    /// The HTTP status; `nil` if no response of an origin is the cause.
+    /// The HTTP status; `nil` if no response from an origin is the cause.
     public let httpStatus: Int?
     /// The underlying error from the system, SQLite or a transport.
     public let underlying: (any Error)?

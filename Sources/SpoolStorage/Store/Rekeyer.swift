@@ -180,8 +180,8 @@ private struct Rekeyer: Sendable {
         guard let version = try await executor.run({ try begin(key) }) else { return }
         var copied = ByteRangeSet()
         var next: Int64? = 0
-        // A few blocks at a time, so that a cancel is noticed. Only rows of blocks count, because the recorded ranges
-        // may be wrong.
+        // Copies a few blocks at a time, so that a cancellation is noticed. Only rows of blocks count, because the
+        // recorded ranges may be wrong.
         while let first = next {
             try Task.checkCancellation()
             let (blocks, last) = try await executor.run { () throws -> ([BlockRecord], Int64?) in

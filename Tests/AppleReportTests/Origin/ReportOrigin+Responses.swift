@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// The responses of the origin. The first part of a path selects the behavior, and the last part the file:
+/// The origin's responses. The first part of a path selects the behavior, and the last part the file:
 ///
 /// - `/media`: ranges and a length
 /// - `/endless`: neither a length nor ranges, until the connection closes

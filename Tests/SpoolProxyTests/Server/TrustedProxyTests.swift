@@ -131,7 +131,7 @@ import Testing
                 try await origin.until("/1")
                 try await Self.holding(server, media(2, from: "198.51.100.1")) { () async throws in
                     try await origin.until("/2")
-                    // The connection stays open for requests of other clients.
+                    // The connection stays open for requests from other clients.
                     let text = ["198.51.100.1", "198.51.100.2", "198.51.100.1"].map {
                         Self.health(from: $0, isLast: false)
                     }

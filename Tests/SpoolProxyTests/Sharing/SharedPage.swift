@@ -7,7 +7,7 @@ struct SharedPage: Sendable {
         case stamped
         /// A playlist with its own bytes in each response. The server remembers the rewritten bytes of large playlists.
         case playlist
-        /// All responses have the same bytes and permit sharing. Clients request the whole.
+        /// All responses have the same bytes and permit sharing. Clients request the whole resource.
         case media
         /// The same, but clients request parts.
         case mediaInParts

@@ -21,7 +21,7 @@ struct SharingRecord: Sendable {
 struct SharingRule {
     /// All requests of the run.
     let requests: [SharingRequest]
-    /// All responses of the origin so far.
+    /// All responses from the origin so far.
     let records: [SharingRecord]
     /// The requests that had their response before the checked request was sent.
     let completed: Set<Int>

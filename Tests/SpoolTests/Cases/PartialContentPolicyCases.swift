@@ -264,7 +264,7 @@ struct PartialContentPolicyCases {
         }
     }
 
-    @Test("A22: a slow reader pauses the only response of an origin without ranges, and each byte is sent once")
+    @Test("A22: a slow reader pauses the only response from an origin without ranges, and each byte is sent once")
     func a22Slow() async throws {
         let film = PatternBytes(seed: 1, length: 12_000_000)
         try await onStage(
@@ -289,7 +289,7 @@ struct PartialContentPolicyCases {
         }
     }
 
-    @Test("A22: without grace periods, each reader causes at most one response of an origin without ranges")
+    @Test("A22: without grace periods, each reader causes at most one response from an origin without ranges")
     func a22Storm() async throws {
         let film = PatternBytes(seed: 1, length: 12_000_000)
         try await onStage(

@@ -113,7 +113,7 @@ struct ContainerBytes: Sendable {
         return number
     }
 
-    /// Reads an offset or a size; values that are impossible for a file are clamped to the maximum.
+    /// Reads an offset or a size; values that no file can have are clamped to the maximum.
     func size(at offset: Int64, bytes count: Int64, isLittleEndian: Bool = false) throws(Stop) -> Int64 {
         Int64(clamping: try number(at: offset, bytes: count, isLittleEndian: isLittleEndian))
     }
