@@ -88,7 +88,7 @@ extension ByteRangeSet: Hashable {
 }
 
 extension ByteRangeSet: CustomStringConvertible {
-    /// The ranges in Swift's notation for logs: `[0..<10, 20..<30]`. After 32 ranges, it contains only the
+    /// The ranges in Swift notation, for logs: `[0..<10, 20..<30]`. After 32 ranges, it contains only the
     /// number of the remaining ones.
     public var description: String {
         let shown = 32

@@ -109,7 +109,7 @@ extension HTTPUpstream {
         /// It is called for each request and each redirect, from any thread, and is not called if the `MediaSource` has
         /// a `Cookie` field. On Apple platforms, ``sendsCookies(of:)`` sets it.
         public var cookies: (@Sendable (URL) -> String?)?
-        /// The variables that name proxies, with curl's meaning. The default is the process's environment.
+        /// The environment variables that specify proxies, as for curl. The default is the process's environment.
         ///
         /// They are `https_proxy`, `http_proxy` (only in lower case), `all_proxy` and `no_proxy`. `[:]` disables
         /// proxies. `AsyncHTTPClientUpstream` uses them; URLSession uses the system's settings.
@@ -208,8 +208,8 @@ extension MediaCache {
     /// ``/SpoolHTTP/HTTPUpstream``.
     ///
     /// The directory is opened or created when it is first needed. This never fails: if the directory can't be used,
-    /// media plays without being cached, and an event reports why. A second cache for the same directory joins the first
-    /// one, as described for ``/Spool/MediaCache``.
+    /// media plays without being cached, and an event reports why. A second cache for the same directory joins the
+    /// first one, as described for ``/Spool/MediaCache``.
     ///
     /// - Parameters:
     ///   - directory: The cache directory.

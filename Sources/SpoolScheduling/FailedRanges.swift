@@ -209,8 +209,8 @@ struct FailedRanges {
 
     /// Ends the validations that failed: the stored bytes may be used.
     ///
-    /// A place that waits for its retry, or for which the origin has sent `Retry-After`, concerns missing bytes from
-    /// now on.
+    /// From now on, a place that waits for its retry, or for which the origin has sent `Retry-After`, belongs to
+    /// missing bytes.
     ///
     /// - Returns: The other places, which the caller removes.
     mutating func endValidation() -> [Number] {

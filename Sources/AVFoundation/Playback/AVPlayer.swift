@@ -12,7 +12,7 @@ public import Foundation
 /// Replacing the item, or releasing the player, does not cancel loading requests. As with Apple's class, they end
 /// with their asset.
 @preconcurrency @MainActor open class AVPlayer: NSObject {
-    /// The ability of a player to play.
+    /// Whether a player can play.
     public enum Status: Int, Sendable {
         /// The player has not tried to play yet.
         case unknown = 0

@@ -201,7 +201,7 @@ extension NSNotification.Name {
     public static let AVPlayerItemStatusDidChange = NSNotification.Name("AVPlayerItemStatusDidChangeNotification")
 }
 
-/// The key of the error in the notification of a failure.
+/// The user info key of the error in a failure notification.
 public let AVPlayerItemFailedToPlayToEndTimeErrorKey = "AVPlayerItemFailedToPlayToEndTimeErrorKey"
 
 extension AVPlayerItem {

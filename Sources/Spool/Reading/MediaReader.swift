@@ -172,7 +172,7 @@ public final class MediaReader: AsyncSequence, Sendable {
 
     /// Returns all bytes of the reader's range, if they are one stored chunk.
     ///
-    /// The reader is not opened, because concurrent readers would wait for each other there.
+    /// The reader is not opened, because concurrent readers would wait for each other while opening.
     private func whole(
         _ bounds: (start: Int64, end: Int64?), _ limit: Int64, asked: Int64?, of resource: OpenResource
     ) -> MediaChunk? {

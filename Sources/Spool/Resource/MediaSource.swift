@@ -27,7 +27,7 @@ public struct MediaSource: Sendable {
         case initial
         /// The origin rejected the previous URL or credentials with this HTTP status.
         case refused(status: Int)
-        /// The ``ResolvedRequest/expiration`` of the previous one has passed.
+        /// The ``ResolvedRequest/expiration`` of the previous request has passed.
         case expired
     }
 

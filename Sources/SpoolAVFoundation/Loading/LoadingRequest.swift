@@ -4,7 +4,7 @@ import Dispatch
 import Foundation
 import Spool
 
-/// One loading request of the player while it is served.
+/// A loading request from the player that is being served.
 ///
 /// This object retains AVFoundation's request until its end, as required, and performs the actions of its
 /// ``StateMachine``. It is created, used and released on its loader's queue.

@@ -130,7 +130,7 @@ struct DashboardAPI: Sendable {
     private func resources() async throws -> DashboardResources {
         let (recent, count) = try await cache.recentResources(limit: DashboardChanges.recordLimit)
         let resources = StoredPresentation.presentations(in: recent).map { DashboardResource($0) }
-        // Files that were not read count as an entry each.
+        // Each file that was not read counts as one entry.
         return DashboardResources(count: resources.count + count - recent.count, resources: resources)
     }
 

@@ -87,7 +87,7 @@ struct BlockSealer: Sendable {
         return seal.isEqualInConstantTime(to: record.seal)
     }
 
-    /// Returns the received bytes from the file's `bytes` for `record`; `nil` if the bytes do not match.
+    /// Returns the received bytes from the `bytes` in the file; `nil` if these do not match `record`.
     func open(_ bytes: UnsafeRawBufferPointer, as record: BlockRecord) -> Data? {
         guard bytes.count == Int(record.length) else { return nil }
         if !format.isEncrypted { return verifies(bytes, as: record) ? Data(bytes) : nil }

@@ -22,7 +22,7 @@ struct CatalogUses {
     }
 
     /// Calls `body` with every resource that is not pinned, the least recently used first. The parts of a presentation
-    /// count as used when it was, in order of creation.
+    /// count as used when the presentation was used, and are in order of creation.
     func forEachEvictable(_ body: (Evictable) -> Void) throws {
         try catalog.readOnce { db in
             let rows = try Row.fetchCursor(

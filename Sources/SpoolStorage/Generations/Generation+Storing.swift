@@ -152,8 +152,8 @@ extension Generation {
                 try prefix.withUnsafeMutableBytes { try disk.read(start..<offset, into: $0) }
             } catch let error as CacheError {
                 guard error.code != .closed else { return .retired }
-                // The disk neither accepts new bytes nor returns these. This block is discarded, because playback would
-                // stall.
+                // The disk neither accepts new bytes nor returns these. This block is discarded, because
+                // playback would stall otherwise.
                 throw MissingBytes(invalidated: disk.blocks.invalidate(start..<offset), range: start..<offset)
             }
         }

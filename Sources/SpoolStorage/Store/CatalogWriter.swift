@@ -407,8 +407,8 @@ struct UseTimes: Sendable {
 
     mutating func next(at now: Date) -> Use {
         let isAfterJump = now.addingTimeInterval(60) < last
-        // The catalog distinguishes microseconds. The microsecond between two uses is for the presentation of the used
-        // resource.
+        // The catalog stores times to the microsecond. The microsecond between two uses is for the presentation of the
+        // used resource.
         last = isAfterJump ? now : max(now, last.addingTimeInterval(0.000_002))
         return Use(date: last, isAfterJump: isAfterJump)
     }

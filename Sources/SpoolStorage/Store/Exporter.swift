@@ -41,7 +41,7 @@ struct Exporter: Sendable {
     }
 
     private func leaseComplete(_ key: CacheKey) async throws -> (lease: Lease, length: Int64) {
-        // It needs all bytes, and offers none to eviction.
+        // An export needs all bytes, and offers none to eviction.
         guard let lease = try await store.lease(key, user: ExportUser()) else {
             throw CacheError(.notStored, "nothing is stored under the key \(key)", key: key)
         }

@@ -38,7 +38,7 @@ extension HLSPlaylist {
     ///
     /// - Parameters:
     ///   - url: The URL of this playlist.
-    ///   - seconds: The length of the start to download. The first segment is always included, and later ones if they
+    ///   - seconds: The duration of the start to download. The first segment is always included, and later ones if they
     ///     start within this time. If it is `nil`, all segments are included.
     /// - Throws: ``ManifestError`` with one of these codes:
     ///   - `live` if this is a media playlist without an end, or one that skips segments

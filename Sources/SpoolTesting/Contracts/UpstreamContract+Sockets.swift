@@ -42,7 +42,7 @@ extension UpstreamContract {
             try checkEqual(heard[field.name], nil, "\(field.name.rawName) at the other origin")
         }
         let told = front.log.exchanges.first?.headerFields[.authorization]
-        try checkEqual(told, "Bearer x", "Authorization at the origin that it is for")
+        try checkEqual(told, "Bearer x", "Authorization at the origin that it belongs to")
     }
 }
 #endif

@@ -80,8 +80,8 @@ public enum OriginBehavior: Sendable {
     case drip(Int, every: Duration)
     /// Closes the connection after a complete response, as its headers report.
     case closeConnection
-    /// Sends these bytes instead of a response, including headers. Then closes the connection, or leaves it open and
-    /// silent. Only an `OriginServer` supports it.
+    /// Sends these bytes instead of the headers and body of a response. Then closes the connection, or leaves it open
+    /// and silent. Only an `OriginServer` supports it.
     case raw(String, closes: Bool = true)
 
     /// The marking of the end of a body without a length.

@@ -125,7 +125,7 @@ struct UnprovenVersionCases {
         }
     }
 
-    @Test("E152: an empty resource is read again after one request", arguments: [nil, "W/\"a\"", "\"a\""])
+    @Test("E152: each later read of an empty resource sends one request", arguments: [nil, "W/\"a\"", "\"a\""])
     func empty(_ tag: String?) async throws {
         var resource = OriginResource.pattern(0)
         resource.rules = [.always(.noValidators), .always(.field("ETag", tag))]

@@ -93,7 +93,7 @@ struct SchedulerFairnessTests {
         #expect(bench.store(preload, 64 * kib) == .hold)
         bench.open(at: 50 * mib, .preload)
         #expect(bench.liveIDs == [preload])
-        // Requests of a player are sent.
+        // A player's requests are sent.
         bench.open(at: 80 * mib)
         #expect(bench.transfer(at: 80 * mib) != nil)
         bench.finish(bench.transfer(at: 80 * mib) ?? preload)

@@ -58,7 +58,8 @@ struct ChunkParser {
         needSamples(samples, &plan)
     }
 
-    /// Adds all chunks except the samples, and returns the first of those. `learn` may correct the size of a chunk.
+    /// Adds all chunks except those with samples, and returns the first chunk with samples. `learn` may correct the
+    /// size of a chunk.
     private func parse(
         _ plan: inout StartPlan, samplesIn name: FourCharacterCode,
         _ learn: (inout Chunk, inout StartPlan) throws(ContainerBytes.Stop) -> Void
