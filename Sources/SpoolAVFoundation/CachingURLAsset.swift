@@ -22,7 +22,8 @@ public import Spool
 /// to the resolver's URL, without the header fields of the `MediaSource`.
 ///
 /// On Apple platforms, the player is also redirected to ``originalURL`` if the transport can't load it. For example,
-/// App Transport Security may allow a URL for AVFoundation only. `MediaCache.events()` reports the reason (`.bypassed`).
+/// App Transport Security may allow a URL for AVFoundation only. `MediaCache.events()` reports the reason
+/// (`.bypassed`).
 ///
 /// ```swift
 /// let asset = CachingURLAsset(caching: url, in: cache)
@@ -145,14 +146,14 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
     /// Whether media at this URL can be cached: `http` or `https`, and not a playlist.
     public static func canCache(_ url: URL) -> Bool { CachingURL.canBeCached(url) }
 
-    /// Whether media of this source can be cached. With a resolver, the URL may have any scheme, but not the extension
-    /// of a playlist.
+    /// Whether media from this source can be cached. With a resolver, the URL may have any scheme, but not the
+    /// extension of a playlist.
     public static func canCache(_ source: MediaSource) -> Bool { CachingURL.caching(source) != nil }
 
     /// Returns the URL that makes a player use a resource loader, or `nil` for media that plays directly.
     public static func cachingURL(for url: URL) -> URL? { CachingURL.caching(url) }
 
-    /// Returns the origin's URL for a URL of ``cachingURL(for:)``. Other URLs are returned unchanged.
+    /// Returns the origin's URL for a URL from ``cachingURL(for:)``. Other URLs are returned unchanged.
     public static func originalURL(of url: URL) -> URL { CachingURL.original(url) ?? url }
 }
 

@@ -54,7 +54,7 @@ extension HTTPUpstream {
         public struct NetworkAccess: OptionSet, Sendable {
             /// The bits of the kinds.
             public let rawValue: Int
-            /// Creates the kinds whose bits are set.
+            /// Creates a set of kinds from its bits.
             public init(rawValue: Int) { self.rawValue = rawValue }
 
             /// A cellular network (`allowsCellularAccess`).
@@ -65,7 +65,7 @@ extension HTTPUpstream {
             public static let constrained = NetworkAccess(rawValue: 4)
         }
 
-        /// The time limit for a connection (name, TCP, TLS). The default is 10 seconds.
+        /// The time limit for a connection (name resolution, TCP and TLS). The default is 10 seconds.
         ///
         /// URLSession has no such limit; only the ``responseTimeout`` applies there.
         public var connectTimeout: Duration = .seconds(10)

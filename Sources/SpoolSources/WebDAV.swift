@@ -70,7 +70,7 @@ public struct WebDAV: Sendable {
         return item
     }
 
-    /// Returns the contents of a folder, in the order of the server.
+    /// Returns the contents of a folder, in the order in which the server lists them.
     ///
     /// - Throws: The same errors as ``item(at:)``.
     public func contents(of path: String = "") async throws -> [Item] {

@@ -12,7 +12,7 @@ public struct YandexDisk: Sendable {
     private let upstream: any Upstream
     private let service: URL
 
-    /// Creates the files of an account.
+    /// Creates a client for the files of an account.
     ///
     /// - Parameters:
     ///   - token: Returns the account's OAuth token. It is called when a token is needed, and when the last token was
@@ -28,7 +28,7 @@ public struct YandexDisk: Sendable {
         self.service = service
     }
 
-    /// Returns a media source for a file of the disk.
+    /// Returns a media source for a file on the disk.
     ///
     /// - Parameter path: The path from the root, such as `/Music/song.mp3`, or `app:/…` for the app's own folder.
     public func media(at path: String) -> MediaSource {

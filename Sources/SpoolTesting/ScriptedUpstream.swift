@@ -29,7 +29,7 @@ public final class ScriptedUpstream: Upstream {
         case manual
     }
 
-    /// The response to one request, instead of its resource's.
+    /// A response to one request, which replaces the response of its resource.
     public struct Response: Sendable {
         /// The status and the fields, complete.
         public var head: HTTPResponse
@@ -51,8 +51,8 @@ public final class ScriptedUpstream: Upstream {
         }
     }
 
-    /// Decides about one request: returns a response, or `nil` for the resource's, or throws as if no response was
-    /// received.
+    /// Decides about one request: returns a response, `nil` for the resource's response, or throws as if no response
+    /// was received.
     public typealias Script = @Sendable (_ request: UpstreamRequest, _ index: Int) async throws -> Response?
 
     private struct State {

@@ -18,7 +18,7 @@ public struct AVMediaType: RawRepresentable, Sendable, Hashable {
     public static let text = AVMediaType(rawValue: "text")
     /// Subtitles of any kind.
     public static let subtitle = AVMediaType(rawValue: "sbtl")
-    /// Closed captions. It is never reported on Linux; see ``subtitle``.
+    /// Closed captions. They are never reported on Linux; see ``subtitle``.
     public static let closedCaption = AVMediaType(rawValue: "clcp")
 }
 

@@ -8,7 +8,7 @@ public typealias AVAssetImageGeneratorCompletionHandler =
         CMTime, CGImage?, CMTime, AVAssetImageGenerator.Result, (any Error)?
     ) -> Void
 
-/// A generator of still images of a video at given times, for example for a preview.
+/// A generator of still images from a video at given times, for example for a preview.
 ///
 /// The bytes are loaded as for a player: through the delegate of the asset's loader, or by libmpv itself. Images are
 /// generated one after another, and the media stays open while requests are waiting. Therefore, request several images

@@ -4,7 +4,7 @@ public import Foundation
 public import FoundationNetworking
 #endif
 
-/// One request of the player for information about a resource, for bytes of it, or for both.
+/// A request from the player for information about a resource, for bytes of it, or for both.
 ///
 /// Only a resource loader creates requests. Two requests are equal only if they are the same object, so a request can
 /// be a dictionary key. A delegate that accepts a request must finish it once, unless it is cancelled before.

@@ -119,7 +119,7 @@ public import Foundation
         playback?.shutDown()
     }
 
-    /// The ability of the player to play.
+    /// Whether the player can play.
     open var status: Status { currentItem == nil ? .unknown : .readyToPlay }
     /// The error of the player. It is always `nil` here, because items fail instead.
     open var error: (any Error)? { nil }

@@ -9,7 +9,7 @@ public import Foundation
 ///
 /// The isolation is that of the iOS 18 SDK: the main actor, except for `nonisolated` members.
 @preconcurrency @MainActor open class AVPlayerItem: NSObject, NSCopying {
-    /// The ability of an item to be played.
+    /// Whether an item can be played.
     public enum Status: Int, Sendable {
         /// The item is not loaded yet.
         case unknown = 0
@@ -73,7 +73,7 @@ public import Foundation
         return AVPlayerItem(asset: urlAsset, automaticallyLoadedAssetKeys: automaticallyLoadedAssetKeys)
     }
 
-    /// The ability of the item to be played.
+    /// Whether the item can be played.
     nonisolated open var status: Status { state.status }
 
     /// The error of a failed item, otherwise `nil`.
@@ -188,13 +188,13 @@ extension NSNotification.Name {
         "AVPlayerItemFailedToPlayToEndTimeNotification")
     /// Posted when a playing item has no more data.
     public static let AVPlayerItemPlaybackStalled = NSNotification.Name("AVPlayerItemPlaybackStalledNotification")
-    /// Posted when the time of the item has changed by a seek.
+    /// Posted when the time of the item has changed because of a seek.
     public static let AVPlayerItemTimeJumped = NSNotification.Name("AVPlayerItemTimeJumpedNotification")
-    /// A new entry of the access log. It is never posted here.
+    /// Never posted here, because there is no access log.
     public static let AVPlayerItemNewAccessLogEntry = NSNotification.Name("AVPlayerItemNewAccessLogEntryNotification")
-    /// A new entry of the error log. It is never posted here.
+    /// Never posted here, because there is no error log.
     public static let AVPlayerItemNewErrorLogEntry = NSNotification.Name("AVPlayerItemNewErrorLogEntryNotification")
-    /// Posted when ``AVPlayerItem/loadedTimeRanges`` have changed. Linux only, instead of key-value observing.
+    /// Posted when ``AVPlayerItem/loadedTimeRanges`` has changed. Linux only, instead of key-value observing.
     public static let AVPlayerItemLoadedTimeRangesDidChange = NSNotification.Name(
         "AVPlayerItemLoadedTimeRangesDidChangeNotification")
     /// Posted when the status of the item has changed. Linux only, instead of key-value observing.

@@ -78,7 +78,7 @@ public struct MediaCacheConfiguration: Sendable {
     /// The receiver of log messages.
     public var logger = Logger(label: "spool")
 
-    /// The default configuration.
+    /// Creates the default configuration.
     public init() {}
 
     /// The free space to leave, with the platform's default; `nil` for the store's default.

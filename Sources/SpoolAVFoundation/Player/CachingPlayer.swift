@@ -44,7 +44,7 @@ public import Spool
 
     /// The current state.
     public internal(set) var status = Status.idle
-    /// The error of the current item, or `nil` unless it is known to fail.
+    /// The error of the current item, or `nil` if it has not failed.
     ///
     /// It is also set during retries; see ``status``. Show its `localizedDescription` to users.
     public internal(set) var error: (any Error)?

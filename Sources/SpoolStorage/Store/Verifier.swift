@@ -127,7 +127,7 @@ public struct VerificationReport: Sendable, Hashable {
     public var blockCount = 0
     /// The number of blocks whose checksums do not match.
     public var damagedBlockCount = 0
-    /// The number of bad blocks that were discarded. They are fetched again when they are requested.
+    /// The number of damaged blocks that were discarded. They are fetched again when they are requested.
     public var discardedBlockCount = 0
     /// The number of blocks that were not checked, because their file could not be opened this time. They stay stored.
     public var uncheckedBlockCount = 0

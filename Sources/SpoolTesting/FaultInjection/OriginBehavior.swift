@@ -18,9 +18,9 @@ public enum OriginBehavior: Sendable {
     case alwaysPartialContent
     /// Ignores `If-Range`: responds 206 regardless of the condition.
     case ignoresIfRange
-    /// Moves first and last byte in `Content-Range`, while the body is the requested one.
+    /// Shifts the first and last byte in `Content-Range`; the body still contains the requested range.
     case contentRangeShifted(by: Int64)
-    /// Sends another total in `Content-Range`, including in a 416; `nil` is `*`, unknown.
+    /// Sends a different total length in `Content-Range`, even in a 416; `nil` sends `*` (unknown).
     case contentRangeTotal(Int64?)
     /// Sends this `Content-Range`, or none for `nil`.
     case contentRange(String?)
@@ -47,7 +47,7 @@ public enum OriginBehavior: Sendable {
     case etag(String?)
     /// Sends neither `ETag` nor `Last-Modified`.
     case noValidators
-    /// Serves other bytes with another `ETag`: the media has changed at the origin.
+    /// Serves different bytes with a different `ETag`: the media has changed at the origin.
     case version(OriginContent, etag: String?)
     /// Compresses regardless of `Accept-Encoding`: body, length and ranges are those of a gzip file.
     case gzip
@@ -196,7 +196,7 @@ extension OriginRule {
 }
 
 extension OriginResource {
-    /// Returns a URL with `length` bytes of a pattern, with `behaviors` in every response.
+    /// Returns a resource of `length` bytes of a pattern, with `behaviors` in every response.
     public static func pattern(
         _ length: Int64, seed: UInt64 = 1, etag: String? = "\"v1\"", _ behaviors: OriginBehavior...
     ) -> OriginResource {
@@ -204,7 +204,7 @@ extension OriginResource {
             .pattern(PatternBytes(seed: seed, length: length)), etag: etag, rules: behaviors.map { .always($0) })
     }
 
-    /// Returns a URL that redirects to `location` (absolute, or relative to this URL).
+    /// Returns a resource that redirects to `location` (absolute, or relative to its own URL).
     public static func redirect(to location: String, status: Int = 302) -> OriginResource {
         OriginResource(
             .data(Data()), etag: nil, contentType: nil, rules: [.always(.redirect(location, status: status))])
