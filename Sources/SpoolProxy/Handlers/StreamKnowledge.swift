@@ -189,7 +189,7 @@ final class StreamKnowledge: Sendable {
 
     /// Records the variables that a master playlist defines for its media playlists.
     ///
-    /// Media playlists of other origins do not import them. Otherwise any origin could determine the URLs in another
+    /// Media playlists from other origins do not import them. Otherwise any origin could determine the URLs in another
     /// origin's playlist, for all clients.
     private func recordVariables(of playlist: HLSPlaylist, found: OriginURL) {
         guard playlist.kind == .master, !playlist.variables.isEmpty else { return }

@@ -272,7 +272,7 @@ struct CatalogTransaction {
     /// Makes a resource a part of a presentation, and pins it if that is pinned, if both are recorded.
     ///
     /// Parts of the resource become parts of the presentation: a master playlist has the segments of its media
-    /// playlists. A manifest of another origin may also name the resource. Therefore, a resource that is pinned,
+    /// playlists. A manifest from another origin may also reference the resource. Therefore, a resource that is pinned,
     /// separately or as a part of another presentation, is not changed.
     func setPresentation(_ presentation: String, of key: String) throws {
         guard presentation != key else { return }

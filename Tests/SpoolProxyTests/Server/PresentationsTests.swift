@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test("E327: a master playlist of another origin does not change the variables of a playlist")
+    @Test("E327: a master playlist from another origin does not change the variables of a playlist")
     func foreignVariables() async throws {
         func master(_ root: String, _ playlist: String) -> OriginResource {
             let text = """
