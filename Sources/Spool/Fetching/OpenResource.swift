@@ -63,7 +63,7 @@ final class OpenResource: Sendable {
     init(key: CacheKey, credentials: SourceCredentials, context: CacheContext, separate: SeparatePurpose? = nil) {
         self.separate = separate
         self.key = key
-        // If there is no version to confirm, nothing stored is used.
+        // If there is no version to confirm, no stored bytes are used.
         self.opening = OnceGate(isDone: separate.map { $0.beside == nil } ?? false)
         let origin = OriginCoordinator.name(of: credentials.source.url)
         self.location = (credentials.source.redactedURL, origin)

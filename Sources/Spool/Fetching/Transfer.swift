@@ -131,7 +131,7 @@ struct Transfer {
             if length == nil, asksWithoutRange(request, evenAfterPart: isFirst) || appliesToAnyVersion(request) {
                 return .restart
             }
-            // An empty file has no part whose response could have its headers.
+            // An empty file's headers are requested without a range, because no range of it can be satisfied.
             if length == 0, resource.generation == nil, asksWithoutRange(request) { return .restart }
             return try await unsatisfiable(length, response)
         case .refuse(let refusal):

@@ -128,7 +128,7 @@ public struct PreloadAmount: Sendable, Hashable {
     let kind: Kind
 
     /// The bytes that a player needs to start: the container's headers, its index at any position, and about the first
-    /// second.
+    /// second of media.
     ///
     /// The supported formats are MPEG-4 and QuickTime, including fragmented files; MP3, FLAC, WAVE, AIFF, CAF, Ogg,
     /// Matroska and WebM. For other formats, it is 256 KiB of the start and 64 KiB of the end. The maximum is 64 MiB.

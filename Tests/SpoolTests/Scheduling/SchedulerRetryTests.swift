@@ -191,7 +191,7 @@ struct SchedulerRetryTests {
         #expect(bench.read(reader) == .end)
     }
 
-    @Test("E66: when the Retry-After of a preload is over, players continue at its offset")
+    @Test("E66: when the Retry-After of a preload has passed, players continue at its offset")
     func preloadsRetryAfterIsOver() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<mib), retries: 0)
         let preload = bench.open(at: mib, .preload)

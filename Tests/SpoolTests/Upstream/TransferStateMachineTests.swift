@@ -52,7 +52,7 @@ struct TransferStateMachineTests {
         #expect(end == .complete)
     }
 
-    @Test("After the end of a piece was not stored, the body ends, even if the limit has risen meanwhile")
+    @Test("If the end of a piece could not be stored, the body ends, even if the limit has risen meanwhile")
     func cutPiece() {
         var machine = Machine(offset: 0, end: 1000, asked: 0)
         let actions = [machine.chunk(count: 100, limit: 60), machine.chunk(count: 100, limit: 1000)]

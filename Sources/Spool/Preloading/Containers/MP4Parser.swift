@@ -183,7 +183,7 @@ struct MP4Parser {
         return (Double(scale), duration == (isLarge ? .max : 0xFFFF_FFFF) ? 0 : Double(duration))
     }
 
-    /// Returns the media time, in units, at which an edit list starts. Earlier media is decoded, too.
+    /// Returns the media time, in units of the timescale, at which an edit list starts. Earlier media is decoded, too.
     private func firstMediaTime(in list: Box) throws(ContainerBytes.Stop) -> Double {
         let isLarge = try bytes.number(at: list.body, bytes: 1) == 1
         let count = try bytes.number(at: list.body.adding(4), bytes: 4)
