@@ -12,7 +12,7 @@
 #   make lint              check format, warnings, public symbols, privacy, language, reference, and dependencies of apps
 #   make api               update the list of public symbols in docs/api.txt
 #   make images            the images of the live page in docs/images, from a real server in Chromium
-#   make docs              the documentation as a web site, in .build/docs/site
+#   make docs              the documentation as a website, in .build/docs/site
 #   make manual            man pages and shell completions, in .build/manual
 #   make install PREFIX=…  install a release with man pages and completions (default: /usr/local)
 #   make dist              an archive of the release for other machines, in .build/dist
