@@ -32,7 +32,7 @@ public import Spool
         public static let all = RepeatMode(order: .all)
     }
 
-    /// The player. A ``CachingPlayer`` replaces it if it can no longer play.
+    /// The player. A ``CachingPlayer`` replaces a player that can no longer play.
     public internal(set) var player: AVQueuePlayer {
         didSet {
             oldValue.removeAllItems()
