@@ -390,7 +390,7 @@ final class OpenResource: Sendable {
     /// - Parameters:
     ///   - limit: The maximum time for transfers that are nearly done.
     ///   - closing: The close operation, which is superseded if the resource is opened again.
-    func close(within limit: Duration = .seconds(60), _ closing: Scheduler.Closing = .init()) async {
+    func close(within limit: Duration = .seconds(60), _ closing: ResourceClosing = .init()) async {
         let drainTimeout = min(context.configuration.readAhead.drainTimeout * 2, limit)
         await scheduler.close(drainTimeout: drainTimeout, closing)
     }

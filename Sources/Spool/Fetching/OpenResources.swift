@@ -52,7 +52,7 @@ final class OpenResources: Sendable {
         let resource: OpenResource
         var holders = 1
         /// The last close operation. It is superseded if the resource is opened again.
-        var closing: Scheduler.Closing?
+        var closing: ResourceClosing?
         /// Whether the resource is closing, or has closed and has not been reopened.
         var mustReopen = false
     }
@@ -102,7 +102,7 @@ final class OpenResources: Sendable {
     func acquire(
         _ identity: Identity, orAnyBut passed: Set<Identity>?, make: () -> OpenResource
     ) -> (identity: Identity, resource: OpenResource)? {
-        let (found, closing) = state.withLock { state -> ((Identity, OpenResource)?, Scheduler.Closing?) in
+        let (found, closing) = state.withLock { state -> ((Identity, OpenResource)?, ResourceClosing?) in
             if state.isClosed { return (nil, nil) }
             var identity = identity
             if let passed, state.entries[identity] == nil,
@@ -142,7 +142,7 @@ final class OpenResources: Sendable {
             if entry.holders == 0 {
                 state.closingCount += 1
                 let number = state.closingCount
-                let closing = Scheduler.Closing()
+                let closing = ResourceClosing()
                 entry.closing = closing
                 entry.mustReopen = true
                 let resource = entry.resource
@@ -157,7 +157,7 @@ final class OpenResources: Sendable {
     }
 
     private func close(
-        _ identity: Identity, _ resource: OpenResource, _ number: Int, _ closing: Scheduler.Closing
+        _ identity: Identity, _ resource: OpenResource, _ number: Int, _ closing: ResourceClosing
     ) async {
         await resource.close(closing)
         let isGone = state.withLock { state in
@@ -208,4 +208,13 @@ final class OpenResources: Sendable {
     func waitUntilClosed() async {
         while let task = state.withLock({ $0.closings.values.first }) { await task.value }
     }
+}
+
+/// One close operation of a resource. It is superseded if the resource is opened again, and then does not start.
+final class ResourceClosing: Sendable {
+    private let overtaken = Atomic(false)
+
+    var isOvertaken: Bool { overtaken.load(ordering: .acquiring) }
+
+    func overtake() { overtaken.store(true, ordering: .releasing) }
 }

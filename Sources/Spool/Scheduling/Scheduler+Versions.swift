@@ -69,14 +69,13 @@ extension Scheduler {
 
     /// Sets the stored version, which has been opened. `lease` is `nil` if nothing is stored.
     func open(_ lease: Lease?, supportsRanges: Bool) {
-        let storedRanges = lease?.generation.storedRanges ?? ByteRangeSet()
-        let length = lease?.generation.description.length
+        let (stored, length) = (lease?.generation.storedRanges, lease?.generation.description.length)
         feed { state in
             state.lease = lease
             state.isJustReceived = false
             recordRevision()
-            let actions = supportsRanges ? state.machine.rangesSupported() : []
-            return actions + state.machine.opened(storedRanges: storedRanges, length: length, needsValidation: false)
+            let first = supportsRanges ? state.machine.rangesSupported() : []
+            return first + state.machine.opened(storedRanges: stored ?? .init(), length: length, needsValidation: false)
         }
     }
 
@@ -159,7 +158,10 @@ extension Scheduler {
         }
     }
 
-    // MARK: - The length
+    // MARK: - Length and reopening
+
+    /// Reopens a resource that is closing.
+    func reopen() { feed { $0.machine.reopen() } }
 
     /// Records the length, which a transfer's response contains or at which its body has ended.
     ///
@@ -228,11 +230,6 @@ extension Scheduler {
             return state.invalidated(Array(generation.storedRanges.missingRanges(in: range)))
         }
     }
-
-    // MARK: - Closing
-
-    /// Reopens a resource that is closing.
-    func reopen() { feed { $0.machine.reopen() } }
 }
 
 extension Scheduler.State {
@@ -240,8 +237,7 @@ extension Scheduler.State {
     fileprivate mutating func replaceVersion(
         by lease: Lease?, keeping id: TransferID?, _ body: ResponseBody?
     ) -> [Planner.Action] {
-        let previousLease = self.lease
-        self.lease = lease
+        let previousLease = exchange(&self.lease, with: lease)
         isJustReceived = lease != nil
         let length = lease?.generation.description.length
         guard let previousLease else {

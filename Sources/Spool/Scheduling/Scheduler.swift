@@ -282,21 +282,12 @@ final class Scheduler: Sendable {
     /// Ends readers, even in stored bytes. Called once, when the cache closes.
     func endReaders() { closed.store(true, ordering: .relaxed) }
 
-    /// One close operation of a resource. It is superseded if the resource is opened again, and then does not start.
-    final class Closing: Sendable {
-        private let overtaken = Atomic(false)
-
-        var isOvertaken: Bool { overtaken.load(ordering: .acquiring) }
-
-        func overtake() { overtaken.store(true, ordering: .releasing) }
-    }
-
     /// Waits for transfers that are nearly done, for at most `drainTimeout`, cancels the rest, and waits for all to
     /// end.
     ///
     /// - Parameter closing: Has no effect if it was already superseded. If it is superseded later, ``reopen()``
     ///   follows.
-    func close(drainTimeout: Duration, _ closing: Closing) async {
+    func close(drainTimeout: Duration, _ closing: ResourceClosing) async {
         let isOvertaken = ask { closing.isOvertaken ? (true, []) : (false, $0.machine.close()) }
         guard !isOvertaken else { return }
         let deadline = Task(executorPreference: executor.executor(for: .storing)) { [clock] in

@@ -167,8 +167,6 @@ extension Store {
         if let failure { throw failure }
     }
 
-    // MARK: - Other processes
-
     /// Publishes an address in the lock file at which other processes can reach this one; `nil` removes it.
     package func announce(_ text: String?) async throws {
         try await executor.run { [directory] in try directory.announce(text) }

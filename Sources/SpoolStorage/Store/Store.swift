@@ -192,8 +192,7 @@ package final class Store: Sendable {
     /// Does the work that waits for a timer, and waits for all work in the background.
     package func waitUntilIdle() async {
         repeat {
-            // A failure is reported as a warning if it matters. Here it only ends the loop.
-            guard (try? await flush()) != nil else { break }
+            guard (try? await flush()) != nil else { break }  // A failure is reported as a warning if it matters.
             await work.waitUntilIdle()
         } while writer.isPending
         await work.waitUntilIdle()
@@ -295,9 +294,8 @@ package final class Store: Sendable {
     ///   be written.
     package func export(_ key: CacheKey, to file: URL) async throws { try await Exporter(self).export(key, to: file) }
 
-    /// Passes the bytes of a complete resource to `write`, in order. Every byte is checked against its checksum first.
+    /// Passes a range of a complete resource, or all its bytes, to `write`, after checking them against their checksums.
     ///
-    /// - Parameter range: The bytes to pass. The default, `nil`, means all of them.
     /// - Throws: ``CacheError``: `notStored`, or `incomplete` with the first missing range. The errors of `write`.
     package func export(
         _ key: CacheKey, range: Range<Int64>? = nil, writing write: (Data) async throws -> Void
