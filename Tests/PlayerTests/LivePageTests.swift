@@ -19,7 +19,7 @@ struct LivePageTests {
     func connection() async throws { try await run("loss", "sharing", "token", "links") }
 
     @Test("D77: texts have contrast, controls have names, and the layout fits narrow and right-to-left pages")
-    func accessibility() async throws { try await run("contrast", "names", "narrow", "rtl", "motion") }
+    func accessibility() async throws { try await run("contrast", "names", "narrow", "rtl", "motion", "locale") }
 
     @Test("D78: the page is drawn in time, even with hundreds of resources")
     func drawing() async throws { try await run("paint", "frames", resourceCount: 500) }

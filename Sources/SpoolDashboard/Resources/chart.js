@@ -39,7 +39,8 @@ export class Chart {
 
     /// Replaces the samples. `summary` is the text below the chart, and its accessible name.
     show(samples, summary) {
-        this.samples = samples;
+        // A line needs two points, also for the first interval.
+        this.samples = samples.length === 1 ? [samples[0], samples[0]] : samples;
         this.summary = summary;
         this.canvas.setAttribute("aria-label", `${this.title}. ${summary}`);
         if (this.#selected === null) setText(this.value, summary);

@@ -13,7 +13,8 @@ const problems = new Set(["failed", "retrying", "notCached", "inconsistentRespon
     "cacheUnavailable", "warning", "originChanged"]);
 
 export class NowView {
-    #shownAt = 0;
+    /// The time of the last change of the figures. The first one may follow immediately after the start of the page.
+    #shownAt = -Infinity;
     #timer = null;
     #history = null;
 
@@ -60,7 +61,7 @@ export class NowView {
         this.isVisible = value;
         clearInterval(this.#timer);
         if (!value) return;
-        this.#shownAt = 0;
+        this.#shownAt = -Infinity;
         this.#update();
         this.#showLog();
         this.#load();

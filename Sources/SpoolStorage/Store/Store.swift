@@ -294,12 +294,10 @@ package final class Store: Sendable {
     ///   be written.
     package func export(_ key: CacheKey, to file: URL) async throws { try await Exporter(self).export(key, to: file) }
 
-    /// Passes a range of a complete resource, or all its bytes, to `write`, after checking them against their checksums.
+    /// Passes the bytes of a complete resource, or a range of them, to `write`, in order. Every byte is checked first.
     ///
     /// - Throws: ``CacheError``: `notStored`, or `incomplete` with the first missing range. The errors of `write`.
-    package func export(
-        _ key: CacheKey, range: Range<Int64>? = nil, writing write: (Data) async throws -> Void
-    ) async throws {
+    package func export(_ key: CacheKey, range: Range<Int64>? = nil, writing write: BytesWriter) async throws {
         try await Exporter(self).export(key, range, writing: write)
     }
 
@@ -315,3 +313,6 @@ package final class Store: Sendable {
         try await executor.run(in: .maintenance) { try LedgerCheck(self).run() }
     }
 }
+
+/// A function that receives the next bytes of an export.
+package typealias BytesWriter = (Data) async throws -> Void

@@ -181,6 +181,9 @@ def check_resource(page):
 def check_now(page):
     page.open("#/now")
     page.wait(lambda: "in the last hour" in page.text())
+    # They are shown even if no update follows.
+    page.wait(lambda: page.js("return [...document.querySelectorAll('#view-now .figure .value')].every("
+                              "value => value.textContent !== '')"), 3)
     text = page.text()
     for each in ["From the cache", "From origins", "Hit ratio", "Saved today", "Saved in total", "Readers", "Errors",
                  "Slow playback", "Stored bytes by host", "Stored bytes by type", "Requests in progress"]:

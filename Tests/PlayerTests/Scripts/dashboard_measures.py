@@ -81,6 +81,25 @@ def check_rtl(page):
     return {}
 
 
+def check_locale(page):
+    """Numbers and dates have the format of the browser's locale."""
+    formats = """const done = arguments[0];
+        import(new URL('format.js', document.baseURI)).then(({ bytes, date, number }) =>
+            done([number(1234567), bytes(12345678), date(0)]));"""
+    shown = {}
+    for locale, expected in [("de-DE", ["1.234.567", "12,3 MB", "01.01.1970"]),
+                             ("en-US", ["1,234,567", "12.3 MB", "Jan 1, 1970"])]:
+        page.cdp("Emulation.setLocaleOverride", locale=locale)
+        page.cdp("Emulation.setTimezoneOverride", timezoneId="UTC")
+        page.open()
+        shown[locale] = page.driver.execute_async_script(formats)
+        texts = [text.replace("\u00a0", " ").replace("\u202f", " ") for text in shown[locale]]
+        assert all(text.startswith(each) for text, each in zip(texts, expected)), f"{locale}: {texts}"
+    page.cdp("Emulation.setLocaleOverride")
+    page.cdp("Emulation.setTimezoneOverride", timezoneId="")
+    return shown
+
+
 def check_motion(page):
     page.emulate(motion="reduce")
     page.open()
