@@ -213,12 +213,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
 
     private func receiveHead(_ response: URLResponse?, of task: URLSessionTask) {
         guard let response = response as? HTTPURLResponse else { return }
-        var fields = HTTPFields()
-        for (name, value) in response.allHeaderFields {
-            if let name = (name as? String).flatMap({ HTTPField.Name($0) }), let value = value as? String {
-                fields.append(HTTPField(name: name, value: value))
-            }
-        }
+        let fields = response.fields
         let flight = flights.withLock { flights in
             // An encoded body is decoded in transit, and a response to HEAD has no body, so the length does not apply.
             if fields[.contentEncoding] == nil, task.originalRequest?.httpMethod != "HEAD" {
@@ -230,14 +225,13 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
             return flights[task.taskIdentifier]
         }
         guard let flight else { return }
-        // swift-http-types traps on more than three digits.
-        guard (0...999).contains(response.statusCode) else {
+        guard let head = response.head else {
             let message = "\(flight.name) responded with the invalid status \(response.statusCode)"
             flight.exchange.finish(.failure(UpstreamError(.malformedResponse, message)))
             task.cancel()
             return
         }
-        flight.exchange.receiveHead(HTTPResponse(status: .init(code: response.statusCode), headerFields: fields))
+        flight.exchange.receiveHead(head)
     }
 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
@@ -271,6 +265,26 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
         } else {
             flight.exchange.finish(.success(()))
         }
+    }
+}
+
+extension HTTPURLResponse {
+    /// The header fields. URLSession combines repeated ones.
+    var fields: HTTPFields {
+        var fields = HTTPFields()
+        for (name, value) in allHeaderFields {
+            if let name = (name as? String).flatMap({ HTTPField.Name($0) }), let value = value as? String {
+                fields.append(HTTPField(name: name, value: value))
+            }
+        }
+        return fields
+    }
+
+    /// The status and the header fields. It is `nil` if the status is invalid.
+    var head: HTTPResponse? {
+        // swift-http-types traps on more than three digits.
+        guard (0...999).contains(statusCode) else { return nil }
+        return HTTPResponse(status: .init(code: statusCode), headerFields: fields)
     }
 }
 

@@ -10,6 +10,10 @@ final class DownloadWork: CacheWork {
         var failures: [CacheKey: CacheError] = [:]
         var preloader: Preloader?
         var isPaused = false
+        /// Whether a background session fetches the missing ranges.
+        var isHandedOver = false
+        /// The last exchange with a background session.
+        var exchange: Task<Void, Never>?
         var conditions: PreloadConditions?
     }
 
@@ -38,6 +42,7 @@ final class DownloadWork: CacheWork {
                 state.preloader ?? Preloader(cache, maximumConcurrentDownloads: Self.maximumConcurrentDownloads)
             if state.preloader == nil {
                 preloader.isPaused = state.isPaused
+                preloader.work.pause(state.isHandedOver, because: .handedOver)
                 preloader.conditions = state.conditions
             }
             state.preloader = preloader
@@ -99,6 +104,46 @@ final class DownloadWork: CacheWork {
                 return state.preloader
             }
             preloader?.isPaused = newValue
+        }
+    }
+
+    /// Whether a background session fetches the missing ranges, so that the downloads of this process are paused.
+    var isHandedOver: Bool {
+        get { state.withLock { $0.isHandedOver } }
+        set {
+            let preloader = state.withLock { state in
+                state.isHandedOver = newValue
+                return state.preloader
+            }
+            preloader?.work.pause(newValue, because: .handedOver)
+        }
+    }
+
+    /// Waits until the requests of paused downloads have ended.
+    func waitUntilPaused() async {
+        for preload in state.withLock({ Array($0.running.values) }) {
+            for await state in preload.states where state.phase != .running { break }
+        }
+    }
+
+    /// Runs an exchange with a background session after the previous one has ended.
+    func exchange<R: Sendable>(
+        on executor: any TaskExecutor, _ body: @escaping @Sendable () async throws -> R
+    ) async throws -> R {
+        let task = state.withLock { state in
+            let previous = state.exchange
+            let task = Task(executorPreference: executor) {
+                await previous?.value
+                try Task.checkCancellation()
+                return try await body()
+            }
+            state.exchange = Task(executorPreference: executor) { _ = await task.result }
+            return task
+        }
+        return try await withTaskCancellationHandler {
+            try await task.value
+        } onCancel: {
+            task.cancel()
         }
     }
 

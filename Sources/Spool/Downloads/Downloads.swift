@@ -17,9 +17,9 @@ import Synchronization
 /// fields and resolved requests are never recorded. After a restart, a source that needs them waits until it is added
 /// again.
 ///
-/// Nothing is downloaded while iOS suspends the app: the requests belong to the app, and fail as if the network
-/// were lost. They resume automatically in the same process, within the limits of `RetryPolicy`. After that, and in a
-/// new process, call ``resume(_:)``.
+/// While iOS suspends the app, its requests fail as if the network were lost. They resume automatically in the same
+/// process, within the limits of `RetryPolicy`. After that, and in a new process, call ``resume(_:)``. To download
+/// meanwhile, call ``handOver(to:chunkSize:maximumTransfers:)`` and ``takeBack(from:)``.
 ///
 /// Like a ``Preloader``, it downloads a playlist as a single file. The methods may be called from any task.
 public struct Downloads: Sendable {
@@ -90,10 +90,15 @@ public struct Downloads: Sendable {
             let item = work.item(record)
             guard seen.insert(item.key).inserted else { return nil }
             if let download = work.running(item.key) { return download }
-            return item.url.map { url in
-                let isByPolicy = cache.key(for: url) == item.key
-                return work.begin(MediaSource(url: url, key: isByPolicy ? nil : item.key), item.key, in: cache)
-            }
+            return source(of: item).map { work.begin($0, item.key, in: cache) }
+        }
+    }
+
+    /// Returns the recorded source of an item.
+    func source(of item: DownloadSet.Item) -> MediaSource? {
+        item.url.map { url in
+            let isByPolicy = cache.key(for: url) == item.key
+            return MediaSource(url: url, key: isByPolicy ? nil : item.key)
         }
     }
 

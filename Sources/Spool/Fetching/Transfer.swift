@@ -211,10 +211,11 @@ struct Transfer {
     }
 
     /// Returns the end of a preload's transfer, if the origin has sent `Retry-After`. A player waits only if the bytes
-    /// at its own position have failed.
+    /// at its own position have failed. The bytes of a file are stored immediately.
     private func restBeforePreloading(from origin: OriginState) -> Outcome? {
         let rest = origin.restUntil - clock.elapsed()
-        guard start.priority == .preload, rest > .zero else { return nil }
+        let isOfFile = start.credentials.source.upstreamOverride != nil
+        guard start.priority == .preload, rest > .zero, !isOfFile else { return nil }
         let error = CacheError(.originUnavailable, "\(place): the origin requested a delay")
         return .interrupted(error, retryAfter: rest)
     }

@@ -7,6 +7,8 @@ final class PreloadWork: Sendable {
     enum Reason: Hashable {
         /// The app has paused them.
         case asked
+        /// A background session fetches the bytes of downloads.
+        case handedOver
         /// The system is saving data or power.
         case system
     }

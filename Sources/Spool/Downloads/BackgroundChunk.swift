@@ -1,0 +1,174 @@
+import ByteRanges
+import Foundation
+import HTTPRanges
+import HTTPTypes
+import SpoolStorage
+import Synchronization
+
+/// A range of one version of a resource that a background session fetches. Its identifier is sufficient to recognize
+/// the received file after a relaunch.
+struct BackgroundChunk: Codable, Hashable, Sendable {
+    private var keyHash: String
+    private var lower: Int64
+    private var upper: Int64
+    /// The length of the whole resource, in bytes.
+    private(set) var length: Int64
+    /// The strong validator of the version, as the text of `If-Range`.
+    private(set) var validator: String
+
+    init(key: CacheKey, range: Range<Int64>, length: Int64, validator: String) {
+        keyHash = key.hash
+        (lower, upper) = (range.lowerBound, range.upperBound)
+        self.length = length
+        self.validator = validator
+    }
+
+    /// Reads the text of ``identifier``. Returns `nil` for another text.
+    init?(identifier: String) {
+        // The session may have transfers of another build, which are not changed.
+        guard let chunk = try? JSONDecoder().decode(BackgroundChunk.self, from: Data(identifier.utf8)),
+            chunk.lower >= 0, chunk.lower < chunk.upper, chunk.upper <= chunk.length,
+            chunk.length <= Block.offsetLimit, CacheKey(rawValue: chunk.keyHash) != nil
+        else { return nil }
+        self = chunk
+    }
+
+    /// The text by which the session's transfer is recognized.
+    var identifier: String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        // Strings and numbers always encode.
+        return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? ""
+    }
+
+    var key: CacheKey { CacheKey(hash: keyHash) }
+
+    var range: Range<Int64> { lower..<upper }
+
+    /// Returns the request for the chunk.
+    ///
+    /// - Parameter request: A request for the resource.
+    func request(_ request: UpstreamRequest, under conditions: PreloadConditions?) -> BackgroundTransferRequest {
+        var fields = request.headerFields
+        fields[.range] = RangeHeader.text(for: range)
+        fields[.ifRange] = validator
+        return BackgroundTransferRequest(
+            identifier: identifier, url: request.url, headerFields: fields, conditions: conditions)
+    }
+
+    /// Returns the ranges to fetch: the blocks with missing bytes, in parts of at most `size` bytes.
+    ///
+    /// - Parameters:
+    ///   - stored: The stored ranges.
+    ///   - running: The ranges that are being fetched.
+    ///   - size: The size of a part, which is rounded down to blocks.
+    static func ranges(length: Int64, stored: ByteRangeSet, running: ByteRangeSet, size: Int64) -> [Range<Int64>] {
+        var missing = ByteRangeSet()
+        for range in stored.missingRanges(in: 0..<length) {
+            // A block is fetched as a whole, because its stored part may be lost if the process is killed.
+            let end = min(Block.roundUp(range.upperBound), length)
+            missing.insert(Block.roundDown(range.lowerBound)..<end)
+        }
+        missing.subtract(running)
+        let size = max(Block.roundDown(size), Block.size)
+        return missing.flatMap { range in
+            stride(from: range.lowerBound, to: range.upperBound, by: Int64.Stride(size)).map { lower in
+                lower..<(range.upperBound - lower > size ? lower + size : range.upperBound)
+            }
+        }
+    }
+}
+
+/// A file that a background session has received for a chunk, with its response.
+struct ReceivedChunk: Sendable {
+    let chunk: BackgroundChunk
+    /// The response, with the size of the file as its `Content-Length`.
+    let head: HTTPResponse
+    let file: any StoredFile
+    let byteCount: Int64
+
+    /// Opens the file. Blocks.
+    ///
+    /// - Throws: `CacheError` with code `.storage` if it can't be read.
+    init(_ chunk: BackgroundChunk, _ head: HTTPResponse, at path: String) throws {
+        file = try SystemFileSystem().openFile(path, .read)
+        byteCount = try file.size()
+        self.chunk = chunk
+        var head = head
+        head.headerFields[.contentLength] = String(byteCount)
+        head.headerFields[.transferEncoding] = nil
+        self.head = head
+    }
+
+    /// Checks that the response is exactly the requested range of the stored version.
+    ///
+    /// - Throws: `CacheError`, whose message is the cause, without the address.
+    func check(against stored: StoredVersion) throws(CacheError) {
+        let status = head.status.code
+        guard status == 206 else {
+            let isWhole = (200...299).contains(status)
+            throw isWhole
+                ? CacheError(.malformedResponse, "the origin sent the whole resource with status \(status)")
+                : CacheError(.originErrorStatus, "the origin responded with status \(status)", status: status)
+        }
+        let stated = head.headerFields.parsedContentRange
+        guard stated == ContentRange(range: chunk.range, length: chunk.length) else {
+            // A strong validator of the origin's new version is not needed to see that the length is another one.
+            let isChanged = stated?.length.map { $0 != chunk.length } ?? false
+            let text = stated.map { "Content-Range is \($0.text)" } ?? "Content-Range is missing or malformed"
+            throw CacheError(isChanged ? .resourceChanged : .malformedResponse, text)
+        }
+        guard byteCount == chunk.range.upperBound - chunk.range.lowerBound else {
+            throw CacheError(.incomplete, "the file has \(byteCount.counted("byte"))")
+        }
+        let decision = PartialResponse.evaluate(
+            head, askedFrom: chunk.range.lowerBound, askedEnd: chunk.range.upperBound, stored: stored, rule: .strong)
+        switch decision {
+        case .store(let placement) where placement.offset == chunk.range.lowerBound && placement.discrepancy == nil:
+            return
+        case .refuse(let refusal): throw CacheError(.malformedResponse, refusal.reason)
+        default: throw CacheError(.resourceChanged, "the origin sent another version, or did not prove the version")
+        }
+    }
+}
+
+/// A transport that sends a received file instead of the origin, for requests of its version and range.
+struct ReceivedChunkUpstream: Upstream {
+    private static let pieceSize: Int64 = 256 << 10
+
+    let received: ReceivedChunk
+    let executor: BlockingExecutor
+
+    func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
+        let range = received.chunk.range
+        let header = RangeHeader(fields: request.headerFields)
+        guard request.headerFields[.ifRange] == received.chunk.validator,
+            case .partial(let asked)? = header?.resolve(length: received.chunk.length),
+            asked.count == 1, range.contains(asked[0].lowerBound)
+        else { throw UpstreamError(.other, "the received file does not contain the requested bytes") }
+        let part = asked[0].clamped(to: range)
+        var head = received.head
+        head.headerFields[.contentRange] = ContentRange(range: part, length: received.chunk.length).text
+        head.headerFields[.contentLength] = String(part.upperBound - part.lowerBound)
+        let offset = Mutex(part.lowerBound)
+        let pieces = AsyncThrowingStream<Data, any Error>(unfolding: {
+            let next = offset.withLock { lower in
+                let piece = lower..<min(part.upperBound, lower + Self.pieceSize)
+                lower = piece.upperBound
+                return piece
+            }
+            return next.isEmpty ? nil : try await read(next)
+        })
+        return UpstreamResponse(head: head, url: request.url, body: UpstreamBody(pieces))
+    }
+
+    private func read(_ range: Range<Int64>) async throws -> Data {
+        try await executor.run(in: .background) {
+            var data = Data(count: range.count)
+            let start = range.lowerBound - received.chunk.range.lowerBound
+            let count = try data.withUnsafeMutableBytes { try received.file.read(into: $0, at: start) }
+            guard count == range.count else { throw UpstreamError(.other, "the received file became shorter") }
+            return data
+        }
+    }
+}

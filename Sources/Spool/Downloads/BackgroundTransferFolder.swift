@@ -1,0 +1,102 @@
+package import Foundation
+import HTTPRanges
+package import HTTPTypes
+import SpoolStorage
+import Synchronization
+
+/// The folder in which a background session keeps received files and their responses, until they are removed.
+///
+/// It does not know which transfers are running, and does not check responses. Its operations block. A file counts as
+/// received when it and its response are stored, so that a killed process leaves no incomplete one.
+package final class BackgroundTransferFolder: Sendable {
+    /// The response to one transfer. It contains neither cookies nor the address.
+    private struct Response: Codable {
+        var identifier: String
+        var status: Int
+        var fields: [[String]]
+    }
+
+    private let folder: URL
+    /// The errors of transfers in this process.
+    private let failures = Mutex<[String: any Error]>([:])
+
+    /// Creates a folder at a URL, and deletes incomplete files of previous launches.
+    ///
+    /// - Throws: The error of the system, if the folder can't be created.
+    package init(_ folder: URL) throws {
+        self.folder = folder
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        let complete = Set(names.filter { names.contains($0 + Self.responseSuffix) })
+        for name in names where !complete.contains(name) {
+            let body = name.hasSuffix(Self.responseSuffix) ? String(name.dropLast(Self.responseSuffix.count)) : nil
+            if body.map({ complete.contains($0) }) != true { delete(name) }
+        }
+    }
+
+    private static let responseSuffix = ".response"
+
+    /// Moves a received file into the folder.
+    ///
+    /// - Throws: The error of the system, if the file can't be moved. The transfer then counts as failed.
+    package func receive(_ file: URL, _ head: HTTPResponse, for identifier: String) throws {
+        let name = Self.name(of: identifier)
+        do {
+            // `Content-Range` identifies the bytes, and `Age` is needed to calculate the freshness.
+            var fields = EndToEndFields.storable(head.headerFields)
+            for name in [HTTPField.Name.contentRange, .age] { fields[name] = head.headerFields[name] }
+            let response = Response(
+                identifier: identifier, status: head.status.code, fields: fields.map { [$0.name.rawName, $0.value] })
+            delete(name)
+            try JSONEncoder().encode(response).write(to: url(name + Self.responseSuffix), options: .atomic)
+            try FileManager.default.moveItem(at: file, to: url(name))
+        } catch {
+            fail(identifier, error)
+            throw error
+        }
+    }
+
+    /// Records that a transfer failed without a response.
+    package func fail(_ identifier: String, _ error: any Error) { failures.withLock { $0[identifier] = error } }
+
+    /// The transfers that have finished or failed, in any order.
+    package var transfers: [BackgroundTransfer] {
+        // If the folder can't be read, nothing was received, and the app fetches the bytes.
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+        let received = names.filter { $0.hasSuffix(Self.responseSuffix) }.sorted().compactMap { transfer($0) }
+        let failed = failures.withLock { $0 }.filter { failed in !received.contains { $0.identifier == failed.key } }
+        return received + failed.map { BackgroundTransfer(identifier: $0.key, state: .failed($0.value)) }
+    }
+
+    private func transfer(_ name: String) -> BackgroundTransfer? {
+        let body = url(String(name.dropLast(Self.responseSuffix.count)))
+        // The file may still be moved, or another program may have changed the response.
+        guard FileManager.default.fileExists(atPath: body.path), let data = try? Data(contentsOf: url(name)),
+            let response = try? JSONDecoder().decode(Response.self, from: data),  // As above.
+            (100...999).contains(response.status)
+        else { return nil }
+        let fields = response.fields.compactMap { field in
+            field.count == 2 ? HTTPField.Name(field[0]).map { HTTPField(name: $0, value: field[1]) } : nil
+        }
+        let head = HTTPResponse(status: .init(code: response.status), headerFields: HTTPFields(fields))
+        return BackgroundTransfer(identifier: response.identifier, state: .finished(head, file: body))
+    }
+
+    /// Deletes the file and the response of a transfer.
+    package func remove(_ identifier: String) {
+        failures.withLock { $0[identifier] = nil }
+        let name = Self.name(of: identifier)
+        delete(name)
+        delete(name + Self.responseSuffix)
+    }
+
+    /// Returns a name without the characters of the identifier, which may contain any text of an origin.
+    private static func name(of identifier: String) -> String { CacheKey(identifier).hash }
+
+    private func url(_ name: String) -> URL { folder.appendingPathComponent(name) }
+
+    private func delete(_ name: String) {
+        // It does not exist, or stays until the next attempt.
+        try? FileManager.default.removeItem(at: url(name))
+    }
+}

@@ -1,0 +1,92 @@
+public import Foundation
+public import HTTPTypes
+public import SpoolStorage
+
+/// A service of the system that fetches ranges of media as files, even while the app is suspended or not running.
+///
+/// On Apple platforms, `BackgroundURLSession` implements it. It does not decide what to fetch, and does not evaluate
+/// responses: ``Downloads/handOver(to:chunkSize:maximumTransfers:)`` and ``Downloads/takeBack(from:)`` do. Any task may
+/// call its methods.
+public protocol BackgroundTransferSession: Sendable {
+    /// Starts a transfer that continues without the app.
+    ///
+    /// The session keeps ``BackgroundTransferRequest/identifier`` with the transfer, even after the app has been
+    /// relaunched. It sends the header fields unchanged.
+    ///
+    /// - Throws: An error if the transfer can't be started. The app then fetches the bytes.
+    func start(_ request: BackgroundTransferRequest) async throws
+
+    /// Returns all transfers that were not removed, including those of previous launches.
+    func transfers() async -> [BackgroundTransfer]
+
+    /// Cancels a transfer that is running, and deletes the file of one that has finished. Does nothing if there is no
+    /// such transfer.
+    func remove(_ identifier: String) async
+}
+
+/// A request for a part of a resource that a ``BackgroundTransferSession`` sends.
+public struct BackgroundTransferRequest: Sendable {
+    /// The text by which the transfer is recognized after a relaunch.
+    ///
+    /// It contains the cache key, the range, the length and the validator, and neither a URL nor a credential.
+    public var identifier: String
+    /// The URL to request.
+    public var url: URL
+    /// All header fields to send, including `Range`, `If-Range` and the credentials of the source.
+    public var headerFields: HTTPFields
+    /// The conditions of the downloads; see ``Downloads/conditions``. `nil` if all networks may be used.
+    public var conditions: PreloadConditions?
+
+    /// Creates a request.
+    public init(
+        identifier: String, url: URL, headerFields: HTTPFields = [:], conditions: PreloadConditions? = nil
+    ) {
+        self.identifier = identifier
+        self.url = url
+        self.headerFields = headerFields
+        self.conditions = conditions
+    }
+}
+
+/// A transfer of a ``BackgroundTransferSession``.
+public struct BackgroundTransfer: Sendable {
+    /// The state of a transfer.
+    #if hasAttribute(nonexhaustive)
+    @nonexhaustive
+    #endif
+    public enum State: Sendable {
+        /// The transfer waits or receives bytes.
+        case running
+        /// The response was received: its status and header fields, and the file that contains its body.
+        case finished(HTTPResponse, file: URL)
+        /// No complete response was received.
+        case failed(any Error)
+    }
+
+    /// The identifier of its request.
+    public var identifier: String
+    /// The state.
+    public var state: State
+
+    /// Creates a transfer.
+    public init(identifier: String, state: State) {
+        self.identifier = identifier
+        self.state = state
+    }
+
+    /// Whether it waits or receives bytes.
+    var isRunning: Bool { if case .running = state { true } else { false } }
+}
+
+/// The result of ``Downloads/handOver(to:chunkSize:maximumTransfers:)`` or ``Downloads/takeBack(from:)``.
+public struct BackgroundTransferReport: Sendable {
+    /// The number of bytes that were stored from received files.
+    public internal(set) var storedByteCount: Int64 = 0
+    /// The number of transfers that were started.
+    public internal(set) var startedCount = 0
+    /// The reasons why received files were discarded, or why transfers failed. Each error names the media and the
+    /// range. The app fetches these bytes.
+    public internal(set) var discarded: [CacheError] = []
+    /// The reasons why media was not handed over. Only the app can download it.
+    public internal(set) var notHandedOver: [CacheError] = []
+}

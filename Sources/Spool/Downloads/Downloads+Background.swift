@@ -1,0 +1,57 @@
+import SpoolStorage
+
+/// Downloads that continue while the app is suspended or not running.
+extension Downloads {
+    /// Hands the missing ranges over to a session of the system, for example when the app enters the background.
+    ///
+    /// The cache's own downloads stop, and are paused until ``takeBack(from:)``. Files that the session has received
+    /// are stored first. The first block of media that was not started is requested, because its version and length are
+    /// needed. Each missing range is then requested in parts of `chunkSize`, with the current header fields of its
+    /// source. If they expire and the origin rejects a request, the app fetches its bytes later.
+    ///
+    /// Media is not handed over in these cases, and waits for ``takeBack(from:)``:
+    ///
+    /// - The origin sent no strong validator or no length, or accepts no byte ranges.
+    /// - Its source is not recorded and was not added in this process; see ``DownloadSet/Item/url``.
+    /// - It does not fit next to pinned media.
+    /// - The first block could not be fetched.
+    ///
+    /// If no transfer is running at the end, the cache's own downloads continue. If ``isPaused`` is true, nothing is
+    /// handed over. Call the method again when the system has launched the app for finished transfers. It then stores
+    /// their files and starts the next transfers.
+    ///
+    /// - Parameters:
+    ///   - session: The session.
+    ///   - chunkSize: The maximum size of a transfer in bytes. It is rounded down to a multiple of 64 KiB. If a transfer
+    ///     is cancelled, its bytes are fetched again. The default is 8 MiB.
+    ///   - maximumTransfers: The maximum number of transfers that the session has at the same time. The default is 64.
+    /// - Returns: The stored bytes, the number of started transfers, and the reasons for the other ones.
+    /// - Throws: `CacheError` with code `.closed`, or with `.storage` or `.directoryInUse` if the cache can't be
+    ///   written. `CancellationError`. Started transfers then continue.
+    @discardableResult
+    public func handOver(
+        to session: any BackgroundTransferSession, chunkSize: Int64 = 8 << 20, maximumTransfers: Int = 64
+    ) async throws -> BackgroundTransferReport {
+        let exchange = BackgroundExchange(self, session)
+        return try await work.exchange(on: cache.context.executor.executor(for: .background)) {
+            try await exchange.handOver(chunkSize: chunkSize, maximumTransfers: maximumTransfers)
+        }
+    }
+
+    /// Takes the downloads back from a session of the system, when the app is active. Also call it at launch.
+    ///
+    /// Transfers that have not finished are cancelled. A received file is stored if its response is exactly the
+    /// requested range of the stored version, and is otherwise discarded. The cache's own downloads then resume with
+    /// the missing ranges, as with ``resume(_:)``.
+    ///
+    /// - Returns: The stored bytes, and the reasons for discarded files.
+    /// - Throws: `CacheError` with code `.closed`, or with `.storage` or `.directoryInUse` if the cache can't be
+    ///   written. `CancellationError`. Received files then stay in the session.
+    @discardableResult
+    public func takeBack(from session: any BackgroundTransferSession) async throws -> BackgroundTransferReport {
+        let exchange = BackgroundExchange(self, session)
+        return try await work.exchange(on: cache.context.executor.executor(for: .background)) {
+            try await exchange.takeBack()
+        }
+    }
+}

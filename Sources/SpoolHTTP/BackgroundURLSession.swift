@@ -1,0 +1,189 @@
+#if canImport(Darwin) && !StaticLinking
+public import Foundation
+import HTTPTypes
+public import Spool
+import Synchronization
+
+/// A background session of URLSession, which continues downloads while the app is suspended or not running.
+///
+/// Create one object for each identifier, at every launch, and retain it for the life of the app. Pass it to
+/// `Downloads.handOver(to:)` when the app enters the background, and to `Downloads.takeBack(from:)` when it is active.
+/// `handleEvents(forSession:completion:)` forwards the system's call to the app delegate.
+///
+/// One transfer at a time is in progress for each host over HTTP/1.1. The system stores the URL and the header fields
+/// of a transfer, including credentials, until it has ended. It follows redirects itself. Received files are not
+/// encrypted until the cache has stored them. Requests are restricted to the networks of
+/// `HTTPUpstream.Configuration.networkAccess(for: .download)` and of `Downloads.conditions`.
+public final class BackgroundURLSession: BackgroundTransferSession {
+    private let configuration: HTTPUpstream.Configuration
+    private let folder: BackgroundTransferFolder
+    private let delegate: Delegate
+    private let session: URLSession
+    private let identifier: String
+
+    /// Creates a session, or connects to its transfers of previous launches.
+    ///
+    /// - Parameters:
+    ///   - identifier: The identifier of the background session, such as `com.example.app.downloads`.
+    ///   - configuration: The networks and the value of `User-Agent`. Its timeouts do not apply.
+    ///   - directory: The folder for received files. The default, `nil`, uses a folder in `Application Support`, which
+    ///     is excluded from backups.
+    /// - Throws: The error of the system, if the folder can't be created.
+    public init(
+        identifier: String, _ configuration: HTTPUpstream.Configuration = .init(), directory: URL? = nil
+    ) throws {
+        var directory = try directory ?? Self.directory(for: identifier)
+        folder = try BackgroundTransferFolder(directory)
+        var values = URLResourceValues()
+        values.isExcludedFromBackup = true
+        // Some volumes have no such attribute. The files are then only backed up.
+        try? directory.setResourceValues(values)
+        self.identifier = identifier
+        self.configuration = configuration
+        delegate = Delegate(folder)
+        let settings = URLSessionConfiguration.background(withIdentifier: identifier)
+        settings.sessionSendsLaunchEvents = true
+        settings.isDiscretionary = false
+        settings.httpMaximumConnectionsPerHost = 1
+        settings.httpCookieStorage = nil
+        settings.httpShouldSetCookies = false
+        settings.urlCache = nil
+        settings.urlCredentialStorage = nil
+        settings.requestCachePolicy = .reloadIgnoringLocalCacheData
+        settings.tlsMinimumSupportedProtocolVersion = .TLSv12
+        session = URLSession(configuration: settings, delegate: delegate, delegateQueue: nil)
+    }
+
+    private static func directory(for identifier: String) throws -> URL {
+        let support = try FileManager.default.url(
+            for: .applicationSupportDirectory, in: .userDomainMask, appropriateFor: nil, create: true)
+        // The identifier is the app's own text, which may contain a slash.
+        let name = identifier.replacingOccurrences(of: "/", with: "-")
+        return support.appendingPathComponent("SpoolBackground", isDirectory: true).appendingPathComponent(
+            name, isDirectory: true)
+    }
+
+    /// Starts a download task; see `BackgroundTransferSession`.
+    ///
+    /// - Throws: ``/Spool/UpstreamError`` with code `other` if the URL is neither `http` nor `https`.
+    public func start(_ request: BackgroundTransferRequest) async throws {
+        guard ["http", "https"].contains(request.url.scheme?.lowercased()) else {
+            throw UpstreamError(.other, "a background session supports only http and https")
+        }
+        var message = URLRequest(url: request.url)
+        message.httpShouldHandleCookies = false
+        var access = configuration.networkAccess(for: .download)
+        if request.conditions?.allowsExpensiveNetworks == false { access.remove(.expensive) }
+        if request.conditions?.allowsConstrainedNetworks == false { access.remove(.constrained) }
+        message.restrict(to: access, purpose: .download, in: session)
+        for field in request.headerFields { message.addValue(field.value, forHTTPHeaderField: field.name.rawName) }
+        if request.headerFields[.userAgent] == nil {
+            message.setValue(
+                configuration.userAgent ?? "Spool/\(SpoolVersion.current)", forHTTPHeaderField: "User-Agent")
+        }
+        if request.headerFields[.cookie] == nil, let cookies = configuration.cookies?(request.url) {
+            message.setValue(cookies, forHTTPHeaderField: "Cookie")
+        }
+        let task = session.downloadTask(with: message)
+        task.taskDescription = request.identifier
+        task.resume()
+    }
+
+    /// Returns the tasks of the session, and the received files.
+    public func transfers() async -> [BackgroundTransfer] {
+        // The tasks are read first. A task that finishes in between is then in both lists, and not in neither.
+        let running = await deliveredTasks().filter { $0.state == .running || $0.state == .suspended }
+        let ended = folder.transfers
+        let known = Set(ended.map(\.identifier))
+        let waiting = Set(running.compactMap(\.taskDescription)).subtracting(known)
+        return ended + waiting.map { BackgroundTransfer(identifier: $0, state: .running) }
+    }
+
+    /// Returns the tasks of the session. After a launch, the system delivers the files of tasks that have finished
+    /// meanwhile, which is awaited for up to two seconds.
+    private func deliveredTasks() async -> [URLSessionTask] {
+        var tasks = await session.allTasks
+        for _ in 0..<20 where tasks.contains(where: { $0.state == .completed }) {
+            // If the task is cancelled, the files that were delivered are used.
+            guard (try? await Task.sleep(for: .milliseconds(100))) != nil else { break }
+            tasks = await session.allTasks
+        }
+        return tasks
+    }
+
+    /// Cancels the task, and deletes the received file.
+    public func remove(_ identifier: String) async {
+        for task in await session.allTasks where task.taskDescription == identifier { task.cancel() }
+        folder.remove(identifier)
+    }
+
+    /// Forwards the call of `application(_:handleEventsForBackgroundURLSession:completionHandler:)`.
+    ///
+    /// - Parameters:
+    ///   - identifier: The identifier of the call.
+    ///   - completion: Called on the main thread when all received files are in the session's folder. To store them and
+    ///     start more transfers, call `Downloads.handOver(to:)` in it, and call the system's handler afterwards.
+    /// - Returns: `false` if the call is for another session. `completion` is then not called.
+    @discardableResult
+    public func handleEvents(
+        forSession identifier: String, completion: @escaping @MainActor @Sendable () -> Void
+    ) -> Bool {
+        guard identifier == self.identifier else { return false }
+        delegate.setCompletion(completion)
+        return true
+    }
+}
+
+/// A delegate that moves received files into the folder before URLSession deletes them.
+private final class Delegate: NSObject, URLSessionDownloadDelegate {
+    private struct State {
+        var completion: (@MainActor @Sendable () -> Void)?
+        /// Whether all events were delivered before there was a completion handler.
+        var hasFinishedEvents = false
+    }
+
+    private let folder: BackgroundTransferFolder
+    private let state = Mutex(State())
+
+    init(_ folder: BackgroundTransferFolder) { self.folder = folder }
+
+    func setCompletion(_ completion: @escaping @MainActor @Sendable () -> Void) {
+        let isDue = state.withLock { state in
+            if state.hasFinishedEvents {
+                state.hasFinishedEvents = false
+                return true
+            }
+            state.completion = completion
+            return false
+        }
+        if isDue { Task { @MainActor in completion() } }
+    }
+
+    func urlSession(
+        _ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL
+    ) {
+        guard let identifier = downloadTask.taskDescription else { return }
+        guard let response = downloadTask.response as? HTTPURLResponse, let head = response.head else {
+            folder.fail(identifier, UpstreamError(.malformedResponse, "the response is not valid HTTP"))
+            return
+        }
+        // The error is recorded with the transfer.
+        try? folder.receive(location, head, for: identifier)
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        guard let error, let identifier = task.taskDescription, (error as? URLError)?.code != .cancelled else { return }
+        let name = task.originalRequest?.url?.nameForMessages ?? "a download"
+        folder.fail(identifier, UpstreamError(ofURLSession: error, name, isInBody: task.response != nil))
+    }
+
+    func urlSessionDidFinishEvents(forBackgroundURLSession session: URLSession) {
+        let completion = state.withLock { state in
+            let completion = state.completion.take()
+            state.hasFinishedEvents = completion == nil
+            return completion
+        }
+        if let completion { Task { @MainActor in completion() } }
+    }
+}
+#endif
