@@ -209,12 +209,3 @@ final class OpenResources: Sendable {
         while let task = state.withLock({ $0.closings.values.first }) { await task.value }
     }
 }
-
-/// One close operation of a resource. It is superseded if the resource is opened again, and then does not start.
-final class ResourceClosing: Sendable {
-    private let overtaken = Atomic(false)
-
-    var isOvertaken: Bool { overtaken.load(ordering: .acquiring) }
-
-    func overtake() { overtaken.store(true, ordering: .releasing) }
-}

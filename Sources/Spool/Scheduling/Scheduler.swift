@@ -298,3 +298,12 @@ final class Scheduler: Sendable {
         deadline.cancel()
     }
 }
+
+/// One close operation of a resource. It is superseded if the resource is opened again, and then does not start.
+final class ResourceClosing: Sendable {
+    private let overtaken = Atomic(false)
+
+    var isOvertaken: Bool { overtaken.load(ordering: .acquiring) }
+
+    func overtake() { overtaken.store(true, ordering: .releasing) }
+}
