@@ -43,7 +43,8 @@ struct SharingRule {
         let confirmations = records.filter { $0.representation == record.representation }
         if confirmations.contains(where: { isUnstored($0) && !completed.contains($0.call) }) { return nil }
         let all = confirmations.filter { !isUnstored($0) }
-        let last = all.lastIndex { completed.contains($0.call) } ?? 0
+        // A revalidation in the background belongs to an earlier call, and may be later than the checked request.
+        let last = all.lastIndex { completed.contains($0.call) && $0.time <= sent } ?? 0
         let current = all[last...].filter { unshareable($0, for: request) == nil }
         let failed = own.contains { $0.status >= 500 }
         for record in current {
