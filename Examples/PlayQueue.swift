@@ -4,6 +4,6 @@ import SpoolAVFoundation
 @MainActor
 func queue(of urls: [URL], in cache: MediaCache) -> AVQueuePlayer {
     let player = AVQueuePlayer(items: urls.map { AVPlayerItem(caching: $0, in: cache) })
-    player.enableCaching()
+    player.recoverFromStalls()
     return player
 }

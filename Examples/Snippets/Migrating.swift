@@ -7,8 +7,7 @@ import SpoolProxy
 
 @MainActor
 private func item(for url: URL, in cache: MediaCache) -> AVPlayer {
-    let player = AVPlayer(playerItem: AVPlayerItem(caching: url, in: cache))
-    player.enableCaching()
+    let player = AVPlayer(caching: url, in: cache)
     player.play()
     return player
 }

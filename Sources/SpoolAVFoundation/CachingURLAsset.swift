@@ -28,7 +28,7 @@ public import Spool
 /// ```swift
 /// let asset = CachingURLAsset(caching: url, in: cache)
 /// let player = AVPlayer(playerItem: AVPlayerItem(asset: asset))
-/// player.enableCaching()
+/// player.recoverFromStalls()
 /// player.play()
 /// ```
 ///

@@ -44,9 +44,9 @@ struct QueueLoadingTests {
         upstream.hold(from: 600_000)
         let player = AVQueuePlayer()
         player.headless = .untimed
-        player.enableCaching()
+        player.recoverFromStalls()
         for item in items { player.insert(item, after: nil) }
-        player.enableCaching()
+        player.recoverFromStalls()
         _ = await Listening.first(of: [.AVPlayerItemStatusDidChange], items[0])
         await upstream.isHeld()
         let byHand = ResourceLoaderDriver(previous).requestData(offset: 0)
@@ -70,7 +70,7 @@ struct QueueLoadingTests {
         upstream.hold(from: .max)
         player.pause()
         player.insert(items[0], after: nil)
-        player.enableCaching()
+        player.recoverFromStalls()
         _ = await byHand.ending()
         let back = await Listening.first(of: [.AVPlayerItemDidPlayToEndTime], items[0]) { player.play() }
         #expect(back == .AVPlayerItemDidPlayToEndTime)
@@ -79,7 +79,7 @@ struct QueueLoadingTests {
         await cache.close()
     }
 
-    @Test("D47: without enableCaching(), a player continues to load the previous item", arguments: Pattern.allCases)
+    @Test("D47: without recoverFromStalls(), a player continues to load the previous item", arguments: Pattern.allCases)
     func withoutCoordinator(pattern: Pattern) async throws {
         let upstream = try await upstream()
         let cache = try await folder.cache(upstream, cuttingAtOnce)
@@ -106,7 +106,7 @@ struct QueueLoadingTests {
         let items = items("next.mp3", "song.mp3", cache: cache, pattern: pattern)
         let player = AVQueuePlayer()
         player.headless = .untimed
-        player.enableCaching()
+        player.recoverFromStalls()
         for item in items { player.insert(item, after: nil) }
         for item in items {
             let end = await Listening.first(of: [.AVPlayerItemDidPlayToEndTime], item) { player.play() }

@@ -12,7 +12,7 @@ struct ReadmeTests {
     ) async throws {
         // start
         let player = AVQueuePlayer(items: urls.map { AVPlayerItem(caching: $0, in: cache) })
-        player.enableCaching()
+        player.recoverFromStalls()
         player.play()
 
         for try await chunk in cache.media(for: url).reader() { try await send(chunk.data) }

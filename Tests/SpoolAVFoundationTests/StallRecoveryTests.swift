@@ -29,7 +29,7 @@ struct StallRecoveryTests {
         // The pattern applies only to items that are created afterwards.
         let asset = item.cachingAsset
         let play = HeadlessPlay(asset.map { AVPlayerItem(asset: $0) } ?? item, speed: 50)
-        play.player.enableCaching()
+        play.player.recoverFromStalls()
         let recovery = StallRecovery.of(play.player)
         await play.load()
         #expect(!play.player.automaticallyWaitsToMinimizeStalling)
@@ -57,6 +57,16 @@ struct StallRecoveryTests {
         await cache.close()
     }
 
+    @Test("E77: AVPlayer(caching:in:) creates a player of a cached item that recovers from stalls")
+    func cachingPlayer() async throws {
+        let cache = try await folder.cache(try await upstream(), cuttingAtOnce)
+        let player = AVPlayer(caching: address(), in: cache)
+        #expect(player.currentItem?.cachingAsset != nil && StallRecovery.existing(of: player) != nil)
+        #expect(!player.automaticallyWaitsToMinimizeStalling)
+        player.replaceCurrentItem(with: nil)
+        await cache.close()
+    }
+
     @Test("E77: a pause during a stall is respected when bytes are received", arguments: Pattern.allCases)
     func pausedDuringStall(pattern: Pattern) async throws {
         let upstream = try await upstream()
@@ -80,7 +90,7 @@ struct StallRecoveryTests {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let player = AVPlayer()
         player.headless = .untimed
-        player.enableCaching()
+        player.recoverFromStalls()
         #expect(player.automaticallyWaitsToMinimizeStalling)
         player.replaceCurrentItem(with: AVPlayerItem(caching: address(), in: cache))
         await Task.yield()
@@ -149,7 +159,7 @@ struct StallRecoveryTests {
             asset.resourceLoader.playerPattern = pattern
             let player = AVPlayer()
             player.headless = .untimed
-            player.enableCaching()
+            player.recoverFromStalls()
             (remains.player, remains.asset) = (player, asset)
             player.replaceCurrentItem(with: AVPlayerItem(asset: asset))
             await upstream.isHeld()
@@ -170,7 +180,7 @@ struct StallRecoveryTests {
         asset.resourceLoader.playerPattern = .hostile
         asset.resourceLoader.requestTimeout = 1
         let play = HeadlessPlay(AVPlayerItem(asset: asset), speed: 50)
-        play.player.enableCaching()
+        play.player.recoverFromStalls()
         await play.load()
         let end = await Listening.first(of: [.AVPlayerItemFailedToPlayToEndTime], play.item) { play.player.rate = 1.5 }
         #expect(end == .AVPlayerItemFailedToPlayToEndTime)

@@ -98,7 +98,7 @@ public import Spool
     }
 
     private func follow(_ player: AVQueuePlayer) {
-        player.enableCaching()
+        player.recoverFromStalls()
         currentItem = CurrentItemObservation(of: player) { [weak self] in self?.catchUp() }
     }
 
@@ -261,7 +261,7 @@ public import Spool
         }
         // The last item of the list stays, so that the user can seek back in it.
         player.actionAtItemEnd = slots.count > 1 ? .advance : .pause
-        player.enableCaching()
+        player.recoverFromStalls()
         if isHeld { holdSlots() }
         preloadUpcoming()
     }

@@ -5,7 +5,7 @@ import Foundation
 
 /// An object that resumes playback after a stall, at the previous rate, as soon as bytes are received.
 ///
-/// ``AVFoundation/AVPlayer/enableCaching()`` creates one for a player, which exists as long as the player. It handles
+/// ``AVFoundation/AVPlayer/recoverFromStalls()`` creates one for a player, which exists as long as the player. It handles
 /// items that play through a cache, and ignores others. A pause by the user during a stall is respected if the app
 /// passes it to the player (`pause()` or `rate = 0`).
 @MainActor package final class StallRecovery {
@@ -229,7 +229,7 @@ import Foundation
 /// bandwidth.
 ///
 /// `AVQueuePlayer` advances to the next item, and `AVPlayer` to a replacement, without cancelling the loading requests
-/// of the previous item. ``AVFoundation/AVPlayer/enableCaching()`` creates a coordinator, which exists as long as the
+/// of the previous item. ``AVFoundation/AVPlayer/recoverFromStalls()`` creates a coordinator, which exists as long as the
 /// player.
 ///
 /// Items in the queue may load ahead. An item that has left the queue is suspended, and resumes if it returns. Received

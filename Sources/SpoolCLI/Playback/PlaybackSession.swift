@@ -116,7 +116,7 @@ import SpoolAVFoundation
         #endif
         player.replaceCurrentItem(with: item)
         if item.cachingAsset != nil {
-            player.enableCaching()
+            player.recoverFromStalls()
             recovery = .of(player)
         }
         // The time is read when the event is handled, because events in the stream may be from before a seek.

@@ -4,8 +4,32 @@ import Foundation
 public import Spool
 
 extension AVPlayer {
-    /// Prepares the player for items that play through a cache. It then recovers from stalls, and a queue loads the
-    /// current item first.
+    /// Creates a player of the media at `url` that plays through a cache and recovers from stalls.
+    ///
+    /// ```swift
+    /// let player = AVPlayer(caching: url, in: cache)
+    /// ```
+    ///
+    /// A ``CachingPlayer`` also replaces failed items, and suits an app that observes the state of playback.
+    ///
+    /// - Parameter server: The server for HLS. Without a server, HLS plays directly.
+    @MainActor public convenience init(caching url: URL, in cache: MediaCache, server: (any MediaServer)? = nil) {
+        self.init(caching: MediaSource(url: url), in: cache, server: server)
+    }
+
+    /// Creates a player of media that plays through a cache and recovers from stalls, with credentials or a URL that
+    /// are resolved when needed.
+    ///
+    /// - Parameter server: See ``init(caching:in:server:)-(URL,_,_)``.
+    @MainActor public convenience init(
+        caching source: MediaSource, in cache: MediaCache, server: (any MediaServer)? = nil
+    ) {
+        self.init(playerItem: AVPlayerItem(caching: source, in: cache, server: server))
+        recoverFromStalls()
+    }
+
+    /// Makes the player recover from stalls of items that play through a cache, and makes a queue load the current item
+    /// first. It does not make items play through a cache.
     ///
     /// Call it once for each player. Further calls have no effect, and there is nothing to retain. Items without a
     /// cache play as before.
@@ -18,13 +42,13 @@ extension AVPlayer {
     /// data resumes at its previous rate when bytes are received, unless it is paused in the meantime.
     ///
     /// ```swift
-    /// player.enableCaching()
+    /// player.recoverFromStalls()
     /// ```
     ///
     /// `AVQueuePlayer` advances to the next item, and `AVPlayer` to a replacement, without cancelling the requests of
     /// the previous item. Those requests are suspended, and resume if the item returns. Items in the queue may load
     /// ahead. After removing items from a queue, call this method again to suspend them immediately.
-    @MainActor public func enableCaching() { StallRecovery.of(self).queueLoading.update() }
+    @MainActor public func recoverFromStalls() { StallRecovery.of(self).queueLoading.update() }
 
     /// Replaces the current item with a new one that plays at the same time and rate.
     ///
