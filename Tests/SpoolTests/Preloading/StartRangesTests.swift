@@ -123,15 +123,14 @@ struct StartRangesTests {
 
     @Test("E416: after two tags, the start includes the buffer from which players recognize the format")
     func twoTags() async throws {
-        let audio = try await data(.mp3) + Data(count: 4 << 20)
-        func tag(_ count: Int) -> Data {
-            let size = [21, 14, 7, 0].map { UInt8(count >> $0 & 0x7F) }
-            return Data(Array("ID3".utf8) + [3, 0, 0] + size) + Data(count: count)
-        }
-        let one = try ContainerSearch(tag(1_100_000) + audio)
-        #expect(one.plan.format == .mp3 && !one.plan.ranges.contains(0..<2 << 20))
-        let two = try ContainerSearch(tag(500_000) + tag(600_000) + audio)
-        #expect(two.plan.format == .mp3 && two.plan.ranges.contains(0..<2 << 20))
+        // ffmpeg writes one tag.
+        let one = try await data(.mp3) + Data(count: 4 << 20)
+        #expect(try one.starts(with: Data("ID3".utf8)) && !ContainerSearch(one).plan.ranges.contains(0..<2 << 20))
+        let count = 1_100_000
+        let size = [21, 14, 7, 0].map { UInt8(count >> $0 & 0x7F) }
+        let two = Data(Array("ID3".utf8) + [3, 0, 0] + size) + Data(count: count) + one
+        let plan = try ContainerSearch(two).plan
+        #expect(plan.format == .mp3 && plan.ranges.contains(0..<2 << 20))
     }
 
     @Test("From an origin without ranges, only the first bytes are needed")
