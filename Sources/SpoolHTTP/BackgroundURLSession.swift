@@ -11,7 +11,7 @@ import Synchronization
 /// `handleEvents(forSession:completion:)` forwards the system's call to the app delegate.
 ///
 /// One transfer at a time is in progress for each host over HTTP/1.1. The system stores the URL and the header fields
-/// of a transfer, including credentials, until it has ended. It follows redirects itself. Received files are not
+/// of a transfer, including credentials, until it has ended, and follows redirects. Received files are not
 /// encrypted until the cache has stored them. Requests are restricted to the networks of
 /// `HTTPUpstream.Configuration.networkAccess(for: .download)` and of `Downloads.conditions`.
 public final class BackgroundURLSession: BackgroundTransferSession {
@@ -36,8 +36,7 @@ public final class BackgroundURLSession: BackgroundTransferSession {
         folder = try BackgroundTransferFolder(directory)
         var values = URLResourceValues()
         values.isExcludedFromBackup = true
-        // Some volumes have no such attribute. The files are then only backed up.
-        try? directory.setResourceValues(values)
+        try? directory.setResourceValues(values)  // Some volumes have no such attribute. The files are then backed up.
         self.identifier = identifier
         self.configuration = configuration
         delegate = Delegate(folder)
@@ -104,8 +103,7 @@ public final class BackgroundURLSession: BackgroundTransferSession {
     private func deliveredTasks() async -> [URLSessionTask] {
         var tasks = await session.allTasks
         for _ in 0..<20 where tasks.contains(where: { $0.state == .completed }) {
-            // If the task is cancelled, the files that were delivered are used.
-            guard (try? await Task.sleep(for: .milliseconds(100))) != nil else { break }
+            guard (try? await Task.sleep(for: .milliseconds(100))) != nil else { break }  // The task is cancelled.
             tasks = await session.allTasks
         }
         return tasks
@@ -167,8 +165,7 @@ private final class Delegate: NSObject, URLSessionDownloadDelegate {
             folder.fail(identifier, UpstreamError(.malformedResponse, "the response is not valid HTTP"))
             return
         }
-        // The error is recorded with the transfer.
-        try? folder.receive(location, head, for: identifier)
+        try? folder.receive(location, head, for: identifier)  // The error is recorded with the transfer.
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {

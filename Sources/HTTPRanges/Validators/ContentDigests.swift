@@ -25,8 +25,8 @@ package struct ContentDigests: Sendable, Hashable {
     package private(set) var claimed: [Algorithm: [UInt8]] = [:]
     /// The bytes of an entity tag of 32 hexadecimal digits.
     ///
-    /// For a single upload to S3 or a compatible service, it is the MD5 of the whole resource. That is not guaranteed,
-    /// so only equality proves something.
+    /// For a single upload to S3 or a compatible service, it is the MD5 of the whole resource. Other services may use
+    /// another value, so a difference does not show that the bytes are wrong.
     package private(set) var entityTag: [UInt8]?
 
     /// Parses the fields of a response.

@@ -25,8 +25,8 @@ struct BackgroundChunk: Codable, Hashable, Sendable {
 
     /// Reads the text of ``identifier``. Returns `nil` for another text.
     init?(identifier: String) {
-        // The session may have transfers of another build, which are not changed.
-        guard let chunk = try? JSONDecoder().decode(BackgroundChunk.self, from: Data(identifier.utf8)),
+        // Transfers that another build has started have other texts.
+        guard let chunk = try? JSONDecoder().decode(Self.self, from: Data(identifier.utf8)),  // Another text.
             chunk.lower >= 0, chunk.lower < chunk.upper, chunk.upper <= chunk.length,
             chunk.length <= Block.offsetLimit, CacheKey(rawValue: chunk.keyHash) != nil
         else { return nil }
@@ -37,8 +37,8 @@ struct BackgroundChunk: Codable, Hashable, Sendable {
     var identifier: String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
-        // Strings and numbers always encode.
-        return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? ""
+        let text = try? encoder.encode(self)  // Strings and numbers can always be encoded.
+        return text.map { String(decoding: $0, as: UTF8.self) } ?? ""
     }
 
     var key: CacheKey { CacheKey(hash: keyHash) }

@@ -61,9 +61,8 @@ package final class BackgroundTransferFolder: Sendable {
 
     /// The transfers that have finished or failed, in any order.
     package var transfers: [BackgroundTransfer] {
-        // If the folder can't be read, nothing was received, and the app fetches the bytes.
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-        let received = names.filter { $0.hasSuffix(Self.responseSuffix) }.sorted().compactMap { transfer($0) }
+        let names = try? FileManager.default.contentsOfDirectory(atPath: folder.path)  // As with no files.
+        let received = (names ?? []).filter { $0.hasSuffix(Self.responseSuffix) }.sorted().compactMap { transfer($0) }
         let failed = failures.withLock { $0 }.filter { failed in !received.contains { $0.identifier == failed.key } }
         return received + failed.map { BackgroundTransfer(identifier: $0.key, state: .failed($0.value)) }
     }
@@ -71,7 +70,8 @@ package final class BackgroundTransferFolder: Sendable {
     private func transfer(_ name: String) -> BackgroundTransfer? {
         let body = url(String(name.dropLast(Self.responseSuffix.count)))
         // The file may still be moved, or another program may have changed the response.
-        guard FileManager.default.fileExists(atPath: body.path), let data = try? Data(contentsOf: url(name)),
+        guard FileManager.default.fileExists(atPath: body.path),
+            let data = try? Data(contentsOf: url(name)),  // The app then fetches the bytes.
             let response = try? JSONDecoder().decode(Response.self, from: data),  // As above.
             (100...999).contains(response.status)
         else { return nil }
@@ -96,7 +96,6 @@ package final class BackgroundTransferFolder: Sendable {
     private func url(_ name: String) -> URL { folder.appendingPathComponent(name) }
 
     private func delete(_ name: String) {
-        // It does not exist, or stays until the next attempt.
-        try? FileManager.default.removeItem(at: url(name))
+        try? FileManager.default.removeItem(at: url(name))  // It does not exist, or stays until the next attempt.
     }
 }

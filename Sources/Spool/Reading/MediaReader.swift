@@ -271,8 +271,8 @@ public final class MediaReader: AsyncSequence, Sendable {
     /// Otherwise the origin sends them before the bytes.
     ///
     /// The reader keeps using that version. If the version changes, the reader ends with `.resourceChanged` at the end
-    /// of its stored bytes. There are headers even if the range starts past the end. After ``seek(to:)``, they may be
-    /// of another version.
+    /// of its stored bytes. The headers are available even if the range starts past the end. After ``seek(to:)``, they
+    /// may belong to another version.
     ///
     /// - Throws: The errors of ``next()``; `CancellationError` if the reader is cancelled or has ended.
     package func response() async throws -> OpenedResponse {

@@ -229,8 +229,8 @@ import Foundation
 /// bandwidth.
 ///
 /// `AVQueuePlayer` advances to the next item, and `AVPlayer` to a replacement, without cancelling the loading requests
-/// of the previous item. ``AVFoundation/AVPlayer/recoverFromStalls()`` creates a coordinator, which exists as long as the
-/// player.
+/// of the previous item. ``AVFoundation/AVPlayer/recoverFromStalls()`` creates a coordinator, which exists for as long
+/// as the player.
 ///
 /// Items in the queue may load ahead. An item that has left the queue is suspended, and resumes if it returns. Received
 /// bytes stay in the cache. Items without a cache are ignored.
