@@ -49,7 +49,7 @@ package final class FaultyFileSystem: FileSystem {
     private let base: any FileSystem
     private let state = Mutex(State())
 
-    /// Creates a wrapper of `base`, by default of the machine's own files.
+    /// Creates a wrapper of `base`. The default is the machine's real file system.
     package init(_ base: any FileSystem = SystemFileSystem()) { self.base = base }
 
     /// Sets a fault.
@@ -181,14 +181,14 @@ package final class FaultyFileSystem: FileSystem {
 
     package func spaceForCaches(at path: String) -> Int64? { state.withLock { $0.spaceForCaches } }
 
-    /// Sets the space that the system offers for content that can be fetched again; `nil` if it offers no such number.
+    /// Sets the space that the system reports for content that can be fetched again; `nil` if it reports none.
     package func setSpaceForCaches(_ count: Int64?) { state.withLock { $0.spaceForCaches = count } }
 
     /// Sets the free space of the volume in bytes; `nil` uses the real one.
     package func setFreeSpace(_ count: Int64?) { state.withLock { $0.freeSpace = count } }
 
-    /// Sets the number of bytes that `readWithoutBlocking` returns at most, as if the next bytes were not in memory. 0
-    /// means none.
+    /// Limits the number of bytes that `readWithoutBlocking` returns, as if the next bytes were not in memory. 0 means
+    /// none.
     ///
     /// Bytes within the limit are in memory, whatever the system's cache contains. By default, the file decides.
     package func limitReadsWithoutBlocking(to count: Int) { state.withLock { $0.readWithoutBlockingLimit = count } }
@@ -226,7 +226,7 @@ private final class FaultyFile: StoredFile {
         }
     }
 
-    /// If reads may fail, each has to be checked.
+    /// Returns `nil` if reads may fail, because each read must then be checked for faults.
     func readWithoutBlocking(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
         if fileSystem.hasFault(on: .read) { return nil }
         guard let limit = fileSystem.readWithoutBlockingLimit else {

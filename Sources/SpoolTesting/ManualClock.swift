@@ -3,8 +3,8 @@ import Synchronization
 
 /// A clock that only a test advances, for timeouts, back-off and pacing without real waits.
 ///
-/// Code under test sleeps on it as on any `Clock`. The test waits for that with ``waitForSleepers(_:)``, then advances
-/// the clock with ``advance(by:)``. Any task may use it.
+/// Code under test sleeps on it as on any `Clock`. The test waits for sleepers with ``waitForSleepers(_:)``, then
+/// advances the clock with ``advance(by:)``. Any task may use it.
 ///
 /// ```swift
 /// let clock = ManualClock()
@@ -86,7 +86,7 @@ public final class ManualClock: Clock, Sendable {
         advance(to: state.withLock { $0.now.advanced(by: duration) })
     }
 
-    /// Advances the clock to `instant`, unless that is past, and resumes the tasks whose time is reached, earliest
+    /// Advances the clock to `instant` unless it is in the past, and resumes the tasks whose time is reached, earliest
     /// first.
     public func advance(to instant: Instant) {
         let due = state.withLock { state in
@@ -180,7 +180,7 @@ extension ManualClock {
 
 /// Waits until an observable condition is true, even briefly, or the task is cancelled.
 ///
-/// A state that ends before this task runs also counts, because that may take a long time on a busy machine.
+/// A state that ends before this task runs also counts, because the task may run late on a busy machine.
 @MainActor package func observed(_ condition: @escaping @MainActor () -> Bool) async {
     let (stream, continuation) = AsyncStream<Void>.makeStream()
     let observation = ObservedCondition(of: condition) { continuation.finish() }

@@ -1,14 +1,14 @@
 import Dispatch
 package import Foundation
 
-/// Real media of the common containers. ffmpeg creates it when a test first needs it.
+/// Real media in the common containers. ffmpeg creates it when a test first needs it.
 ///
 /// It is stored in the temporary folder for later runs. `ffmpeg` must be in the `PATH`. The media is a sine tone and a
 /// moving test image, with everything that a demuxer needs.
 package enum SampleMedia: String, CaseIterable, Sendable {
     /// MPEG audio.
     case mp3 = "sound.mp3"
-    /// AAC in MPEG-4, with its index at the end, as encoders leave it.
+    /// AAC in MPEG-4, with its index at the end, as encoders write it.
     case m4a = "sound.m4a"
     /// H.264 and AAC in MPEG-4, with its index at the start, as on the web.
     case mp4 = "front.mp4"
@@ -39,7 +39,7 @@ package enum SampleMedia: String, CaseIterable, Sendable {
         }
     }
 
-    /// Returns the file, which is created if necessary. That takes a few seconds on a separate thread.
+    /// Returns the file, which is created if necessary. Creating it takes a few seconds on a separate thread.
     ///
     /// - Parameter seconds: The duration of the media.
     /// - Throws: ``SampleMediaError`` if ffmpeg is missing or fails.
@@ -47,7 +47,7 @@ package enum SampleMedia: String, CaseIterable, Sendable {
         try await Self.file(named: rawValue, seconds: seconds) { recipe(seconds: seconds) }
     }
 
-    /// Returns a file that ffmpeg creates by a recipe, if necessary. The recipe is the part of the arguments between
+    /// Returns a file, which ffmpeg creates from a recipe if necessary. The recipe is the part of the arguments between
     /// the inputs and the output.
     static func file(
         named name: String, seconds: Int, _ recipe: @escaping @Sendable () -> [String]
@@ -62,16 +62,16 @@ package enum SampleMedia: String, CaseIterable, Sendable {
         try Data(contentsOf: try await file(seconds: seconds))
     }
 
-    /// ffmpeg could not create a file.
+    /// An error that is thrown if a file could not be created.
     package struct SampleMediaError: Error, CustomStringConvertible {
-        /// The file, and how ffmpeg ended.
+        /// The file, and the reason.
         package let description: String
     }
 
     /// A serial queue, so that no file is created twice concurrently.
     private static let queue = DispatchQueue(label: "spool.sample-media")
 
-    /// The name contains the number of the recipe. Change it with the recipe.
+    /// The folder of the files. Its name contains a number. Change the number if you change a recipe.
     private static let folder = FileManager.default.temporaryDirectory
         .appendingPathComponent("spool-sample-media-1", isDirectory: true)
 
@@ -131,7 +131,7 @@ package enum SampleContainer: String, CaseIterable, Sendable {
     case mp4 = "noise-front.mp4"
     /// H.264 and AAC in MPEG-4, with the index at the end.
     case mp4MoovAtEnd = "noise-end.mp4"
-    /// H.264 and uncompressed sound in QuickTime, with the index at the end.
+    /// H.264 and uncompressed audio in QuickTime, with the index at the end.
     case mov = "noise.mov"
     /// Fragmented MPEG-4 with an index of all fragments.
     case fragmentedMP4 = "fragments.mp4"
@@ -141,7 +141,7 @@ package enum SampleContainer: String, CaseIterable, Sendable {
     case flac = "noise.flac"
     case wav = "noise.wav"
     case aiff = "noise.aiff"
-    /// Uncompressed sound in Core Audio's container.
+    /// Uncompressed audio in Core Audio's container.
     case caf = "noise.caf"
     /// Apple Lossless in Core Audio's container, with its packet table after the packets.
     case packetCAF = "packets.caf"

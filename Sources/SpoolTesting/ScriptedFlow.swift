@@ -8,7 +8,7 @@ import Synchronization
 /// One consumer waits at a time. Each change (an allowance, a release, the end of a pause, a failure) resumes it to
 /// check again.
 final class ScriptedFlow: Sendable {
-    /// The bytes to deliver, and incidents in between.
+    /// The bytes to deliver, and the events in between.
     struct Plan {
         var content: OriginContent
         /// The bytes of `content` in the body, half-open.
@@ -125,7 +125,8 @@ final class ScriptedFlow: Sendable {
             switch step {
             case .piece:
                 originState.log.update(number) { $0.bytesSent += Int64(piece.count) }
-                // Before the piece is delivered: a client that has received the bytes before a stall can release it.
+                // Stalls before the piece is delivered, because a client that has received the bytes before a stall can
+                // release it.
                 holdIfStalled()
                 return content.bytes(piece)
             case .end(let failure):
@@ -146,7 +147,7 @@ final class ScriptedFlow: Sendable {
         }
     }
 
-    /// Handles a consumer that has left.
+    /// Handles a consumer that stops reading.
     func close() {
         wake { $0.failure = $0.failure ?? UpstreamError(.cancelled, "\(path) was cancelled") }
         over(.clientDisconnected)

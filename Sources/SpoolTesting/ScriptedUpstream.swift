@@ -4,7 +4,7 @@ public import Spool
 public import SpoolOrigin
 import Synchronization
 
-/// A transport in memory, which responds as an `OriginServer` would, without sockets and as slowly as a test requires.
+/// An in-memory transport that responds as an `OriginServer` would, without sockets and at the pace that a test sets.
 ///
 /// It uses the same ``/SpoolOrigin/OriginResource``s with the same faults. It has the same ``/SpoolOrigin/OriginLog``,
 /// in which a delivered byte counts as sent. Bodies are delivered in pieces on request. With ``Delivery/manual``, only
@@ -13,7 +13,7 @@ import Synchronization
 ///
 /// ```swift
 /// let upstream = ScriptedUpstream(["/song.mp3": .pattern(1_000_000)], delivery: .manual)
-/// …                                        // something opens http://any.host/song.mp3
+/// …                                        // the code opens http://any.host/song.mp3
 /// upstream.deliver(4096, of: "/song.mp3")  // the first page is received
 /// upstream.fail("/song.mp3", UpstreamError(.connectionLost, "the connection was reset"))
 /// ```
@@ -51,8 +51,8 @@ public final class ScriptedUpstream: Upstream {
         }
     }
 
-    /// Decides about one request: returns a response, `nil` for the resource's response, or throws as if no response
-    /// was received.
+    /// A function that returns the response to one request, or `nil` for the resource's response. It throws to simulate
+    /// that no response is received.
     public typealias Script = @Sendable (_ request: UpstreamRequest, _ index: Int) async throws -> Response?
 
     private struct State {
@@ -92,7 +92,7 @@ public final class ScriptedUpstream: Upstream {
         originState.update(path) { if $0 != nil { mutate(&$0!) } }  // Compared with `nil` before.
     }
 
-    /// Serves `resource` at `path` from now on; `nil` makes it 404.
+    /// Serves `resource` at `path` from now on. If `resource` is `nil`, the path returns 404.
     public func set(_ path: String, _ resource: OriginResource?) { originState.update(path) { $0 = resource } }
 
     /// Lets `script` determine the responses to requests for `path`; `nil` removes the script.

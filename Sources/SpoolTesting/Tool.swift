@@ -1,9 +1,9 @@
 #if !(os(iOS) || os(tvOS) || os(watchOS) || os(visionOS))
 package import Foundation
 
-/// A program of this machine, run to its end.
+/// A program that is installed on this machine.
 package struct Tool: Sendable {
-    /// The end of a run, and its output, to standard output and standard error alike.
+    /// The exit status of a run, and its output to standard output and standard error.
     package struct Result: Sendable {
         package var status: Int32
         package var text: String
@@ -24,8 +24,8 @@ package struct Tool: Sendable {
 
     /// Runs it to its end.
     ///
-    /// - Throws: ``Failed`` if it has not ended within two minutes, which is longer than any player needs. Also the
-    ///   error of starting it.
+    /// - Throws: ``Failed`` if it has not ended within two minutes, which is longer than any player needs. Also an
+    ///   error if it can't be started.
     package func run(_ arguments: [String], environment: [String: String] = [:]) async throws -> Result {
         let run = try start(arguments, environment: environment)
         let killer = Task {
@@ -118,7 +118,7 @@ package struct Tool: Sendable {
         }
     }
 
-    /// A program failed.
+    /// A failure of a program.
     package struct Failed: Error, CustomStringConvertible {
         /// A sentence.
         package var description: String

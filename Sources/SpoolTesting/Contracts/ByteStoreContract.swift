@@ -1,10 +1,11 @@
 import Foundation
 public import Spool
 
-/// The contract of every ``/SpoolStorage/ByteStore``, as cases for any implementation: the package's own two, and
-/// yours.
+/// The contract of every ``/SpoolStorage/ByteStore``, as test cases for any implementation: the two in the package, and
+/// your own.
 ///
-/// The cases are independent of a test framework: each throws its finding. Each needs its own empty store.
+/// The cases need no test framework. A case throws an error if the store violates its rule. Each case needs its own
+/// empty store.
 ///
 /// ```swift
 /// @Test(arguments: ByteStoreContract.cases)

@@ -1,15 +1,16 @@
 import Foundation
 package import SpoolStorage
 
-/// The contract of every file system that the cache uses, as cases for any implementation.
+/// The contract of every file system that the cache uses, as test cases for any implementation.
 ///
-/// The cases are independent of a test framework: each throws its finding. Each needs its own empty folder.
+/// The cases need no test framework. A case throws an error if the file system violates its rule. Each case needs its
+/// own empty folder.
 package enum FileSystemContract {
     /// One rule of the contract.
     package struct Case: Sendable, CustomStringConvertible {
         /// The rule, as a sentence.
         package let description: String
-        /// Whether the rule applies only to the machine's own files.
+        /// Whether the rule applies only to real files on the machine.
         package var needsSystemFiles = false
         /// Checks the rule in an empty folder; throws if it is violated.
         package let run: @Sendable (any FileSystem, _ folder: String) throws -> Void
@@ -17,7 +18,7 @@ package enum FileSystemContract {
 
     /// A violated rule.
     package struct Violation: Error, CustomStringConvertible {
-        /// A sentence.
+        /// The violation, as a sentence.
         package let description: String
     }
 
@@ -164,7 +165,7 @@ package enum FileSystemContract {
         throw Violation(description: "no error was thrown, although \(code) was expected")
     }
 
-    /// Returns the mode of the machine's file or folder; `nil` if there is none, for example for files in memory.
+    /// Returns the mode of a real file or folder; `nil` if there is none, for example for files in memory.
     private static func mode(of path: String) throws -> Int? {
         guard FileManager.default.fileExists(atPath: path) else { return nil }
         return try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int

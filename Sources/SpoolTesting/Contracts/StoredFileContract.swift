@@ -129,7 +129,7 @@ enum StoredFileContract {
     }
 }
 
-/// The errors of several threads, of which the first counts.
+/// The errors of several threads. Only the first one is thrown.
 private final class Failures: Sendable {
     private let first = Mutex<(any Error)?>(nil)
 

@@ -4,7 +4,7 @@ import Spool
 import SpoolOrigin
 
 extension UpstreamContract {
-    /// Origins that break connections, are silent or unreachable.
+    /// Origins that break connections, stay silent or are unreachable.
     static let failureCases: [Case] = [
         Case(
             "a body that ends early is a lost connection, after the received bytes (A8)",
@@ -105,7 +105,7 @@ extension UpstreamContract {
 }
 
 extension UpstreamContract {
-    /// Consumers that leave early.
+    /// Consumers that stop reading early.
     static let consumerCases: [Case] = [
         Case("releasing the iterator closes the request", ["/a": .pattern(1000, .stall(after: 400))]) { it, _ in
             let response = try await it.open("/a")

@@ -5,7 +5,7 @@ public import Spool
 import SpoolOrigin
 
 extension UpstreamContract.Factory {
-    /// Returns a maker for a transport with an `OriginServer` on real sockets. It needs the package trait `Tools`.
+    /// Returns a factory for a transport with an `OriginServer` on real sockets. It needs the package trait `Tools`.
     public static func sockets(
         _ upstream: @escaping @Sendable (UpstreamContract.Settings) throws -> any Upstream
     ) -> Self {

@@ -14,7 +14,7 @@ package import SpoolOrigin
 /// }
 /// ```
 public enum UpstreamContract {
-    /// An ability that not every transport has. A case that needs a missing one is skipped.
+    /// A capability that some transports lack. Cases that need a missing capability are skipped.
     #if hasAttribute(nonexhaustive)
     @nonexhaustive
     #endif
@@ -23,7 +23,7 @@ public enum UpstreamContract {
         case backPressure
         /// Delivers encoded bodies unchanged.
         case encodedBodies
-        /// Distinguishes a broken body without a length from a complete one.
+        /// Distinguishes a truncated body without a length from a complete one.
         case cutsWithoutLength
         /// Follows redirects.
         case redirects
@@ -34,7 +34,7 @@ public enum UpstreamContract {
         /// Delivers the bytes of a response immediately, however few they are.
         case promptness
 
-        /// All abilities.
+        /// All capabilities.
         public static let all = Set(allCases)
     }
 
@@ -76,10 +76,10 @@ public enum UpstreamContract {
 
     /// A factory of fixtures.
     public struct Factory: Sendable {
-        /// Creates one for an origin with these resources.
+        /// Creates a fixture whose origin has these resources.
         package var make: @Sendable (_ resources: [String: OriginResource], Settings) async throws -> Fixture
 
-        /// Creates a maker that uses a function.
+        /// Creates a factory that uses a function.
         package init(make: @escaping @Sendable ([String: OriginResource], Settings) async throws -> Fixture) {
             self.make = make
         }
@@ -89,7 +89,7 @@ public enum UpstreamContract {
     public struct Case: Sendable, CustomStringConvertible {
         /// The rule, as a sentence.
         public var description: String
-        /// The abilities that the case needs.
+        /// The capabilities that the case needs.
         package var needs: Set<Capability>
         let settings: Settings
         let resources: [String: OriginResource]

@@ -26,15 +26,15 @@ extension OriginBehavior {
     ///
     /// Undetectable faults are excluded:
     ///
-    /// - a range that is moved together with its label
+    /// - a range that is shifted together with its `Content-Range`
     /// - a wrong length from the first response on
     /// - a truncated body without framing
-    /// - an encoded body without a label
+    /// - an encoded body without `Content-Encoding`
     ///
     /// - Parameters:
     ///   - length: The length of the media.
-    ///   - other: Another version of the media; `nil` if it never changes. With another version, every response
-    ///     identifies its own.
+    ///   - other: Another version of the media; `nil` if it never changes. If it is not `nil`, every response
+    ///     identifies its version.
     ///   - isWire: Whether the origin uses sockets, so that bytes other than HTTP can be sent.
     package static func draw(
         _ random: inout SplitMix, length: Int64, other: OriginContent?, isWire: Bool
@@ -94,7 +94,7 @@ extension OriginBehavior {
         [.field("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT")],
     ]
 
-    /// The faults that leave the version of a response open.
+    /// The faults that leave the version of a response unidentified.
     private static let unproven: [[OriginBehavior]] = [
         [.noValidators], [.etag("W/\"v1\"")], [.contentRangeTotal(nil)],
     ]

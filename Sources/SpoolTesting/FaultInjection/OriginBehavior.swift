@@ -2,10 +2,10 @@ import Foundation
 import HTTPTypes
 public import SpoolOrigin
 
-/// A deviation of an origin from a correct static file.
+/// A deviation of an origin from a correct static file server.
 ///
-/// Several can be combined: `.noLength(.chunked)` with `.truncate(after: 1000)` is a chunked body that breaks. Byte
-/// counts refer to the body of one response.
+/// Several can be combined: `.noLength(.chunked)` with `.truncate(after: 1000)` is a chunked body that is truncated.
+/// Byte counts refer to the body of one response.
 #if hasAttribute(nonexhaustive)
 @nonexhaustive
 #endif
@@ -14,7 +14,7 @@ public enum OriginBehavior: Sendable {
 
     /// Responds 200 with all bytes to any range. Sends `Accept-Ranges: none`, or no such field for `nil`.
     case ignoresRanges(acceptRanges: String? = "none")
-    /// Responds 206 even without a requested range.
+    /// Responds 206 even if no range is requested.
     case alwaysPartialContent
     /// Ignores `If-Range`: responds 206 regardless of the condition.
     case ignoresIfRange
@@ -24,14 +24,14 @@ public enum OriginBehavior: Sendable {
     case contentRangeTotal(Int64?)
     /// Sends this `Content-Range`, or none for `nil`.
     case contentRange(String?)
-    /// Sends a body that is longer than `Content-Range` by this number, or shorter if negative, with the
-    /// `Content-Length` of the sent body. For a 200, it differs from the length of the media.
+    /// Sends a body that is longer than `Content-Range` by this number of bytes, or shorter if negative, with the
+    /// `Content-Length` of the sent body. For a 200, the number is the difference from the length of the media.
     case extraBytes(Int64)
     /// Sends at most this number of bytes of the requested range with matching headers: a legal, shorter 206.
     case rangeLimit(Int64)
     /// Responds 416 with the media's length to every request.
     case rangeNotSatisfiable
-    /// Responds 416 to every range, with this `Content-Range` or none, and 200 without a requested range.
+    /// Responds 416 to every range request, with this `Content-Range` or none, and 200 to a request without a range.
     case refusesRanges(contentRange: String? = nil)
 
     // MARK: Length and framing
@@ -66,7 +66,7 @@ public enum OriginBehavior: Sendable {
     /// itself.
     case redirect(String, status: Int = 302)
 
-    // MARK: The way it ends
+    // MARK: End of the response
 
     /// Closes the connection after this number of body bytes; `nil` closes it before the headers.
     case truncate(after: Int64?)
@@ -84,7 +84,7 @@ public enum OriginBehavior: Sendable {
     /// and silent. Only an `OriginServer` supports it.
     case raw(String, closes: Bool = true)
 
-    /// The marking of the end of a body without a length.
+    /// The framing that marks the end of a body without a length.
     #if hasAttribute(nonexhaustive)
     @nonexhaustive
     #endif
@@ -102,8 +102,7 @@ public enum OriginBehavior: Sendable {
 }
 
 extension OriginBehavior {
-    /// Applies the part before the response is decided: a request other than the one that was sent, or another
-    /// resource.
+    /// Applies the part that takes effect before the response is determined: changes the request or the resource.
     func prepare(_ request: inout OriginRequest, _ resource: inout OriginResource) {
         switch self {
         case .ignoresRanges: request.headerFields[.range] = nil
@@ -133,7 +132,7 @@ extension OriginBehavior {
         }
     }
 
-    /// Applies the part in the decided response: its headers, or its end.
+    /// Applies the part that changes the determined response: its headers, or its end.
     func revise(_ response: inout OriginResponse) {
         switch self {
         case .ignoresRanges(let acceptRanges):

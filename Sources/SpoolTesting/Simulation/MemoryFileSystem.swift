@@ -3,10 +3,10 @@ import Foundation
 package import SpoolStorage
 import Synchronization
 
-/// A file system in memory that can be copied at no cost: to simulate a kill, or a bad disk.
+/// An in-memory file system that can be copied at no cost, to simulate a kill or a faulty disk.
 ///
-/// Files may be read and damaged without the cache's knowledge. Paths that `isReal` selects are the machine's own
-/// files, because SQLite opens its database by path. Folders are created in both. It passes `FileSystemContract`.
+/// A test may read and damage files without the cache's knowledge. Paths that `isReal` selects refer to real files on
+/// the machine, because SQLite opens its database by path. Folders are created in both. It passes `FileSystemContract`.
 package final class MemoryFileSystem: FileSystem {
     private struct State {
         var files: [String: MemoryNode] = [:]
@@ -22,7 +22,7 @@ package final class MemoryFileSystem: FileSystem {
 
     /// Creates an empty file system.
     ///
-    /// - Parameter isReal: Selects the paths of the machine's own files. The default is none.
+    /// - Parameter isReal: Selects the paths of real files on the machine. The default is none.
     package init(isReal: @escaping @Sendable (String) -> Bool = { _ in false }) {
         self.isReal = isReal
         self.state = Mutex(State())
@@ -33,9 +33,9 @@ package final class MemoryFileSystem: FileSystem {
         self.state = Mutex(state)
     }
 
-    // MARK: - Behind the cache's back
+    // MARK: - Access without the cache's knowledge
 
-    /// Returns the state after a kill now, with a renamed folder: all files, without open ones and locks.
+    /// Returns the files as a kill would leave them now, with a renamed folder. No file is open or locked.
     package func copy(renaming folder: String, to target: String) -> MemoryFileSystem {
         let copied = state.withLock { state in
             func renamed(_ path: String) -> String {
@@ -174,7 +174,7 @@ final class MemoryNode: Sendable {
 
     init(_ bytes: SparseBytes = SparseBytes()) { self.bytes = Mutex(bytes) }
 
-    /// Replaces a holder's mark, unless another holder's mark conflicts.
+    /// Replaces a holder's lock, unless another holder's lock conflicts.
     func lock(_ mark: FileLock, of holder: ObjectIdentifier) -> Bool {
         marks.withLock { marks in
             let others = marks.filter { $0.key != holder }.values
@@ -215,7 +215,7 @@ final class MemoryHandle: StoredFile {
     }
 
     deinit {
-        _ = node.lock(.none, of: ObjectIdentifier(self))  // Never rejected.
+        _ = node.lock(.none, of: ObjectIdentifier(self))  // Unlocking never fails.
         if holdsLock { node.isLocked.store(false, ordering: .relaxed) }
         handles.count.withLock { $0 -= 1 }
     }

@@ -114,7 +114,7 @@ package struct SplitMix: RandomNumberGenerator, Sendable {
     /// Returns a number from 0 to below `bound`, which must be positive.
     package mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
 
-    /// Returns true once in `count` times; never for 0.
+    /// Returns true once in `count` times on average; never for 0.
     package mutating func chance(_ count: Int) -> Bool { count > 0 && below(count) == 0 }
 
     /// Returns one of `choices`, which must not be empty.
