@@ -7,7 +7,7 @@ import Testing
 
 @testable import Spool
 
-/// Random plays with an origin that fails at random.
+/// Random runs with an origin that fails at random.
 ///
 /// Several players open, seek and cancel concurrently, in several sessions of the cache. The seed determines all random
 /// choices, but not the order of the threads.
@@ -66,7 +66,7 @@ private func seeds(_ first: UInt64, _ count: UInt64) -> Range<UInt64> {
     first..<first + count * (ProcessInfo.processInfo.environment["SPOOL_SIMULATIONS"].flatMap(UInt64.init) ?? 1)
 }
 
-/// A seeded play of several players with two resources.
+/// A seeded run of several players with two resources.
 final class SimulatedPlay: Sendable {
     private let seed: UInt64
     private let capacity: Int64?

@@ -4,7 +4,7 @@ import SpoolTesting
 
 /// Changes one cell of a catalog that no process has open, as a faulty disk or another program does.
 enum CatalogDamage {
-    /// Values that no version of Spool writes: of another type, or far outside of what a disk can hold.
+    /// Values that no version of Spool writes: they have another type, or are far larger than a disk can hold.
     private static let values = [
         "NULL", "-1", "-9223372036854775808", "9223372036854775807", "4611686018427387904", "1e300", "'x'", "x'00ff'",
     ]
@@ -17,7 +17,8 @@ enum CatalogDamage {
         guard FileManager.default.fileExists(atPath: path),
             sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE, nil) == SQLITE_OK
         else { return }
-        // A changed version looks like that of a newer program, so the catalog is rejected.
+        // The table of migrations is excluded: a changed version looks like that of a newer program, so the catalog is
+        // rejected.
         let tables = rows(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'grdb_migrations' ORDER BY name", database)
         let filled = tables.filter { rows("SELECT 1 FROM \"\($0)\" LIMIT 1", database).isEmpty == false }
@@ -29,7 +30,7 @@ enum CatalogDamage {
         let column = random.pick(columns)
         let value = random.pick(values)
         let number = random.below(8)
-        // A table may have no row identifiers, and a constraint may reject the value. Nothing is changed then.
+        // If the table has no row identifiers or a constraint rejects the value, nothing is changed.
         let sql = """
             UPDATE "\(table)" SET "\(column)" = \(value) WHERE rowid =
             (SELECT rowid FROM "\(table)" ORDER BY rowid LIMIT 1 OFFSET \(number) % (SELECT count(*) FROM "\(table)"))

@@ -4,7 +4,7 @@ import Spool
 import SpoolTesting
 import Synchronization
 
-/// Changes a cache as an app, its user, its origin and its disk do, while players read.
+/// The changes that an app, its user, its origin and its disk make to a cache while players read.
 struct Housekeeper {
     let life: PlayLife
     let cache: MediaCache
@@ -115,11 +115,11 @@ struct Housekeeper {
 
     private func export(_ source: MediaSource, _ media: SimulatedMedia, _ viewer: Viewer) async throws {
         let target = "\(world.root)/export"
-        // The file of an earlier export.
+        // Removes the file of an earlier export, if any.
         try? FileManager.default.removeItem(atPath: target)
         try await cache.media(for: source).export(to: URL(fileURLWithPath: target))
         let bytes = try Data(contentsOf: URL(fileURLWithPath: target))
-        // The first language received has the key itself.
+        // The variant that was received first is stored under the key itself. It may be that of either language.
         var (viewer, other) = (viewer, viewer)
         (viewer.language, other.language) = (0, 1)
         let isRight = (media.versions(for: viewer) + media.versions(for: other)).contains { version in
@@ -130,7 +130,7 @@ struct Housekeeper {
 
     /// Reads a resource whose origin states an extreme length, at its start and at its end.
     ///
-    /// It may fail in any way but a crash, wrong bytes or a wait without an end.
+    /// Any failure is allowed except a crash, wrong bytes or an endless wait.
     private mutating func readExtremes() async {
         let (url, length) = PlayOrigin.extreme(random.below(PlayOrigin.extremeLengths.count))
         let media = cache.media(for: url)

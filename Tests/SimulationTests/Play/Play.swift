@@ -5,13 +5,12 @@ import Synchronization
 
 @testable import Spool
 
-/// One simulated play, which a seed determines: from an empty directory, over one or several lives of a cache, to the
-/// last checks.
+/// One simulated run of a cache, called a play. A seed determines it.
 ///
-/// A play draws a plan: one to three media, an origin and a disk with or without faults, and a capacity or none. The
-/// plan has one to three lives. The play runs each life with concurrent players and chores. Then it runs a last life,
-/// in which everything is played from start to end with a sound origin and disk. Everything runs on one
-/// `SeededExecutor`.
+/// A play starts with an empty directory and draws a plan. The plan has one to three media, an origin and a disk with
+/// or without faults, and a capacity or none. It also has one to three lives of the cache. The play runs each life with
+/// concurrent players and maintenance tasks (chores). Then it runs a last life without faults of the origin and the
+/// disk, in which all media is played from start to end. Everything runs on one `SeededExecutor`.
 final class Play: Sendable {
     private let world: PlayWorld
     /// Whether the log is stored even if the play has no findings.
@@ -24,7 +23,7 @@ final class Play: Sendable {
         self.keepsLog = keepsLog
     }
 
-    /// Plays the seed on the calling thread, which must not be a thread of Swift's own pool.
+    /// Runs the play of a seed on the calling thread, which must not be one of Swift's shared threads.
     static func run(seed: UInt64, logLimit: Int = 40, watch: PlayWatch) -> PlaybackReport {
         let root =
             "\(scratch)/spool-play-\(ProcessInfo.processInfo.processIdentifier)-\(runs.add(1, ordering: .relaxed).newValue)"
@@ -38,7 +37,7 @@ final class Play: Sendable {
     }
 
     private static let runs = Atomic(0)
-    /// The directory is in memory if the machine has one.
+    /// The parent of the play's directory. It is in memory if the machine has a directory in memory.
     private static let scratch =
         FileManager.default.fileExists(atPath: "/dev/shm") ? "/dev/shm" : NSTemporaryDirectory()
 
@@ -93,7 +92,7 @@ final class Play: Sendable {
         let last = PlayLife(world.plan.lives.count, ending, world: world, memory: files, directory: directory)
         last.healDisk()
         await finish(last)
-        // By now, everything in transit has been received.
+        // After this time, all bytes in transit have been received.
         await world.sleep(.seconds(30))
         if files.openCount > 0 { world.report(.openFiles, "\(files.openCount) files are open after the end") }
         checkRepeats()
@@ -145,7 +144,7 @@ final class Play: Sendable {
         world.log.add("life \(life.number)", "closed")
         // A version with less than one received block replaces no other version, and is lost with its cache.
         for path in world.origin.changed { world.allowRepeating(65_536, "\(path) may have been discarded") }
-        // A cache that could not write its directory opens it again, and then creates it.
+        // A cache that could not write its directory opens it again later, and then creates it.
         let mayReopen = world.plan.diskFaults + world.plan.catalogFaults > 0
         if life.isDeleted, !mayReopen, life.memory.paths.contains(where: { $0.hasPrefix(life.directory + "/") }) {
             world.report(.orphans, "files are in a directory that was deleted", in: life)
@@ -153,7 +152,7 @@ final class Play: Sendable {
         if time > .milliseconds(1_100) { world.report(.operation, "closing took \(time)", in: life) }
     }
 
-    /// Plays everything from start to end, and checks that nothing is missing then.
+    /// Plays all media from start to end, and then checks that no byte is missing.
     private func finish(_ life: PlayLife) async {
         guard let cache = await life.open() else { return }
         for media in world.plan.media {
@@ -200,12 +199,12 @@ final class Play: Sendable {
             world.report(.leases, text, in: life)
         }
         do {
-            // This may open a directory again that could not be written.
+            // This may reopen a directory that could not be written before.
             let contents = try await cache.storedResources()
             let stored = cache.storedByteCount
             guard !life.isDead else { return }
             let recorded = contents.reduce(0) { $0 + $1.storedByteCount }
-            // Damage in a read-only directory can't be recorded. Refused bytes whose space could not be freed stay
+            // Damage in a read-only directory can't be recorded. Rejected bytes whose space could not be freed stay
             // counted.
             let isExact = world.plan.punchesHoles && world.plan.removalFaults + world.plan.diskFaults == 0
             let isRight = isExact ? recorded == stored : recorded <= stored
@@ -223,7 +222,7 @@ final class Play: Sendable {
         await checkLedger(life, cache)
     }
 
-    /// Whether a life before this one was killed, or lost its power.
+    /// Whether an earlier life was killed or lost power.
     private func hasEndedUncleanly(before life: PlayLife) -> Bool {
         world.plan.lives.prefix(life.number).contains { $0.ending == .powerLost || $0.isKilled }
     }
@@ -232,7 +231,7 @@ final class Play: Sendable {
         world.plan.lives.prefix(life.number).contains { $0.ending == .powerLost }
     }
 
-    /// Runs the check of the cache, if nothing has changed the disk without its knowledge.
+    /// Runs the cache's own check, unless the disk was changed without its knowledge.
     private func checkLedger(_ life: PlayLife, _ cache: MediaCache) async {
         let isDamaged = world.plan.damages || world.plan.damagesCatalog
         guard !world.plan.failsToStore, !isDamaged, !hasLostPower(before: life) else { return }

@@ -7,7 +7,7 @@ import Synchronization
 @testable import Spool
 @testable import SpoolStorage
 
-/// One life of the cache in a play: from the opening of its directory to its closing or its kill.
+/// One life of the cache in a play, from the time its directory is opened until the cache is closed or killed.
 final class PlayLife: Sendable {
     private struct State {
         var cache: MediaCache?
@@ -80,7 +80,7 @@ final class PlayLife: Sendable {
     func deleteDirectory() {
         state.withLock { $0.isDeleted = true }
         memory.delete(directory)
-        // There may be none, if the disk has rejected its creation.
+        // There is none if the disk has rejected its creation.
         try? FileManager.default.removeItem(atPath: directory)
     }
 
@@ -189,7 +189,7 @@ final class PlayLife: Sendable {
 
     // MARK: - The disk
 
-    /// Decides the effect of a call of the file system, which may be a kill.
+    /// Determines the effect of a file system call, which may be a kill.
     private func judge(_ call: FaultyFileSystem.Call, _ path: String) -> FaultyFileSystem.Effect? {
         let isKill = state.withLock { state in
             state.calls += 1
@@ -221,7 +221,7 @@ final class PlayLife: Sendable {
         return effect
     }
 
-    /// Decides the effect of a file system call of the catalog.
+    /// Determines the effect of a disk call of the catalog.
     private func judge(_ call: CatalogFaults.Call) -> Int32? {
         let rate = world.plan.catalogFaults
         guard rate > 0 else { return nil }

@@ -18,7 +18,7 @@ final class PlayOrigin: Sendable {
         var random: SplitMix
         var faults: OriginFaults
         var isDown = false
-        /// The number of the version of each media that is served now.
+        /// The number of the version that is currently served at each path.
         var current: [String: Int] = [:]
         var sent: [PatternBytes: Sent] = [:]
         /// The bytes that were sent recently.
@@ -76,7 +76,7 @@ final class PlayOrigin: Sendable {
         state.withLock { state in state.current.keys.filter { state.current[$0] ?? 0 > 0 }.sorted() }
     }
 
-    /// Records that a cache has seen the change of the media, and cancels its requests for the previous version.
+    /// Records that a cache has detected a change of the media. It then cancels its requests for the previous version.
     func recordChange(seenOf path: String) {
         let now = clock.now.offset
         state.withLock { $0.retries.recordChange(of: path, now: now) }
@@ -137,7 +137,7 @@ final class PlayOrigin: Sendable {
         let early = state.withLock {
             $0.retries.ask(media.name(for: viewer), in: life.number, at: lower, now: now)
         }
-        // Damaged bytes are requested again, despite the response to an earlier request.
+        // Damaged or unstored bytes may be requested again at any time.
         let plan = life.world.plan
         if let early, !plan.damages, !plan.failsToStore {
             life.world.report(.askedTooEarly, "\(media.path) at \(lower), \(early) too early", in: life)
@@ -147,7 +147,7 @@ final class PlayOrigin: Sendable {
         guard viewer.preloads, !isQuestion, life.world.isCalm, !life.world.mayPreloadsContinue(in: life) else { return }
         let waits = life.world.playbackWaits(longerThan: .milliseconds(20), in: life)
         guard !waits.isEmpty else { return }
-        // A player that is about to read received bytes is no longer waiting.
+        // A player whose bytes have just been received no longer waits, so the check is repeated shortly afterward.
         _ = life.world.task {
             await life.world.sleep(.milliseconds(5))
             guard !waits.isDisjoint(with: life.world.playbackWaits(longerThan: .zero, in: life)) else { return }

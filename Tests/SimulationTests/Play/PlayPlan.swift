@@ -9,13 +9,13 @@ struct PlayPlan: Sendable {
         case closedAtRest
         /// It is closed while players read.
         case closedInPlay
-        /// Its process is killed at a call of the file system.
+        /// Its process is killed during a file system call.
         case killed
         /// The process is killed, and bytes that were not on the disk are lost.
         case powerLost
     }
 
-    /// The time from one opening of the directory to its end.
+    /// The time from one opening of the directory until the cache is closed or killed.
     struct Life: Sendable {
         var ending: Ending
         var players: Int
@@ -23,7 +23,7 @@ struct PlayPlan: Sendable {
         var steps: Int
         /// The number of chores that are done meanwhile.
         var chores: Int
-        /// The call of the file system at which the process is killed.
+        /// The number of the file system call during which the process is killed.
         var killAt: Int
         var isKilled: Bool { ending == .killed || ending == .powerLost }
     }
@@ -66,7 +66,7 @@ struct PlayPlan: Sendable {
         // long time.
         var longest = (capacity ?? .max) < 300_000 ? 400_000 : 1_200_000
         var count = 1 + random.below(3)
-        // There are more media files than may be open.
+        // More media files than a cache may have open.
         if random.chance(10) { (longest, count) = (100_000, 9 + random.below(4)) }
         media = (0..<count as Range<Int>).map {
             SimulatedMedia(number: $0, longest: longest, changes: changes, &random)

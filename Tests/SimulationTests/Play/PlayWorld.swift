@@ -163,7 +163,7 @@ final class PlayWorld: Sendable {
         }
     }
 
-    /// Whether players have waited for so long, without a pause of a second, that preloads may continue.
+    /// Whether players have waited long enough, without a pause of a second, that preloads may continue.
     func mayPreloadsContinue(in life: PlayLife) -> Bool {
         let now = executor.clock.now.offset
         return state.withLock { state in
@@ -187,7 +187,7 @@ final class PlayWorld: Sendable {
         }
         for wait in late {
             // This includes a killed life, because its disk still works, and its origin rejects requests.
-            report(.hang, "\(wait.label()) waits since \(wait.since)")
+            report(.hang, "\(wait.label()) has waited since \(wait.since)")
             state.withLock { $0.isAborted = true }
         }
     }

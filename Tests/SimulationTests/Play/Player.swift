@@ -27,7 +27,7 @@ struct Player {
             switch random.below(12) {
             case 0: held.removeAll()
             case 1:
-                // Opened and released immediately.
+                // The resource is opened and released immediately.
                 world.log.add(
                     name, "opens and releases \(open(random.pick(world.plan.media), viewer).key.hash.prefix(4))")
             case 2: await askInformation()

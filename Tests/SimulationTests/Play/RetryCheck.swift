@@ -62,7 +62,7 @@ struct RetryCheck: Sendable {
     /// Returns the path at the start of a resource's name.
     private static func path(of resource: String) -> String { String(resource.prefix { $0 != " " }) }
 
-    /// Forgets failures of an older version that were sent shortly before, because its requests were cancelled.
+    /// Removes failures of an older version that were sent shortly before, because the requests for it were cancelled.
     mutating func recordChange(of path: String, now: Duration) {
         rests = rests.filter { Self.path(of: $0.key.resource) != path || $0.value.said + Self.crossing < now }
     }
