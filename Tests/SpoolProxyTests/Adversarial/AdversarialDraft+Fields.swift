@@ -59,7 +59,7 @@ extension AdversarialDraft {
             isHeld = false
         case 2: fields.append(("If-None-Match", random.pick(["\"other\"", "\"a\", \"b\""])))
         case 5:
-            // Two lines form one list.
+            // Two field lines form one list.
             fields += [("If-None-Match", "\"other\""), ("if-none-match", "W/" + media.tag)]
             if isHeld { result.status = 304 }
             isHeld = false

@@ -43,7 +43,7 @@ extension AdversarialDraft {
         return String(hash, radix: 16) + "-\(bytes.count)"
     }
 
-    /// Returns the fault of a request that the origin received; `nil` if it has none.
+    /// Returns what is wrong with a request that the origin received; `nil` if it is correct.
     static func problem(of exchange: OriginExchange, _ target: AdversarialTarget) -> String? {
         let full = exchange.path + (exchange.query.isEmpty ? "" : "?" + exchange.query)
         if full.hasPrefix("/spelt-") {

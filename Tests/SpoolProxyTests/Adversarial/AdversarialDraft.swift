@@ -178,8 +178,8 @@ struct AdversarialDraft {
             expected.content = .health
         } else if let media {
             expected.statuses = [result.status]
-            // A response to a request with a cookie is stored separately. The origin then responds, and it supports
-            // only simple conditions.
+            // The response to a request with a cookie is stored separately. The request therefore reaches the origin,
+            // which supports only simple conditions.
             if isHeadForOneUser { expected.statuses.insert(200) }
             expected.content = .media(media, ranges: result.ranges)
         } else {

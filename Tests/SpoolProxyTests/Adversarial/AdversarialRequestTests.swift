@@ -75,7 +75,7 @@ import Testing
         let scratch = try ScratchDirectory()
         let server = try await ServerProcess.start([], cache: scratch.file("cache"))
         defer { server.kill() }
-        // With this length, a request does not end at the end of a read.
+        // With this length, the end of a request is not the end of a read.
         let field = "X-Long: \(String(repeating: "v", count: 31_000))\r\n"
         let request = "GET /.spool/health HTTP/1.1\r\nHost: localhost\r\n\(field)"
         let last = request + "Connection: close\r\n\r\n"
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    /// Returns the faults of the requests that the origin received, and clears its log.
+    /// Returns what is wrong with the requests that the origin received, and clears its log.
     private func problems(heardBy origin: OriginServer, _ target: AdversarialTarget) async throws -> [String] {
         try await origin.log.waitUntilIdle()
         let heard = origin.log.exchanges

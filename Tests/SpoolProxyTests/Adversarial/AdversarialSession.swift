@@ -7,8 +7,8 @@ struct AdversarialSession: Sendable {
     enum Ending: Sendable {
         /// Reads until the server ends the connection.
         case whole
-        /// Disconnects after `sent` bytes and `responses` responses, possibly during the next response, by a close or
-        /// a reset.
+        /// Closes or resets the connection after `sent` bytes and `responses` responses, possibly during the next
+        /// response.
         case early(sent: Int, responses: Int, isMidway: Bool, resets: Bool)
     }
 

@@ -1,7 +1,7 @@
 import SpoolTesting
 
 extension ExpectedResponse {
-    /// Returns the fault of a response; `nil` if it has none.
+    /// Returns what is wrong with a response; `nil` if it is correct.
     func problem(of response: StrictResponseReader.Response, isLast: Bool) -> String? {
         guard statuses.contains(response.status) else {
             return "status \(response.status) instead of one of \(statuses.sorted())"
@@ -23,7 +23,7 @@ extension ExpectedResponse {
     private func problem(
         of response: StrictResponseReader.Response, _ media: AdversarialMedia, _ ranges: [Range<Int64>]
     ) -> String? {
-        // If nothing is stored, the server knows only the origin's 416, which contains the length but no tag.
+        // If nothing is stored, the server forwards the origin's 416, which contains the length but no tag.
         let isUntold = response.status == 416 && response["etag"] == nil
         guard response["etag"] == media.tag || isUntold else {
             return "the tag \(response["etag"] ?? "-") instead of \(media.tag)"

@@ -34,7 +34,7 @@ struct StrictResponseReader {
 
     /// Returns the next response if it is complete.
     ///
-    /// - Parameter atEnd: Whether the connection has ended. This is the end of a body without a length.
+    /// - Parameter atEnd: Whether the connection has ended, which is also the end of a body without a length.
     mutating func next(_ expected: ExpectedResponse, atEnd: Bool) throws -> Response? {
         guard let end = endOfHead() else {
             guard rest.count < 1 << 16 else { throw Misframed(description: "a head without an end") }

@@ -138,7 +138,7 @@ import Testing
                 for tick in 1...10 {
                     for _ in 0..<100 { cache.recordBypass(of: source, reason: "test") }
                     try await server.waitForLog(tick * 100)
-                    // The history and the updates.
+                    // Waits for the timers of the history and of the updates.
                     try await clock.waitForSleepers(2)
                     clock.advance(by: .milliseconds(200))
                     let update = try #require(try await page.next())

@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    @Test("D66: one stream more than 64 ends the oldest one of the client with the most, which gets a time to wait")
+    @Test("D66: a 65th stream ends the oldest one of the client with the most streams, and sends it a retry time")
     func limit() async throws {
         try await Self.run(ManualClock()) { server, _ in
             let feed = server.feed
@@ -37,7 +37,7 @@ import Testing
             try open("b")
             #expect(feed.clientCount == DashboardFeed.clientLimit)
             try await streams[2].run { _ in }
-            // The stream of a client that has left ends.
+            // The stream of a disconnected client ends.
             let left = Task { [stream = streams[0]] in try await stream.run { _ in } }
             left.cancel()
             try await left.value
@@ -57,7 +57,7 @@ import Testing
                     for _ in 0..<100 { cache.recordBypass(of: source, reason: reason) }
                     entries += 100
                     try await server.waitForLog(entries)
-                    // The updates end with the last page.
+                    // The updates end when the last page disconnects.
                     try await clock.waitForSleepers(1)
                     clock.advance(by: .milliseconds(200))
                 }
@@ -78,7 +78,7 @@ import Testing
             client.start { disconnections.count.withLock { $0 += 1 } }
             var sent = 0
             while client.send(ServerSentEvent.comment), isFull, sent < 1000 { sent += 1 }
-            // The limit, or the end of a page that has not received its message.
+            // The page is disconnected at the limit, or at its end if it has not received its message.
             if !isFull { client.end(with: ServerSentEvent.comment) }
             #expect(sent == (isFull ? EventClient.limit : 0))
             #expect(disconnections.count.withLock { $0 } == (isFull ? 1 : 2))

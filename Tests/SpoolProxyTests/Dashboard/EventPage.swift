@@ -10,7 +10,7 @@ import Testing
 struct EventPage {
     /// A message, with its data as JSON.
     struct Message {
-        /// The identifier, with the run of the server.
+        /// The identifier, which includes that of the server's run.
         var identifier: String?
         var name: String
         var data: [String: Any]
@@ -25,7 +25,7 @@ struct EventPage {
     private var received: [UInt8] = []
     private var text = ""
     private(set) var head = ""
-    /// Whether the stream has its regular end.
+    /// Whether the stream has ended normally.
     private(set) var hasEnded = false
     /// The number of comments before the last message.
     private(set) var comments = 0
@@ -116,7 +116,7 @@ struct EventPage {
             data: try #require(json as? [String: Any]))
     }
 
-    /// Returns the next message with a property.
+    /// Returns the next message that satisfies a condition.
     mutating func first(where condition: (Message) -> Bool) async throws -> Message {
         while true {
             let message = try #require(try await next(), "the stream has ended")

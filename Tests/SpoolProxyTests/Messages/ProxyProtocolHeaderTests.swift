@@ -5,7 +5,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// Headers of the PROXY protocol, by the specification of HAProxy.
+/// Headers of the PROXY protocol, as specified by HAProxy.
 @Suite struct ProxyProtocolHeaderTests {
     private static let signature: [UInt8] = [
         0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A,
@@ -104,7 +104,7 @@ import Testing
         #expect(Self.parse(Self.signature + [0x21, 0x11, 0xFF, 0xFF] + Self.addresses4) == nil)
     }
 
-    @Test("E207: changed headers give the same result in pieces as in one piece, and only clients that they contain")
+    @Test("E207: altered headers give the same result in pieces as in one piece, and only clients that they name")
     func changed() {
         var random = SplitMix(7)
         for _ in 0..<3000 {

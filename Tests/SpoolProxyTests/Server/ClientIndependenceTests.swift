@@ -16,7 +16,7 @@ import Testing
         var byte: UInt8 = 1
     }
 
-    /// An origin whose responses a closure returns, and that counts the requests.
+    /// An origin that gets its responses from a closure, and counts the requests.
     private final class ClosureUpstream: Upstream {
         private let requests = Mutex(0)
         private let respond: @Sendable (UpstreamRequest, Int) async throws -> Reply
@@ -103,14 +103,14 @@ import Testing
             let count = upstream.count
             #expect(try await server.get("/a").body == [1])
             #expect(upstream.count == count + 1)
-            // The confirmation without `no-store` has extended its freshness.
+            // The 304 to the request without `no-store` has extended its freshness.
             #expect(try await server.get("/a").body == [1])
             #expect(upstream.count == count + 1)
         }
     }
 
     @Test(
-        "E415: of a 304 that must not be stored, no header field is stored, and it extends no freshness",
+        "E415: a 304 that must not be stored changes no stored header field and extends no freshness",
         arguments: ["no-store, max-age=600", "private, max-age=600"])
     func confirmationThatMustNotBeStored(control: String) async throws {
         let upstream = ClosureUpstream { _, number in

@@ -79,7 +79,7 @@ import Testing
         let film = OriginResource(.pattern(PatternBytes(length: 16_000_000)))
         try await OriginServer.run(["/film.mp4": film]) { origin in
             var configuration = ProxyConfiguration()
-            // A client on another machine may use the configured origin only.
+            // A client on another machine may use only the configured origin.
             configuration.origin = URL(string: "http://127.0.0.1:\(origin.port)/")
             try await ProxyServer.run(configuration, freshness: .immutable) { server, _ in
                 #expect(try await server.get("/film.mp4").status == 200)
@@ -171,7 +171,7 @@ import Testing
                 #expect(try await connection.staysAfterLimit())
             }
             if isComplete {
-                // The client may wait for the origin for any time.
+                // The client may wait for the origin for any length of time.
                 #expect(await taken.next() == nil)
                 for _ in 0..<3 { #expect(try await connection.staysAfterLimit()) }
             } else {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// Reloads of low-latency playlists and requests for their next part, which an origin delays until new media exists.
+/// Reloads of low-latency playlists and requests for their next part. An origin delays both until new media exists.
 @Suite(.timeLimit(.minutes(5))) struct HeldResponseTests {
     private static func playlist(_ last: Int) -> String {
         """

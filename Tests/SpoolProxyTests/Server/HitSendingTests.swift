@@ -21,7 +21,7 @@ import Testing
         OriginContent.pattern(pattern).bytes(Int64(range.lowerBound)..<Int64(range.upperBound))
     }
 
-    /// A cache on disk with one stored resource, and the files' faults.
+    /// A cache on disk with one stored resource, and the faults of its files.
     private struct Stage {
         let cache: MediaCache
         let files: FaultyFileSystem
@@ -217,7 +217,7 @@ import Testing
             var bytes: Int
             var offset: Int?
         }
-        // The first line is for the request that stored the resource.
+        // The first line of the log is for the request that stored the resource.
         let text = try String(contentsOf: URL(fileURLWithPath: log.file("log")), encoding: .utf8)
         let lines = try text.split(separator: "\n").dropFirst().map {
             try JSONDecoder().decode(Line.self, from: Data($0.utf8))
@@ -293,7 +293,7 @@ import Testing
                 }
                 #expect(try await loop.submit { table.value.buffers.unsent }.get() > 0)
             }
-            // The connection ends when the server notices that the client has left.
+            // The connection ends when the server detects that the client has disconnected.
             while try await loop.submit({ table.value.buffers.unsent }).get() > 0 { await Task.yield() }
             #expect(try await server.get(target).body.elementsEqual(Self.bytes(0..<Self.length)))
         }
@@ -301,7 +301,7 @@ import Testing
 }
 
 extension RawResponse {
-    /// Takes a response from a buffer, with as much of its body as the buffer contains.
+    /// Reads a response from a buffer, with the part of its body that the buffer contains.
     fileprivate init?(_ buffer: inout ByteBuffer) {
         var bytes = Array(buffer.readableBytesView)[...]
         self.init(&bytes)

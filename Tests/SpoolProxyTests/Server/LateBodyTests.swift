@@ -21,7 +21,7 @@ import Testing
         "/http/127.0.0.1:\(origin.port)\(path)"
     }
 
-    /// Sends a request, calls `body` when the head of the response was received, and returns the response.
+    /// Sends a request, calls `body` when the head of the response is received, and returns the response.
     private func get(_ server: ProxyServer, _ target: String, atHead body: () -> Void) async throws -> RawResponse {
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .connect(host: "127.0.0.1", port: try #require(server.port)) { channel in
@@ -73,7 +73,7 @@ import Testing
             try await ProxyServer.run(clock: clock) { server, _ in
                 async let response = get(server, Self.target(origin, "/a")) { origin.release() }
                 if seconds > 0 {
-                    // The limits for a manifest, and for its first byte.
+                    // Waits for the timers of a manifest and of its first byte.
                     try await clock.waitForSleepers(2)
                     clock.advance(by: .seconds(seconds))
                 }

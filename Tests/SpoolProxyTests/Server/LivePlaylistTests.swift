@@ -71,7 +71,7 @@ import Testing
                     #expect(range.status == 206)
                     #expect(range.field("content-digest") == nil && range.field("content-md5") == nil)
                 }
-                // On one connection, responses are prepared from the previous one.
+                // On one connection, each response is prepared from the previous one.
                 let request = "GET /http/127.0.0.1:\(origin.port)/b HTTP/1.1\r\nHost: localhost\r\n"
                 let ends = ["\r\n", "Range: bytes=0-9\r\n\r\n", "\r\n", "Connection: close\r\n\r\n"]
                 var bytes = try await server.exchange(ends.map { request + $0 }.joined())[...]

@@ -99,7 +99,7 @@ import Testing
         #expect(await !isReachable)
         #expect(await !offline.isReachable(slow, [:], at: 1))
         #expect(await offline.isReachable(other, [:], at: 1))
-        // The other response shows that the origin can be reached.
+        // The response for the other manifest shows that the origin is reachable.
         #expect(await offline.isReachable(slow, [:], at: 2))
         upstream.release()
         // A connection that fails is evidence for all manifests of the origin.
@@ -107,7 +107,7 @@ import Testing
         #expect(await !offline.isReachable(lost, [:], at: 2))
         #expect(await !offline.isReachable(third, [:], at: 3))
         #expect(await offline.isReachable(third, [:], at: 17))
-        // An origin that closes a connection can be reached.
+        // An origin that closes a connection is reachable.
         let closed = try OriginURL("http://f/closed")
         #expect(await offline.isReachable(closed, [:], at: 17))
         await cache.close()

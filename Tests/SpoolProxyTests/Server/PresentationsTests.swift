@@ -74,7 +74,7 @@ import Testing
                 try await ProxyServer.run(freshness: .immutable) { server, _ in
                     let root = "/http/127.0.0.1:\(origin.port)"
                     let foreign = "/http/127.0.0.1:\(other.port)/foreign.m3u8"
-                    // Without a master playlist of its own origin, the variable stays as it is.
+                    // Without a master playlist of its own origin, the variable is not replaced.
                     #expect(try await server.get(foreign).status == 200)
                     let early = String(decoding: try await server.get("\(root)/media.m3u8").body, as: UTF8.self)
                     #expect(!early.contains("evil.example"), "\(early)")

@@ -76,7 +76,7 @@ import Testing
                     #expect(held.status == 206)
                     #expect(held.body == Self.bytes(1_000_000..<1_000_100))
                 }
-                // No bytes before the range are requested.
+                // No bytes before the range were requested.
                 #expect(origin.log.rangesSent("/film.mp4").allSatisfy { $0.lowerBound >= 900_000 })
                 for _ in 0..<2 {
                     let left = try await server.get(target, "Range: bytes=2000000-2000099,3000000-\r\n")

@@ -26,7 +26,7 @@ import Testing
             for key in 0..<50 { table.note(bytes, for: key, bytes: bytes) }
         }
         #expect((0..<50).filter { table[$0] != nil }.count <= 10)
-        // One key has its last size, not the sum of its sizes.
+        // A key counts with its last size, not with the sum of its sizes.
         for _ in 0..<50 { table.note(1, for: 100, bytes: 1000) }
         #expect((46..<50).allSatisfy { table[$0] == 1000 })
         table.note(2, for: 100, bytes: 40_000)

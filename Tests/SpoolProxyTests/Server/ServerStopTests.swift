@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// The stop of a server while requests are in progress.
+/// Stopping a server while requests are in progress.
 @Suite(.timeLimit(.minutes(10))) struct ServerStopTests {
     @Test func `A server stops although the body of a request is incomplete`() async throws {
         var configuration = ProxyConfiguration()
@@ -28,7 +28,7 @@ import Testing
             let fields = "Host: localhost\r\nContent-Length: 100\r\nExpect: 100-continue\r\n"
             try await outbound.write(ByteBuffer(string: "POST /a HTTP/1.1\r\n\(fields)\r\nabc"))
             var iterator = inbound.makeAsyncIterator()
-            // The server is processing the request.
+            // The response 100 shows that the server is processing the request.
             #expect(try await iterator.next().map { String(buffer: $0) }?.hasPrefix("HTTP/1.1 100 ") == true)
             await server.stop(within: .zero)
         }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// Responses that an origin starts after many seconds.
+/// Responses that an origin starts only after many seconds.
 @Suite(.timeLimit(.minutes(5))) struct SlowOriginTests {
     private static let resource = OriginResource.pattern(5000, .stall(after: nil))
     private static let avPlayer = "User-Agent: AppleCoreMedia/1.0.0.21A326 (iPhone; U; CPU OS 17_0 like Mac OS X)\r\n"
@@ -40,7 +40,7 @@ import Testing
                 #expect(first.status == 504)
                 #expect(first.field("retry-after") == "1")
                 async let repeated = server.get(target, Self.avPlayer)
-                // The limits for the late response and for the repeated request.
+                // Waits for the timers of the late response and of the repeated request.
                 try await clock.waitForSleepers(2)
                 origin.release()
                 let second = try await repeated

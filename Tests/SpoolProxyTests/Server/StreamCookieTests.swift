@@ -93,7 +93,7 @@ import Testing
                 let root = "/http/127.0.0.1:\(origin.port)"
                 #expect(try await server.get(root + "/start").status == 200)
                 #expect(try await server.get(root + "/far.ts").status == 403)
-                // The credentials belong to another client.
+                // These credentials belong to another client.
                 let other = "Authorization: Basic eDp5\r\n"
                 origin.update("/start") { $0.headerFields[.setCookie] = nil }
                 let manifest = try await server.get(root + "/start", other)

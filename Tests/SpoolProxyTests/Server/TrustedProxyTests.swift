@@ -9,7 +9,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// A server behind a load balancer. The test takes the part of the load balancer.
+/// A server behind a load balancer. The test acts as the load balancer.
 @Suite(.timeLimit(.minutes(10))) struct TrustedProxyTests {
     /// An origin that records each request and never responds.
     private final class SilentUpstream: Upstream {
@@ -50,7 +50,7 @@ import Testing
         configuration.limits.maximumConnectionsPerClient = limit
         configuration.accessLog = log
         let cache = MediaCache.inMemory(upstream: origin)
-        // The clock never advances, so that requests wait for the origin until their clients leave.
+        // The clock never advances, so that requests wait for the origin until their clients disconnect.
         let server = try ProxyServer(cache: cache, configuration: configuration, clock: ManualClock())
         try await server.start()
         do {
@@ -138,7 +138,7 @@ import Testing
                     let statuses = try await Self.statuses(server, text.joined() + Self.health())
                     #expect(statuses == [503, 200, 503, 200])
                 }
-                // The server notices the end of the connection in its own time.
+                // The server detects the end of the connection a little later.
                 while try await Self.statuses(server, Self.health(from: "198.51.100.1")) == [503] {}
             }
             // Idle connections of a trusted proxy are not counted for any client.
@@ -175,7 +175,7 @@ import Testing
             try await Self.holding(server, introduction("192.0.2.1")) { () async throws in
                 try await Self.holding(server, introduction("192.0.2.1") + Self.health(isLast: false)) {
                     () async throws in
-                    // The connections count when their headers are received.
+                    // Connections are counted once their headers are received.
                     while try await Self.statuses(server, introduction("192.0.2.1") + Self.health()) == [200] {}
                     #expect(try await Self.statuses(server, introduction("192.0.2.2") + Self.health()) == [200])
                     #expect(try await Self.statuses(server, "PROXY UNKNOWN\r\n" + Self.health()) == [200])

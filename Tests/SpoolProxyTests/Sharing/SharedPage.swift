@@ -9,7 +9,7 @@ struct SharedPage: Sendable {
         case playlist
         /// All responses have the same bytes and permit sharing. Clients request the whole resource.
         case media
-        /// The same, but clients request parts.
+        /// The same as `media`, but clients request parts.
         case mediaInParts
     }
 
@@ -68,9 +68,9 @@ struct SharingDirectives: Sendable {
     var maxAge: Int?
     var sharedMaxAge: Int?
     var staleWhileRevalidate: Int?
-    /// The age of the representation, in seconds, from which a cache may estimate a lifetime.
+    /// The age of the representation in seconds. A cache may estimate a lifetime from it.
     var modifiedAge: Int?
-    /// The directive that names `Set-Cookie`, or `nil`.
+    /// The directive that lists `Set-Cookie` as its argument, or `nil`.
     var naming: String?
 
     static let forMedia = SharingDirectives(flags: ["public"], maxAge: 1_000_000)

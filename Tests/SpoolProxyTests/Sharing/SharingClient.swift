@@ -3,7 +3,8 @@ import NIOPosix
 import SpoolTesting
 import Synchronization
 
-/// A persistent connection to the server. It sends one request at a time, and is opened again after it has ended.
+/// A persistent connection to the server. It sends one request at a time, and is reopened after the server has closed
+/// it.
 final class SharingClient: Sendable {
     private struct Connection {
         let channel: any Channel

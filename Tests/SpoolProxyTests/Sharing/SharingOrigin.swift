@@ -22,7 +22,7 @@ final class SharingOrigin: Upstream {
         var now = 1_700_000_000
         var held: [Held] = []
         var isOpen = false
-        /// The bytes that the cache has taken of each page, by credentials.
+        /// The number of bytes of each page that the cache has read, by credentials.
         var bytes: [Int: [String: Int]] = [:]
         var requests: [Int: [String: Int]] = [:]
     }
@@ -58,7 +58,7 @@ final class SharingOrigin: Upstream {
         held?.continuation.resume()
     }
 
-    /// Sends all parts, also later ones.
+    /// Sends all waiting parts, and sends later parts immediately.
     func openUp() {
         let held = state.withLock { state in
             state.isOpen = true
@@ -200,7 +200,8 @@ final class SharingOrigin: Upstream {
             body: UpstreamBody(SharingBody(bytes: body, serial: serial, origin: self)))
     }
 
-    /// Whether the origin would send the same bytes for another request: it belongs to the same user.
+    /// Whether the origin would send the same bytes for another request, because it is from the same user and selects
+    /// the same variant.
     private func isSameRepresentation(_ record: SharingRecord, _ fields: [String: String]) -> Bool {
         record.requestFields["x-user"] == fields["x-user"]
             && record.vary.allSatisfy { record.requestFields[$0] == fields[$0] }
@@ -239,7 +240,7 @@ final class SharingOrigin: Upstream {
     }
 }
 
-/// The body of a response. Its second half waits for the test.
+/// The body of a response, whose second half waits for the test.
 private struct SharingBody: AsyncSequence, Sendable {
     let bytes: [UInt8]
     let serial: Int

@@ -2,7 +2,7 @@ import SpoolTesting
 
 /// A random request of a user in a sharing test.
 struct SharingRequest: Sendable {
-    /// The number of the request in the run, which it contains as `X-Call`.
+    /// The number of the request in the run, which is sent as `X-Call`.
     let number: Int
     let user: Int
     let method: String

@@ -26,7 +26,7 @@ struct SharingRule {
     /// The requests that had their response before the checked request was sent.
     let completed: Set<Int>
 
-    /// Returns why a response must not be sent to a request, or `nil` if it may be.
+    /// Returns why a response must not be sent to a request; `nil` if it may be sent.
     ///
     /// - Parameter sent: The time at which the request was sent, in seconds.
     func violation(_ record: SharingRecord, for request: SharingRequest, sent: Int) -> String? {
@@ -48,7 +48,7 @@ struct SharingRule {
         let current = all[last...].filter { unshareable($0, for: request) == nil }
         let failed = own.contains { $0.status >= 500 }
         for record in current {
-            // A response in flight must be fresh when the request or the response was sent, whichever is first.
+            // A response in flight must have been fresh when the request or the response was sent, whichever was first.
             let time = completed.contains(record.call) ? sent : min(sent, record.time)
             if isUsable(record, for: request, at: time, failed: failed) { return nil }
         }
@@ -94,7 +94,8 @@ struct SharingRule {
         let mustRevalidate =
             directives.sharedMaxAge != nil
             || !directives.flags.isDisjoint(with: ["must-revalidate", "proxy-revalidate"])
-        // Only directives of the response prohibit its use after an error (§4.2.4). A request only has preferences.
+        // Only directives of the response prohibit its use after an error (§4.2.4). The directives of a request are
+        // only preferences.
         if failed { return age < lifetime || !mustRevalidate }
         if request.control == "no-cache" || request.control == "max-age=0" { return false }
         if request.control == "max-age=3", age > 3 { return false }
@@ -105,7 +106,7 @@ struct SharingRule {
         return age < lifetime + allowed
     }
 
-    /// Returns why a cookie of a response must not be sent to a request, or `nil` if it may be.
+    /// Returns why a cookie of a response must not be sent to a request; `nil` if it may be sent.
     func violation(cookieOf record: SharingRecord, for request: SharingRequest, sent: Int) -> String? {
         if record.call == request.number { return nil }
         if record.directives.naming != nil { return "the origin names Set-Cookie as private" }

@@ -18,9 +18,9 @@ final class SharingRun: Sendable {
         /// The responses that the server truncated, because the origin sent another version meanwhile.
         var truncated = 0
         var originRequests = 0
-        /// The responses with the bytes of a response that another request had caused.
+        /// The responses whose bytes were caused by another request.
         var shared = 0
-        /// The media, counted once for each set of credentials with which it was requested.
+        /// The number of media resources, each counted once for each set of credentials with which it was requested.
         var media = 0
         var problems: [String] = []
 
