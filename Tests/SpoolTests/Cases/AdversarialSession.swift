@@ -8,7 +8,7 @@ import Testing
 
 @testable import Spool
 
-/// A long session with an origin that fails at random at each request.
+/// A long session with an origin that has random faults for each request.
 ///
 /// Every read gets correct bytes of one version or an error with a message, after a limited number of requests.
 final class AdversarialSession: Sendable {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Spool
 
-/// CASE C, 35: each call of the file system fails, once or permanently.
+/// CASE C, 35: each file system call fails, once or permanently.
 @Suite("C35: any call may fail", .timeLimit(.minutes(10)))
 struct AnyCallFailsCases {
     private static let length: Int64 = 300_000

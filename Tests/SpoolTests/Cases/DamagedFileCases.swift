@@ -25,7 +25,7 @@ struct DamagedFileCases {
         }
         try file.close()
         stage.origin.log.clear()
-        // The clock stands still, so the size of a request does not depend on the reader's pace.
+        // The clock does not advance, so the size of a request does not depend on the reader's pace.
         try await stage.session(isFlowing: false) { cache in
             try await cache.media(for: stage.url()).check(.all, film, covers: 0..<film.length)
         }

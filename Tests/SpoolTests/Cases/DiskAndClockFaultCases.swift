@@ -16,7 +16,7 @@ struct DiskAndClockFaultCases {
     ]
 
     @Test(
-        "E59: from a full or read-only disk, complete media plays; other media plays uncached, with one notice",
+        "E59: complete media plays from a full or read-only disk; other media plays uncached, with one notice",
         arguments: 0..<2)
     func refusingDisk(_ index: Int) async throws {
         let (calls, code) = Self.refusals[index]
@@ -123,7 +123,7 @@ struct DiskAndClockFaultCases {
             $0.content = .pattern(changed)
             $0.etag = "\"v2\""
         }
-        // By the correct clock, the media has been stale for a long time.
+        // According to the correct clock, the media has been stale for a long time.
         stage.pass(86400)
         try await stage.session { cache in
             try await cache.media(for: stage.url()).check(.all, changed, covers: 0..<changed.length)

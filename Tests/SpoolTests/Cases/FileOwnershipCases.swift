@@ -41,7 +41,7 @@ struct FileOwnershipCases {
         try await stage.sessionThatIsKilled { cache in
             try await cache.media(for: stage.url()).check(.all, Self.film, covers: 0..<Self.film.length)
         }
-        // The end of the file was not written to the disk.
+        // Simulates that the end of the file was not written to the disk.
         for path in mediaFiles(in: stage.directory) where try size(path) > 2 << 20 { try truncate(path, to: 2 << 20) }
         try await stage.session { cache in
             let media = cache.media(for: stage.url())
@@ -83,8 +83,8 @@ struct FileOwnershipCases {
         }
         try await stage.session { cache in
             try await stage.flowing(stage.originClock) {
-                // The checks find purged bytes missing, but must not remove bytes that were stored later. They end with
-                // playback.
+                // The checks find that purged bytes are missing, but must not remove bytes that were stored later. They
+                // end with playback.
                 async let _: Void = {
                     while !Task.isCancelled { _ = try await cache.verify(repairing: false) }
                 }()
@@ -155,7 +155,7 @@ struct FileOwnershipCases {
                 media = nil
                 _ = cache.media(for: stage.url(path)).key
                 try await stage.flowing(stage.originClock) {
-                    // Closing resources have time to close while more bytes are received.
+                    // Resources that are closing get time to close while more bytes are received.
                     try await stage.origin.log.wait { exchanges in
                         exchanges.filter { $0.path == path }.allSatisfy { $0.isOver || $0.bytesSent >= 40_000 }
                     }

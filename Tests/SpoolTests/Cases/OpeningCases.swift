@@ -74,7 +74,7 @@ struct OpeningCases {
         await upstream.untilAsked()
         resource.readers.close(reader.id)
         resources.release(identity)
-        // The resource closes until its request, which ignores cancellation, has ended.
+        // The resource is closing until its request, which ignores cancellation, has ended.
         while !resource.scheduler.inspect({ $0.machine.plan.isClosing }) {
             try Task.checkCancellation()
             await Task.yield()

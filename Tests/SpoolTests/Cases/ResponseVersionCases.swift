@@ -69,7 +69,7 @@ struct ResponseVersionCases {
     }
 
     @Test(
-        "E351: if each response has other bytes, a reader from the start gets one response, and ends no other one",
+        "E351: if each response has other bytes, a reader from the start gets one response, and ends no other reader",
         arguments: [nil, "W/", ""], [.immutable, .http, .revalidate] as [FreshnessPolicy])
     func splicedMedia(_ tag: String?, _ freshness: FreshnessPolicy) async throws {
         let patterns = (0..<8).map { PatternBytes(seed: UInt64($0), length: 5_000_000 + Int64($0) * 70_000) }
@@ -178,7 +178,7 @@ struct ResponseVersionCases {
         #expect(stage.origin.log.exchanges.count <= 2)
     }
 
-    @Test("E355: the number of versions that follow each other soon is stored with the resource")
+    @Test("E355: the number of versions that follow each other quickly is stored with the resource")
     func rememberedChanges() async throws {
         let stage = try stage(.immutable) { resource, _, index in resource.etag = "\"v\(index)\"" }
         for session in 0..<3 {

@@ -75,7 +75,7 @@ struct RetryCases {
         try await stage.session(isFlowing: false) { cache in
             let media = cache.media(for: stage.url())
             let read = Task { try await media.failure(.bytes(0..<100_000)) }
-            // Only the clock could end this, and it does not advance.
+            // If the read waited, it would never end, because the clock does not advance.
             try await stage.origin.log.wait { $0.first?.isOver == true }
             let error = try await read.value
             #expect(error?.code == .originUnavailable)
@@ -152,13 +152,13 @@ struct RetryCases {
             let resumePlayback: @Sendable () -> Task<Int64, any Error> = {
                 Task { try await player.check(Self.film, upTo: 4_000_000) }
             }
-            // While a player waits, a preload would not start.
+            // Playback resumes later if the other reader is a preload, which would not start while a player waits.
             var rest = isPreload ? nil : resumePlayback()
             let range = MediaRange.bytes(20_054_016..<20_054_100)
             let other = isPreload ? media.preloadReader(range) : media.reader(range)
             let failing = Task { try await other.next() }
             if failure == .hasToWait {
-                // It waits, and the clock does not advance while the player continues to read.
+                // The failing reader waits, because the clock does not advance while the player continues to read.
                 try await stage.origin.log.wait { $0.contains { $0.status == 503 } }
             } else {
                 let error = try await stage.flowing {

@@ -127,7 +127,7 @@ struct SharingAndFreshnessCases {
             let other = media("de").reader(.all, chunkSize: 30_000)
             // This is more than a block, so this version is the current one.
             try await other.check(Self.song, upTo: 90_000)
-            // Repeated, because the late request may be in the log before it stalls.
+            // The release is repeated, because the late request may be in the log before it stalls.
             let releasing = Task {
                 while !Task.isCancelled {
                     stage.origin.release()

@@ -64,7 +64,7 @@ struct SpaceAccountCases {
             configuration.logger = Logger(label: "spool.tests") { _ in
                 HookedLog { message in
                     guard message.contains("changed"), isFirst.withLock({ $0.take() }) else { return }
-                    // The stored version was found to be replaced. The successor may start now.
+                    // The reader has detected that the stored version was replaced. The successor may start now.
                     mayBegin.continuation.finish()
                     _ = begun.wait(timeout: .now() + 1)
                 }

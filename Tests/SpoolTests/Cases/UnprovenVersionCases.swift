@@ -81,7 +81,7 @@ struct UnprovenVersionCases {
                 let first = cache.media(for: stage.url()).reader(chunkSize: 65536)
                 try await first.check(Self.song, upTo: 200_000)
                 first.cancel()
-                // The response is held for a while, for players that return.
+                // The response stays open for a while, for players that return.
                 try await stage.origin.log.wait { $0.allSatisfy(\.isOver) }
                 await cache.waitUntilIdle()
                 change(stage, behaviors)
@@ -90,7 +90,7 @@ struct UnprovenVersionCases {
                     let reader = cache.media(for: stage.url()).reader()
                     #expect(try await reader.check(Self.other) == Self.other.length)
                 }
-                // One for each reader that may not use the response to another reader's request.
+                // One request for each reader that may not use the response to another reader's request.
                 let limit = control == "max-age=600" && freshness == .http ? 1 : 3
                 #expect(stage.origin.log.exchanges.count - previous <= limit, "\(hasRanges) \(freshness)")
             }
@@ -133,12 +133,12 @@ struct UnprovenVersionCases {
         try await stage.session { cache in
             var bytes = try await cache.media(for: stage.url()).bytes()
             #expect(bytes.isEmpty)
-            // A second request, for which the reader does not wait, receives the headers.
+            // A second request receives the headers. The reader does not wait for it.
             await cache.waitUntilIdle()
             let previous = stage.origin.log.exchanges.count
             #expect(previous <= 2)
             for count in 1...2 {
-                // Otherwise the response would be as new as the request, and might be shared.
+                // Otherwise, the response would have the same time as the request, and might be shared.
                 stage.clock.advance(by: .seconds(1))
                 bytes = try await cache.media(for: stage.url()).bytes()
                 #expect(bytes.isEmpty)

@@ -47,7 +47,7 @@ struct UnusableResponseCases {
                 #expect(error.map { codes.contains($0.code) } == true, "\(String(describing: error))")
                 #expect(cache.storedByteCount == 0)
                 #expect(stage.origin.log.exchanges("/a").count == 1, "it is not retried")
-                // The connection of the bad response may be used once more while it closes.
+                // The connection of the invalid response may be used once more while it closes.
                 try await stage.flowing {
                     try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
                 }

@@ -22,7 +22,8 @@ final class WatchedFileSystem: FileSystem {
 
     /// Runs `work`, and runs `meanwhile` after the first `call` on a media file or the end of `work`.
     ///
-    /// That call waits until `meanwhile` has ended. A punch waits before its work, the other calls wait after it.
+    /// That call waits until `meanwhile` has ended. `punchHole` waits before it frees the range, and the other calls
+    /// wait after their work.
     func hold<R: Sendable>(
         _ call: Call, in work: @escaping @Sendable () async throws -> R, during meanwhile: () async throws -> Void
     ) async throws -> R {

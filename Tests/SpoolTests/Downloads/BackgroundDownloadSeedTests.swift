@@ -8,7 +8,7 @@ import Testing
 /// Random lives of one download: the app is suspended, killed and launched again, and the system's transfers fail.
 ///
 /// Each download has 0.3 to 2 MB, in chunks of 64 to 192 KiB. It represents 2 GB in chunks of 8 MiB, so that all bytes
-/// can be checked. All waits are those of a clock that only the test advances.
+/// can be checked. All waits use a clock that only the test advances.
 @Suite("Background downloads with random events", .timeLimit(.minutes(60)))
 struct BackgroundDownloadSeedTests {
     private static let seeds: Range<UInt64> = {
@@ -56,7 +56,7 @@ private final class RandomDownload {
             } else {
                 try await stage.session { cache in try await live(cache) }
             }
-            // The system continues without the app.
+            // The system continues the transfers without the app.
             try await work()
         }
         try await stage.session { cache in
@@ -68,7 +68,7 @@ private final class RandomDownload {
             let set = try await cache.downloads.set(Downloads.standardSet)
             #expect(set?.isComplete == true, "seed \(seed)")
             #expect(await session.transfers().isEmpty, "seed \(seed)")
-            // A version that was complete before the change stays.
+            // A version that was complete before the change remains stored.
             let validator = try await cache.media(for: stage.url("/0")).storedResource()?.validator
             isRemake = validator == "\"v2\""
         }

@@ -132,7 +132,7 @@ struct BackgroundDownloadsTests {
             let report = try await Self.handOver(MediaSource(url: stage.url("/0")), cache, session)
             #expect(report.startedCount == 0 && session.started.isEmpty)
             #expect(report.notHandedOver.map(\.message) == ["\(stage.url("/0").absoluteString): \(cause)"])
-            // The download of the app continues, because no other one is handed over.
+            // The app itself continues the download, because nothing was handed over.
             #expect(!cache.downloads.work.isHandedOver)
             cache.downloads.isPaused = true
             stage.origin.release()
@@ -210,7 +210,7 @@ struct BackgroundDownloadsTests {
                 to: session, chunkSize: Self.chunkSize, maximumTransfers: 2)
             #expect(second.startedCount == 1 && second.storedByteCount >= Self.chunkSize - 65_536)
             #expect(session.waiting.count == 2 && Set(session.started.map(\.identifier)).count == 3)
-            // Nothing is downloaded by the app meanwhile.
+            // The app itself downloads nothing meanwhile.
             #expect(try await cache.downloads.set("Flight")?.isComplete == false)
             try await session.finish()
             try await cache.downloads.takeBack(from: session)
@@ -270,7 +270,7 @@ struct BackgroundDownloadsTests {
         folder.fail("c", UpstreamError(.timedOut, "it timed out"))
         #expect(folder.transfers.count == 4)
         try Data([3]).write(to: place.appendingPathComponent("incomplete"))
-        // Another launch.
+        // Simulates another launch.
         let reopened = try BackgroundTransferFolder(place)
         #expect(try FileManager.default.contentsOfDirectory(atPath: place.path).count == 4)
         let transfers = reopened.transfers

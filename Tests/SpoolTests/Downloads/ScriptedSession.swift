@@ -16,7 +16,7 @@ final class ScriptedSession: BackgroundTransferSession {
         case otherRange
         /// The file is shorter than the response states.
         case truncated
-        /// The system forgets the transfer.
+        /// The system loses the transfer.
         case lost
         case failed
         case busy
@@ -27,7 +27,7 @@ final class ScriptedSession: BackgroundTransferSession {
         var waiting: [BackgroundTransferRequest] = []
         var started: [BackgroundTransferRequest] = []
         var wasted: Int64 = 0
-        /// The received bytes of the transfers of which only half was received.
+        /// The received bytes of each transfer of which only half was received.
         var halves: [String: Int64] = [:]
     }
 

@@ -73,7 +73,7 @@ struct CapacityTests {
         let stored = try await cache.storedResources().reduce(0) { $0 + $1.storedByteCount }
         await cache.close()
         #expect(stored <= limit)
-        // The unused ends of blocks of the file system count with the rows.
+        // The unused ends of file system blocks are included in the allowance for rows.
         let rows = Ledger.allowance(of: limit)
         #expect(onDisk() <= limit + rows)
         #expect(used.looks > 300, "it was measured throughout")

@@ -122,7 +122,7 @@ struct RefusingDiskTests {
         }
     }
 
-    @Test("E197: a resource whose record can't be read for a moment is cached for readers that open ten seconds later")
+    @Test("E197: a resource whose record is briefly unreadable is cached for readers that open ten seconds later")
     func unreadableRecord() async throws {
         let film = PatternBytes(seed: 1, length: 300_000)
         let stage = try MemoryStage(["/a": .pattern(film.length)])
@@ -143,7 +143,7 @@ struct RefusingDiskTests {
                 try await media.check(.all, film, covers: 0..<film.length)
                 #expect(try await media.opened() !== uncached)
             }
-            // Readers that are open stay where they are.
+            // Readers that are already open do not change their version.
             try await first.check(.bytes(0..<1000), film)
             #expect(try await first.opened() === uncached)
         }

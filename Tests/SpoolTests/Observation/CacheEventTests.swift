@@ -16,8 +16,8 @@ struct CacheEventTests {
     /// - Parameters:
     ///   - last: An event to wait for before the cache is closed, because a reader may have its last bytes before the
     ///     listeners receive that event.
-    ///   - cuts: Whether cancelled requests are included. Some requests are cancelled by a reader that leaves at their
-    ///     end, and the order of the two events is not defined.
+    ///   - cuts: Whether cancelled requests are included. If a reader closes at the end of a request, the request may
+    ///     end or be cancelled first.
     private func story(
         _ stage: MemoryStage, upTo last: String? = nil, cuts: Bool = false, _ body: (MediaCache) async throws -> Void
     ) async throws -> [String] {
@@ -34,7 +34,7 @@ struct CacheEventTests {
             await cache.waitUntilIdle()
             return (cache.key(for: stage.url("/a?sig=secret")), stream, before)
         }
-        // The end of the cache ends the stream.
+        // Closing the cache ends the stream.
         var events = before
         for await event in stream { events.append(event) }
         return Self.words(events, of: key, cuts: cuts)

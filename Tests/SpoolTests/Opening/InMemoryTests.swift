@@ -47,7 +47,7 @@ struct InMemoryTests {
             try song.verify(try await cache.media(for: try url("\(index)")).data(in: 0..<300_000), at: 0)
             #expect(cache.storedByteCount <= 1 << 20)
         }
-        // Files end inside pages of 64 KiB.
+        // Each file may end inside a page of 64 KiB.
         #expect(store.byteCount <= (1 << 20) + 4 * 65_536)
         #expect(cache.storedByteCount > 600_000)
         try await cache.store.waitUntilIdle()
@@ -122,7 +122,7 @@ struct InMemoryTests {
     }
 }
 
-/// A store of an app, on a medium that was removed.
+/// An app's store on a storage medium that was removed.
 private struct RefusingByteStore: ByteStore {
     private let error = CacheError.storage("the card has been taken out", underlying: POSIXError(.EIO))
 

@@ -37,7 +37,7 @@ struct ReopeningTests {
             try await play(cache)
             #expect(try await !isStored(cache))
             disk.clearFaults()
-            // Too early.
+            // The next attempt is not due yet.
             stage.clock.advance(by: .seconds(4))
             try await play(cache)
             #expect(cache.readOnlyReason != nil)

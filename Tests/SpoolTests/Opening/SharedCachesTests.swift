@@ -45,7 +45,7 @@ struct SharedCachesTests {
         #expect(origin.log.bytesSent("/a") == Self.song.length)
         #expect(second.storedByteCount == Self.song.length)
         #expect(await events.next() != nil)
-        // The directory stays open until the last one is closed.
+        // The directory stays open until the last cache is closed.
         await first.close()
         try await second.open()
         await second.close()

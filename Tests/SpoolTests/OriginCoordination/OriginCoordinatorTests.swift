@@ -55,7 +55,7 @@ struct OriginCoordinatorTests {
         #expect(coordinator.losses(for: here) == [])
     }
 
-    @Test("Losses and waiting players count for each URL that needs their origin, and for no other")
+    @Test("Lost origins and waiting players affect each URL that needs their origin, and no other")
     func needs() throws {
         let coordinator = coordinator()
         let (list, media, key) = (
@@ -72,7 +72,7 @@ struct OriginCoordinatorTests {
         #expect(coordinator.losses(for: other) == [] && !coordinator.isPlayerWaiting(for: other))
         coordinator.playbackWaits(false, at: OriginCoordinator.name(of: media))
         #expect(!coordinator.isPlayerWaiting(for: list))
-        // Reported in reverse order, as from two threads.
+        // The reports are in reverse order, as they may be from two threads.
         coordinator.playbackWaits(false, at: OriginCoordinator.name(of: media))
         coordinator.playbackWaits(true, at: OriginCoordinator.name(of: media))
         #expect(!coordinator.isPlayerWaiting(for: list))

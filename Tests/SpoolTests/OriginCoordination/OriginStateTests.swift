@@ -45,7 +45,7 @@ struct OriginStateTests {
         let waiting = Task { try await origin.connect(.playback, waitLimit) }
         try await clock.waitForSleepers(1)
         while origin.waitingCount < 1 { await Task.yield() }
-        // A second request starts to wait.
+        // A second request starts waiting.
         let preload = Task { try await origin.connect(.preload, waitLimit) }
         try await clock.waitForSleepers(2)
         first.end()
@@ -130,14 +130,14 @@ struct OriginStateTests {
             streams.append(connection)
         }
         #expect(streams.count == OriginState.streamLimit + 2)
-        // A paused one and a finished one each free a connection, and only once.
+        // A paused stream and a finished stream each free a connection, and only once.
         streams[0].pause()
         streams[1].end()
         streams[1].end()
         let others = [origin.connectIfAvailable(.playback), origin.connectIfAvailable(.playback)]
         #expect(others.allSatisfy { $0 != nil })
         #expect(origin.connectIfAvailable(.playback) == nil)
-        // A resumed one is not delayed, and counts as before.
+        // A resumed stream is not delayed, and counts as before.
         streams[0].resume()
         others[0]?.end()
         #expect(origin.connectIfAvailable(.playback) == nil)
@@ -187,7 +187,7 @@ struct OriginStateTests {
         await #expect(throws: OriginState.AllConnectionsBusy.self) { try await rejected.value }
         for connection in slow { connection.end() }
         #expect(origin.activeCount == 0)
-        // Two connections count again.
+        // Two connections are counted again.
         let others = [origin.connectIfAvailable(.playback), origin.connectIfAvailable(.playback)]
         #expect(others.allSatisfy { $0 != nil } && origin.connectIfAvailable(.playback) == nil)
     }
@@ -236,7 +236,7 @@ struct OriginStateTests {
     }
 }
 
-/// The order in which things happened.
+/// The elements in the order in which they were added.
 private final class Order<Element: Sendable>: Sendable {
     private let state = Mutex<[Element]>([])
     var values: [Element] { state.withLock { $0 } }

@@ -33,7 +33,7 @@ struct PreloadConditionsTests {
         #expect(last == .finished)
     }
 
-    @Test("E266: conditions allow the states that they name, and `standard` rejects Low Data Mode only")
+    @Test("E266: conditions allow the states that they name, and `standard` rejects only Low Data Mode")
     func allows() {
         for isExpensive in [false, true] {
             for isConstrained in [false, true] {

@@ -36,7 +36,8 @@ struct StartRangesTests {
         #expect(search.plan.format == format(sample))
         #expect(search.looks.count <= 24, "\(search.looks.count) looks")
         #expect(search.plan.ranges.contains(0..<64))
-        // A fragment has two of 20 seconds, a short video has a relatively large index, and Ogg ends with 64 KiB.
+        // A fragment contains 2 of 20 seconds, a short video has a relatively large index, and the end of an Ogg file
+        // needs 64 KiB.
         let tail: Int64 = [.ogg, .opus].contains(sample) ? 65_307 : 0
         #expect(search.plan.ranges.byteCount < Int64(data.count) / 4 + tail, "\(search.plan.ranges)")
     }
@@ -48,7 +49,7 @@ struct StartRangesTests {
         let data = try await data(sample)
         let plan = try ContainerSearch(data).plan
         guard sample != .bareFragmentedMP4 else {
-            // A recorder that writes fragments does not know the duration.
+            // The file does not contain the duration, because it is unknown when fragments are written.
             return #expect(plan.bytesPerSecond == nil)
         }
         let rate = try #require(plan.bytesPerSecond)

@@ -90,7 +90,8 @@ struct FirstBytesTests {
             let media = cache.media(for: stage.url())
             _ = try await media.contentInformation()
             let scheduler = try #require(media.resource).scheduler
-            // They are reported before the requesting task releases its place. After that, no reader holds it.
+            // Length and type are reported before the requesting task releases its reader. This waits until no reader
+            // remains.
             while scheduler.inspect({ !$0.readers.isEmpty }) || cache.context.coordinator.isPlayerWaiting {
                 try Task.checkCancellation()
                 await Task.yield()

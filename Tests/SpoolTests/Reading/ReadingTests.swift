@@ -116,7 +116,7 @@ struct ReadingTests {
         try await stage.session { (cache: MediaCache) async throws in
             let reader = cache.media(for: stage.url()).reader(chunkSize: 30_000)
             try await reader.check(film, upTo: 30_000)
-            // The call may or may not wait already.
+            // The call may already be waiting, or not.
             let pull = Task { try await reader.next() }
             await Task.yield()
             reader.seek(to: 2_000_000)

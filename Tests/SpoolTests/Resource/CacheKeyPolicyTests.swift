@@ -95,7 +95,7 @@ struct CacheKeyPolicyTests {
 
     // MARK: At random
 
-    /// A resource as its origin sees it, by parts that are escaped already.
+    /// A resource as its origin sees it, in parts that are already escaped.
     private struct Address: Hashable {
         var scheme: String
         var host: String

@@ -76,7 +76,8 @@ struct ResponseCacheabilityTests {
     @Test(
         "After a 304 with Expires only, a stored max-age or no-cache has priority (RFC 9111 §3.2, §5.3)",
         arguments: [
-            // The stored Cache-Control and Expires, and for how many seconds the response is fresh after the 304.
+            // The stored Cache-Control and Expires, and the number of seconds for which the response is fresh after the
+            // 304.
             ("max-age=60", nil, 60), ("s-maxage=60", nil, 60), ("max-age=60, no-cache", nil, 0), ("no-cache", nil, 0),
             (nil, "Thu, 01 Jan 1970 00:17:00 GMT", 100), ("must-revalidate", nil, 100), (nil, nil, 100),
         ] as [(String?, String?, Int64)])
@@ -93,7 +94,7 @@ struct ResponseCacheabilityTests {
         #expect(merged.isFresh(at: 5000 + seconds - 1) == (seconds > 0))
         #expect(!merged.isFresh(at: 5000 + seconds))
         #expect(merged.mustRevalidate == stored.mustRevalidate)
-        // A second equal 304 has the same result.
+        // A second 304 with the same fields has the same result.
         #expect(later.freshness(updating: merged, at: 5000).freshUntil == merged.freshUntil)
     }
 

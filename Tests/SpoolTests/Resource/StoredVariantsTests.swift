@@ -48,7 +48,7 @@ struct StoredVariantsTests {
         let all = [de, fr, one, oneFrench, two]
         for _ in 0..<2 {
             try await stage.session { cache in
-                // The second time, each response is revalidated, and its 304 is recorded.
+                // The second read revalidates each response and records its 304.
                 for source in all { for try await _ in cache.media(for: source).reader() {} }
             }
             stage.pass(2000)

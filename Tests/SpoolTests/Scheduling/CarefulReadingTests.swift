@@ -4,7 +4,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// Readers that may leave when they have enough bytes: the bytes that are requested beyond those that they have read.
+/// The bytes that are requested ahead for readers that may close when they have enough bytes.
 @Suite(.timeLimit(.minutes(10)))
 struct CarefulReadingTests {
     @Test("For a reader that may leave, 256 KiB are requested first, and later an eighth of the read bytes ahead")

@@ -4,7 +4,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// The first request for a resource of which no version is known.
+/// The first request for a resource without a known version.
 @Suite(.timeLimit(.minutes(10)))
 struct FirstRequestTests {
     private func bench() -> SchedulerBench { SchedulerBench(length: nil) }
@@ -38,7 +38,7 @@ struct FirstRequestTests {
             bench.take(reader)
         }
         #expect(bench.live == [0..<Int64.max])
-        // Nothing is read for a minute, so the window shrinks.
+        // The reader reads nothing for a minute, so its window shrinks.
         bench.now += .seconds(60)
         bench.store(id, 64 * kib)
         bench.take(reader)
@@ -88,6 +88,6 @@ struct FirstRequestTests {
 }
 
 extension SchedulerBench {
-    /// Reports that the origin rejected a request. Returns whether a smaller one is worth a try.
+    /// Reports that the origin rejected a request. Returns whether a smaller request may succeed.
     fileprivate func reject(_ id: TransferID) -> Bool { machine.requestRejected(id) }
 }

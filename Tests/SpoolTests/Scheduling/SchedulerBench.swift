@@ -6,7 +6,8 @@ import ByteRanges
 let kib: Int64 = 1 << 10
 let mib: Int64 = 1 << 20
 
-/// A stand-in for the shell of a scheduler's state machine. It passes one input at a time, and records the actions.
+/// A test double of the class around a scheduler's state machine. It passes one input at a time, and records the
+/// actions.
 final class SchedulerBench {
     typealias Action = Planner.Action
     typealias Outcome = Planner.Outcome
@@ -159,7 +160,7 @@ final class SchedulerBench {
             machine.responseStarted(id, at: 0, end: machine.length, isWhole: true, isSequential: isSequential))
     }
 
-    /// Receives up to `count` bytes, if they are permitted, and returns the permission.
+    /// Receives up to `count` bytes if permitted, and returns the permission.
     @discardableResult
     func store(_ id: TransferID, _ count: Int64) -> Permission {
         resumed.remove(id)

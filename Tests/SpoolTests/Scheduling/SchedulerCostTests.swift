@@ -4,7 +4,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// The cost of an input: a received chunk or a reader's step costs the same for any number of readers that it does not
+/// The cost of an input. A received chunk or a reader's step costs the same for any number of readers that it does not
 /// affect.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerCostTests {

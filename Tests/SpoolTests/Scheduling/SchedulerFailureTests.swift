@@ -28,7 +28,7 @@ struct SchedulerFailureTests {
         #expect(bench.read(waiting) == .wait)
         bench.open(at: 70 * mib)
         #expect(bench.transfer(at: 70 * mib) != nil)
-        // Bytes received elsewhere later neither hide the failure nor start the retry early.
+        // Bytes that are later received at another offset neither hide the failure nor start the retry early.
         bench.store(one, 64 * kib)
         #expect(bench.read(refused) == .failed(bench.remembered.first!))
         #expect(bench.transfer(at: 80 * mib) == nil)
@@ -46,7 +46,7 @@ struct SchedulerFailureTests {
         #expect(bench.live.first == 0..<448 * kib)
     }
 
-    @Test("E67: if a preload's request fails, a player there immediately gets its own", arguments: [false, true])
+    @Test("E67: if a preload's request fails, a player there immediately sends its own", arguments: [false, true])
     func preloadFails(isRefused: Bool) {
         let bench = SchedulerBench()
         let preload = bench.open(at: 0, .preload)

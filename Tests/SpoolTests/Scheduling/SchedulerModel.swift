@@ -6,8 +6,8 @@ import ByteRanges
 /// A planner that examines everything each time, for comparison with the incremental one.
 ///
 /// It takes only facts from the machine: the stored bytes, the readers' positions and the transfers in progress. It
-/// uses none of the machine's indexes, queues and counts. After each input, it reports what the machine should have
-/// done and has not.
+/// uses none of the machine's indexes, queues and counts. After each input, it reports the actions that the machine
+/// should have taken but did not take.
 struct SchedulerModel {
     typealias Reader = ReaderState
     typealias Transfer = TransferState
@@ -58,7 +58,7 @@ struct SchedulerModel {
         var reaches: [(id: TransferID, range: Range<Int64>)] = []
         for (id, state) in transfers where !state.isStale {
             let reach = state.position..<limit(id, state)
-            // A body that is received in one sequence passes stored bytes, but two such bodies still never overlap.
+            // A body without ranges also contains stored bytes, but two such bodies never overlap.
             if !state.isSequential, !reach.isEmpty {
                 guard storedRanges.intersection(reach).isEmpty else { return "\(id.number) includes stored bytes" }
                 guard evicting.intersection(reach).isEmpty else { return "\(id.number) includes bytes under eviction" }
@@ -122,7 +122,7 @@ struct SchedulerModel {
     }
 
     /// Each waiting reader has a transfer in progress, or waits for its turn or for a timer. If read-ahead is allowed,
-    /// it is in progress.
+    /// a transfer for it is in progress.
     private func inVain(_ bench: SchedulerBench) -> String? {
         guard !isClosing else { return nil }
         let isFull = transfers.count { $0.state.isLive } >= slots

@@ -4,7 +4,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// The read-ahead of a player, which depends on the player's rate and not on the link's.
+/// The read-ahead of a player, which depends on the rate of the player, not on that of the link.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerPaceTests {
     @Test(

@@ -194,7 +194,7 @@ struct SchedulerStateMachineTests {
         // Bytes that were already sent are stored.
         #expect(bench.permission(id) == .proceed(upTo: mib))
         bench.store(id, 28 * kib)
-        // They are not requested a second time, and the rest is requested when the transfer has ended.
+        // These bytes are not requested again, and the rest is requested when the transfer has ended.
         bench.open(at: 0)
         bench.open(at: 500 * kib)
         #expect(bench.live.isEmpty)

@@ -12,7 +12,7 @@ struct SchedulerStoredTests {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<mib))
         let inside = bench.open(at: 0)
         bench.advance(inside, to: 64 * kib)
-        let looked = bench.open(at: 0)  // It has found bytes, which it may deliver before it reports that.
+        let looked = bench.open(at: 0)  // It has found bytes, and may deliver them before it reports its position.
         let outside = bench.open(at: 50 * mib)
         let brings = bench.transfer(at: 50 * mib)
         let others = bench.liveIDs.filter { $0 != brings }
@@ -73,7 +73,7 @@ struct SchedulerStoredTests {
         bench.perform(bench.machine.rangesUnsupported())
         #expect(bench.found(bench.open(at: 70 * kib, end: 80 * kib)) == 70 * kib..<80 * kib)
         #expect(bench.live == [])
-        // A request that is necessary also fetches the rest of the block.
+        // A request that is needed anyway also fetches the rest of the block.
         let other = SchedulerBench(storedRanges: ByteRangeSet(0..<100 * kib))
         other.open(at: 0, end: 100 * kib + 1)
         #expect(other.live == [100 * kib..<128 * kib])
