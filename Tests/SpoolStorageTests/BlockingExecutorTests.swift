@@ -49,7 +49,8 @@ struct BlockingExecutorTests {
                 group.addTask {
                     await executor.run {
                         inside.add(1)
-                        // Returns when three calls are running. Fewer threads would hang, and more would be counted.
+                        // The call returns when three calls are running. With fewer threads it would hang, and more
+                        // threads would be counted.
                         together.meet()
                         inside.add(-1)
                     }
@@ -72,7 +73,7 @@ struct BlockingExecutorTests {
             Self.wait(gate)
         }
         Self.wait(isInside)
-        // The only thread is busy, so these tasks wait in their order.
+        // The only thread is busy, so these tasks wait in the order in which they were created.
         let tasks = (0..<2000).map { number in
             Task(executorPreference: executor.executor(for: .playback)) { order.append(number) }
         }
@@ -110,7 +111,7 @@ struct BlockingExecutorTests {
                 (lane, Task(executorPreference: executor.executor(for: lane)) { order.append(lane.rawValue) })
             }
         }
-        // Maintenance occupies its thread, so one thread runs all other jobs in its order.
+        // Maintenance occupies one thread, so the other one runs all other jobs in the order of their lanes.
         otherGate.signal()
         for (lane, task) in tasks where lane != .maintenance { await task.value }
         #expect(order.numbers == order.numbers.sorted())
@@ -170,14 +171,14 @@ struct BlockingExecutorTests {
     }
 }
 
-/// The current and the maximum number of calls inside.
+/// The current and the maximum number of running calls.
 private final class Counter: Sendable {
     private let state = Mutex((now: 0, most: 0))
     var most: Int { state.withLock { $0.most } }
     func add(_ change: Int) { state.withLock { $0 = ($0.now + change, max($0.most, $0.now + change)) } }
 }
 
-/// The numbers of the calls, in their order.
+/// The numbers of the calls, in the order in which they ran.
 private final class Order: Sendable {
     private let state = Mutex<[Int]>([])
     var numbers: [Int] { state.withLock { $0 } }
@@ -205,7 +206,7 @@ private final class Meeting: Sendable {
     }
 }
 
-/// An object that calls back on deinitialization.
+/// An object that calls a closure on deinitialization.
 private final class Token: Sendable {
     private let onEnd: @Sendable () -> Void
     init(_ onEnd: @escaping @Sendable () -> Void) { self.onEnd = onEnd }

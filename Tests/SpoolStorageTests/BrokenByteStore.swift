@@ -1,6 +1,6 @@
 @testable import SpoolStorage
 
-/// A store in memory with one fault, for a contract to find.
+/// An in-memory store with one fault, which the contract must detect.
 final class BrokenByteStore: ByteStore {
     enum Fault: CaseIterable, Sendable {
         case makesAFileByOpeningIt, emptiesByCreating, namesNothing, neverEndsNaming, tellsImpossibleRoom, ignoresHoles

@@ -315,7 +315,7 @@ struct CatalogTests {
         }
         var catalog = try Catalog(path: fixture.path, now: fixture.start)
         if catalog.setAside == nil {
-            // Damage that is not found at opening is found in use, and handled at the next opening.
+            // Damage that is not found at opening is found during use, and handled at the next opening.
             let error = #expect(throws: CacheError.self) { try fixture.use(catalog) }
             #expect(error?.code == .catalogDamaged)
             try? catalog.close()
@@ -414,7 +414,7 @@ extension Catalog {
         try change([(generation, indices, [])])
     }
 
-    /// Records changes in the form in which an open generation returns them.
+    /// Records changes, which have the form in which an open generation returns them.
     private func change(_ batch: [(Int64, [Int64], [BlockRecord])]) throws {
         for (generation, removed, sealed) in batch {
             let before = try read { db in try CatalogBlocks.storedRanges(of: generation, db) }

@@ -63,7 +63,7 @@ struct DirectoryProtectionTests {
 
     @Test("E135: if the attributes can't be set, the cache can be written, and a notice names the cause")
     func rejectedAttributes() async throws {
-        // EPERM, which would mean a read-only disk if a write failed with it.
+        // If a write failed with this error, the disk would be treated as read-only.
         let code = POSIXErrorCode.EPERM.rawValue
         recorder.fail(with: .system("could not be excluded from backups", path: path, errno: code))
         let store = try await open()

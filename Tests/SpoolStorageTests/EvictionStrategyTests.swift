@@ -4,7 +4,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// The rules of every strategy, and the differences between strategies.
+/// The rules that every strategy follows, and the differences between strategies.
 @Suite("Eviction strategies", .timeLimit(.minutes(5)))
 struct EvictionStrategyTests {
     private static let block = Block.size
@@ -149,7 +149,7 @@ struct EvictionStrategyTests {
         for _ in 0..<3 { strategy.use(3, startsSession: true) }
         strategy.markConsumed(3)
         #expect(Self.evict(1, &strategy, &kept) == [EvictionVictim(3, .whole)])
-        // After another use, it is like any other media. An unknown resource has no effect.
+        // After another use, it is treated like any other media. An unknown resource has no effect.
         strategy.update(3, fingerprint: 3, Self.song)
         strategy.markConsumed(7)
         strategy.markConsumed(3)

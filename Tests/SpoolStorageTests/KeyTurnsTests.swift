@@ -80,7 +80,7 @@ struct KeyTurnsTests {
         turns.end(0)
         #expect(try await second.value == 2)
         #expect(turns.tryTake(0))
-        // A task that is cancelled before it waits does not wait either.
+        // A task that is cancelled before it starts waiting does not wait either.
         let third = Task {
             while !Task.isCancelled { await Task.yield() }
             return try await turns.runUnlessCancelled(0) { 3 }

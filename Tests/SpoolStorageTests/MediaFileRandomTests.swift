@@ -41,7 +41,7 @@ struct MediaFileRandomTests {
             case 14: try drop(&model, media, length, &random)
             case 15, 16:
                 for record in media.takeSeals(partial: Bool.random(using: &random)) {
-                    // Some transactions are lost.
+                    // Some transactions are lost in the simulation.
                     if Int.random(in: 0..<10, using: &random) > 0 { model.records[record.index] = record }
                 }
             case 17:
@@ -124,7 +124,7 @@ struct MediaFileRandomTests {
         let start = Int64.random(in: 0..<length, using: &random)
         let range = start..<start + Int64.random(in: 0..<300_000, using: &random)
         let dropped = media.evict(range)
-        // A media file without a length treats a short last block as incomplete.
+        // If its length is unknown, a media file treats a short last block as incomplete.
         let expected = model.storedRanges.filter { index, count in
             Block.start(of: index) >= range.lowerBound && Block.start(of: index) + count <= range.upperBound
         }
@@ -152,7 +152,7 @@ struct MediaFileRandomTests {
     ) throws {
         model.filling = []
         model.storedRanges = model.records.mapValues { Int64($0.length) }
-        // The bytes of recorded blocks that were evicted or found damaged, and not received again, do not exist.
+        // Recorded blocks that were evicted or found damaged, and were not received again, have no bytes on disk.
         for record in model.records.values where !isIntact(record, fixture) { model.damaged.insert(record.index) }
         for index in model.records.keys where Int.random(in: 0..<12, using: &random) == 0 {
             guard let record = model.records[index] else { continue }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// A media file on real or faulty files, and the pattern that it should contain.
+/// A media file in a real or faulty file system, and the pattern that it should contain.
 struct MediaFixture {
     static let secret = SymmetricKey(size: .bits256)
     static let identifier = GenerationIdentifier()
@@ -55,7 +55,7 @@ struct MediaFixture {
         return bytes
     }
 
-    /// Changes the file without the media file.
+    /// Changes the bytes on disk without using the media file.
     func overwrite(_ range: Range<Int64>, _ change: (inout [UInt8]) -> Void) throws {
         let file = try SystemFileSystem().openFile(path, .readWrite)
         var bytes = [UInt8](repeating: 0, count: range.count)

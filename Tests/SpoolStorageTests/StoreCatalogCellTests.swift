@@ -15,7 +15,7 @@ struct StoreCatalogCellTests {
 
     init() throws { fixture = try StoreFixture() }
 
-    /// Columns and settings that hold numbers, dates or sets of ranges.
+    /// The columns and settings that contain numbers, dates or sets of ranges.
     private static let cells = [
         "resource.id", "resource.pinned", "resource.createdAt", "resource.lastUsedAt", "resource.presentation",
         "resource.createdSealed", "resource.usedSealed", "resource.history", "resource.key", "resource.url",
@@ -71,8 +71,8 @@ struct StoreCatalogCellTests {
         }
     }
 
-    /// Creates three resources, one of which is a part of another, and a set of downloads, one of which is also pinned
-    /// by hand.
+    /// Creates three resources, one of which is a part of another, and a set of downloads. One download is also pinned
+    /// separately.
     private func makeCache() async throws {
         let store = try await fixture.open(capacity: 100 * block)
         for name in ["a", "b", "c"] { try await fixture.store(name, length: 3 * block, in: store) }
@@ -275,13 +275,13 @@ struct StoreCatalogCellTests {
 
     // MARK: - Other types
 
-    /// A value of each type that SQLite has. An integer or a number in a text column becomes a text.
+    /// A value of each SQLite type. SQLite converts an integer or a number in a text column to text.
     private static let types: [DatabaseValue] = [
         7.databaseValue, (1.5).databaseValue, "text".databaseValue, Data([0xFF, 0]).databaseValue,
         Data().databaseValue, .null,
     ]
 
-    /// Uses the other resources, after a repair if `isRepairedFirst`. Every call has to succeed.
+    /// Uses the other resources, after a repair if `isRepairedFirst` is true. Every call must succeed.
     private func useOthers(_ cell: String, isRepairedFirst: Bool) async throws {
         var store = try await fixture.open(capacity: 100 * block)
         #expect(store.notices.isEmpty, "\(cell)")
@@ -290,7 +290,7 @@ struct StoreCatalogCellTests {
         _ = try await store.recentResources(limit: 10)
         let members = try await store.downloads.members()
         if !cell.hasPrefix("download.") { #expect(members.count == 2, "\(cell)") }
-        // The checksums of a cache without its key match nothing.
+        // If the checksum key is lost, no checksum matches.
         if !cell.hasPrefix("setting.sealKey") {
             for name in ["b", "c"] {
                 let lease = try #require(try await store.lease(StoreFixture.key(name)), "\(cell): \(name)")
@@ -319,7 +319,7 @@ struct StoreCatalogCellTests {
     }
 
     @Test(
-        "E153: a cell of another type costs at most its row: everything else is read, evicted and repaired",
+        "E153: a value of another type costs at most its row: everything else is read, evicted and repaired",
         arguments: (cells + ["setting.sealKey"]).sorted(), [nil, 1])
     func type(_ cell: String, key: Int?) async throws {
         fixture.setKey(key)
@@ -336,7 +336,7 @@ struct StoreCatalogCellTests {
             } catch let error as DatabaseError
                 where [.SQLITE_CONSTRAINT, .SQLITE_MISMATCH].contains(error.resultCode)
             {
-                continue  // SQLite keeps such a value out of this column.
+                continue  // SQLite rejects such a value in this column.
             }
             try await useOthers("\(cell) = \(value)", isRepairedFirst: generator.next() % 2 == 0)
         }

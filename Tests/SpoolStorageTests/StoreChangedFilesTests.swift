@@ -105,7 +105,7 @@ struct StoreChangedFilesTests {
         let store = try await fixture.open(openFileLimit: 8)
         let lease = try fixture.begin("a", length: size, in: store)
         let half = Block.size + Block.size / 2
-        // Nothing is written to the catalog, because the clock stands still. The second block has no checksum yet.
+        // Nothing is written to the catalog, because the clock does not advance. The second block has no checksum yet.
         try await fixture.store(0..<half, of: "a", in: lease.generation, ending: false)
         for _ in 0..<3 as Range<Int> {
             fixture.clock.advance(by: StoredBlocks.trustTime)
@@ -154,7 +154,7 @@ struct StoreChangedFilesTests {
     }
 
     @Test(
-        "A link instead of a media file counts as damaged blocks; a check continues after it, and a repair removes it")
+        "A link instead of a media file counts as damaged blocks; a check continues past it, and a repair removes it")
     func verifyingPastNoFile() async throws {
         let first = try await fixture.open()
         try await fixture.store("a", length: 3 * Block.size, in: first)
@@ -222,7 +222,7 @@ struct StoreChangedFilesTests {
             let folder = fixture.path + "/media/" + name.prefix(2)
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         }
-        // This name sorts first, and is a directory.
+        // This directory is first in the sorted order.
         try FileManager.default.createDirectory(
             atPath: fixture.path + "/media/00/\(names[0]).media", withIntermediateDirectories: true)
         let orphan = fixture.path + "/media/ff/\(names[1]).media"

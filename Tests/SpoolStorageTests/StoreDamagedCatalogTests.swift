@@ -28,7 +28,7 @@ struct StoreDamagedCatalogTests {
         try await store.close()
     }
 
-    /// Calls all operations of a store, which may fail. Then it stores a resource and finds it again.
+    /// Calls all operations of a store, which may fail. Then stores a resource and reads it back.
     private func useAll() async throws {
         if let store = try? await fixture.open(capacity: 5 * Block.size) {  // The code below checks the result.
             for name in ["a", "b"] {
@@ -81,7 +81,7 @@ struct StoreDamagedCatalogTests {
     }
 
     @Test(
-        "C40: a catalog with missing tables or columns, or with unknown ones and no version, is renamed at opening",
+        "C40: a catalog that lacks tables or columns, or has unknown ones and no version, is renamed at opening",
         arguments: [
             "DROP TABLE block", "DROP TABLE setting",
             "DROP INDEX resourceByUse; DELETE FROM grdb_migrations",

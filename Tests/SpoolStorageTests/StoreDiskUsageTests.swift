@@ -17,9 +17,9 @@ struct StoreDiskUsageTests {
     private let fixture: StoreFixture
     private let block = Block.size
     private static let capacity: Int64 = 6_000_000
-    /// The catalog without rows, its index of the log, and small files.
+    /// The maximum size of the catalog without rows, the index of its log, and small files.
     private static let fixedByteCount: Int64 = 256 << 10
-    /// The largest size of the log for this capacity, with one transaction.
+    /// The maximum size of the log for this capacity, plus one transaction.
     private static let logByteCount: Int64 = 1 << 20 + 1 << 18
 
     init() throws { fixture = try StoreFixture() }
@@ -33,7 +33,7 @@ struct StoreDiskUsageTests {
         }
     }
 
-    /// Stores ranges of resources, more than the capacity. Errors are allowed.
+    /// Stores ranges of resources that exceed the capacity. Errors are allowed.
     private func fill(_ store: Store, _ generator: inout SeededGenerator) async {
         for number in 0..<16 {
             let length = Int64.random(in: 1...1_500_000, using: &generator)
@@ -44,7 +44,7 @@ struct StoreDiskUsageTests {
             _ = try? await fixture.store(start..<end, of: "\(number)", in: lease.generation)
             lease.end()
         }
-        // The failing catalog is tried again later.
+        // A flush that fails is repeated later.
         try? await store.flush()
         await store.waitUntilIdle()
     }
@@ -58,7 +58,7 @@ struct StoreDiskUsageTests {
     ]
 
     @Test(
-        "E161: while any call of the file system fails, the disk holds at most the capacity, the rows and the log",
+        "E161: whichever file system call fails, the disk contains at most the capacity, the rows and the log",
         arguments: failures.indices)
     func failingCall(_ index: Int) async throws {
         fixture.setKey(index % 2 == 0 ? nil : 1)

@@ -62,7 +62,7 @@ struct StoreEncryptionTests {
         #expect(silence.broken(in: fixture.path) == [])
     }
 
-    @Test("With the key, all stored bytes and metadata are found again after reopening")
+    @Test("With the key, all stored bytes and metadata are available after reopening")
     func reopened() async throws {
         var store = try await fixture.open()
         try await fill(store)
@@ -157,7 +157,7 @@ struct StoreEncryptionTests {
     @Test("Rows that were swapped, changed or shortened count as not stored, and are stored again")
     func forgedRows() async throws {
         for sql in [
-            // Two resources' rows, or only single cells, are swapped.
+            // Swaps the rows of two resources, or only single cells.
             "UPDATE resource SET url = (SELECT url FROM resource AS r WHERE r.id <> resource.id ORDER BY r.id LIMIT 1)",
             "UPDATE generation SET version = (SELECT version FROM generation AS g WHERE g.id <> generation.id LIMIT 1)",
             "UPDATE generation SET fields = substr(fields, 1, length(fields) - 1)",

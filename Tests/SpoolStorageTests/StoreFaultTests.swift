@@ -156,7 +156,7 @@ struct StoreFaultTests {
         try await store.close()
     }
 
-    @Test("E412: after recording a version has failed halfway, it is recorded, and the previous one is removed")
+    @Test("E412: if recording a version fails halfway, it is recorded later, and the previous one is removed")
     func failedRecording() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", as: "old", length: 2 * block, in: store)
@@ -350,7 +350,7 @@ struct StoreFaultTests {
         try await store.flush()
         try await store.close()
         let stored = try fixture.filledFile()
-        // The last directory of a cleanup, in which the test delays it.
+        // The last directory of a cleanup. The test delays the cleanup there.
         let folder = fixture.path + "/media/ff"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         try fixture.recordUncleanEnd()
@@ -392,7 +392,7 @@ struct StoreFaultTests {
             try fixture.expect(0..<2 * block, of: "\(number)", in: lease.generation)
             lease.end()
         }
-        // The store may fail to write, but it closes.
+        // Closing may throw, because the store can't write, but the store is closed.
         try? await store.close()
         try await other.checkLedger()
         try await other.close()

@@ -6,12 +6,12 @@ import Testing
 
 @testable import SpoolStorage
 
-/// A store over real or faulty files in a separate directory, with short forms of the calls that engines make.
+/// A store on real or faulty files in its own directory, with short forms of the calls that engines make.
 final class StoreFixture: Sendable {
     let scratch: ScratchDirectory
     let files = FaultyFileSystem()
     let clock = ManualClock()
-    /// The calendar, in seconds since 1970.
+    /// The date, in seconds since 1970.
     let calendar = Mutex<Double>(1_700_000_000)
     /// Whether the wall clock advances with `clock`.
     let isCalendarRunning = Mutex(false)
@@ -82,7 +82,7 @@ final class StoreFixture: Sendable {
             isKept: isKept, user: user)
     }
 
-    /// Stores bytes as a transfer does, as long as there is space.
+    /// Stores bytes as a transfer does, until there is no space.
     @discardableResult
     func store(
         _ range: Range<Int64>, of name: String, in generation: Generation, isAwaited: Bool = true,
@@ -144,7 +144,7 @@ final class StoreFixture: Sendable {
         try byte.withUnsafeBytes { try file.write($0, at: offset) }
     }
 
-    /// Leaves the state of a killed process.
+    /// Leaves the directory in the state after a killed process.
     func recordUncleanEnd() throws {
         try "process 1 (killed)\n".write(toFile: path + "/lock", atomically: false, encoding: .utf8)
     }

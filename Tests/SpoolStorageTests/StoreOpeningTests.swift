@@ -177,7 +177,7 @@ struct StoreOpeningTests {
         try await fixture.store("a", length: 2 * block, in: first)
         try await first.close()
         let path = try fixture.filledFile()
-        // Stored, but without checksums before the process was killed.
+        // The bytes were stored, but the process was killed before it recorded their checksums.
         let file = try SystemFileSystem().openFile(path, .readWrite)
         try [UInt8](repeating: 7, count: 300_000).withUnsafeBytes { try file.write($0, at: 2 * block) }
         let folder = fixture.path + "/media/ab"
@@ -212,7 +212,7 @@ struct StoreOpeningTests {
         if isFileGone {
             try FileManager.default.removeItem(atPath: path)
         } else {
-            // Evicted, but not recorded before the process was killed.
+            // The bytes were evicted, but the process was killed before it recorded that.
             let file = try SystemFileSystem().openFile(path, .readWrite)
             for range in [Block.range(of: 1), 4 * block..<6 * block] { try file.punchHole(range) }
         }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// Eviction by rules other than the last use.
+/// Eviction by criteria other than the last use.
 @Suite("Store: policies", .timeLimit(.minutes(10)))
 struct StorePolicyTests {
     private let fixture: StoreFixture

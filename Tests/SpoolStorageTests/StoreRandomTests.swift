@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// Random operations by concurrent users on a disk that fails at random, with a final check of the counts.
+/// Random operations of concurrent users on a disk with random faults, with a final check of the counts.
 @Suite("Store at random", .timeLimit(.minutes(10)))
 struct StoreRandomTests {
     private static let length = 12 * Block.size + 777
@@ -15,7 +15,7 @@ struct StoreRandomTests {
         "After random concurrent operations and faults, no byte is wrong and the counts are correct",
         arguments: 0..<(ProcessInfo.processInfo.environment["SPOOL_STORE_SEEDS"].flatMap(UInt64.init) ?? 16))
     func mixture(seed: UInt64) async throws {
-        // A store in memory remains for all sessions, as files do.
+        // A store in memory exists for all sessions, as files do.
         let fixture = try StoreFixture(byteStore: seed % 5 == 4 ? MemoryByteStore() : nil)
         for session in 0..<3 as Range<UInt64> {
             fixture.files.clearFaults()
@@ -83,7 +83,7 @@ struct StoreRandomTests {
         default:
             let call = FaultyFileSystem.Call.allCases.randomElement(using: &random) ?? .read
             let code = [POSIXErrorCode.EIO, .ENOSPC, .EMFILE].randomElement(using: &random) ?? .EIO
-            // A flipped bit in memory is left out, because no check can find it.
+            // Bits in memory are not flipped, because no check can detect that.
             let after = Int.random(in: 0..<5, using: &random)
             fixture.files.fail([call], with: .error(code), after: after, times: Int.random(in: 1...3, using: &random))
         }

@@ -56,7 +56,7 @@ struct StoreReadOnlyTests {
         let lease = try #require(try await reader.lease(key))
         let generation = lease.generation
         try fixture.expect(0..<block, of: "a", in: generation)
-        // Damage is also found after the bytes have been read once.
+        // Damage is found even in bytes that were read before.
         try fixture.damage(try fixture.filledFile(), at: 10)
         #expect(throws: MissingBytes.self) { try generation.read(0..<1) }
         #expect(throws: MissingBytes.self) { try generation.read(10..<11) }

@@ -105,7 +105,7 @@ struct StoreRecoveryTests {
 
     // MARK: - Loss of power
 
-    @Test("E157: after a change of the key, previous files are removed only when the new catalog is on the device")
+    @Test("E157: after a change of the key, previous files are removed only once the new catalog is on the device")
     func rekeyOrder() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: 2 * block, in: store)
@@ -174,13 +174,13 @@ struct StoreRecoveryTests {
             seen.append((try? String(contentsOfFile: path, encoding: .utf8)) ?? "")
             return fsync(descriptor)
         }
-        // First the file, then the name in its folder.
+        // The file is synchronized first, and then the name in its folder.
         #expect(seen == ["before", "after"])
     }
 
     // MARK: - Failed removals and the log
 
-    @Test("E159: however many files can't be removed, the catalog records that once, and again after a cleanup")
+    @Test("E159: if any number of files can't be removed, the catalog records that once, and again after a cleanup")
     func failedRemovals() async throws {
         let store = try await fixture.open(capacity: 100 * block)
         for number in 0..<20 { try await fixture.store("\(number)", length: block, in: store) }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// Caches that are refused: of another version, or encrypted with another key.
+/// Caches that are rejected, because they have another version or are encrypted with another key.
 @Suite("Store: refused caches", .timeLimit(.minutes(5)))
 struct StoreRefusalTests {
     private let fixture: StoreFixture
@@ -51,10 +51,10 @@ struct StoreRefusalTests {
             try queue.close()
         }
         let path = fixture.scratch.file("copy")
-        // The state of a killed process includes the log.
+        // The state that a killed process leaves includes the log.
         try FileManager.default.copyItem(atPath: fixture.path, toPath: path)
         if !isClean { try await store.close() }
-        // Files that opening would create.
+        // Removes the files that opening would create.
         try FileManager.default.removeItem(atPath: path + "/CACHEDIR.TAG")
         let before = try items(under: path)
         let hasIndex = FileManager.default.fileExists(atPath: path + "/catalog.sqlite-shm")

@@ -61,7 +61,7 @@ struct StoreRekeyTests {
         #expect(try await store.resource(StoreFixture.key("b"))?.isPinned == true)
     }
 
-    /// Opens the cache and expects everything that ``fill(_:)`` has stored, and no other files.
+    /// Opens the cache, and checks that it contains everything that ``fill(_:)`` has stored and no other files.
     private func expectAll(_ fixture: StoreFixture) async throws {
         let store = try await fixture.open()
         try await expectAll(fixture, store)
@@ -111,7 +111,7 @@ struct StoreRekeyTests {
         }
     }
 
-    @Test("A rekeying that is killed at any call of the file system leaves the cache with one key and all of its media")
+    @Test("A rekeying that is killed at any file system call leaves the cache with one key and all of its media")
     func killed() async throws {
         try await fill(fixture)
         var step = 0

@@ -37,7 +37,7 @@ struct StoreStandardEvictionTests {
         return Dictionary(uniqueKeysWithValues: resources)
     }
 
-    @Test("Replayed media stays, even after reopening; of media played once, only the start stays")
+    @Test("Replayed media stays, even after reopening; only the start of media that was played once stays")
     func playedAgain() async throws {
         var store = try await fixture.open(eviction: .standard)
         for name in ["a", "b", "c", "d", "b"] { try await play(name, in: store) }
@@ -92,7 +92,7 @@ struct StoreStandardEvictionTests {
             var store = try await fixture.open(eviction: .standard)
             try await store.removeAll()
             for name in ["a", "b", "c", "b", "c"] { try await play(name, in: store) }
-            // Creates the eviction order, so that it receives the reports.
+            // The first eviction creates the eviction order, which then receives the reports.
             try await store.evict(to: 60 * block)
             for name in ["b", "c"] { store.recordStop(nil, isConsumed: true, of: key(name)) }
             try await store.flush()

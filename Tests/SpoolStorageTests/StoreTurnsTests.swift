@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// The results of a call of a store while another thread is in the middle of a call.
+/// The results of a call to a store while another thread is in the middle of a call.
 @Suite("Store: concurrent calls", .timeLimit(.minutes(10)))
 struct StoreTurnsTests {
     private let fixture: StoreFixture
@@ -59,7 +59,7 @@ struct StoreTurnsTests {
             try await fixture.store(name, length: count * block, in: store)
             #expect(try await store.setPinned(true, StoreFixture.key(name)))
         }
-        // The eviction in advance has found nothing.
+        // The eviction in advance has found no media to evict.
         await store.waitUntilIdle()
         #expect(try await store.setPinned(false, key))
         // The whole small resource is evicted to get one block.
@@ -115,7 +115,7 @@ struct StoreTurnsTests {
             return record
         }
         let lease = try #require(opened)
-        // Once more for each other change in the background.
+        // The catalog is read once more for each change in the background.
         #expect(reads >= 2 && lease.generation.description.version == "new")
         try fixture.expect(0..<2 * block, of: "new", in: lease.generation)
         lease.end()
@@ -135,7 +135,7 @@ struct StoreTurnsTests {
         try await store.flush()
         let record = try #require(try store.catalog.resource(key: key.hash))
         #expect(StoredResourceRecord(record).storedRanges == [0..<2 * block])
-        // Nothing has changed, because it could not be written.
+        // The removal could not be written, so nothing has changed.
         store.remover.finish(store.table.withLock { $0.endRemoval(key, isDone: false, andCandidates: true) })
         #expect(store.table.withLock { $0.open(key).count } == 1)
         try await store.flush()

@@ -13,7 +13,7 @@ struct StoreWaitTests {
     private let fixture: StoreFixture
     private let block = Block.size
 
-    /// Threads for calls of a test that block.
+    /// The threads for blocking calls of a test.
     private let executor = BlockingExecutor()
 
     init() throws { fixture = try StoreFixture() }
@@ -170,7 +170,7 @@ struct StoreWaitTests {
         #expect(!limits.allows(0))
         limits.end(3)
         #expect(limits.allows(0) && limits.allows(3))
-        // With few threads, only long work leaves one free.
+        // With few threads, only the lowest lane leaves one free.
         #expect(LaneLimits(threadLimit: 2, laneCount: 4).limits == [2, 2, 2, 1])
         #expect(LaneLimits(threadLimit: 1, laneCount: 4).limits == [1, 1, 1, 1])
     }
@@ -258,20 +258,20 @@ struct StoreWaitTests {
             defer { hasStored.set() }
             return try await fixture.store(0..<block, of: "new", in: new.generation, ending: false)
         }
-        // A deadline that passes before the eviction has started does not make the eviction known to be slow.
+        // If the deadline passes before the eviction has started, the eviction does not count as slow.
         await gate.arrival()
         while !hasStored.isSet {
             fixture.clock.advance(by: Store.Configuration().spaceTimeout)
             await Task.yield()
         }
         #expect(try await landing.value == .stored(0..<block))
-        // The eviction is known to be slow, so the next blocks do not wait for it.
+        // The eviction now counts as slow, so the next blocks do not wait for it.
         #expect(
             try await fixture.store(block..<4 * block, of: "new", in: new.generation, ending: false)
                 == .stored(block..<4 * block))
         #expect(new.generation.storedInMemory == [0..<4 * block])
         try fixture.expect(0..<4 * block, of: "new", in: new.generation)
-        // The player has not lost its place in the cache.
+        // The version of the player is still cached.
         #expect(new.generation.isKept && fixture.events.notCached.isEmpty)
         gate.open()
         new.end()
@@ -305,7 +305,7 @@ struct StoreWaitTests {
         try await store.close()
     }
 
-    @Test("E166: a catalog that is being closed waits for another program's lock only briefly")
+    @Test("E166: a catalog that is being closed waits only briefly for another program's lock")
     func busyWait() async throws {
         let wait = BusyWait()
         #expect(wait.allowsAttempt(after: 999) && !wait.allowsAttempt(after: 1000))
@@ -337,7 +337,7 @@ struct StoreWaitTests {
             try await fixture.store(Block.range(of: index), of: "new", in: new.generation)
         }
         #expect(asked() == before && store.eviction.searches.count == searches)
-        // A reader moves on.
+        // A reader advances.
         users[3].near.withLock { $0 = block..<Int64.max }
         try fixture.expect(block..<2 * block, of: "3", in: leases[3].generation)
         try await fixture.store(20 * block..<21 * block, of: "new", in: new.generation)
@@ -402,7 +402,7 @@ struct StoreBoundedRequestTests {
         #expect(try recorded() == all)
         try await receive(2 * Int64(CatalogTransaction.rangeLimit))
         try await store.flush()
-        // The records of the blocks contain them.
+        // The records of the blocks contain the ranges.
         #expect(try recorded() == nil)
         #expect(try await store.resource(key("a"))?.storedRanges == all)
         #expect(try await store.resource(key("a"))?.storedRanges.byteCount == store.usedBytes)
@@ -495,7 +495,7 @@ struct BoundedWorkTests {
         #expect(victim?.members.count == 128)
         #expect(victim?.members.first?.key == StoreFixture.key("19999"))
         #expect(order.examinedCount == 128)
-        // After these were removed, the search examines only the next ones.
+        // Once these are removed, the search examines only the next ones.
         for member in victim?.members ?? [] { order.remove(member.key) }
         _ = order.nextVictim(isLastResort: true, at: later, limit: 128)
         #expect(order.examinedCount == 2 * 128)
@@ -557,7 +557,7 @@ struct LockClassTests {
             table.withLock { _ in #expect(HeldLocks.classes == [.mayWaitForFile, .neverWaits]) }
         }
         #expect(throws: Failure.self) { try file.withLock { _ in throw Failure() } }
-        // A lock that is only tried may be of any class.
+        // A lock that is only tried may belong to any class.
         table.withLock { _ in
             let classes = file.withLockIfAvailable { _ in HeldLocks.classes }
             #expect(classes == [.mayWaitForFile, .neverWaits])
