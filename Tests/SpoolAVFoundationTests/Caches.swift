@@ -43,7 +43,7 @@ final class ScratchFolder: Sendable {
     }
 }
 
-/// Cancels requests that no reader needs immediately, so that a test does not wait.
+/// Immediately cancels requests that no reader needs, so that a test does not wait.
 func cuttingAtOnce(_ configuration: inout MediaCache.Configuration) {
     configuration.readAhead.cancellationDelay = .zero
     configuration.readAhead.drainTimeout = .zero

@@ -39,7 +39,7 @@ struct CachingPlayerTests {
         let player = CachingPlayer(in: cache, avPlayer: avPlayer)
         player.queue.makeItem = { asset in
             asset.resourceLoader.playerPattern = pattern
-            // The player's requests time out early, so that a short network loss is long enough.
+            // The player's requests time out early, so that a short network loss makes them fail.
             asset.resourceLoader.requestTimeout = 1
             return AVPlayerItem(asset: asset)
         }
@@ -70,7 +70,7 @@ struct CachingPlayerTests {
         await observed { player.status == .playing || player.status == .ended || player.currentTime > stopped + 1 }
     }
 
-    /// Expects that the number of bytes sent by the origin equals the length of the audio.
+    /// Expects that the number of bytes that the origin has sent equals the length of the audio.
     private func expectOnce(_ upstream: MemoryUpstream, _ player: CachingPlayer) async throws {
         #expect(upstream.sent() == Int64(try await SampleMedia.mp3.bytes(seconds: 60).count))
     }
@@ -271,7 +271,7 @@ struct CachingPlayerTests {
         upstream.hold(from: .max)
         await observed { player.status == .retrying && player.queue.item?.status == .failed }
         let (entry, stopped) = (player.queue.currentEntry?.id, player.currentTime)
-        // Not to its end, because the next entry can't be played.
+        // The rest is held, because the next entry can't be played.
         upstream.hold(from: 900_000)
         player.avPlayer.advanceToNextItem()
         #expect(player.queue.currentEntry?.id == entry)

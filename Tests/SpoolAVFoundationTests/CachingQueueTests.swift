@@ -32,7 +32,7 @@ struct CachingQueueTests {
         numbers.map { MediaSource(url: address(name($0))) }
     }
 
-    @Test("Z14: a queue of 200 tracks plays through while random entries are removed; no byte is fetched twice")
+    @Test("Z14: a queue of 200 tracks plays to its end while random entries are removed; no byte is fetched twice")
     func playsThrough() async throws {
         let upstream = try await upstream(200)
         let cache = try await folder.cache(upstream, cuttingAtOnce)
@@ -78,7 +78,7 @@ struct CachingQueueTests {
         }
         for entry in entries[0...3] { await preload(entry) }
         #expect(upstream.sent("/4.mp3") == 0)
-        // Not the very next entry, because the player itself loads the start of that one.
+        // This is not the very next entry, because the player itself loads the start of that one.
         upstream.hold("/6.mp3", from: 0)
         player.queue.skip(to: entries[4].id)
         await preload(entries[5])

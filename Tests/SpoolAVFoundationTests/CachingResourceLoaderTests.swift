@@ -299,9 +299,11 @@ struct CachingResourceLoaderTests {
     }
 
     static let cancels = [
-        // In the middle of a request that ends at 1 MiB, which is paused briefly and then cancelled.
+        // The player cancels in the middle of a request that ends at 1 MiB. The request is paused briefly, and then
+        // cancelled.
         Cancel(held: 300_000, more: 0),
-        // Near the end of the request. The origin has probably sent the last bytes, so they are received.
+        // The player cancels near the end of the request. The origin has probably sent the last bytes, so they are
+        // received.
         Cancel(held: 900_000, more: (1 << 20) - 900_000),
     ]
 
@@ -336,11 +338,11 @@ struct CachingResourceLoaderTests {
         // Near the end of a request, the request that continues it may already have been sent.
         let more = upstream.asked().dropFirst(asked.count)
         #expect(more.count <= (cancel.more > 0 ? 1 : 0) && more.allSatisfy { $0.lowerBound == asked.last?.upperBound })
-        // A request that waited for bytes may have received one more piece of them before it was cancelled.
+        // Each request that waited for bytes may have received one more piece before it was cancelled.
         let pieces = cancel.more > 0 ? (16 << 10) * Int64(asked.count + 1) : 0
         #expect(upstream.sent() >= sent && upstream.sent() <= sent + pieces)
         #expect(request.data.count == cancel.held)
-        // All of these bytes are stored: each further request starts after them.
+        // All of these bytes are stored, so each further request starts after them.
         let again = driver.requestData(offset: 100, length: sent - 100)
         await clock.flowing { _ = await again.ending() }
         #expect(again.data.mismatch(with: bytes(100..<sent)) == nil)
@@ -437,7 +439,7 @@ struct CachingResourceLoaderTests {
         let asked = upstream.asked()
         asset = nil
         await upstream.isQuiet()
-        // The queue has run the work that the end of the asset submitted.
+        // Waits until the queue has run the work that the release of the asset has submitted.
         if let queue = loader.delegateQueue { await queue.run {} }
         #expect(loader.contractViolations == [])
         #expect(loader.requestLog.last?.isCancelled == true)

@@ -11,7 +11,7 @@ import Testing
 struct DeliveryPaceTests {
     private static let length: Int64 = 24 << 20
 
-    @Test("E78: a burst is delivered immediately, then four times the media's rate; idle time saves one burst at most")
+    @Test("E78: a burst is delivered immediately, then four times the media's rate; idle time saves at most one burst")
     func pace() {
         var pace = DeliveryPace()
         // The bit rate of the media is 1 MB/s, so the pace is 4 MB/s, with a burst of 20 s.

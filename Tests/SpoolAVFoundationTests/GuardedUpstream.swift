@@ -11,7 +11,7 @@ final class GuardedUpstream: Upstream {
 
     init(_ resources: [String: MemoryUpstream.File]) { upstream = MemoryUpstream(resources) }
 
-    /// The number of requests with another token.
+    /// The number of requests with a token that was not accepted.
     var refusals: Int { state.withLock { $0.refused } }
 
     /// Accepts this token from now on.

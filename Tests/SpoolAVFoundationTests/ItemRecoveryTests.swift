@@ -118,7 +118,7 @@ struct ItemRecoveryTests {
         #expect(recovery.check(at(second + 0.1, .failed(.other), isPlain: true)) == .giveUp)
     }
 
-    @Test("An item that waits for bytes from a server is not stalled, and later steps start with the first")
+    @Test("An item that waits for bytes from a server is not stalled, and later recovery starts with the first step")
     func waitsForBytes() {
         var recovery = ItemRecovery()
         for second in 0..<300 {

@@ -2,7 +2,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-/// Tests of all orders of inputs, checked by a model that knows only the guarantees.
+/// Tests of all orders of inputs, checked by a model that contains only the guarantees.
 @Suite("State machine of a loading request, all orders of inputs")
 struct LoadingRequestExhaustiveTests {
     typealias Machine = LoadingRequest.StateMachine
@@ -84,7 +84,8 @@ struct LoadingRequestExhaustiveTests {
             frontier = next
         }
         #expect(seen.count > 3)
-        // The machine has reached its end states, so the model has not checked a machine that takes no action.
+        // Checks that the machine reaches its end states. Otherwise, a machine that takes no action would pass the
+        // test.
         #expect(ends.isSuperset(of: [.finish, .fail, .redirect]))
         if requested.start != nil { #expect(ends.contains(.failIncomplete)) }
     }

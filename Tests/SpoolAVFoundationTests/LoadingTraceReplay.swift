@@ -4,12 +4,12 @@ import Foundation
 
 @testable import SpoolAVFoundation
 
-/// A replay of a trace: sends its requests to an asset's loader in the order of the trace, without its delays.
+/// A replay of a trace. It sends the requests to an asset's loader in the order of the trace, without the delays.
 ///
-/// A request is cancelled after the number of bytes in the trace was delivered. The events of different requests keep
-/// their order.
+/// A request is cancelled once the number of bytes in the trace has been delivered. The events of different requests
+/// keep their order.
 struct LoadingTraceReplay {
-    /// A request of the replay, with the request of the trace.
+    /// A request of the replay, with the corresponding request of the trace.
     struct Sent {
         let requested: LoadingTrace.Requested
         let request: ResourceLoaderDriver.Request
@@ -76,7 +76,7 @@ extension LoadingTrace {
 }
 
 extension LoadingTrace.Requested {
-    /// The request for type and length, with two bytes.
+    /// The request for type and length, which requests two bytes.
     static let probe = LoadingTrace.Requested(information: true, offset: 0, length: 2, toEnd: false)
 
     /// A request for a range.

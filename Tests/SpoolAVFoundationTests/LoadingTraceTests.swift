@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Traces of loading requests", .timeLimit(.minutes(5)))
 struct LoadingTraceTests {
-    /// A sequence of requests that a public source describes.
+    /// A sequence of requests that is described in a public source.
     enum Described: String, CaseIterable, Sendable {
         case zhgChgLi = "ZhgChgLi, “AVPlayer local cache”: probe, 0 to end, cancel, and the rest from there"
         case zhgChgLiQueue = "ZhgChgLi: AVQueuePlayer loads ahead in small ranges, and does not cancel"

@@ -6,7 +6,7 @@ import Synchronization
 
 /// An origin in memory that sends bytes when the test allows it, without sockets or time.
 ///
-/// It supports bounded and open ranges, and no other feature of HTTP.
+/// It supports bounded and open ranges, but no other features of HTTP.
 final class MemoryUpstream: Upstream {
     /// A resource at a URL.
     struct File: Sendable {
@@ -111,7 +111,7 @@ final class MemoryUpstream: Upstream {
 
     // MARK: Bodies
 
-    /// A transfer that counts as open until its last reference is released.
+    /// A transfer, which counts as open until its last reference is released.
     private final class Session: Sendable {
         let upstream: MemoryUpstream
         let path: String

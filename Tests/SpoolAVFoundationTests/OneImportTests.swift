@@ -1,4 +1,4 @@
-// This file has the imports of an app, and no others. Most of the test is that it compiles.
+// This file has the imports of an app, and no others. The main purpose of the test is that it compiles.
 import SpoolAVFoundation
 import Testing
 

@@ -33,7 +33,7 @@ struct PlaybackOrderTests {
         #expect(order.neighbor(-1) == 3 && order.neighbor(4) == 2)
         order.repeatMode = .one
         #expect(course(order, 3) == [1, 1, 1])
-        // A user's “next” moves to the next entry, and not past the end.
+        // If a user skips to the next entry, the queue does not move past its end.
         #expect(order.neighbor(1) == 2 && order.neighbor(3) == nil && order.neighbor(-1) == nil)
     }
 

@@ -40,7 +40,7 @@ struct QueueLoadingTests {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let items = items("song.mp3", "next.mp3", cache: cache, pattern: pattern)
         let previous = try #require(items[0].cachingAsset)
-        // At this offset, the first item is ready to play and waits for more.
+        // At this offset, the first item is ready to play and waits for more bytes.
         upstream.hold(from: 600_000)
         let player = AVQueuePlayer()
         player.headless = .untimed
@@ -59,8 +59,8 @@ struct QueueLoadingTests {
             player.play()
         }
         #expect(end == .AVPlayerItemDidPlayToEndTime)
-        // The previous item's loading was suspended by the queue's observer, and the player was not informed.
-        // A hostile player also requests the end of the file, which is so short that it may still be received.
+        // The previous item's loading was suspended by the queue's observer, and the player was not informed. A player
+        // with the hostile pattern also requests the end of the file, which is so short that it may still be received.
         await upstream.isQuiet(butFor: pattern == .hostile ? 1 : 0)
         #expect(previous.requestLog.first { $0.id == open?.id } == open)
         #expect(previous.contractViolations == [])

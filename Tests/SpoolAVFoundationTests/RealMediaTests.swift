@@ -138,7 +138,8 @@ struct RealMediaTests {
             let cache = try await folder.cache(HTTPUpstream.standard())
             let asset = CachingURLAsset(caching: url, in: cache)
             asset.resourceLoader.playerPattern = pattern
-            // The duration of an MP3 file follows from its length, which is known when all bytes are received.
+            // The player computes the duration of an MP3 file from its length, which is known when all bytes are
+            // received.
             await expectPlays(
                 asset, seeks: [9, 3, 0], knowsDuration: media != .mp3 || play == "second play", "\(play)")
             await cache.close()

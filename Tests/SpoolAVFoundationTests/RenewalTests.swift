@@ -21,7 +21,7 @@ struct RenewalTests {
     private final class Watching: NSObject, AVAssetResourceLoaderDelegate, Sendable {
         let loader: CachingResourceLoader
         private let asRenewal: Bool
-        /// Unsafe: created and read only on the loader's queue, which `isOnDemand` uses too.
+        /// Unsafe: the requests are created and read only on the loader's queue, which `isOnDemand` uses too.
         nonisolated(unsafe) private var requests: [AVAssetResourceLoadingRequest] = []
 
         init(_ loader: CachingResourceLoader, asRenewal: Bool = false) {
@@ -49,7 +49,7 @@ struct RenewalTests {
             guard asRenewal, let url = loadingRequest.request.url else {
                 return loader.resourceLoader(resourceLoader, shouldWaitForLoadingOfRequestedResource: loadingRequest)
             }
-            // The player of AVFoundation for Linux sends no renewals. This converts its request into one.
+            // The player of AVFoundation for Linux sends no renewals. This test converts its request into a renewal.
             let renewal = AVAssetResourceRenewalRequest(record: loadingRequest.record, url: url)
             return loader.resourceLoader(resourceLoader, shouldWaitForRenewalOfRequestedResource: renewal)
         }
@@ -71,7 +71,7 @@ struct RenewalTests {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let media = cache.media(for: address())
         _ = try await media.contentInformation()
-        // The last block is short. The first pass is without it, and the second is with it.
+        // The last block is short. The first pass stores all blocks but this one, and the second pass stores it.
         for bytes in [Self.length - 70_000, Self.length] {
             for try await _ in media.reader(.bytes(0..<bytes)) {}
             await media.waitUntilIdle()

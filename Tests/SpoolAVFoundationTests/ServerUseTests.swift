@@ -8,7 +8,7 @@ import Testing
 @testable import Spool
 @testable import SpoolAVFoundation
 
-/// A server that records the sources of requested URLs, and its suspensions.
+/// A server that records the sources for which URLs are requested, and its suspensions.
 final class RecordingServer: MediaServer {
     private let recorded = Mutex((urls: [URL](), suspensions: 0))
 

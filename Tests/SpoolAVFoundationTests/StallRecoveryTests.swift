@@ -116,7 +116,7 @@ struct StallRecoveryTests {
         let upstream = try await upstream()
         let cache = try await folder.cache(upstream) { configuration in
             cuttingAtOnce(&configuration)
-            // A single request, because the last bytes of a request would still be received.
+            // There is only one request, because the last bytes of a smaller request would still be received.
             configuration.readAhead.initialRequestSize = 4 << 20
             configuration.readAhead.maximumRequestSize = 4 << 20
         }

@@ -270,7 +270,7 @@ struct StreamFormTests {
         await stage.close()
     }
 
-    @Test("E267: the in-app server listens at both addresses of `localhost`, or uses another port")
+    @Test("E267: the in-app server listens on both addresses of `localhost`, or uses another port")
     func bothAddresses() async throws {
         let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
         let server = ProxyServer.inApp(cache)

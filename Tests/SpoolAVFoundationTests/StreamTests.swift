@@ -57,8 +57,8 @@ struct StreamTests {
             let asset = try #require(item.asset as? CachingURLAsset)
             #expect(asset.server === server && asset.loader == nil && asset.originalURL == url)
             #expect(asset.url.port == server.port)
-            // Slower than media can be decoded, because the timestamps restart at the discontinuity, which must be
-            // seen.
+            // Playback is slower than decoding, because the timestamps restart at the discontinuity, and the test must
+            // observe that.
             let play = HeadlessPlay(item, speed: 10)
             await play.load()
             #expect(play.item.status == .readyToPlay)

@@ -1,4 +1,4 @@
-// This file has the imports of a typical file of an app. Most of the test is that it compiles: if
+// This file has the imports of a typical file of an app. The main purpose of the test is that it compiles. If
 // SpoolAVFoundation exported swift-log, `Logger` would be ambiguous here.
 import SpoolAVFoundation
 import Testing
