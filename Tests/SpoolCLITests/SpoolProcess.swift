@@ -33,7 +33,7 @@ struct SpoolProcess: Sendable {
             self.result = result
         }
 
-        /// Sends a signal, unless the process has ended. Its number may belong to another process then.
+        /// Sends a signal unless the process has ended, because another process may then have its number.
         func send(_ signal: Int32) { if process.isRunning { kill(process.identifier, signal) } }
 
         func end() async -> Result { await result.value }
@@ -109,7 +109,7 @@ struct SpoolProcess: Sendable {
         process.standardError = errors
         let (ends, end) = AsyncStream<Void>.makeStream()
         process.terminationHandler = { _ in end.finish() }
-        // The command would inherit that this process ignores a signal, as it does under nohup.
+        // If this process ignores a signal, for example under nohup, the command would inherit that.
         for number in [SIGINT, SIGTERM, SIGHUP] { _ = signal(number, SIG_DFL) }
         try process.run()
         let box = ProcessBox(process)
@@ -127,7 +127,7 @@ struct SpoolProcess: Sendable {
             // The read blocks until the process has ended, so it needs a separate thread.
             Thread.detachNewThread {
                 let data = (try? handle.readToEnd()) ?? Data()  // Empty if the process wrote nothing.
-                // Closed here, because Foundation's `Process` retains the last reference on Linux.
+                // This must be closed here, because Foundation's `Process` retains the last reference on Linux.
                 try? handle.close()  // No data is lost, because everything was read.
                 continuation.resume(returning: data)
             }
@@ -145,7 +145,7 @@ struct SpoolProcess: Sendable {
     }()
 }
 
-/// `@unchecked`: the process is started before, and afterwards only properties are read.
+/// `@unchecked`: the process is started first, and afterwards only properties are read.
 private final class ProcessBox: @unchecked Sendable {
     private let process: Process
 

@@ -42,7 +42,7 @@ import Testing
         let first = try read(channel, [head] + pieces(20_000, of: 1))
         #expect(first.bodies.map(\.count) == [16384, 3616])
         #expect(Array(first.bodies.joined()) == (0..<20_000).map { UInt8(truncatingIfNeeded: $0) })
-        // No bytes are waiting for the next read.
+        // No bytes are retained for the next read.
         #expect(try read(channel, pieces(1, of: 1)).bodies == [[0]])
         let last = try read(channel, pieces(3, of: 10_000) + [.end(nil)])
         #expect(last.bodies.map(\.count) == [10_000, 10_000, 10_000])

@@ -5,7 +5,7 @@ import Testing
 
 @testable import SpoolHTTP
 
-/// Cookies of one source, and redirects that set them.
+/// The cookies of one source, and redirects that set cookies.
 @Suite struct CookieJarTests {
     /// A cookie, the URL that sets it, and another request, which has the cookie if `text` is not `nil`.
     struct Case: Sendable {

@@ -77,7 +77,7 @@ import Testing
         #expect(pieces.joined().elementsEqual(bytes))
     }
 
-    @Test("E117: a large piece between joined small pieces stays as it was received")
+    @Test("E117: a large piece between joined small pieces is delivered as it was received")
     func keepsLargePieces() async throws {
         let exchange = try await withHead()
         for data in [Data([1]), Data([2]), big, Data([3]), Data([4])] { _ = exchange.receive(data, count: data.count) }

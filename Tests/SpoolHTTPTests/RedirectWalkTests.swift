@@ -158,7 +158,7 @@ import Testing
         #expect(try walk("http://h/a", [.userAgent: "Player/1"]).request.headerFields[.userAgent] == "Player/1")
     }
 
-    @Test("Credentials in a URL are sent as Basic to their origin only; those in a redirect are ignored")
+    @Test("Credentials in a URL are sent as Basic only to their origin; those in a redirect are ignored")
     func credentials() throws {
         var walk = try walk("http://user:p%40ss@h/a")
         #expect(walk.request.url.absoluteString == "http://h/a")

@@ -48,7 +48,7 @@ struct RequestFieldsTests {
     }
 
     #if !StaticLinking
-    @Test("E373: the cookies of a store are sent to their domain only")
+    @Test("E373: the cookies of a store are sent only to their domain")
     func storage() throws {
         let storage = HTTPCookieStorage.sharedCookieStorage(forGroupContainerIdentifier: "spool.tests")
         let cookie = try #require(

@@ -10,7 +10,8 @@ import Testing
         return StallMeter(configuration)
     }
 
-    /// Returns the results of the ticks. Before each, the given number of bytes is received; `nil` if no reader waits.
+    /// Returns the results of the ticks. Before each tick, the given number of bytes is received. `nil` means that no
+    /// reader waits.
     private func ticks(_ meter: inout StallMeter, _ bytes: [Int?]) -> [StallMeter.Stall?] {
         bytes.map { count in
             if let count, count > 0 { meter.receive(count) }

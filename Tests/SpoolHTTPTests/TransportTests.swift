@@ -24,7 +24,7 @@ import NIOSSL
                     try await upstream.open(UpstreamRequest(url: origin.url("/a")))
                 }
                 #expect(error?.isTransient == false)
-                // FoundationNetworking has no code for it, so its error is `failed`.
+                // FoundationNetworking has no code for this error, so the transport reports `failed`.
                 guard upstream is AsyncHTTPClientUpstream else { continue }
                 #expect(error?.code == .untrustedServer)
                 #expect(error?.message.hasSuffix("is not trusted: its certificate can't be verified") == true)
@@ -174,7 +174,8 @@ private final class NginxOverTLS {
 
     let url: URL
     private let folder: URL
-    /// The process, in the foreground. A daemon would inherit the descriptor with which Foundation detects its end.
+    /// The process in the foreground. A daemon would inherit the descriptor through which Foundation detects the end of
+    /// the process.
     private let process = Process()
 
     init(_ certificate: TestCertificate, serving data: Data) async throws {
@@ -220,7 +221,7 @@ private final class NginxOverTLS {
         throw CommandFailure(command: "nginx", status: 1)
     }
 
-    /// Waits until it listens. Returns false if the process has ended.
+    /// Waits until the server listens. Returns `false` if the process has ended.
     private func listens(_ upstream: any Upstream) async -> Bool {
         while process.isRunning, !Task.isCancelled {
             do {

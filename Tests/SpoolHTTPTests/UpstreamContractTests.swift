@@ -9,8 +9,8 @@ import FoundationNetworking
 
 /// Contract tests of both transports, over real sockets.
 ///
-/// `URLSessionUpstream` on Linux lacks two abilities of the contract, because FoundationNetworking does:
-/// - `backPressure`: memory grows with a body that is not read.
+/// `URLSessionUpstream` on Linux lacks two capabilities of the contract, because FoundationNetworking lacks them:
+/// - `backPressure`: memory use grows with a body that is not read.
 /// - `encodedBodies`: libcurl decodes bodies although decoding was not requested.
 @Suite(.timeLimit(.minutes(10)))
 struct UpstreamContractTests {

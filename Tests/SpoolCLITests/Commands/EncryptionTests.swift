@@ -137,7 +137,7 @@ struct EncryptionTests {
                 let executable = SpoolProcess.executable.path
                 _ = try await spool.shell(
                     "'\(executable)' \(options.joined(separator: " ")) & p=$!; sleep 0.0\(round + 3); kill -9 $p; wait")
-                // The rekeying was complete, or the cache still has its previous key.
+                // Either the rekeying was complete, or the cache still has its previous key.
                 let now = ["--key-file", name]
                 if try await spool.run(["ls"] + now).status == 0 { previous = now }
                 #expect(try await fetched(url, spool, previous) == Self.bytes)

@@ -101,7 +101,7 @@ struct GetTests {
             let result = try await spool.run(
                 "get", url, "--header", "Authorization: Bearer a:b", "--header", "X-Other: 1", "--output", "-")
             #expect(result.output == Self.media.data)
-            #expect(origin.log.exchanges.last?.headerFields[.init("X-Other")!] == "1")  // a literal that is a name
+            #expect(origin.log.exchanges.last?.headerFields[.init("X-Other")!] == "1")  // A valid name.
         }
     }
 

@@ -20,7 +20,7 @@ struct HeldUpTests {
         try await withOrigin(resources) { origin, spool in
             let pipe = try makePipe("headers", spool)
             let busy = try spool.start("get", origin.url(path).absoluteString, "--header", "@headers")
-            // This succeeds only when the command has opened the pipe.
+            // This succeeds only once the command has opened the pipe.
             var writer: Int32 = -1
             while writer < 0 {
                 try Task.checkCancellation()
@@ -47,7 +47,7 @@ struct HeldUpTests {
             defer { close(reader) }
             let line = "exec \(SpoolProcess.executable.path) get \(url) --output \(target)"
             let busy = try spool.startShell(target == "-" ? line + " >out" : line)
-            // Waits until the pipe has some bytes. It is too small for all of them.
+            // Waits until the pipe contains bytes. It is too small for all bytes.
             var count: Int32 = 0
             while count == 0 {
                 try Task.checkCancellation()

@@ -12,8 +12,8 @@ struct KilledLives {
 
     /// Kills `count` processes, or continues until `deadline`. Returns the number of killed processes.
     ///
-    /// The seed determines when each process is killed: when it has locked the directory, or when the origin has sent a
-    /// number of bytes. All printed and stored bytes must be the origin's.
+    /// The seed determines when each process is killed: once it has locked the directory, or once the origin has sent a
+    /// certain number of bytes. All printed and stored bytes must be the origin's.
     func run(_ count: Int, until deadline: ContinuousClock.Instant? = nil) async throws -> Int {
         var random = SplitMix(seed)
         var killed = 0
@@ -65,7 +65,7 @@ struct KilledLives {
                 return true
             }
             group.addTask {
-                // The process may end before, for example if no bytes are missing.
+                // The process may have ended already, for example if no bytes were missing.
                 _ = await process.end()
                 return false
             }
@@ -96,7 +96,7 @@ struct KillTests {
     }
 }
 
-/// Tests that `make soak SECONDS=n` runs for this time, with new seeds.
+/// Tests that `make soak SECONDS=n` runs for `n` seconds, with new seeds.
 @Suite("Soak test of killed processes", .enabled(if: ProcessInfo.processInfo.environment["SPOOL_SOAK"] != nil))
 struct KillSoakTests {
     @Test("C33: processes killed at random times neither lose nor damage recorded bytes")

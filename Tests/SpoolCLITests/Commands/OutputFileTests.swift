@@ -38,7 +38,7 @@ struct OutputFileTests {
         }
     }
 
-    @Test("E73: a partial file that is a link, a pipe or foreign data causes an error and is not changed")
+    @Test("E73: a partial file that is a link, a pipe or unrelated data causes an error and is not changed")
     func partialInTheWay() async throws {
         try await withStored { spool, url in
             try Data("mine".utf8).write(to: spool.file("victim"))
@@ -46,7 +46,7 @@ struct OutputFileTests {
                 atPath: spool.file("linked.partial").path, withDestinationPath: "victim")
             try FileManager.default.linkItem(at: spool.file("victim"), to: spool.file("hard.partial"))
             try Data("mine".utf8).write(to: spool.file("foreign.partial"))
-            // Starts with the bytes of the media, but is longer.
+            // This file starts with the bytes of the media, but is longer.
             try (Self.media.data + Data("more".utf8)).write(to: spool.file("longer.partial"))
             #expect(mkfifo(spool.file("pipe.partial").path, 0o600) == 0)
             let before = try FileManager.default.contentsOfDirectory(atPath: spool.folder.path).sorted()

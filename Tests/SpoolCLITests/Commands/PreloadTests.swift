@@ -5,11 +5,11 @@ import Testing
 @Suite("spool preload", .timeLimit(.minutes(15)), .serialized)
 struct PreloadTests {
     private static let seconds = 60
-    /// The containers that can be played from their start. The demuxer of ffmpeg, which mpv uses, reads all fragments
-    /// of the excluded one first.
+    /// The containers that can be played from their start. For the excluded one, the demuxer of ffmpeg, which mpv uses,
+    /// reads all fragments first.
     private static let playable = SampleContainer.allCases.filter { $0 != .bareFragmentedMP4 }
 
-    /// Returns the largest number of bytes that the origin may send.
+    /// Returns the maximum number of bytes that the origin may send.
     ///
     /// Whole blocks are fetched, so there may be one more block at each of the three ranges.
     private func bound(_ length: Int64, wanted: Int64) -> Int64 { max(length / 20, wanted + 3 * 65_536) }
@@ -30,7 +30,7 @@ struct PreloadTests {
             #expect(report.url == origin.url(path).absoluteString && report.complete)
             #expect(report.landed == report.wanted)
             let length = OriginContent.file(file).length
-            // An Ogg file ends with 64 KiB that contain the duration.
+            // The last 64 KiB of an Ogg file contain the duration.
             let share = [.ogg, .opus].contains(sample) ? length / 20 + 65_536 : length / 20
             #expect(report.landed <= share, "\(report.landed) of \(length)")
             let sent = origin.log.bytesSent()
@@ -44,7 +44,7 @@ struct PreloadTests {
         }
     }
 
-    @Test("URLs and a list are preloaded in their order, and a missing one does not prevent the others")
+    @Test("URLs and a list are preloaded in their order, and missing media does not prevent the other preloads")
     func several() async throws {
         let media = OriginResource.pattern(400_000)
         try await withOrigin(["/a": media, "/b": media, "/c": media, "/gone": .pattern(1, .status(404))]) {

@@ -2,7 +2,7 @@ import Foundation
 import SpoolTesting
 import Testing
 
-/// The number of bytes that an interrupted request may have sent without their being stored.
+/// The number of bytes of an interrupted request that may have been sent but not stored.
 private let block: Int64 = 64 << 10
 
 @Suite("Concurrent and killed processes", .timeLimit(.minutes(10)))
@@ -22,7 +22,7 @@ struct ProcessTests {
             _ = try await origin.log.first { $0.isStalled }
             for command in [["ls"], ["info", url]] {
                 let result = try await spool.run(command)
-                // Nothing may be recorded yet. The test proves that the commands do not wait.
+                // There may be no recorded bytes yet. The test proves that the commands do not wait.
                 #expect(result.status == 0 || result.errors.contains("is not in the cache"), "\(result.errors)")
             }
             busy.send(SIGTERM)
@@ -32,7 +32,8 @@ struct ProcessTests {
 
     @Test("C36: a second process waits for the directory and continues when it is free")
     func waits() async throws {
-        // Small, so that the first process finishes before the second has waited for ten seconds, on any machine.
+        // The media is small, so that on any machine, the first process finishes before the second has waited for ten
+        // seconds.
         let media = PatternBytes(seed: 3, length: 600_000)
         try await withOrigin([path: OriginResource(.pattern(media), rules: [.always(.stall(after: 400_000))])]) {
             origin, spool in
@@ -45,7 +46,7 @@ struct ProcessTests {
             #expect(await busy.end().status == 0)
             let result = await second.end()
             #expect(result.status == 0, "\(result.errors)")
-            // It reports immediately that it waits, unless the first process has already finished.
+            // The second process immediately reports that it waits, unless the first process has already finished.
             #expect(result.complaints.count <= 1, "\(result.errors)")
             #expect(result.complaints.allSatisfy { $0.hasPrefix("waiting for up to ten seconds: ") })
             for name in ["first", "second"] { #expect(try Data(contentsOf: spool.file(name)) == media.data) }
@@ -141,7 +142,7 @@ struct ProcessTests {
             try await origin.log.waitUntilIdle()
             let again = origin.log.bytesSent() - origin.log.distinctBytesSent(path)
             let interrupted = origin.log.exchanges.count { $0.ending != .finished }
-            // The bytes that were sent before the kill, but were not yet recorded when their number was read.
+            // Bytes that were sent before the kill may not have been recorded when the number of stored bytes was read.
             #expect(again <= max(0, origin.log.exchanges[0].bytesSent, sent) - stored + block * Int64(interrupted))
             #expect(try await spool.run("verify").status == 0)
         }

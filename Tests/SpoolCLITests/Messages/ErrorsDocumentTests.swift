@@ -22,7 +22,7 @@ struct ErrorsDocumentTests {
         }
     }
 
-    @Test("Each code has a row with its meaning and a solution, and each row has a code")
+    @Test("Each code has a row with its meaning and a solution, and each row belongs to a code")
     func complete() throws {
         #expect(try codes(under: "The cache") == CacheError.Code.allCases.map { "\($0)` \($0.number)" })
         #expect(try codes(under: "The network") == UpstreamError.Code.allCases.map { "\($0)` \($0.number)" })

@@ -83,7 +83,7 @@ struct NewcomerTests {
         Mistake(["serve", "--max-connections-per-client", "x"], 64, "invalid value “x”", "a number of at least 1"),
         Mistake(["serve", "--request-directives", "x"], 64, "invalid value “x”", "follow or ignore"),
         Mistake(["offline", "rm"], 64, "<set> is missing: give the set's name"),
-        // Valid command lines that can't be run.
+        // Valid command lines that fail.
         Mistake(["play", "no such file.mp3", "--headless"], 1, "no such file.mp3", "no such file or directory"),
         Mistake(["play", "/", "--headless"], 1, "“/” can't be played: it is a directory"),
         Mistake(["play", "ftp://h/a", "--headless"], 1, "ftp://h/a can't be played: unsupported URL"),
