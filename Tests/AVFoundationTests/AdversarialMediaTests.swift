@@ -6,7 +6,7 @@ import Testing
 @Suite("Media that is a playlist", .timeLimit(.minutes(10)), .serialized)
 @MainActor
 struct AdversarialMediaTests {
-    /// The formats that libmpv and libavformat could read, for texts that name a file and a URL.
+    /// Playlists in formats that libmpv or libavformat can read. Each contains the path of a file and a URL.
     nonisolated private static let kinds = [
         "m3u", "paths", "pls", "edl", "ffconcat", "hls", "cue", "dash", "sdp", "asx", "reference",
     ]
@@ -54,7 +54,7 @@ struct AdversarialMediaTests {
             await playing.item.waitUntilReleased()
         }
         #expect(!canary.wasOpened && !canary.wasConnected)
-        // Verifies that the watch works.
+        // Checks that opening the file is detected.
         _ = try Data(contentsOf: canary.file)
         #expect(canary.wasOpened)
     }
@@ -95,7 +95,7 @@ private final class Canary {
     deinit {
         close(watch)
         close(socket)
-        // A temporary directory that remains is harmless.
+        // A leftover temporary directory is harmless.
         try? FileManager.default.removeItem(at: folder)
     }
 
@@ -107,7 +107,7 @@ private final class Canary {
         return read(watch, &events, events.count) > 0
     }
 
-    /// Whether a client has connected. Its request is not served, so that it would wait.
+    /// Whether a client has connected. The client's request is not served, so it would wait.
     var wasConnected: Bool {
         let connection = accept(socket, nil, nil)
         if connection >= 0 { close(connection) }

@@ -4,7 +4,7 @@ import Testing
 
 /// An asset that fires a signal when it is deallocated.
 ///
-/// `@unchecked`, restated from the superclass: the class adds only a constant.
+/// `@unchecked` as in the superclass: this class adds only a constant.
 private final class NotedAsset: AVURLAsset, @unchecked Sendable {
     private let gone: Signal
 
@@ -21,7 +21,7 @@ struct AssetValuesTests {
     @Test("The duration is loaded through a delegate or from a file")
     func duration() async throws {
         let delegate = try MemoryDelegate(.mp4)
-        let asset = AVURLAsset(url: URL(string: "memory://test/front.mp4")!)  // a literal that is a URL
+        let asset = AVURLAsset(url: URL(string: "memory://test/front.mp4")!)  // A valid URL.
         asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
         #expect(asset.statusOfValue(forKey: "duration", error: nil) == .unknown)
         #expect(abs(try await asset.load(.duration).seconds - TestMedia.duration) < 0.5)
@@ -39,7 +39,7 @@ struct AssetValuesTests {
         "Tracks are loaded through a delegate with each request pattern, and from a file",
         arguments: Pattern.allCases)
     func tracks(pattern: Pattern) async throws {
-        let asset = AVURLAsset(url: URL(string: "memory://test/end.mp4")!)  // a literal that is a URL
+        let asset = AVURLAsset(url: URL(string: "memory://test/end.mp4")!)  // A valid URL.
         let delegate = try MemoryDelegate(.mp4MoovAtEnd)
         asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
         asset.resourceLoader.playerPattern = pattern
@@ -60,7 +60,7 @@ struct AssetValuesTests {
         #expect(asset.statusOfValue(forKey: "tracks", error: nil) == .loaded)
         #expect(asset.contractViolations == [])
 
-        // Typed as AVAsset, like the asset of an item.
+        // The type is AVAsset, like that of an item's asset.
         let song: AVAsset = AVURLAsset(url: try TestMedia.mp3.file)
         let sound = try await song.load(.tracks)
         #expect(sound.map(\.mediaType) == [.audio])

@@ -5,7 +5,7 @@ import Testing
 @Suite("Images that can't be generated", .timeLimit(.minutes(10)))
 struct FailingImageTests {
     private func asset(_ delegate: any AVAssetResourceLoaderDelegate, _ queue: DispatchQueue) -> AVURLAsset {
-        let asset = AVURLAsset(url: URL(string: "memory://test/media")!)  // a literal that is a URL
+        let asset = AVURLAsset(url: URL(string: "memory://test/media")!)  // A valid URL.
         asset.resourceLoader.setDelegate(delegate, queue: queue)
         return asset
     }
@@ -90,7 +90,8 @@ struct FailingImageTests {
 
     @Test("A custom scheme without a delegate reports unsupportedURL, as in a player")
     func noDelegate() async {
-        let generator = AVAssetImageGenerator(asset: AVURLAsset(url: URL(string: "memory://test/none")!))  // is a URL
+        // The URL is valid.
+        let generator = AVAssetImageGenerator(asset: AVURLAsset(url: URL(string: "memory://test/none")!))
         let error = await #expect(throws: URLError.self) { _ = try await generator.image(at: .zero) }
         #expect(error?.code == .unsupportedURL)
     }
@@ -118,7 +119,7 @@ struct FailingImageTests {
     func cancelledTask() async throws {
         let delegate = SilentDelegate()
         let generator = AVAssetImageGenerator(asset: asset(delegate, delegate.queue))
-        nonisolated(unsafe) let same = generator  // its locks make it safe
+        nonisolated(unsafe) let same = generator  // Its locks make it safe.
         let task = Task { try await same.image(at: .zero).image }
         await delegate.asked()
         task.cancel()
@@ -135,7 +136,7 @@ struct FailingImageTests {
     @Test("A task that is cancelled at any time returns its image or operationCancelled")
     func cancelledAnyTime() async throws {
         let generator = exactGenerator(AVURLAsset(url: try TimeMedia.mp4.file))
-        nonisolated(unsafe) let same = generator  // its locks make it safe
+        nonisolated(unsafe) let same = generator  // Its locks make it safe.
         await withTaskGroup(of: Void.self) { group in
             for number in 0..<200 {
                 group.addTask {
@@ -161,7 +162,7 @@ struct FailingImageTests {
         let length = Int64(try TimeMedia.mp4.bytes.count)
         delegate.holdBack(length / 2..<length)
         let generator = exactGenerator(asset(delegate, delegate.queue))
-        nonisolated(unsafe) let same = generator  // its locks make it safe
+        nonisolated(unsafe) let same = generator  // Its locks make it safe.
         let held = Task { try await same.image(at: CMTime(value: 11, timescale: 1)).image }
         await delegate.reachedHeldBack()
         let other = Task { try await same.image(at: CMTime(value: 1, timescale: 1)).image }
@@ -170,7 +171,7 @@ struct FailingImageTests {
         #expect(try TimeMedia.number(of: try await other.value) == 10)
     }
 
-    @Test("Cancelling all images calls each handler once and ends sequences; later requests return images")
+    @Test("Cancelling all images calls each handler once and ends all sequences; later requests return images")
     func cancelAll() async throws {
         let delegate = MemoryDelegate(try TimeMedia.mp4.bytes, contentType: "public.mpeg-4")
         delegate.holdBack(0..<Int64.max)

@@ -40,7 +40,7 @@ struct FailingPlaybackTests {
 
     @Test("A custom scheme without a delegate fails the item")
     func noDelegate() async {
-        let playing = Playing(AVURLAsset(url: URL(string: "memory://test/none")!))  // a literal that is a URL
+        let playing = Playing(AVURLAsset(url: URL(string: "memory://test/none")!))  // A valid URL.
         await playing.load()
         #expect((playing.item.error as? URLError)?.code == .unsupportedURL)
     }
@@ -80,7 +80,7 @@ struct FailingPlaybackTests {
 
     @Test("A failed item stays failed, even in another player")
     func staysFailed() async {
-        let playing = Playing(AVURLAsset(url: URL(string: "memory://test/none")!))  // a literal that is a URL
+        let playing = Playing(AVURLAsset(url: URL(string: "memory://test/none")!))  // A valid URL.
         await playing.load()
         let other = AVPlayer()
         other.headless = .untimed

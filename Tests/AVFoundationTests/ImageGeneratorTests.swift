@@ -21,7 +21,7 @@ struct ImageGeneratorTests {
         arguments: [TimeMedia.mp4, .mkv, .ts])
     func exact(media: TimeMedia) async throws {
         let generator = try generator(media)
-        // The time before the first frame, which depends on the container.
+        // The time of the first frame, which depends on the container.
         let start = try await generator.image(at: .zero).actualTime.seconds
         #expect(start < 0.1)
         for (seconds, number) in [(0.0, 0), (1, 10), (1.25, 12), (5.55, 55), (3.3, 33), (11.9, 119), (11.95, 119)] {
@@ -175,7 +175,7 @@ struct ImageGeneratorTests {
     func nested() async throws {
         let generator = try generator(.mp4)
         let number = await withCheckedContinuation { continuation in
-            nonisolated(unsafe) let same = generator  // used by one thread after the other
+            nonisolated(unsafe) let same = generator  // It is used by one thread after another.
             generator.generateCGImageAsynchronously(for: time(1)) { _, _, _ in
                 let image = try? same.blockingImage(at: time(2), actualTime: nil)
                 continuation.resume(returning: image.flatMap { try? TimeMedia.number(of: $0) })
@@ -187,7 +187,7 @@ struct ImageGeneratorTests {
     @Test("A hundred images through a delegate and from a file leave no request or file descriptor open")
     func leavesNothing() async throws {
         let delegate = MemoryDelegate(try TimeMedia.mp4.bytes, contentType: "public.mpeg-4")
-        let asset = AVURLAsset(url: URL(string: "memory://test/time.mp4")!)  // a literal that is a URL
+        let asset = AVURLAsset(url: URL(string: "memory://test/time.mp4")!)  // A valid URL.
         asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).mp4")
         try FileManager.default.copyItem(at: try TimeMedia.mp4.file, to: file)

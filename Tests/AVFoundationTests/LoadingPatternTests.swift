@@ -186,7 +186,7 @@ struct LoadingPatternTests {
         #expect(bytes(&pattern, 15) == (15, [.askData(token: 3, offset: 50, length: 950, toEnd: true)]))
     }
 
-    @Test("Closing wakes the reader without cancelling a request, and reopening starts over")
+    @Test("Closing wakes the reader without cancelling a request, and reopening restarts from the first byte")
     func closing() {
         var pattern = opened()
         _ = read(&pattern)

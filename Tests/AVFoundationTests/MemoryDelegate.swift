@@ -3,7 +3,7 @@ import Synchronization
 
 /// A well-behaved delegate that delivers bytes from memory in pieces, each on the delegate's queue.
 ///
-/// `@unchecked`: its mutable state is used on its queue only, except for the gate, which has a lock.
+/// `@unchecked`: its mutable state is used only on its queue, except for the gate, which has a lock.
 final class MemoryDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {
     let queue = DispatchQueue(label: "MemoryDelegate")
     private let bytes: Data
@@ -29,14 +29,14 @@ final class MemoryDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked 
         self.init(try media.bytes, contentType: media.contentType)
     }
 
-    /// Holds the bytes in this range. A read of them waits until this is called with `nil`.
+    /// Holds the bytes in this range. A request for them waits until this function is called with `nil`.
     func holdBack(_ range: Range<Int64>?) {
         gate.withLock { $0 = range }
         guard range == nil else { return }
         queue.async { for request in self.open { self.serve(request) } }
     }
 
-    /// Waits until a request has reached the held bytes since the last call.
+    /// Waits until a request reaches the held bytes, unless one has reached them since the last call.
     func reachedHeldBack() async {
         await heldBack.wait()
         heldBack.reset()

@@ -6,7 +6,7 @@ final class IdleDelegate: NSObject, AVAssetResourceLoaderDelegate {}
 
 /// A delegate that accepts each request and never responds.
 ///
-/// `@unchecked`: its requests are used on its queue only.
+/// `@unchecked`: its requests are used only on its queue.
 final class SilentDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {
     let queue = DispatchQueue(label: "SilentDelegate")
     private var requests: [AVAssetResourceLoadingRequest] = []
@@ -66,7 +66,7 @@ final class FailingDelegate: NSObject, AVAssetResourceLoaderDelegate {
     }
 }
 
-/// An event that occurs once and can be waited for.
+/// An event that occurs once, and for which a test can wait.
 final class Signal: Sendable {
     private struct State {
         var hasFired = false

@@ -167,8 +167,8 @@ struct PlaybackTests {
         await playing.load()
         playing.player.play()
         let hasArrived = await withCheckedContinuation { continuation in
-            // Simulates libmpv reaching the end while the seek is in flight. The player receives this event on this
-            // actor, after it has started the seek, and the seek can't have finished before.
+            // Simulates that libmpv reaches the end while the seek is in flight. The player receives this event on this
+            // actor after it has started the seek, and before the seek can finish.
             playing.player.playback?.send.yield(.ended)
             playing.player.seek(to: .zero) { continuation.resume(returning: $0) }
         }

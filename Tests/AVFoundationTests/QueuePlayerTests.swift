@@ -9,7 +9,7 @@ struct QueuePlayerTests {
     func playsQueue() async throws {
         let delegates = try [MemoryDelegate(.mp3), MemoryDelegate(.mp4)]
         let assets = delegates.map { delegate in
-            let asset = AVURLAsset(url: URL(string: "memory://test/media")!)  // a literal that is a URL
+            let asset = AVURLAsset(url: URL(string: "memory://test/media")!)  // A valid URL.
             asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
             return asset
         }
@@ -34,7 +34,7 @@ struct QueuePlayerTests {
     @Test("Skipping an item leaves its open request open, and releases its libmpv handle")
     func skips() async throws {
         let delegate = SilentDelegate()
-        let asset = AVURLAsset(url: URL(string: "memory://test/silent")!)  // a literal that is a URL
+        let asset = AVURLAsset(url: URL(string: "memory://test/silent")!)  // A valid URL.
         asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
         let items = [AVPlayerItem(asset: asset), AVPlayerItem(url: try TestMedia.mp3.file)]
         let player = AVQueuePlayer()
@@ -49,7 +49,7 @@ struct QueuePlayerTests {
         #expect(asset.contractViolations == [])
     }
 
-    @Test("Inserting and removing items preserves the order, and each item is in one place only")
+    @Test("Inserting and removing items preserves the order, and each item is in only one place")
     func editing() throws {
         let url = try TestMedia.mp3.file
         let items = (0..<4).map { _ in AVPlayerItem(url: url) }

@@ -14,7 +14,7 @@ struct RandomLoading {
     var steps: Int
     /// The average number of steps between seeks.
     var stepsPerSeek: Int
-    /// The number of reads among these steps. The other steps deliver bytes.
+    /// The number of steps that read. The other steps deliver bytes.
     var reads: Int
 
     private static let resource = Data((0..<1000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 / 7) })

@@ -4,7 +4,7 @@ import Testing
 
 /// A delegate that handles each request as a test specifies.
 ///
-/// `@unchecked`: its stored requests are used on its queue only.
+/// `@unchecked`: its stored requests are used only on its queue.
 private final class ScriptedDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {
     let queue = DispatchQueue(label: "ScriptedDelegate")
     private let response: @Sendable (AVAssetResourceLoadingRequest) -> Void
@@ -40,7 +40,7 @@ private final class ScriptedDelegate: NSObject, AVAssetResourceLoaderDelegate, @
 @Suite("ResourceLoaderDriver", .timeLimit(.minutes(10)))
 struct ResourceLoaderDriverTests {
     private func makeAsset(_ delegate: ScriptedDelegate) -> (AVURLAsset, ResourceLoaderDriver) {
-        let asset = AVURLAsset(url: URL(string: "memory://test/driven")!)  // a literal that is a URL
+        let asset = AVURLAsset(url: URL(string: "memory://test/driven")!)  // A valid URL.
         asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
         return (asset, ResourceLoaderDriver(asset))
     }
@@ -205,7 +205,7 @@ struct ResourceLoaderDriverTests {
     @Test("A delegate is held weakly, and a request without a delegate fails")
     func weakDelegate() async {
         var delegate: ScriptedDelegate? = ScriptedDelegate { _ in }
-        let asset = AVURLAsset(url: URL(string: "memory://test/weak")!)  // a literal that is a URL
+        let asset = AVURLAsset(url: URL(string: "memory://test/weak")!)  // A valid URL.
         asset.resourceLoader.setDelegate(delegate, queue: delegate?.queue)
         #expect(asset.resourceLoader.delegate === delegate && delegate != nil)
         delegate = nil

@@ -9,7 +9,7 @@ struct StreamReaderTests {
         MediaStream(core: asset.resourceLoader.core, url: asset.url)
     }
 
-    private let asset = AVURLAsset(url: URL(string: "memory://test/media")!)  // a literal that is a URL
+    private let asset = AVURLAsset(url: URL(string: "memory://test/media")!)  // A valid URL.
 
     @Test("A playback that is closed before libmpv opens its stream does not wait for the stream")
     func closedBefore() {

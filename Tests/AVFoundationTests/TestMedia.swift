@@ -31,7 +31,7 @@ enum TestMedia: String, CaseIterable {
         try make(video, in: folder, TestMedia.mp4MoovAtEnd.rawValue)
     }
 
-    /// Returns a directory of media, which is created once and used again by later runs.
+    /// Returns a directory of media, which is created once and reused by later runs.
     ///
     /// It is created under another name and moved when it is complete. Change its name when its contents change.
     static func folder(_ name: String, _ fill: (URL) throws -> Void) -> Result<URL, any Error> {

@@ -12,9 +12,9 @@ enum TimeMedia: String, CaseIterable {
     case ts = "time.ts"
     /// Only the frames 0, 10, 50 and 100, each displayed until the next one.
     case slides = "slides.mp4"
-    /// Rotated by 90 degrees. The stored size is 160 by 120.
+    /// A video that is displayed rotated by 90 degrees. The stored size is 160 by 120.
     case turned = "turned.mp4"
-    /// Pixels wider than high. The stored size is 160 by 120, and the display size is 320 by 120.
+    /// A video whose pixels are wider than high. The stored size is 160 by 120, and the display size is 320 by 120.
     case wide = "wide.mp4"
     /// The first half of the file.
     case half = "half.mp4"
@@ -27,7 +27,7 @@ enum TimeMedia: String, CaseIterable {
 
     var file: URL { get throws { try Self.folder.get().appendingPathComponent(rawValue) } }
 
-    /// Returns the number of the frame that an image shows, from its center.
+    /// Returns the number of the frame that an image shows, which is read from its center.
     static func number(of image: CGImage) throws -> Int {
         guard let data = image.dataProvider?.data else { throw NoPixels() }
         let place = data.startIndex + image.height / 2 * image.bytesPerRow + image.width / 2 * 4

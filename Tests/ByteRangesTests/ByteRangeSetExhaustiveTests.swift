@@ -2,12 +2,13 @@ import Testing
 
 @testable import ByteRanges
 
-/// Tests of every set of seven offsets with every range, with leaves so small that the ranges cross them.
+/// Tests of every set of seven offsets with every range. The leaves are so small that ranges cross them.
 @Suite(.timeLimit(.minutes(10)))
 struct ByteRangeSetExhaustiveTests {
     static let size = 7
     static let models = (0..<(1 << size)).map { OffsetModel(size: size, mask: $0) }
-    /// The ranges with bounds from one below to one above the offsets, which tests clipping and the end of the set.
+    /// The ranges whose bounds are between one below and one above the offsets, to test clipping and the end of the
+    /// set.
     static let ranges = allRanges(in: -1...Int64(size + 1))
 
     static func makeSet(_ model: OffsetModel, leafCapacity: Int) -> ByteRangeSet {
@@ -115,8 +116,8 @@ struct ByteRangeSetExhaustiveTests {
     }
 }
 
-/// Returns whether the set is valid and equals the model; otherwise records an issue.
-/// It doesn't use `#expect`, which would take minutes for millions of cases.
+/// Checks that the set is valid and equals the model, and records an issue otherwise. It doesn't use `#expect`, which
+/// would take minutes for millions of cases.
 func check(_ set: ByteRangeSet, _ model: OffsetModel, _ context: @autoclosure () -> String = "") -> Bool {
     same(set.leaves.violation, nil, "\(set) \(context())")
         && same(Array(set), model.ranges, context())

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ByteRanges
 
-/// Long random sequences of changes with a seed, compared with a bitmap. The whole set is checked after each step.
+/// Long random sequences of changes from a seed, compared with a bitmap. The whole set is checked after each step.
 @Suite(.timeLimit(.minutes(10)))
 struct ByteRangeSetRandomTests {
     @Test(
@@ -65,7 +65,7 @@ struct ByteRangeSetRandomTests {
         var random = SeededGenerator(seed: seed)
         var models: [OffsetModel] = []
         var sets: [ByteRangeSet] = []
-        // A dense set with a dense or a sparse one, so that both algorithms of a union are tested.
+        // Combines a dense set with a dense or a sparse one, so that both algorithms of a union are tested.
         for pieces in [200, seed.isMultiple(of: 2) ? 200 : 5] {
             var model = OffsetModel(size: 1_000)
             var set = ByteRangeSet(leafCapacity: 4)

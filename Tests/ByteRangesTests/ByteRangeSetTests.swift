@@ -94,7 +94,7 @@ struct ByteRangeSetTests {
         #expect(Array(set) == [0..<8])
     }
 
-    // MARK: A value and a collection
+    // MARK: Value and collection semantics
 
     @Test("A copy does not change when the original changes", arguments: [2, 512])
     func valueSemantics(leafCapacity: Int) {

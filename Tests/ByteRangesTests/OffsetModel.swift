@@ -1,6 +1,6 @@
 import ByteRanges
 
-/// The naive model for comparison with the set: one Boolean for each offset in `0 ..< size`.
+/// A naive model with which sets are compared. It has one Boolean for each offset in `0 ..< size`.
 struct OffsetModel: Equatable {
     var held: [Bool]
 
@@ -8,7 +8,7 @@ struct OffsetModel: Equatable {
         held = Array(repeating: false, count: size)
     }
 
-    /// Creates a model of the offsets that are set in the lowest `size` bits of `mask`.
+    /// Creates a model with the offsets whose bits are set among the lowest `size` bits of `mask`.
     init(size: Int, mask: Int) {
         held = (0..<size).map { mask >> $0 & 1 == 1 }
     }

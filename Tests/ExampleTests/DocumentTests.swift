@@ -10,13 +10,13 @@ struct DocumentTests {
         try String(contentsOf: root.appending(path: path), encoding: .utf8)
     }
 
-    /// Returns the files with this ending in a folder and its subfolders.
+    /// Returns the files in a folder and its subfolders whose names have this ending.
     private static func files(_ folder: String, _ ending: String) throws -> [String] {
         try FileManager.default.subpathsOfDirectory(atPath: root.appending(path: folder).path)
             .filter { $0.hasSuffix(ending) }.map { "\(folder)/\($0)" }.sorted()
     }
 
-    @Test("One page of docs contains each program of Examples, which has at most 25 lines")
+    @Test("Each program of Examples has at most 25 lines and is contained in one page of docs")
     func shows() throws {
         let documents = try Self.files("docs", ".md").map { try Self.text($0) }
         let programs = try Self.files("Examples", ".swift").filter { $0.split(separator: "/").count == 2 }
@@ -28,7 +28,7 @@ struct DocumentTests {
         }
     }
 
-    /// Returns a program without a trait's `#if` around all of it, which is not part of the document.
+    /// Returns a program without the `#if` of a trait around the whole program, because documents do not contain it.
     private static func withoutCondition(_ program: String) -> String {
         let (start, end) = ("#if Proxy\n", "#endif\n")
         guard program.hasPrefix(start), program.hasSuffix(end) else { return program }

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Examples
 
-/// Tests of the programs of `Examples`, which the guides in docs contain.
+/// Tests of the programs in `Examples`, which are also in the guides in docs.
 @Suite(.timeLimit(.minutes(10)))
 struct ExampleTests {
     private static let song = PatternBytes(seed: 3, length: 300_000)
@@ -129,7 +129,7 @@ struct ExampleTests {
         #expect(head == Data(Self.song.bytes(0..<16)) && rest == Int(Self.song.length) - 1024)
         let input = DecoderInput(cache.media(for: url))
         let bytes: [UInt8] = try await withCheckedThrowingContinuation { continuation in
-            // The thread of a decoder.
+            // Simulates the thread of a decoder.
             Thread.detachNewThread {
                 continuation.resume(
                     with: Result {

@@ -9,7 +9,7 @@ import Testing
 
 @testable import Examples
 
-/// Tests of the programs with a player, with a real origin and real media.
+/// Tests of the programs that use a player, with a real origin and real media.
 @MainActor
 @Suite(.timeLimit(.minutes(10)))
 struct PlayerExampleTests {

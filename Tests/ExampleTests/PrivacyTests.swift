@@ -2,7 +2,7 @@ import Foundation
 import SpoolTesting
 import Testing
 
-/// The check of privacy manifests, on this package and on planted files.
+/// The check of privacy manifests, on this package and on planted violations.
 @Suite("scripts/check-privacy", .timeLimit(.minutes(5)))
 struct PrivacyTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

@@ -34,7 +34,7 @@ private func control(_ values: String...) -> CacheControl {
     }
 
     @Test(
-        "A malformed number counts as 0, a huge one as the limit; the first occurrence of a directive wins",
+        "A malformed number counts as 0, a huge one as the limit; the first occurrence of a directive is used",
         arguments: [
             ("max-age=x", 0), ("max-age", 0), ("max-age=-1", 0), ("max-age=\"\"", 0), ("max-age=\"", 0),
             ("max-age=99999999999999999999", NumberLimits.seconds), ("max-age=9, max-age=5, max-age=17", 9),
@@ -67,7 +67,8 @@ private func control(_ values: String...) -> CacheControl {
     @Test(
         "A valid CDN-Cache-Control replaces Cache-Control and Expires (9213 §2)",
         arguments: [
-            // The field, the seconds of freshness, and whether storing is allowed; `nil` if the field is ignored.
+            // The field, the seconds of freshness, and whether storing is allowed. `nil` means that the field is
+            // ignored.
             ("max-age=100", 100, true), ("MaX-aGe=100", 100, true), ("foobar, max-age=100", 100, true),
             ("max-age=1, max-age=100", 100, true), ("max-age=100;x=1", 100, true), ("no-store", 0, false),
             ("private", 0, false), ("foo", 0, true), ("max-age=\"100\"", 0, true), ("private=?0, max-age=7", 7, true),

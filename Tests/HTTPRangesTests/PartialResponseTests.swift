@@ -6,7 +6,7 @@ private let modified = "Sun, 06 Nov 1994 08:49:37 GMT"
 private let later = "Sun, 06 Nov 1994 09:49:37 GMT"
 private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
 
-/// Cases A1 to A19: responses that match the stored version, and others.
+/// Cases A1 to A19: responses that match the stored version, and responses that do not.
 @Suite struct VersionEvaluationTests {
     @Test("A1: a part with another strong tag is a new version at the stated offset")
     func otherTag() throws {
@@ -38,7 +38,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(placement.discrepancy == nil)
     }
 
-    @Test("A3: under the strong rule, a part that nothing proves causes a restart, unless it starts at byte 0")
+    @Test("A3: under the strong rule, a part without proof of its version causes a restart, unless it starts at byte 0")
     func unprovenStrong() throws {
         for tag in ["W/\"a\"", nil] {
             let response = makeResponse(206, ("Content-Range", "bytes 500-599/1000"), ("ETag", tag ?? ""))

@@ -52,7 +52,7 @@ extension PartialResponse.Decision {
     var isRestart: Bool { if case .restart = self { true } else { false } }
 }
 
-/// SplitMix64: the same seed gives the same numbers on every machine.
+/// A seeded generator (SplitMix64). The same seed gives the same numbers on every machine.
 struct SeededGenerator: RandomNumberGenerator {
     var state: UInt64
 

@@ -15,7 +15,7 @@ import Testing
     private static let count =
         ProcessInfo.processInfo.environment["SPOOL_BALANCED_CLIENTS"].flatMap { Int($0) } ?? 500
 
-    /// An origin that holds back its response until the test releases it.
+    /// An origin that delays its response until the test releases it.
     private struct HeldUpstream: Upstream {
         private let release: AsyncStream<Void>.Continuation
         private let released: Task<Void, Never>
@@ -120,7 +120,7 @@ import Testing
                 statuses[report.client, default: []].append(report.status)
                 received += 1
                 rejected += report.status == 503 ? 1 : 0
-                // All others wait. If one does not, the test fails and must end.
+                // All other clients wait. If one does not, the test fails and must end.
                 if rejected == Self.count || rejected < received { origin.respond() }
                 if received == 2 * Self.count { break }
             }

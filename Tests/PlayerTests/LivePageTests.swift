@@ -7,7 +7,7 @@ import SpoolProxy
 import SpoolTesting
 import Testing
 
-/// The live page of a server in Chromium. `Scripts/dashboard.py` has the checks.
+/// The live page of a server in Chromium. `Scripts/dashboard.py` contains the checks.
 @Suite(
     "Live page in a browser", .timeLimit(.minutes(10)), .serialized,
     .enabled(if: DebianBrowser.isInstalled, "Chromium, chromedriver or python3-selenium is not installed"))
@@ -18,7 +18,7 @@ struct LivePageTests {
     @Test("D76: the page shows that the server is gone, and resumes. No address and no cookie contains the token")
     func connection() async throws { try await run("loss", "sharing", "token", "links") }
 
-    @Test("D77: texts have contrast, controls have names, and the layout fits narrow and right-to-left pages")
+    @Test("D77: texts have enough contrast, controls have names, and the layout fits narrow and right-to-left pages")
     func accessibility() async throws { try await run("contrast", "names", "narrow", "rtl", "motion", "locale") }
 
     @Test("D78: the page is drawn in time, even with hundreds of resources")
@@ -29,7 +29,7 @@ struct LivePageTests {
 
     /// Runs checks of the script against a server with stored media.
     ///
-    /// - Parameter resourceCount: The number of small resources besides the media.
+    /// - Parameter resourceCount: The number of small resources in addition to the media.
     private func run(_ checks: String..., resourceCount: Int = 0) async throws {
         try await LivePageStage.run(with: resourceCount) { page, token, preload in
             let script = PlayerScript.path("dashboard.py")
@@ -40,7 +40,7 @@ struct LivePageTests {
     }
 }
 
-/// Chromium with the Python module that controls it, as Debian installs both.
+/// Chromium and the Python module that controls it, as Debian installs them.
 private enum DebianBrowser {
     /// The Python for which the package python3-selenium is installed.
     static let python = "/usr/bin/python3"

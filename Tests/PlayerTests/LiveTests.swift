@@ -4,7 +4,7 @@ import SpoolProxy
 import SpoolTesting
 import Testing
 
-/// Tests of real players, which play a stream through a real server while ffmpeg creates it. nginx is the origin.
+/// Tests of real players that play a stream through a real server while ffmpeg creates the stream. nginx is the origin.
 @Suite(.serialized, .timeLimit(.minutes(10)), .enabled(if: Players.areAllWanted, "they play in make test-players"))
 struct LiveTests {
     @Test(

@@ -32,7 +32,7 @@ enum PlayerStage {
         }
     }
 
-    /// Plays a presentation through a server twice, the second time without its origin.
+    /// Plays a presentation through a server twice: first with its origin, and then without it.
     static func playTwice(
         _ presentation: Presentation, on player: some MediaPlayer, seeks: [Double] = [8, 2, 0]
     ) async throws {

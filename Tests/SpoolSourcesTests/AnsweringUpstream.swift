@@ -3,7 +3,7 @@ import HTTPTypes
 import Spool
 import Synchronization
 
-/// An origin whose responses are made by a closure. It records its requests.
+/// An origin that gets its responses from a closure, and records its requests.
 final class AnsweringUpstream: Upstream {
     struct Answer: Sendable {
         var status = 200

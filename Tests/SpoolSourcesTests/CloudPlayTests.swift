@@ -10,7 +10,7 @@ import SpoolTesting
 import Synchronization
 import Testing
 
-/// Playback from third-party servers in a real player, while passwords change and links expire.
+/// Playback from third-party servers in a real player while passwords change and links expire.
 @Suite("Cloud storage in a real player", .timeLimit(.minutes(10)), .serialized)
 @MainActor
 struct CloudPlayTests {
@@ -25,8 +25,8 @@ struct CloudPlayTests {
         return MediaCache.inMemory(upstream: HTTPUpstream.standard(), configuration: configuration, now: now)
     }
 
-    /// Plays two files concurrently with seeks, calls `change` in between, and plays both to their ends. Checks that
-    /// all bytes are correct, and that each is fetched once.
+    /// Plays two files concurrently with seeks, calls `change` during playback, and plays both files to their ends.
+    /// Checks that all bytes are correct, and that each is fetched once.
     private func play(
         _ sources: [MediaSource], of bytes: Data, now: @escaping @Sendable () -> Date = { Date() },
         _ change: () async throws -> Void
@@ -76,7 +76,7 @@ struct CloudPlayTests {
         let cloud = WebDAV(rootURL: server.url(""), account: account, upstream: HTTPUpstream.standard())
         try await play(["a.wav", "b.wav"].map(cloud.media), of: Data(contentsOf: file)) {
             #expect(questions.withLock { $0.count } == 1)
-            // In this order, so that a rejected request finds the new password.
+            // The client's password is changed first, so that a rejected request finds the new one.
             password.withLock { $0 = "new w" }
             try kind.setPassword(.second, in: scratch)
         }
@@ -95,7 +95,7 @@ struct CloudPlayTests {
         try await S3Server.put("films", Data(), at: server)
         for name in ["films/a%20b.wav", "films/c.wav"] { try await S3Server.put(name, bytes, at: server) }
         let questions = Mutex<[MediaSource.ResolutionReason]>([])
-        // A link valid for twelve seconds lasts one or two on a server whose clock is ten seconds ahead, because it
+        // On a server whose clock is ten seconds ahead, a link for twelve seconds lasts only one or two. The server
         // counts whole seconds.
         let now: @Sendable () -> Date = { Date(timeIntervalSinceNow: isClockSlow ? -10 : 0) }
         let bucket = try S3Bucket(
@@ -106,7 +106,7 @@ struct CloudPlayTests {
             return S3Server.credentials
         }
         try await play(["a b.wav", "c.wav"].map(bucket.media), of: bytes, now: now) {
-            try await Task.sleep(for: .seconds(3.5))  // A link expires by the real server's clock.
+            try await Task.sleep(for: .seconds(3.5))  // Waits until a link expires by the real server's clock.
         }
         let isRefused = isClockSlow && kind.checksSignatures
         let reasons = questions.withLock { $0 }

@@ -4,7 +4,7 @@ import SpoolHTTP
 import SpoolOrigin
 import SpoolTesting
 
-/// A third-party server, run by a test on its own port.
+/// A third-party server that a test runs on its own port.
 ///
 /// `@unchecked`: the process is started before other tasks see the object, and is only terminated afterwards.
 final class RealServer: @unchecked Sendable {
@@ -16,7 +16,7 @@ final class RealServer: @unchecked Sendable {
     /// - Parameters:
     ///   - arguments: Returns the arguments for a port, which was free a moment before.
     ///   - environment: Returns additional environment variables for that port.
-    /// - Throws: The error of the start; ``Gone`` if the process ends.
+    /// - Throws: An error if the process can't be started; ``Gone`` if it ends.
     init(
         _ path: String, _ arguments: (Int) throws -> [String], environment: (Int) -> [String: String] = { _ in [:] }
     ) async throws {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import SpoolSources
 
-@Suite("S3: signed URLs")
+@Suite("Signed URLs of S3")
 struct SigningTests {
     private let credentials = S3Bucket.Credentials(
         accessKeyID: "AKIAIOSFODNN7EXAMPLE", secretAccessKey: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")

@@ -12,7 +12,7 @@ struct WebDAVTests {
     private let bytes = Data((0..<1_500_000).map { UInt8(truncatingIfNeeded: $0 &* 131 >> 3) })
 
     @Test(
-        "Folders are listed, and files are described and read in ranges, with the correct password only",
+        "Folders are listed, and files are described and read in ranges, but only with the correct password",
         .enabled(if: !WebDAVServers.present.isEmpty, "no WebDAV server is installed"), arguments: WebDAVServers.present)
     func atRealServers(kind: WebDAVServers) async throws {
         let scratch = try ScratchDirectory()

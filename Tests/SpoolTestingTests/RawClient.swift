@@ -2,7 +2,7 @@ import NIOCore
 import NIOPosix
 import SpoolTesting
 
-/// An HTTP client that sends text, and returns all received bytes and the end of the connection.
+/// An HTTP client that sends text, and returns all received bytes and how the connection ended.
 struct RawClient {
     enum End: Equatable { case closed, reset }
 

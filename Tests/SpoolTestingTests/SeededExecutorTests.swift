@@ -30,7 +30,7 @@ struct SeededExecutorTests {
         return shared.events.withLock { $0 }
     }
 
-    @Test("The same seed gives the same order, and other seeds give other orders")
+    @Test("The same seed gives the same order, and other seeds give different orders")
     func repeats() {
         let orders = (0..<8).map { Self.order(seed: $0) }
         #expect(orders == (0..<8).map { Self.order(seed: $0) })

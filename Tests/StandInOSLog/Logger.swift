@@ -1,4 +1,4 @@
-/// A stand-in on Linux for the type of the same name in Apple's OSLog, so that another module has a `Logger`.
+/// A Linux replacement for the type of the same name in Apple's OSLog, so that another module has a `Logger`.
 public struct Logger {
     /// The app that logs.
     public let subsystem: String

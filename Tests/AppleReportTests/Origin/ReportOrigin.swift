@@ -32,7 +32,7 @@ final class ReportOrigin: Sendable {
     /// Whether it also listens on ::1.
     let hasIPv6: Bool
     let state = Mutex(State())
-    /// The bodies under `/held`.
+    /// The state of the bodies under `/held`.
     let held = HeldBodies()
 
     /// Listens on a free port.
@@ -102,7 +102,7 @@ final class ReportOrigin: Sendable {
         let hasName = withUnsafeMutablePointer(to: &actual) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &size) == 0 }
         }
-        // Both address structures have the port at the same offset.
+        // The port is at the same offset in both address structures.
         guard isListening, hasName else {
             close(descriptor)
             return nil
@@ -172,7 +172,7 @@ final class ReportOrigin: Sendable {
     private func closed(_ socket: Int32) { state.withLock { _ = $0.sockets.remove(socket) } }
 }
 
-/// One connection to the origin, which its thread reads and writes.
+/// One connection to the origin. Only its own thread reads and writes it.
 final class ReportConnection {
     private let socket: Int32
     private var buffer: [UInt8] = []
@@ -213,7 +213,7 @@ final class ReportConnection {
     }
 }
 
-/// The hold on the second halves of bodies, for which the threads of connections wait.
+/// The hold on the second halves of bodies. The threads of connections wait for its end.
 final class HeldBodies: Sendable {
     private let condition = NSCondition()
     private let isReleased = Mutex(false)

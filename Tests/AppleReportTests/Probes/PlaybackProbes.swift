@@ -3,7 +3,7 @@ import Foundation
 import Spool
 import SpoolAVFoundation
 
-/// The questions about the states and notifications of a player.
+/// The probes of the states and notifications of a player.
 enum PlaybackProbes {
     static let all: [Probe] = [
         Probe(10, "In which order do rate and end notifications arrive at the end?") { context in

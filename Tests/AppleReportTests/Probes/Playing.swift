@@ -27,7 +27,7 @@ import SpoolAVFoundation
         return "\(error.domain) \(error.code)" + (cause ?? "")
     }
 
-    /// Plays an item to its end, or to a failure. Returns what happened.
+    /// Plays an item to its end, or to a failure. Returns a description of the outcome.
     static func playToEnd(_ player: AVPlayer, _ item: AVPlayerItem, seconds: Double = 20) async throws -> String {
         let log = EventLog(of: player)
         player.play()

@@ -2,7 +2,7 @@ import AVFoundation
 import Foundation
 import Synchronization
 
-/// A resource loader that serves bytes in memory, to observe a player without the cache.
+/// A resource loader that serves bytes from memory, to observe a player without the cache.
 ///
 /// `@unchecked Sendable`: it has only constants and a mutex.
 final class RawLoader: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {
@@ -22,7 +22,7 @@ final class RawLoader: NSObject, AVAssetResourceLoaderDelegate, @unchecked Senda
     private let state = Mutex((count: 0, cancelled: 0, held: Held()))
 
     private struct Held: @unchecked Sendable {
-        // Used on the delegate's queue only, as AVFoundation requires.
+        // The requests are used only on the delegate's queue, as AVFoundation requires.
         var requests: [AVAssetResourceLoadingRequest] = []
     }
 

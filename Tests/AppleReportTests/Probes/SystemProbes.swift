@@ -10,7 +10,7 @@ import FoundationNetworking
 import Glibc
 #endif
 
-/// The questions about files and the network of the system.
+/// The probes of the system's files and network.
 enum SystemProbes {
     static let all: [Probe] = [
         Probe(20, "Which directories does a cache exclude from backups?", .system) { context in

@@ -49,14 +49,14 @@ final class EventLog: Sendable {
         }
     }
 
-    /// Returns the rate of a player, or a question mark on a thread where it may not be read.
+    /// Returns the rate of a player, or a question mark on a thread that must not read it.
     private static func rate(of player: AVPlayer) -> String {
         guard Platform.isOnMainQueue else { return "?" }
         let player = Moved(value: player)
         return MainActor.assumeIsolated { "\(player.value.rate)" }
     }
 
-    /// A value that is used only on the main thread, on which its creator already runs.
+    /// A value that is created and used only on the main thread.
     private struct Moved<Value>: @unchecked Sendable { let value: Value }
 
     /// Adds an entry, from any thread.

@@ -49,7 +49,7 @@ enum Platform {
     /// The notification of a discontinuity of an item's time.
     static let timeJumped = AVPlayerItem.timeJumpedNotification
 
-    /// The implementation that plays media.
+    /// The AVFoundation implementation that plays media.
     static let avFoundation = "Apple's AVFoundation"
 
     /// The time for which a request without a response is observed, in seconds.
@@ -117,7 +117,8 @@ enum Platform {
         let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
         let task = session.dataTask(with: url)
         task.resume()
-        try await Task.sleep(for: .seconds(2))  // The result is the bytes received in this time. No event ends it.
+        // The result is the number of bytes that are received in this time. No event ends it.
+        try await Task.sleep(for: .seconds(2))
         session.invalidateAndCancel()
         let (before, after) = delegate.counts
         return Observation("\(after) bytes were delivered after suspend(), and \(before) before it")

@@ -25,13 +25,13 @@ enum Platform {
     /// Prepares ``isOnMainQueue``.
     static func markMainQueue() { DispatchQueue.main.setSpecific(key: mainQueue, value: true) }
 
-    /// Whether the caller runs on the main queue, which a thread other than the main thread may serve.
+    /// Whether the caller runs on the main queue, which may be served by a thread other than the main thread.
     static var isOnMainQueue: Bool { DispatchQueue.getSpecific(key: mainQueue) == true }
 
     /// The notification of a discontinuity of an item's time.
     static let timeJumped = Notification.Name.AVPlayerItemTimeJumped
 
-    /// The implementation that plays media.
+    /// The AVFoundation implementation that plays media.
     static let avFoundation = "Spool's own AVFoundation for Linux (libmpv)"
 
     /// The time for which a request without a response is observed, in seconds.

@@ -3,7 +3,7 @@ import Spool
 import SpoolAVFoundation
 import Synchronization
 
-/// A question about a platform, and the code that records its result. It asserts nothing.
+/// A question about a platform, and the code that determines the result. It asserts nothing.
 struct Probe: Sendable {
     /// The implementation that a result describes.
     enum Subject: Sendable {
@@ -43,7 +43,7 @@ struct Observation: Sendable {
     }
 }
 
-/// The error of a probe that needs an API that the platform lacks, or an event that no program can cause.
+/// The error of a probe that requires an API that the platform lacks, or an event that no program can cause.
 struct Unavailable: Error {
     let reason: String
 

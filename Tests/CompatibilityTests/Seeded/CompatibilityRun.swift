@@ -4,10 +4,11 @@ import SpoolOrigin
 import SpoolProxy
 import SpoolTesting
 
-/// One origin with random irregularities, and three clients that seek: two of the server, and a reader in an app.
+/// One origin with random irregularities, and three clients that seek: two clients of the server, and a reader in an
+/// app.
 ///
-/// The expected bytes are those that a plain client receives from the origin. If it does not receive the media either,
-/// the request is not compared.
+/// The expected bytes are those that a plain client receives from the origin. If the plain client does not receive the
+/// media, the request is not compared.
 struct CompatibilityRun {
     /// The result of a run.
     struct Result {

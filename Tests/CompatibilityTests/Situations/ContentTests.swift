@@ -7,7 +7,7 @@ import SpoolProxy
 import SpoolTesting
 import Testing
 
-/// Bodies that do not match their type or status, and the part of them that is stored.
+/// Bodies that do not match their type or status, and the part of each body that is stored.
 @Suite(.timeLimit(.minutes(5))) struct ContentTests {
     private static let song = OriginContent.data(.mpegAudio(frames: 400))
     private static let errors = [

@@ -17,7 +17,7 @@ final class AbruptTLSServer: Sendable {
 
     /// Starts a server with a new certificate.
     ///
-    /// - Throws: ``Tool/Failed`` if there is no certificate. Also the error of binding the port.
+    /// - Throws: ``Tool/Failed`` if the certificate can't be created. Also an error if no port can be bound.
     init(response: [UInt8], openssl: Tool) async throws {
         scratch = try ScratchDirectory()
         let (certificate, key) = (scratch.file("certificate.pem"), scratch.file("key.pem"))

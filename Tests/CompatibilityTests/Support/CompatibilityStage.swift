@@ -48,7 +48,7 @@ enum CompatibilityStage {
     }
 }
 
-/// Reports an issue if bytes differ. An expectation would take minutes to describe the differences of large arrays.
+/// Reports an issue if bytes differ. `#expect` would take minutes to describe the differences between large arrays.
 func expectBytes(
     _ received: [UInt8]?, _ expected: [UInt8], _ place: String = "", at location: SourceLocation = #_sourceLocation
 ) {
@@ -94,7 +94,7 @@ extension OriginRule {
 extension Data {
     /// Frames of MPEG audio at 128 kbit/s, without a tag.
     static func mpegAudio(frames: Int) -> Data {
-        // Bytes of 0xFF could be mistaken for the start of a frame.
+        // Bytes with the value 0xFF could be mistaken for the start of a frame.
         let body = PatternBytes(seed: 5, length: 413).bytes(0..<413).map { $0 == 0xFF ? 0 : $0 }
         let frame: [UInt8] = [0xFF, 0xFB, 0x90, 0x00] + body
         var data = Data()

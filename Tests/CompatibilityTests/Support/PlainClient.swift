@@ -59,7 +59,7 @@ struct PlainClient {
                     if received.count >= limit.addingReportingOverflow(8192).partialValue, limit < .max { break }
                 }
             } catch {
-                // A reset after the last byte does not matter. A body that is too short is reported as incomplete.
+                // A reset after the last byte does not matter, and a body that is too short is reported as incomplete.
                 if received.isEmpty { throw error }
             }
             return received
@@ -67,7 +67,7 @@ struct PlainClient {
     }
 }
 
-/// A response as a ``PlainClient`` has received it.
+/// A response, as received by a ``PlainClient``.
 struct PlainResponse {
     var status: Int
     var fields: [(name: String, value: String)] = []
@@ -79,7 +79,7 @@ struct PlainResponse {
     func values(_ name: String) -> [String] { fields.filter { $0.name.lowercased() == name }.map(\.value) }
     var text: String { String(decoding: body, as: UTF8.self) }
 
-    /// The bytes of the media from an offset on, or `nil` if the response has none.
+    /// The bytes of the media from an offset on, or `nil` if the response does not contain them.
     func media(from offset: Int) -> [UInt8]? {
         switch status {
         case 206: body

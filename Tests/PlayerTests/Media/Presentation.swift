@@ -15,7 +15,7 @@ enum Presentation: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case hlsEncrypted = "HLS with AES-128"
     case dash = "DASH"
 
-    /// The duration of each, in seconds.
+    /// The duration of each presentation, in seconds.
     static let seconds = 12
 
     var testDescription: String { rawValue }

@@ -1,7 +1,7 @@
 import Foundation
 import SpoolTesting
 
-/// nginx as the server of a folder with its default behavior, or as a load balancer.
+/// nginx as a server of a folder with its default behavior, or as a load balancer.
 struct Nginx: Sendable {
     private let tool: Tool
 
@@ -50,8 +50,8 @@ struct Nginx: Sendable {
             }, body)
     }
 
-    /// Runs a load balancer that names its clients to the server at a port, and calls `body` with its URL. It uses each
-    /// connection to the server for several clients.
+    /// Runs a load balancer for the server at a port, and calls `body` with its URL. It identifies its clients in
+    /// header fields, and uses each connection to the server for several clients.
     func run<R>(naming port: Int, _ body: (URL) async throws -> R) async throws -> R {
         let scratch = try ScratchDirectory()
         let fields = """

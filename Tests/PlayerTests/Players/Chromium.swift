@@ -38,7 +38,7 @@ struct Chromium: MediaPlayer {
         }
     }
 
-    /// The script that plays with seeks to the end, at a rate.
+    /// The script that performs the seeks and plays to the end, at a given rate.
     private static let script = """
         const [url, seeks, rate, done] = arguments, video = document.querySelector("video");
         const event = name => new Promise((yes, no) => {
@@ -48,7 +48,7 @@ struct Chromium: MediaPlayer {
         (async () => {
             try {
                 const loaded = event("loadeddata");
-                // Chromium plays byte ranges of HLS only if the page may read the responses (CORS).
+                // Chromium plays HLS with byte ranges only if the page may read the responses (CORS).
                 video.crossOrigin = "anonymous";
                 video.src = url;
                 await loaded;

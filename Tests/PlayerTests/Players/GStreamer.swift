@@ -6,7 +6,7 @@ struct GStreamer: MediaPlayer {
     private let python: Tool
 
     init?() {
-        // Only the distribution's Python has the distribution's packages.
+        // Only the Python of the distribution can import the distribution's packages.
         let python = URL(fileURLWithPath: "/usr/bin/python3")
         guard Tool("gst-launch-1.0") != nil, FileManager.default.isExecutableFile(atPath: python.path) else {
             return nil

@@ -5,7 +5,7 @@ import SpoolTesting
 protocol MediaPlayer: Sendable {
     /// Plays `url`, performs the seeks of the plan, then plays to the end.
     ///
-    /// - Throws: ``Tool/Failed`` unless the seeks and the end were reached.
+    /// - Throws: ``Tool/Failed`` unless all seeks and the end are reached.
     func play(_ url: URL, _ plan: PlayPlan) async throws
 }
 
@@ -24,7 +24,7 @@ enum Players {
     static let chromium = Chromium()
     static let vlc = VLC()
     static let gstreamer = GStreamer()
-    /// The server to play from.
+    /// The origin.
     static let nginx = Nginx()
 
     /// All installed players, with their names.

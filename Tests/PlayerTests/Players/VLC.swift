@@ -23,7 +23,7 @@ struct VLC: MediaPlayer {
         for second in [0] + plan.seeks {
             let played = try await record(url, from: second)
             guard let duration = plan.duration else { continue }
-            // A recording starts at an earlier key frame, in some containers at the first one.
+            // A recording starts at an earlier key frame. In some containers, this is the first key frame.
             guard played > duration - second - 1 else {
                 throw Tool.Failed(description: "VLC played \(played) s from second \(second)")
             }

@@ -13,7 +13,7 @@ struct WebDriver: Sendable {
     /// Calls `body` with a new browser, which has an empty profile.
     static func run<R: Sendable>(_ driver: Tool, _ body: (WebDriver) async throws -> R) async throws -> R {
         var output = ""
-        // The driver takes a free IPv6 port, and exits if the IPv4 port of the same number is in use.
+        // The driver takes a free IPv6 port, and exits if the IPv4 port with the same number is in use.
         repeat {
             let run = try driver.start(["--port=0"])
             defer { run.end() }

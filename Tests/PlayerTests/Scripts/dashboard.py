@@ -22,7 +22,7 @@ from selenium.webdriver.common.keys import Keys
 import dashboard_measures
 from dashboard_browser import Page
 
-# The number of the maps on which something is drawn.
+# The number of maps that are not empty.
 PAINTED = """return [...document.querySelectorAll('.rows canvas')].filter(canvas => canvas.width > 0 &&
     canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some(value => value > 0)).length"""
 # Whether a view is shown.
@@ -181,7 +181,7 @@ def check_resource(page):
 def check_now(page):
     page.open("#/now")
     page.wait(lambda: "in the last hour" in page.text())
-    # They are shown even if no update follows.
+    # The numbers are shown even if no update follows.
     page.wait(lambda: page.js("return [...document.querySelectorAll('#view-now .figure .value')].every("
                               "value => value.textContent !== '')"), 3)
     text = page.text()

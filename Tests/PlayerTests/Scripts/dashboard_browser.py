@@ -77,7 +77,7 @@ class Relay:
         threading.Thread(target=self._accept, args=(self.listener,), daemon=True).start()
 
     def cut(self):
-        # A shutdown ends the accept() of the thread, which closes the listener.
+        # shutdown() ends the accept() call of the thread, which then closes the listener.
         with contextlib.suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()

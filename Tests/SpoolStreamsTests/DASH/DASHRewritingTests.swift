@@ -12,7 +12,7 @@ import Testing
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// An MPD by ffmpeg's DASH muxer, shortened.
+    /// A shortened MPD from ffmpeg's DASH muxer.
     static let ffmpeg = """
         <?xml version="1.0" encoding="utf-8"?>
         <MPD xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
@@ -110,14 +110,14 @@ import Testing
                 <AdaptationSet><SegmentTemplate media="/s:$Number$.m4s"/><Representation/></AdaptationSet>
                 """, "./s:$Number$.m4s"
             ),
-            // The paths have different numbers of directories, so that no relative path leads to both roots.
+            // The paths have different numbers of directories, so no relative path leads to both roots.
             (
                 """
                 <BaseURL>https://a.example/p/</BaseURL><BaseURL>https://b.example/q/y/</BaseURL>\
                 <AdaptationSet><SegmentTemplate media="/s/$Number$.m4s"/><Representation/></AdaptationSet>
                 """, "/~TOKEN/https/a.example/s/$Number$.m4s"
             ),
-            // One origin needs no relative path.
+            // With a single origin, no relative path is needed.
             (
                 """
                 <BaseURL>https://a.example/p/</BaseURL><BaseURL>https://a.example/q/</BaseURL>\
@@ -325,7 +325,7 @@ import Testing
         let final = try OriginURL("https://origin.example/dir/sub/a.mpd?token=1")
         let requested = seed % 2 == 0 ? final : try OriginURL("http://front.example/a.mpd")
         for _ in 0..<50 {
-            // Bases and a reference, each relative to the previous one. A client resolves them step by step.
+            // Several bases and a reference, each relative to the previous one. A client resolves them step by step.
             let chain = (0..<Int.random(in: 1...4, using: &generator)).map { _ in
                 RandomReference.draw(using: &generator)
             }

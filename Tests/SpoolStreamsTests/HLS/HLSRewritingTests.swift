@@ -14,7 +14,7 @@ import Testing
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    @Test("E212: content steering is removed on request, and nothing else is")
+    @Test("E212: only content steering is removed on request")
     func steering() throws {
         let steering = "#EXT-X-CONTENT-STEERING:SERVER-URI=\"/steer?a\",PATHWAY-ID=\"a\"\r\n"
         let variant = "#EXT-X-STREAM-INF:BANDWIDTH=1,PATHWAY-ID=\"a\"\nv.m3u8\n"
@@ -42,7 +42,7 @@ import Testing
         #expect(try rewrite(text).contains("X-ASSET-LIST=\"/~TOKEN/https/origin.example/ads/list.json\""))
     }
 
-    @Test("E332: references are rewritten in each tag that has one, and nothing else is changed")
+    @Test("E332: references are rewritten in each tag that has one, and all other text is unchanged")
     func references() throws {
         let text = """
             \u{FEFF}#EXTM3U\r
@@ -181,7 +181,7 @@ import Testing
     }
 
     @Test(
-        "E143: a variable whose value is long only in the client's URL is compared without building its text",
+        "E143: a variable whose value is long only in the client's URL is compared without assembling its text",
         .timeLimit(.minutes(10)))
     func longClientValue() throws {
         let references = String(repeating: "{$v}", count: 40_000)

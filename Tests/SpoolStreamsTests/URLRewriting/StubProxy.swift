@@ -3,7 +3,7 @@ import Testing
 
 @testable import SpoolStreams
 
-/// The URLs that a proxy in forward form with a token gives to its clients, and their requests.
+/// The URLs that a forward proxy with a token gives to its clients, and the requests of the clients.
 struct StubProxy {
     static let prefix = "/~TOKEN"
 
