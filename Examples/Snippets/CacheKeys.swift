@@ -17,7 +17,7 @@ private func source(of id: Int, at url: URL) -> MediaSource {
     return source
 }
 
-/// Returns whether a policy gives the same media one key and other media another, for a test of the policy.
+/// Returns whether a policy gives the same media one key and other media a different key, for a test of the policy.
 func namesMedia(_ policy: CacheKeyPolicy, today: URL, tomorrow: URL, another: URL) -> Bool {
     policy.key(for: today) == policy.key(for: tomorrow) && policy.key(for: today) != policy.key(for: another)
 }

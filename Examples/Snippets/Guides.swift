@@ -21,7 +21,7 @@ private func limits() -> MediaCache.Configuration {
     return configuration
 }
 
-/// Protects a stream with all of its files from eviction, and then removes it.
+/// Protects a stream and all of its files from eviction, and then removes it.
 private func protect(_ stream: URL, in cache: MediaCache) async throws {
     try await cache.pin(cache.key(for: stream))
     try await cache.unpin(cache.key(for: stream))

@@ -63,7 +63,7 @@ func takeOver(_ files: [(file: URL, url: URL)], into cache: MediaCache) async th
         do {
             try await cache.importFile(at: file, as: MediaSource(url: url))
         } catch let error as CacheError where error.code == .invalidArgument {
-            // The origin has other bytes, or other bytes are stored. The file is removed, too.
+            // The origin or the cache has other bytes, so the file is removed, too.
         } catch is CacheError {
             continue  // The file stays for the next launch.
         }

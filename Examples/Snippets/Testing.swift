@@ -65,7 +65,7 @@ func asksAgain(_ url: URL, play: (MediaSource, MediaCache) async throws -> Void)
     return count.withLock { $0 }
 }
 
-/// Returns a state of media that is half stored and not available, for a test of a view.
+/// Returns the state of media that is half stored and can't be fetched, for a test of a view.
 func halfThere() -> ResourceState {
     ResourceState(
         storedRanges: [0..<500_000], length: 1_000_000, failure: .storage("the disk is full"))

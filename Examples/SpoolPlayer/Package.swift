@@ -1,9 +1,9 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// All of the app except its entry point. This package is between the Xcode project and Spool, to select Spool's traits.
-// Not every version of Xcode can select the traits of a package that a project depends on. The app needs the traits for
-// HLS playback, and not those of the tools.
+// All of the app except its entry point. The Xcode project depends on this package instead of Spool, so that the
+// package can select Spool's traits. Not every version of Xcode can select the traits of a package that a project
+// depends on. The app needs the traits for HLS playback, but not those of the tools.
 let package = Package(
     name: "SpoolPlayerKit",
     platforms: [.macOS(.v15), .iOS(.v18)],

@@ -1,7 +1,7 @@
 @preconcurrency import Dispatch
 import Foundation
 
-/// The pressed keys. The previous mode of the terminal is restored at the end.
+/// The terminal and its pressed keys. The previous mode of the terminal is restored at the end.
 final class Terminal: Sendable {
     let keys: AsyncStream<Character>
     private let sending: AsyncStream<Character>.Continuation
@@ -10,7 +10,7 @@ final class Terminal: Sendable {
 
     init() {
         (keys, sending) = AsyncStream.makeStream()
-        // A signal would leave the terminal without echo. Instead, it ends the keys, as `q` does.
+        // A signal would leave the terminal without echo. Instead, it ends the stream of keys, as `q` does.
         signals = [SIGINT, SIGTERM].map { [sending] number in
             signal(number, SIG_IGN)
             let source = DispatchSource.makeSignalSource(signal: number)
@@ -32,20 +32,21 @@ final class Terminal: Sendable {
 
     deinit { finish() }
 
-    /// Replaces the current row with text, cut to the width of the terminal. The rest would stay in the next row.
+    /// Replaces the current row with text, cut to the width of the terminal. A longer text would leave its rest in the
+    /// next row.
     func show(_ text: String) {
         var size = winsize()
         let isKnown = ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0
         var room = (isKnown ? Int(size.ws_col) : 80) - 1
         let line = Self.printable(text).prefix { character in
-            // Other characters may need two columns.
+            // All other characters may need two columns.
             room -= character.isASCII || "━─·".contains(character) ? 1 : 2
             return room >= 0
         }
         FileHandle.standardOutput.write(Data("\r\(line)\u{1B}[K".utf8))
     }
 
-    /// Ends the keys, and restores the terminal.
+    /// Ends the stream of keys, and restores the terminal.
     func finish() {
         sending.finish()
         if var previous { tcsetattr(STDIN_FILENO, TCSANOW, &previous) }

@@ -77,7 +77,7 @@ import SpoolProxy
         exit(64)
     }
 
-    /// Returns the status, and a bar of played (`━`), stored (`─`) and missing (`·`) parts. Those of streams are
+    /// Returns the status, and a bar of played (`━`), stored (`─`) and missing (`·`) parts. The parts of streams are
     /// unknown.
     private static func line(_ player: CachingPlayer) -> String {
         let width = 40

@@ -1,7 +1,7 @@
 import Foundation
 import Security
 
-/// A value in the Keychain, on this device only.
+/// A value in the Keychain of this device.
 struct Keychain<Value: Codable> {
     /// The name that distinguishes the value from other values of the app.
     let account: String
@@ -39,7 +39,8 @@ struct Keychain<Value: Codable> {
     private var item: [CFString: Any] {
         [
             kSecClass: kSecClassGenericPassword, kSecAttrService: "SpoolPlayer", kSecAttrAccount: account,
-            // On macOS, too: its file-based keychain does not restrict device and time of access.
+            // This is also needed on macOS, because its file-based keychain restricts neither the device nor the time
+            // of access.
             kSecUseDataProtectionKeychain: true,
         ]
     }

@@ -12,7 +12,7 @@ struct S3Login: Codable {
     var secretAccessKey = ""
 }
 
-/// The login that is edited, and access to its bucket.
+/// The login that the user edits, and access to its bucket.
 @MainActor @Observable final class S3Account {
     var login = S3Login()
     private(set) var message: String?
@@ -26,7 +26,7 @@ struct S3Login: Codable {
         }
     }
 
-    /// Returns an object to play, and saves the login. If that fails, it sets a message and returns `nil`.
+    /// Returns an object to play, and saves the login. If that fails, sets a message and returns `nil`.
     func title(ofObject object: String) -> Title? {
         do {
             let title = Title(name: object, source: try bucket().media(object))

@@ -9,7 +9,7 @@ struct WebDAVLogin: Codable {
     var password = ""
 }
 
-/// The login that is edited, and access to its server.
+/// The login that the user edits, and access to its server.
 @MainActor @Observable final class WebDAVAccount {
     var login = WebDAVLogin()
     private(set) var server: WebDAV?
@@ -27,7 +27,7 @@ struct WebDAVLogin: Codable {
         }
     }
 
-    /// Opens the server and saves the login. All files share one account, which must exist while they play.
+    /// Opens the server and saves the login. All files share one account object, which must exist while they play.
     func open() {
         server = nil
         guard let root = URL(string: login.address), root.scheme?.lowercased() == "https" else {

@@ -5,7 +5,7 @@ import SpoolProxy
 
 /// The objects that all screens share: one cache, one server and one player.
 ///
-/// They need not be opened or started, and creating them can't fail. Each starts at its first use.
+/// They do not have to be opened or started, and creating them can't fail. Each starts at its first use.
 @MainActor @Observable public final class AppModel {
     /// The maximum bit rate of HLS variants, in bits per second, for both playback and downloads.
     static let maximumBitRate: Int64 = 3_000_000
@@ -53,7 +53,7 @@ import SpoolProxy
         }
     }
 
-    /// Plays one of several titles. The others are before and after it in the queue.
+    /// Plays one of several titles. The others are placed before and after it in the queue.
     func play(_ title: Title, of titles: [Title]) {
         playlist = titles
         notices.clear()

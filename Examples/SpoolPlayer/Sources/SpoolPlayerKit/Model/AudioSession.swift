@@ -1,7 +1,7 @@
 import AVFoundation
 import OSLog
 
-/// Sets the audio session for playback, which continues in the background and with the silent switch on.
+/// Configures the audio session for playback that continues in the background and in silent mode.
 func useAudioSession() {
     #if os(iOS)
     do {

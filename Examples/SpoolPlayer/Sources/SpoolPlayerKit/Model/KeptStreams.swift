@@ -2,8 +2,8 @@ import Observation
 import SpoolAVFoundation
 import SpoolProxy
 
-/// The HLS streams for offline playback. A download set would store only the playlist file, but here its segments are
-/// downloaded, too.
+/// The HLS streams for offline playback. A download set would store only the playlist file. This type also downloads
+/// the segments.
 @MainActor @Observable final class KeptStreams {
     /// The progress of a download.
     struct State: Sendable {
@@ -68,7 +68,7 @@ import SpoolProxy
     func remove(_ id: Title.ID) async throws {
         guard let title = titles[id] else { return }
         tasks[id]?.cancel()
-        // Otherwise, the download would store more after the removal.
+        // Otherwise, the download would store more bytes after the removal.
         await tasks[id]?.value
         (titles[id], states[id]) = (nil, nil)
         note()
@@ -99,7 +99,7 @@ import SpoolProxy
         }
     }
 
-    /// Updates the progress. Separate tasks report it, so reports may be out of order.
+    /// Updates the progress. Several tasks report it, so reports may be out of order.
     private func advance(_ id: Title.ID, to fraction: Double) {
         states[id]?.fraction = max(states[id]?.fraction ?? 0, fraction)
     }

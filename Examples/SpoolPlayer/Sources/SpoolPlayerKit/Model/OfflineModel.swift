@@ -5,7 +5,7 @@ import SpoolAVFoundation
 @MainActor @Observable final class OfflineModel {
     /// The set to which titles are added.
     var name = "Flight"
-    /// The names of the sets. `cache.downloads.states(of:)` gives their contents.
+    /// The names of the sets. `cache.downloads.states(of:)` returns their contents.
     private(set) var sets: [String] = []
     /// The reasons why titles could not be added, for display in lists.
     private(set) var refusals: [Title.ID: String] = [:]
@@ -34,7 +34,7 @@ import SpoolAVFoundation
         await streams.measure()
     }
 
-    /// Resumes the downloads of sets and streams: after a launch, and when the network is back.
+    /// Resumes the downloads of sets and streams. Called at launch, and when the network is back.
     func resume() async {
         await perform { try await cache.downloads.resume() }
         await streams.resume()

@@ -14,7 +14,8 @@ enum PreloadChoice {
         }
     }
 
-    /// The duration for a stream. Segments that start before it are preloaded, at least one; `nil` for all.
+    /// The duration for a stream, or `nil` for the whole stream. At least one segment, and all segments that start
+    /// before this time, are preloaded.
     var firstSeconds: Double? {
         switch self {
         case .start: 5

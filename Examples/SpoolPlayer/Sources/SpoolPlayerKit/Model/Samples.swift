@@ -1,7 +1,7 @@
 import SpoolAVFoundation
 
-/// Sample media. The servers belong to others: they may be slow, change or disappear, and must not be used for load
-/// tests.
+/// Sample media. The servers belong to third parties. They may be slow, change or disappear, and must not be used for
+/// load tests.
 enum Samples {
     /// Videos and streams. © Blender Foundation, CC BY 3.0; Apple's test videos.
     static let films = titles([

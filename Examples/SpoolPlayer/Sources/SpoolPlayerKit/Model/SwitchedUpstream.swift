@@ -3,8 +3,8 @@ import Synchronization
 
 /// A transport with an offline switch. While it is on, requests fail as if there were no network.
 ///
-/// The codes `.unreachable` and `.connectionLost` mean a lost network. A player that needs bytes then waits without a
-/// time limit, and does not fail.
+/// The codes `.unreachable` and `.connectionLost` indicate a lost network. A player that needs bytes then waits without
+/// a time limit instead of failing.
 final class SwitchedUpstream: Upstream {
     private let base: any Upstream
     private let offline = Atomic(false)
@@ -22,7 +22,7 @@ final class SwitchedUpstream: Upstream {
         let address = MediaSource(url: request.url).redactedURL
         guard !isOffline else { throw UpstreamError(.unreachable, "\(address): the app's offline switch is on") }
         var response = try await base.open(request)
-        // The switch also interrupts responses in progress. This needs a copy of the bytes.
+        // The switch also interrupts responses in progress, which requires a copy of the bytes.
         response.body = UpstreamBody(
             response.body.map { [self] chunk in
                 guard !isOffline else {

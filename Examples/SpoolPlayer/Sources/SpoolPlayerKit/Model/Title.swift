@@ -8,6 +8,6 @@ struct Title: Identifiable, Sendable {
     /// The URL, which identifies the title.
     var id: URL { source.url }
 
-    /// Whether the title is HLS, which has many files. A server in the app fetches them, not a resource loader.
+    /// Whether the title is HLS, which has many files. A server in the app fetches them instead of a resource loader.
     var isStream: Bool { !CachingURLAsset.canCache(source) }
 }

@@ -1,6 +1,6 @@
 import SwiftUI
 
-/// Media that needs an account of the user.
+/// Media that requires an account of the user.
 struct AccountsView: View {
     var body: some View {
         NavigationStack {
@@ -14,7 +14,7 @@ struct AccountsView: View {
 }
 
 extension View {
-    /// Disables corrections while names and URLs are typed.
+    /// Disables automatic changes to text, for fields that contain names and URLs.
     func typedLiterally() -> some View {
         #if os(iOS)
         autocorrectionDisabled().textInputAutocapitalization(.never)

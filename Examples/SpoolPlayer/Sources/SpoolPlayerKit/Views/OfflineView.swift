@@ -79,7 +79,7 @@ struct StreamSection: View {
                             Text(stream.name)
                             if let error = stream.error { Text(error).foregroundStyle(.red) }
                         }
-                        // It also cancels a download in progress.
+                        // The button also cancels a download in progress.
                         Button("Remove", systemImage: "trash", role: .destructive) {
                             Task { await app.offline.remove(stream: id) }
                         }

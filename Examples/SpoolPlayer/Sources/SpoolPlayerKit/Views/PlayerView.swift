@@ -28,7 +28,7 @@ struct PlayerTimes: View {
         HStack {
             Text(clock(player.currentTime))
             Spacer()
-            // Streams have no such numbers. The storage screen shows their files.
+            // For streams, this number is not available. The storage screen shows their files.
             if stored > 0 { Text("\(stored.formatted(.percent.precision(.fractionLength(0)))) stored") }
             Spacer()
             Text(player.duration.map(clock) ?? "–")
