@@ -19,7 +19,7 @@ let package = Package(
                 .product(name: "Spool", package: "Spool"),
                 .product(name: "SpoolAVFoundation", package: "Spool"),
                 .product(name: "SpoolHTTP", package: "Spool"),
-                // The command, so that it is built together with the benchmarks that start it.
+                // The benchmarks start this command, so it is built together with them.
                 .product(name: "spool", package: "Spool"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "GRDB", package: "GRDB.swift"),
@@ -30,8 +30,8 @@ let package = Package(
     ]
 )
 
-// The benchmarks use internal API. With its package name, they count as part of the package in the parent directory.
-// The compiler names that package after its directory.
+// The benchmarks use internal API. They are compiled with the package name of the package in the parent directory, so
+// that they count as part of it. The compiler names that package after its directory.
 let directory = Context.packageDirectory.split(separator: "/").dropLast().last ?? ""
 let packageName = String(directory.lowercased().map { $0.isLetter || $0.isNumber ? $0 : "_" })
 

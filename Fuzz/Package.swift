@@ -1,11 +1,11 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Fuzzing of code that reads external bytes. Parsers are fuzzed with coverage guidance, on Linux only, because Apple's
-// toolchains have no libFuzzer. Whole responses are fuzzed over a socket. README.md describes how to run it.
+// Fuzzing of code that reads external bytes. Parsers are fuzzed with coverage guidance, but only on Linux, because
+// Apple's toolchains have no libFuzzer. Whole responses are fuzzed over a socket. README.md describes how to run it.
 //
-// The fuzzers use internal API. With its package name, they count as part of the package in the parent directory. The
-// compiler names that package after its directory.
+// The fuzzers use internal API. They are compiled with the package name of the package in the parent directory, so that
+// they count as part of it. The compiler names that package after its directory.
 let directory = Context.packageDirectory.split(separator: "/").dropLast().last ?? ""
 let packageName = String(directory.lowercased().map { $0.isLetter || $0.isNumber ? $0 : "_" })
 

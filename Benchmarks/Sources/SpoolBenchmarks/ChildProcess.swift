@@ -12,8 +12,8 @@ struct ProcessCost: Sendable {
 
 /// Runs a command, discards its output, and measures its cost.
 ///
-/// The memory is the kernel's high-water mark (`VmHWM`). It is read every 5 ms until the process ends, like the
-/// processor time. The result of `wait4` would include the memory that this process had when it started the other.
+/// The memory is the kernel's high-water mark (`VmHWM`). Like the processor time, it is read every 5 ms until the
+/// process ends. The result of `wait4` would include the memory that this process used when it started the command.
 ///
 /// - Throws: ``BenchmarkError`` if the exit status is not 0.
 func measure(_ command: [String]) async throws -> ProcessCost {

@@ -5,7 +5,7 @@ import Spool
 extension Benchmark {
     private static let length: Int64 = 256 << 20
 
-    /// The cost of encryption, compared with only decrypting the same blocks, and with an unencrypted cache.
+    /// The cost of encryption, compared with the decryption of the same blocks alone and with an unencrypted cache.
     static let encryption = Benchmark(
         name: "encryption",
         summary: "256 MiB in chunks of 1 MiB: reading from and fetching into an encrypted cache, in GB/s"

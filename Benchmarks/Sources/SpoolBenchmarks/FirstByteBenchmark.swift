@@ -55,7 +55,7 @@ extension Benchmark {
     }
 }
 
-/// Returns the quantile: the value below which `part` of the values are.
+/// Returns a quantile: the value below which the fraction `part` of the values lies.
 private func part(_ part: Double, _ values: [Double]) -> Double {
     let sorted = values.sorted()
     return sorted[min(sorted.count - 1, Int(Double(sorted.count) * part))]

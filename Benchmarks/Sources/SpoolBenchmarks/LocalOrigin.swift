@@ -5,8 +5,8 @@ import SpoolHTTP
 
 /// An nginx process that serves the files of a temporary folder on loopback until this object is released.
 ///
-/// It has `sendfile on`, `tcp_nopush off` and one process. With `tcp_nopush on`, nginx delays small ranges by up to 40
-/// ms, so results with that setting are not comparable.
+/// It runs with `sendfile on`, `tcp_nopush off` and one process. With `tcp_nopush on`, nginx delays small ranges by up
+/// to 40 ms, so results with that setting are not comparable.
 final class LocalOrigin: Sendable {
     /// The folder of nginx's files.
     let folder: TemporaryFolder

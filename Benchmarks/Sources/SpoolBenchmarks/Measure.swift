@@ -1,7 +1,7 @@
 import Foundation
 
-/// Returns the nanoseconds for each operation, as the median of up to five rounds. `body` performs `operations` of
-/// them.
+/// Returns the nanoseconds for each operation, as the median of up to five rounds. `body` performs `operations`
+/// operations.
 ///
 /// No round starts after two seconds, so that a very slow operation is measured once. `prepare` creates the subject of
 /// a round, and its time is not measured.
@@ -22,17 +22,17 @@ func nanoseconds<Subject>(
     return median(rounds)
 }
 
-/// The same metric of Spool and of its peer, by rounds.
+/// The same metric of Spool and of its peer, for each round.
 struct Pair: Sendable {
     var spool: [Double] = []
     var peer: [Double] = []
 
-    /// The median of the ratios of all rounds. Other load on the machine affects both sides of a ratio.
+    /// The median of the ratios of all rounds. Other load on the machine affects both values of a ratio.
     var ratio: Double { median(zip(spool, peer).map { $0 / $1 }) }
 
     /// Measures Spool and its peer alternately. Spool is first in even rounds, and the peer in odd rounds.
     ///
-    /// A first round of both is not counted, because it fills caches and opens connections.
+    /// A first round of each is not counted, because it fills caches and opens connections.
     static func alternating(
         rounds: Int, spool: () async throws -> Double, peer: () async throws -> Double
     ) async throws -> Pair {
@@ -63,7 +63,7 @@ func seconds(_ body: () async throws -> Void) async throws -> Double {
     return (ContinuousClock.now - begin) / .seconds(1)
 }
 
-/// Returns the load averages of one, five and fifteen minutes, which show other load during the measurement.
+/// Returns the load averages of one, five and fifteen minutes, which show whether the machine had other load.
 func loadAverage() -> String {
     var loads = [Double](repeating: 0, count: 3)
     guard getloadavg(&loads, 3) == 3 else { return "unknown" }

@@ -2,7 +2,8 @@ import Foundation
 import HTTPTypes
 import Spool
 
-/// An `Upstream` without a network. Each URL has a resource that repeats the same 64 KiB, with ranges.
+/// An `Upstream` without a network. At each URL, it serves a resource that repeats the same 64 KiB, and supports
+/// ranges.
 struct MemoryOrigin: Upstream {
     let length: Int64
 

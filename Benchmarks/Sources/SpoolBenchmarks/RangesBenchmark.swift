@@ -37,7 +37,7 @@ extension Benchmark {
     }
 }
 
-/// The contents of the three sets, and the offsets to query: a file in pieces, and positions in it.
+/// The contents of the three sets (a file in pieces), and the offsets to query.
 private struct Fragments: Sendable {
     var ascending: [Range<Int64>]
     var shuffled: [Range<Int64>]
@@ -60,7 +60,7 @@ private struct RangesOperation: Sendable {
     typealias Figure = @Sendable (Fragments) -> Double
 
     var name: String
-    /// The promise of the project for 100,000 fragments, in nanoseconds.
+    /// The project's goal for 100,000 fragments, in nanoseconds.
     var goal: Double?
     var byteRangeSet: Figure
     var rangeSet: Figure?

@@ -50,7 +50,7 @@ enum SpoolBenchmarks {
     }
 }
 
-/// One subcommand, which compares Spool with an alternative for users in the same run.
+/// One subcommand. It compares Spool with an alternative that users have, in the same run.
 struct Benchmark: Sendable {
     var name: String
     var summary: String
@@ -65,11 +65,11 @@ struct Report: Sendable {
     var promises: [Promise] = []
 }
 
-/// One row of the final table: a promise of the project and the measured value.
+/// One row of the final table: a goal of the project and the measured value.
 struct Promise: Sendable {
     var name: String
     var spool: String
-    /// The alternative, measured in alternation with Spool; empty if the goal is an absolute number.
+    /// The alternative, which is measured alternately with Spool; empty if the goal is an absolute number.
     var peer = ""
     var ratio = ""
     var goal: String

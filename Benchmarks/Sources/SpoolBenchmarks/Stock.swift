@@ -30,7 +30,7 @@ struct Stock: Sendable {
         return cache
     }
 
-    /// Returns the milliseconds to open the directory, and to read the first bytes of a resource if `reads`.
+    /// Returns the milliseconds to open the directory, and to read the first bytes of a resource if `reads` is true.
     func open(andRead reads: Bool) async throws -> Double {
         let begin = ContinuousClock.now
         let cache = try await open()

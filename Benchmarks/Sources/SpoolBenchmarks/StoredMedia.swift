@@ -6,7 +6,7 @@ struct StoredMedia: Sendable {
     let length: Int64
     let cache: MediaCache
     let media: MediaResource
-    /// The media file of the cache, which is a copy of the resource unless the cache is encrypted.
+    /// The media file of the cache. It is an exact copy of the resource unless the cache is encrypted.
     let file: URL
     private let folder: TemporaryFolder
 

@@ -1,6 +1,7 @@
 import Foundation
 
-/// Rows of text under headings, printed as Markdown. Terminals show columns, and `docs/` can include it unchanged.
+/// Rows of text under headings, printed as Markdown. The columns are aligned on a terminal, and the text can be pasted
+/// into `docs/` unchanged.
 ///
 /// The first column is left-aligned, and the others right-aligned. Each heading has at least two letters.
 struct Table: CustomStringConvertible, Sendable {

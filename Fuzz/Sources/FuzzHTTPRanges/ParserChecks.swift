@@ -1,7 +1,8 @@
 import HTTPRanges
 import HTTPTypes
 
-/// The checks of every parser: it does not crash, and its value is written so that parsing gives the same value.
+/// The checks of every parser: it does not crash, and the text that is written for its value is parsed to the same
+/// value.
 enum ParserChecks {
     static func run(_ text: String) {
         if let header = RangeHeader(parsing: text) {

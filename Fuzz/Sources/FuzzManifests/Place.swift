@@ -39,7 +39,7 @@ struct Place {
             "\(original) in \(final), requested as \(requested), became \(written)")
     }
 
-    /// Returns a text in which characters are escaped that are valid in a variable's value, but not in an attribute.
+    /// Returns the text with escapes for characters that are valid in a variable's value, but not in an attribute.
     private static func plain(_ text: String) -> String {
         text.replacing("\"", with: "%22").replacing("{$", with: "%7B$")
     }

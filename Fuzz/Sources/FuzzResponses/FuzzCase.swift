@@ -81,7 +81,7 @@ struct FuzzCase {
         print("seed \(seed): \(text)")
     }
 
-    /// The transport of all cases, so that a connection that one case has damaged is detected by the next case.
+    /// The transport of all cases, so that the next case detects a connection that one case has damaged.
     private static let upstream: TimedUpstream = {
         var configuration = HTTPUpstream.Configuration()
         configuration.responseTimeout = .milliseconds(250)

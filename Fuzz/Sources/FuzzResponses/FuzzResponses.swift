@@ -5,8 +5,8 @@ import Spool
 import SpoolHTTP
 import Synchronization
 
-/// A fuzzer that sends mutated responses over a socket to the HTTP client and the cache. It runs one seeded case
-/// after the other until the time is over.
+/// A fuzzer that sends mutated responses over a socket to the HTTP client and the cache. It runs one seeded case after
+/// another until the time is over.
 ///
 /// A crash ends the process; `Fuzz/responses` prints its seed and continues. Other findings are:
 /// - a wait of more than a second beyond a timeout

@@ -1,7 +1,7 @@
 import Foundation
 import SpoolTesting
 
-/// The response to one request, and the end of the connection. Both are random from a seed, for the requested range.
+/// The response to one request for a range, and the end of the connection. Both are drawn at random from a seed.
 struct HostileResponse {
     /// The action after the last byte.
     enum Ending { case close, reset, keepOpen, next }

@@ -31,7 +31,7 @@ final class HostileServer: Sendable {
         Thread { self.accept() }.start()
     }
 
-    /// Starts a case. One in `wildness` responses is valid.
+    /// Starts a case. On average, one in `wildness` responses is valid.
     func begin(_ seed: UInt64) {
         requests.withLock { $0 = 0 }
         script.withLock { $0 = (Dice(seed), Dice(seed).wildness, $0.number + 1) }

@@ -1,7 +1,7 @@
 #if os(Linux)
 import Foundation
 
-/// A typical video of the web: 60 s and about 20 MB, H.264 and AAC in MPEG-4, with its index at the start.
+/// A typical web video of 60 s and about 20 MB, H.264 and AAC in MPEG-4, with its index at the start.
 enum BenchmarkFilm {
     /// Creates the video with ffmpeg. It shows a test image with noise, which needs the full bit rate.
     ///

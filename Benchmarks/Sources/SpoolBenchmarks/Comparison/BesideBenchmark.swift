@@ -15,7 +15,7 @@ extension Benchmark {
         var (plain, plainLater): ([Double], [Double]) = ([], [])
         var (spool, spoolLater, again): ([Double], [Double], [Double]) = ([], [], [])
         for round in 0..<6 {
-            // Alternates. The pass-through is first in even pairs of rounds, and Spool in odd pairs.
+            // The order alternates: the pass-through is first in even pairs of rounds, and Spool in odd pairs.
             if [0, 3, 4].contains(round) {
                 let (left, later) = try await film.leavePassThrough()
                 plain.append(left)
@@ -75,7 +75,7 @@ extension Benchmark {
         }
         let (spool, peer) = (median(near.spool), median(near.peer))
         add("no round-trip time, median of 41", spool, peer)
-        // If the machine has other load, the faster rounds are more reliable.
+        // If the machine is also busy with other work, the faster rounds are more reliable.
         add("the same, fastest tenth", near.spool.sorted()[4], near.peer.sorted()[4])
         let (spoolAway, peerAway) = (median(away.spool), median(away.peer))
         add("a round trip of 50 ms, median of 11", spoolAway, peerAway)
@@ -94,7 +94,7 @@ extension Benchmark {
     }
 }
 
-/// A video, which each playback gets from a new origin.
+/// A video that each playback fetches from a new origin.
 private struct BesideFilm {
     private static let megabyte = 1e6
     private let bytes: Data
@@ -105,7 +105,7 @@ private struct BesideFilm {
         try LimitedOrigin(bytes, path: "/film.mp4", bytesPerSecond: 8e6, roundTrip: roundTrip)
     }
 
-    /// Returns the MB sent when the player stops, and a second later.
+    /// Returns the MB that were sent until the player stopped, and until a second later.
     func leavePassThrough() async throws -> (left: Double, later: Double) {
         let origin = try origin()
         defer { origin.stop() }
@@ -140,8 +140,8 @@ private struct BesideFilm {
         return (Double(left) / Self.megabyte, Double(later) / Self.megabyte, Double(again) / Self.megabyte)
     }
 
-    /// The time between opening a cache, or creating a client, and playback, as in an app. Their background work, and
-    /// the removal of the previous round's files, is not part of a start.
+    /// The time between opening a cache, or creating a client, and playback, as in an app. It lets their background
+    /// work and the removal of the previous round's files finish, because these are not part of a start.
     private static let rest = Duration.milliseconds(150)
 
     /// Returns the milliseconds to the first bytes.

@@ -2,8 +2,8 @@
 import Foundation
 import Synchronization
 
-/// A small HTTP/1.1 server of one file, with ranges. All connections share one bandwidth limit, and each response has a
-/// delay.
+/// A small HTTP/1.1 server for one file, with support for ranges. All connections share one bandwidth limit, and each
+/// response has a delay.
 ///
 /// It counts the body bytes that its sockets accepted, including bytes that no client reads. It uses one thread for
 /// each connection, and listens on loopback only.
@@ -59,7 +59,7 @@ final class LimitedOrigin: Sendable {
     }
 
     private func begin(_ connection: Int32) {
-        // The kernel buffers little, so that the origin soon stops when a client stops reading.
+        // Limits the kernel's buffers, so that the origin stops soon after a client stops reading.
         for (level, option, value) in [
             (SOL_SOCKET, SO_SNDBUF, Int32(128 << 10)), (Int32(IPPROTO_TCP), TCP_NODELAY, 1),
         ] {
@@ -125,7 +125,7 @@ final class LimitedOrigin: Sendable {
     }
 }
 
-/// The bandwidth that all connections share, one piece after the other.
+/// The bandwidth limit, which all connections share. It sends one piece after another.
 private final class Line: Sendable {
     private struct State {
         var free = ContinuousClock.now

@@ -6,9 +6,9 @@ import Spool
 import SpoolHTTP
 
 /// A resource loader delegate that sends each loading request to the origin and forwards the bytes without caching
-/// them. An app without a cache would behave like this.
+/// them. An app without a cache behaves like this.
 ///
-/// `@unchecked Sendable`: mutable state is only used on ``queue``.
+/// `@unchecked Sendable`: mutable state is used only on ``queue``.
 final class PassThroughDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {
     let queue = DispatchQueue(label: "spool.benchmark.pass-through", qos: .userInitiated)
     private let url: URL

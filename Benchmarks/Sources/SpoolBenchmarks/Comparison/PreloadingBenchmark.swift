@@ -51,9 +51,9 @@ private struct PreloadedFilm {
     enum Preloads: CaseIterable, Sendable { case none, overOwnLine, overSameLine }
 
     struct Play: Sendable {
-        /// The milliseconds that each read waited, except the first.
+        /// The milliseconds for which each read waited, except the first one.
         var reads: [Double]
-        /// The MB that the preloads fetched meanwhile.
+        /// The MB that the preloads fetched during the reads.
         var megabytes: Double
     }
 

@@ -2,10 +2,9 @@
 import AVFoundation
 import Foundation
 
-/// Measurements with a player without video and audio, at true speed.
+/// Measurements with a player without video and audio output, at normal speed.
 @MainActor enum Watching {
-    /// Plays until `seconds` of the media were shown, and removes the item from the player. The caller must release the
-    /// asset.
+    /// Plays the first `seconds` of the media, and removes the item from the player. The caller must release the asset.
     ///
     /// - Throws: ``BenchmarkError`` if the media can't be played, or playback makes no progress.
     static func watch(_ asset: AVURLAsset, for seconds: Double) async throws {

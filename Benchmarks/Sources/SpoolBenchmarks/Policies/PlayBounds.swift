@@ -1,7 +1,8 @@
 /// The bounds that no policy can exceed, computed with knowledge of the whole trace.
 ///
-/// They are the result of Belady's algorithm on blocks, which admits a block only if that pays. Scans are left out.
-/// They read blocks that are played later, so a policy may exceed the bounds of a trace with scans.
+/// They are the result of Belady's algorithm on blocks, which admits a block only if that improves the result. Scans
+/// are excluded, although they read blocks that are played later. A policy may therefore exceed the bounds of a trace
+/// with scans.
 struct PlayBounds: Sendable {
     /// The fraction of the read bytes that were cached.
     var byteHit: Double
@@ -54,12 +55,12 @@ struct PlayBounds: Sendable {
             ? 0 : Double(counted.count { !missing.contains($0.sitting) }) / Double(counted.count)
     }
 
-    /// Returns whether each access finds its block, if hits of the accesses in `isCounted` are maximized; `nil` counts
-    /// all.
+    /// Returns whether each access finds its block, if the hits among the accesses in `isCounted` are maximized. `nil`
+    /// counts all accesses.
     private static func kept(
         _ blocks: [Int32], counting isCounted: [Bool]?, capacity: Int, blockCount: Int
     ) -> [Bool] {
-        // The next counted access to the block of each access, computed from the end.
+        // For each access, the next counted access to its block, computed from the end.
         var last = [Int32](repeating: -1, count: blockCount)
         var next = [Int32](repeating: -1, count: blocks.count)
         for index in blocks.indices.reversed() {

@@ -1,4 +1,4 @@
-/// The playback of users, by blocks in order of time, which the eviction simulator replays.
+/// The blocks that users have played, in order of time. The eviction simulator replays them.
 ///
 /// A block is 64 KiB. Resources are numbered from 0.
 struct PlayTrace: Sendable {
@@ -24,8 +24,8 @@ struct PlayTrace: Sendable {
         static let end = Flags(rawValue: 2)
         /// The playback session reached the end of the resource.
         static let completed = Flags(rawValue: 4)
-        /// No user listens, for example while an app indexes all media. The event counts neither as bytes read nor as a
-        /// start.
+        /// The blocks are read without a listener, for example while an app indexes all media. The event counts neither
+        /// as bytes read nor as a start.
         static let scan = Flags(rawValue: 8)
     }
 
@@ -45,13 +45,13 @@ struct PlayTrace: Sendable {
     var name: String
     var resources: [Resource]
     var events: [Event]
-    /// Whether the trace has one user, so that hints about media that is played once are useful.
+    /// Whether the trace has only one user. If so, hints about media that is played once are useful.
     var hasOneUser = true
 
     /// The number of events at the start that fill the cache and are not counted.
     var warmUpCount: Int { events.count / 5 }
 
-    /// The number of blocks that are read at least once. It is the capacity of 100 %.
+    /// The number of blocks that are read at least once. It corresponds to a capacity of 100 %.
     var footprint: Int {
         var ranges: [[Range<Int32>]] = Array(repeating: [], count: resources.count)
         for event in events where event.count > 0 { ranges[Int(event.resource)].append(event.blocks) }
@@ -65,7 +65,7 @@ struct PlayTrace: Sendable {
         }
     }
 
-    /// Returns the blocks that a playback session needs to start here immediately.
+    /// Returns the blocks that a playback session needs to start immediately at this event.
     ///
     /// They are 256 KiB at its position and, if it resumes, also the first block of the resource.
     func startBlocks(of event: Event) -> [Int32] {

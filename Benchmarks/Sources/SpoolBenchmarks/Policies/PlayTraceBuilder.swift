@@ -42,7 +42,7 @@ struct PlayTraceBuilder {
         let perBlock = seconds / Double(count)
         let last = min(count, end + readAhead)
         var flags: PlayTrace.Flags = .start
-        // The positions at which the player seeks back a little and reads again.
+        // The positions at which the player seeks back a little and reads the blocks again.
         let places = (0..<rewinds).map { _ in Int32.random(in: position..<max(position + 1, end), using: &random) }
         let backwards = places.sorted()[...]
         var pending = backwards
@@ -87,7 +87,7 @@ struct PlayTraceBuilder {
     }
 }
 
-/// Random ranks from 0, of which the first is the most likely (Zipf).
+/// Random ranks from 0 with a Zipf distribution. The first rank is the most likely.
 struct ZipfRanks {
     private let sums: [Double]
 
@@ -127,7 +127,7 @@ struct PlayCatalog {
 
     func draw(using random: inout SeededGenerator) -> Int32 { resources[ranks.draw(using: &random)] }
 
-    /// Changes the media as after a day: replaces some resources with new ones, and swaps the ranks of others.
+    /// Makes the changes of one day: replaces some resources with new ones, and swaps the ranks of others.
     mutating func change(replacing: Int, swapping: Int, in builder: inout PlayTraceBuilder) {
         for _ in 0..<replacing {
             resources[Int.random(in: resources.indices, using: &builder.random)] = make(&builder)

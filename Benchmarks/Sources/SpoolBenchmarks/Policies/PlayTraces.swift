@@ -5,8 +5,8 @@ enum PlayTraces {
     /// All traces. Each is created when it is used, because some are large.
     static let all: [@Sendable () -> PlayTrace] = [music, podcasts, binge, shortVideos, household, scan]
 
-    /// Music: 5,000 tracks with Zipf 0.9, of which 50 are replaced and 50 swapped a day. Of 150 plays a day, a fifth
-    /// are skipped.
+    /// Music: 5,000 tracks with Zipf 0.9, of which 50 are replaced and 50 swapped per day. A fifth of 150 playbacks per
+    /// day are skipped.
     @Sendable static func music() -> PlayTrace { music(days: 120, isScanned: false) }
 
     /// Music for a shorter time, with a scan of all tracks each night.
@@ -31,7 +31,7 @@ enum PlayTraces {
         return builder.trace(isScanned ? "T6 scan" : "T1 music")
     }
 
-    /// Podcasts: 4 episodes of 48 to 72 MB a day. Each is heard once, in 2 to 4 sessions hours apart.
+    /// Podcasts: 4 episodes of 48 to 72 MB per day. Each is played once, in 2 to 4 sessions that are hours apart.
     @Sendable static func podcasts() -> PlayTrace {
         var builder = PlayTraceBuilder(seed: 2)
         for number in 0..<360 {
@@ -43,7 +43,7 @@ enum PlayTraces {
         return builder.trace("T2 podcasts")
     }
 
-    /// Long videos of 1 to 3 GB, 2 a day, in up to 3 sessions, with rewinds.
+    /// Long videos of 1 to 3 GB: 2 per day, in up to 3 sessions, with rewinds.
     @Sendable static func binge() -> PlayTrace {
         var builder = PlayTraceBuilder(seed: 3)
         for number in 0..<100 {
@@ -54,8 +54,8 @@ enum PlayTraces {
         return builder.trace("T3 binge")
     }
 
-    /// Short videos of 2 to 20 MB: 5,000 with Zipf 0.7, of which 500 are replaced a day. Of 300 plays a day, most stop
-    /// early.
+    /// Short videos of 2 to 20 MB: 5,000 with Zipf 0.7, of which 500 are replaced per day. Most of 300 playbacks per
+    /// day stop early.
     @Sendable static func shortVideos() -> PlayTrace {
         var builder = PlayTraceBuilder(seed: 4)
         var videos = PlayCatalog(count: 5000, exponent: 0.7, in: &builder) { $0.add(2...20, .shortVideo) }
@@ -112,7 +112,7 @@ extension PlayTraceBuilder {
     fileprivate mutating func listen(to song: Int32, at time: Double) {
         let count = blockCount(song)
         let isSkipped = Int.random(in: 0..<5, using: &random) == 0
-        // 32 KB/s, as for a track with 256 kbit/s.
+        // A track has 256 kbit/s, which is 32 KB/s.
         let end = isSkipped ? Int32(Double.random(in: 10...30, using: &random) / 2) : count
         play(song, from: 0, to: min(end, count), at: time, lasting: Double(count) * 2, readAhead: 4)
     }

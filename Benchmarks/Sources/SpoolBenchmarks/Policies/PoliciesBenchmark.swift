@@ -13,7 +13,7 @@ extension Benchmark {
 
 /// A comparison of every strategy with every trace and capacity.
 struct PolicyComparison {
-    /// One row of the table, or one object of the JSON.
+    /// One row of the table, or one object in the JSON.
     struct Row: Codable, Sendable {
         var trace: String
         /// The capacity, in percent of the footprint.
@@ -22,7 +22,7 @@ struct PolicyComparison {
         var isDefault: Bool
         var byteHit: Double
         var startHit: Double
-        /// The bytes from the origin, in the counted part of the trace.
+        /// The number of bytes from the origin in the counted part of the trace.
         var originBytes: Int64
         var boundByteHit: Double
         var boundStartHit: Double

@@ -9,13 +9,13 @@ struct PolicySimulator {
         var hitBlocks = 0
         var starts = 0
         var startHits = 0
-        /// The nanoseconds in the strategy for all events, and the number of blocks that these events read.
+        /// The nanoseconds that the strategy used for all events, and the number of blocks that these events read.
         var policyNanoseconds = 0.0
         var allBlocks = 0
 
         var byteHit: Double { readBlocks == 0 ? 0 : Double(hitBlocks) / Double(readBlocks) }
         var startHit: Double { starts == 0 ? 0 : Double(startHits) / Double(starts) }
-        /// The bytes from the origin for the counted events.
+        /// The number of bytes from the origin for the counted events.
         var originBytes: Int64 { Int64(readBlocks - hitBlocks) * 65_536 }
     }
 
@@ -108,8 +108,8 @@ struct PolicySimulator {
     }
 
     private mutating func store(_ range: Range<Int64>, _ resource: Int) {
-        // Pieces give the same result as single blocks, but faster. Their size is limited so that a small cache acts as
-        // a window.
+        // Larger pieces give the same result as single blocks, but faster. Their size is limited so that a small cache
+        // acts as a window.
         var next = range.lowerBound
         while next < range.upperBound {
             let piece = next..<min(range.upperBound, next + max(65_536, min(capacity / 4, 64 * 65_536)))
@@ -169,7 +169,7 @@ struct PolicySimulator {
     }
 }
 
-/// The time in the strategy, without the time of the clock calls.
+/// The time that is spent in the strategy, without the cost of the clock calls.
 private struct PolicyTimer {
     private(set) var nanoseconds = 0.0
     private let ofClock: Double

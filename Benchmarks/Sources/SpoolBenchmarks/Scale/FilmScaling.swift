@@ -2,7 +2,7 @@ import Foundation
 import Spool
 
 extension Benchmark {
-    /// The cost of a long video, compared with a short track: opening it when it is stored, and evicting it in steps.
+    /// The cost of opening a stored long video and of evicting it in steps, compared with a short track.
     static let scaleFilm = Benchmark(
         name: "scale-film",
         summary: "a stored video of 10 GB: ms to the first bytes after opening, s to evict all in steps of 8 MiB"
@@ -53,7 +53,7 @@ extension Benchmark {
 /// A cache directory with one resource, played once from start to end.
 private struct Film {
     let length: Int64
-    /// The seconds for playing it as fast as it was received.
+    /// The seconds that playback took, at the speed at which bytes were received.
     let storingSeconds: Double
     private let folder: TemporaryFolder
     private let url: URL

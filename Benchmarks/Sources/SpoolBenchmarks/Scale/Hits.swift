@@ -1,7 +1,7 @@
 import Foundation
 import Spool
 
-/// A resource that is read once, in pieces of one size.
+/// A measurement that reads a resource once, in pieces of one size.
 struct Hits {
     enum Order: String, CaseIterable {
         /// One reader for the part of each task.
@@ -66,7 +66,7 @@ struct Hits {
         return Double(count) / 1e9 / time
     }
 
-    /// Returns the start of each piece. The number of pieces is a power of two, so an odd step visits all.
+    /// Returns the start of each piece. The number of pieces is a power of two, so an odd step visits all pieces.
     private func starts(in part: Range<Int64>) -> [Int64] {
         let pieces = (part.upperBound - part.lowerBound) / Int64(size)
         let step: Int64 = order == .apart ? 1_000_003 : 1

@@ -2,7 +2,8 @@ import Foundation
 import Spool
 
 extension Benchmark {
-    /// The cost of a cache with very many resources, compared with a small cache and with free capacity.
+    /// The cost of a cache with very many resources, compared with a small cache and with a cache that has free
+    /// capacity.
     static let scaleMany = Benchmark(
         name: "scale-many",
         summary: "100,000 resources: ms to the first bytes after a crash, ms for a new resource at capacity"
@@ -60,7 +61,7 @@ extension Benchmark {
     }
 }
 
-/// Resources that are new to the cache, played one after the other.
+/// Resources that are new to the cache and are played one after another.
 private final class Newcomers {
     private let cache: MediaCache
     /// A folder name that makes the URLs unique.
@@ -69,7 +70,7 @@ private final class Newcomers {
 
     init(cache: MediaCache) { self.cache = cache }
 
-    /// Returns the mean milliseconds of 64 resources, to the first byte or the last.
+    /// Returns the mean time to the first or the last byte of 64 resources, in milliseconds.
     func time(toFirstByte: Bool) async throws -> Double {
         let count = 64
         var sum = 0.0

@@ -3,8 +3,8 @@ import HTTPTypes
 import Spool
 import Synchronization
 
-/// An `Upstream` that sends its first bytes as fast as they are read, but never sends the others. It measures the
-/// sending of the first bytes.
+/// An `Upstream` that sends its first bytes as fast as they are read, and never sends the others. It measures the time
+/// for the first bytes.
 struct StallingOrigin: Upstream {
     /// The number of bytes from the start that are sent.
     static let nearLength: Int64 = 32 << 20
@@ -22,7 +22,7 @@ struct StallingOrigin: Upstream {
         return UpstreamResponse(head: range.head, url: request.url, body: body)
     }
 
-    /// The time from the first request for a chunk to the last.
+    /// The time from the first request for a chunk to the last one.
     final class Meter: Sendable {
         private struct State {
             var first: ContinuousClock.Instant?

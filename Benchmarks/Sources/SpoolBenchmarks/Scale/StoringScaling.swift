@@ -11,7 +11,7 @@ extension Benchmark {
         let folder = try TemporaryFolder("landing")
         let origin = StallingOrigin()
         var configuration = MediaCache.Configuration()
-        // One request fetches everything, so that storing is measured, and requesting is not.
+        // One request fetches all bytes, so that only storing is measured, without requests.
         configuration.readAhead.initialRequestSize = StallingOrigin.nearLength
         configuration.readAhead.maximumRequestSize = StallingOrigin.nearLength
         configuration.readAhead.maximumReadAhead = 2 * StallingOrigin.nearLength
@@ -49,7 +49,7 @@ extension Benchmark {
     }
 }
 
-/// A resource whose first bytes are stored while readers wait for others.
+/// A resource whose first bytes are stored while readers wait for other bytes.
 private struct StoringRun {
     let media: MediaResource
     let cache: MediaCache
@@ -66,7 +66,8 @@ private struct StoringRun {
         // The version must be known before readers can wait for distant bytes.
         for try await chunk in media.reader(.bytes(0..<65_536)) { blackHole(chunk) }
         let readers = (0..<count).map { number in
-            // All are within one block of each place, so that four requests serve them, and one more is possible.
+            // All readers wait within one block at each of four places, so that four requests serve them and one more
+            // is possible.
             let place = StallingOrigin.nearLength * Int64(1 + number % 4) * 4
             return media.reader(.bytes(place + Int64(number / 4) * 128..<place + 65_536))
         }
