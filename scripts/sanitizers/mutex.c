@@ -1,9 +1,10 @@
 // Makes contended operations of Swift's `Mutex` on Linux visible to ThreadSanitizer. `scripts/sanitize thread` preloads it.
 //
-// The code of an uncontended `Mutex` is inlined into its user, and is therefore instrumented. To wait or to wake a waiter,
-// a `Mutex` calls libswiftSynchronization, which is not instrumented. The sanitizer then misses that the lock was acquired
-// or released, and reports a race of the guarded state. These three functions replace those of the library, call them, and
-// report the operation. Their names and signatures are those of Swift 6.3. If the library lacks them, the run ends.
+// The code of an uncontended `Mutex` is inlined into its caller, and is therefore instrumented. To wait or to wake a
+// waiter, a `Mutex` calls libswiftSynchronization, which is not instrumented. The sanitizer then does not detect that
+// the lock was acquired or released, and reports a race on the guarded state. These three functions replace those of
+// the library, call the originals, and report the operation. Their names and signatures are those of Swift 6.3. If the
+// library lacks them, the run ends.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -18,7 +19,7 @@
 #define TRY_LOCK_SLOW "$s15Synchronization12_MutexHandleV12_tryLockSlowSbyF"
 #define UNLOCK_SLOW "$s15Synchronization12_MutexHandleV11_unlockSlowyyF"
 
-// Absent if the process is not instrumented, such as SwiftPM itself.
+// This symbol is absent if the process is not instrumented, such as SwiftPM itself.
 extern __attribute__((weak)) void __tsan_acquire(void *address);
 extern __attribute__((weak)) void __tsan_release(void *address);
 

@@ -50,7 +50,7 @@ for module in CommandLine.arguments.dropFirst(2) {
             uniquingKeysWith: { first, _ in first })
         var conformances: [String: Set<String>] = [:]
         for relationship in graph.relationships where relationship.kind == "conformsTo" {
-            // The Foundation module of a protocol differs between toolchains, so the name is without a module.
+            // The module of a Foundation protocol differs between toolchains, so the module is removed from the name.
             guard
                 let name = names[relationship.target]
                     ?? relationship.targetFallback?.split(separator: ".").dropFirst().joined(separator: ".")
