@@ -103,11 +103,11 @@ import Testing
                 else { return "a 206 without a range is stored" }
             }
         } else {
-            return "status \(status) lands"
+            return "a body with status \(status) is stored"
         }
-        if let end = placement.end, end < placement.offset { return "it ends before its start" }
+        if let end = placement.end, end < placement.offset { return "the stored range ends before its start" }
         if let end = placement.end, let length = placement.version.length, placement.discrepancy == nil, end > length {
-            return "it ends past its length"
+            return "the stored range ends past the length"
         }
         guard joins, let stored = question.stored else { return nil }
         let tags = (placement.version.validator.entityTag, stored.version.validator.entityTag)
@@ -118,7 +118,7 @@ import Testing
             return "another length joins"
         }
         if let length = placement.version.length, stored.version.length == nil, length < stored.storedEnd {
-            return "a length below what is stored joins"
+            return "a length below the stored bytes joins"
         }
         if placement.version.contentEncoding != stored.version.contentEncoding { return "another encoding joins" }
         let proves = Validator(fields: fields).stronglyMatches(stored.version.validator)

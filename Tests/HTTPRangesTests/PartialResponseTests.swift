@@ -426,7 +426,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         ]
         for response in responses {
             guard case .refuse(let refusal) = evaluate(response) else {
-                Issue.record("\(response) is not refused")
+                Issue.record("\(response) is not rejected")
                 continue
             }
             let status = "\(response.status.code)"

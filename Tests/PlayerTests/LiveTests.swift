@@ -5,7 +5,7 @@ import SpoolTesting
 import Testing
 
 /// Tests of real players that play a stream through a real server while ffmpeg creates the stream. nginx is the origin.
-@Suite(.serialized, .timeLimit(.minutes(10)), .enabled(if: Players.areAllWanted, "they play in make test-players"))
+@Suite(.serialized, .timeLimit(.minutes(10)), .enabled(if: Players.areAllWanted, "only make test-players uses them"))
 struct LiveTests {
     @Test(
         .enabled(if: Players.nginx != nil && Players.ffmpeg != nil, "nginx or ffmpeg is not installed"),

@@ -27,14 +27,14 @@ import Testing
     }
 
     @Test(
-        .enabled(if: Players.areAllWanted, "VLC plays in make test-players"),
+        .enabled(if: Players.areAllWanted, "VLC is used in make test-players"),
         .enabled(if: Players.vlc != nil, "VLC is not installed"), arguments: Presentation.allCases)
     func `VLC plays with seeks, and again without the origin`(presentation: Presentation) async throws {
         try await PlayerStage.playTwice(presentation, on: try #require(Players.vlc))
     }
 
     @Test(
-        .enabled(if: Players.areAllWanted, "GStreamer plays in make test-players"),
+        .enabled(if: Players.areAllWanted, "GStreamer is used in make test-players"),
         .enabled(if: Players.gstreamer != nil, "GStreamer is not installed"), arguments: Presentation.allCases)
     func `GStreamer plays with seeks, and again without the origin`(presentation: Presentation) async throws {
         try await PlayerStage.playTwice(presentation, on: try #require(Players.gstreamer))

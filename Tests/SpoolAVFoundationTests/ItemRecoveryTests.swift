@@ -72,7 +72,7 @@ struct ItemRecoveryTests {
         var now = 0.0
         for _ in 0..<10 {
             now += 1
-            #expect(recovery.check(at(now, .failed(.other))) == .freshItem, "each is the first")
+            #expect(recovery.check(at(now, .failed(.other))) == .freshItem, "each failure counts as the first")
             for _ in 0..<7 {
                 now += 1
                 #expect(recovery.check(at(now, .ready, time: now)) == nil && recovery.waiting == .nothing)

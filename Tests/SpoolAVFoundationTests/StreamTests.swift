@@ -125,7 +125,7 @@ struct StreamTests {
         let asset = try #require(item.cachingAsset)
         let ending = await ResourceLoaderDriver(asset).requestContentInformation().ending()
         // AVFoundation for Linux follows no redirect, and reports this error.
-        guard case .failed(let error) = ending else { return #expect(Bool(false), "it ended otherwise") }
+        guard case .failed(let error) = ending else { return #expect(Bool(false), "the request ended in another way") }
         let url = (error as NSError).userInfo[NSURLErrorFailingURLErrorKey] as? URL
         #expect(url != nil && url == server.url(for: source))
         #expect(asset.contractViolations == [])

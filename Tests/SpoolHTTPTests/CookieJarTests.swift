@@ -82,11 +82,11 @@ import Testing
     }
 
     @Test(arguments: Self.pathCases)
-    func `The path and the protection of a request decide whether it has a cookie`(_ item: Case) {
+    func `The path and the scheme of a request determine whether a cookie is sent with it`(_ item: Case) {
         #expect(jar(item.cookie, from: item.origin).text(for: Self.url(item.url), at: Self.now) == item.text)
     }
 
-    @Test func `A later cookie replaces an earlier one, and an ended one is removed`() {
+    @Test func `A later cookie replaces an earlier one, and an expired one is removed`() {
         let jar = jar("a=1", "b=1; Max-Age=10", "c=1", from: "http://h/")
         let (url, later) = (Self.url("http://h/"), Self.now + 10)
         jar.receive(fields(["a=2", "c=; Max-Age=0"]), from: url, at: Self.now)
@@ -96,7 +96,7 @@ import Testing
         #expect(jar.text(for: url, adding: "z=9", at: later) == "z=9; a=2")
     }
 
-    @Test func `An origin that sets many cookies fills at most 50 places and 8 KiB`() throws {
+    @Test func `If an origin sets many cookies, at most 50 cookies and 8 KiB are sent`() throws {
         let jar = CookieJar()
         let url = Self.url("http://h/")
         let value = String(repeating: "x", count: 100)

@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    @Test func `A stopped origin is unreachable and can restart at its port`() async throws {
+    @Test func `A stopped origin is unreachable and can restart on its port`() async throws {
         let first = try await OriginServer.start(["/a": .pattern(10)])
         await first.stop()
         await first.stop()

@@ -75,7 +75,7 @@ import Testing
         #expect(upstream.log.exchanges[0].ending == .interrupted)
     }
 
-    @Test func `A script decides the response of each request`() async throws {
+    @Test func `A script determines the response to each request`() async throws {
         let upstream = ScriptedUpstream(["/a": .pattern(1000)])
         upstream.script("/a") { [media] request, index in
             switch index {

@@ -5,7 +5,7 @@ usage: dashboard.py URL TOKEN [CHECK…] [--screenshots DIR] [--preload URL] [--
 
 URL is the address of the page, such as http://127.0.0.1:8787/.spool/, and TOKEN the operator's token. Without names of
 checks, it runs all except `memory`. The exit status is 1 if a check fails. The cache needs at least four resources, one
-of them a video of a known length. The check `paths` needs a wait of each cause, and `frames` is useful with 1,000
+of them a video of a known length. The check `paths` needs waits for each cause, and `frames` is useful with 1,000
 resources. The checks `dialogs` and `paths` change the cache.
 """
 import argparse
@@ -72,7 +72,7 @@ def check_filters(page):
 
 
 def check_keyboard(page):
-    """Uses only keys: search, move, select, open, and return."""
+    """Searches, moves, selects, opens and returns, with keys only."""
     page.open()
     page.press(Keys.TAB)
     assert page.active("return document.activeElement.id") == "skip"
@@ -222,7 +222,7 @@ def check_settings(page):
 
 
 def check_token(page):
-    """The token is neither in the address bar nor in a cookie or the local storage."""
+    """Checks that the token is neither in the address bar nor in a cookie or the local storage."""
     page.open(with_token=True)
     state = page.js("return [location.href, document.cookie, localStorage.length, Object.values(sessionStorage)]")
     assert page.token not in state[0], state[0]
@@ -250,7 +250,7 @@ def check_links(page):
 
 
 def check_loss(page):
-    """Interrupts the connection, and restores it. The page resumes after the last event."""
+    """Interrupts the connection, and restores it. The page must resume after the last event."""
     page.open()
     time.sleep(1)
     page.relay.cut()
@@ -269,7 +269,7 @@ def check_loss(page):
 
 
 def check_sharing(page):
-    """Pages of a browser share one connection, with and without shared workers. A hidden page does not draw."""
+    """Checks that pages of a browser share one connection, even without shared workers. A hidden page must not draw."""
     counts, first = {}, page.driver.current_window_handle
     for name, script in [("sharedWorker", ""), ("broadcastChannel", "delete globalThis.SharedWorker")]:
         handles = []

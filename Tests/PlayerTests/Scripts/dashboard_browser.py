@@ -197,7 +197,7 @@ class Page:
         raise AssertionError(f"Tab does not reach {selector}; the focus is on {self.active()}")
 
     def frames(self, seconds, scroll=False):
-        """The durations of the frames in the next seconds, in milliseconds."""
+        """The durations of the frames during the given number of seconds, in milliseconds."""
         self.js(WATCH_FRAMES)
         end = time.time() + seconds
         while time.time() < end:
@@ -207,7 +207,7 @@ class Page:
         return sorted(self.js("return window.spoolFrames"))
 
     def unnamed(self):
-        """The interactive elements and images without an accessible name, and the number of all."""
+        """The interactive elements and images without an accessible name, and the number of all such elements."""
         self.cdp("Accessibility.enable")
         nodes = self.cdp("Accessibility.getFullAXTree")["nodes"]
         found, count = [], 0

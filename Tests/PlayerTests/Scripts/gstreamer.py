@@ -1,4 +1,4 @@
-# Plays a URL with seeks to its end, and prints the last position.
+# Plays a URL to its end with seeks, and prints the last position.
 import sys
 
 import gi

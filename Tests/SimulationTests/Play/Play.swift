@@ -182,7 +182,7 @@ final class Play: Sendable {
         life.isClosing = true
         await close(life, cache)
         let left = life.memory.paths.filter { $0.hasSuffix(".media") }
-        if !left.isEmpty { world.report(.orphans, "\(left.count) media files are left of nothing", in: life) }
+        if !left.isEmpty { world.report(.orphans, "\(left.count) media files remain after the removal", in: life) }
     }
 
     // MARK: - Checks

@@ -19,7 +19,7 @@ struct RefusingDiskTests {
 
     @Test(
         "E59: if a new cache has little space, get delivers all bytes with one warning",
-        .enabled(if: canMount, "mounting a small file system needs root, or a user namespace that may"))
+        .enabled(if: canMount, "mounting a small file system requires root, or a user namespace that allows it"))
     func littleRoom() async throws {
         try await withOrigin(["/a": OriginResource(.pattern(Self.song))]) { origin, spool in
             try FileManager.default.createDirectory(at: spool.file("disk"), withIntermediateDirectories: false)
@@ -46,7 +46,7 @@ struct RefusingDiskTests {
 
     @Test(
         "E59: on a full or read-only disk, get and play work with stored and uncached media, with one warning",
-        .enabled(if: canMount, "mounting a small file system needs root, or a user namespace that may"))
+        .enabled(if: canMount, "mounting a small file system requires root, or a user namespace that allows it"))
     func refusingDisk() async throws {
         let film = try await SampleMedia.mp3.file()
         try await withOrigin([

@@ -208,7 +208,7 @@ import FoundationNetworking
         #expect(ended.errors.contains("an address is invalid"))
     }
 
-    @Test func `A server for one origin sends it the owner's fields, in place of a client's`() async throws {
+    @Test func `A server for one origin sends the operator's fields to it instead of a client's`() async throws {
         var film = Self.film
         film.rules = [.always(.requiresField("Authorization", "Bearer key", else: 401))]
         try await withOrigin(["/film.mp4": film]) { origin, spool in

@@ -54,7 +54,7 @@ extension AdversarialDraft {
             else { return "the origin received \(full.prefix(300).debugDescription)" }
         }
         if full.hasPrefix("/body-"), full != "/body-" + checksum(exchange.requestBody) {
-            return "the origin got \(checksum(exchange.requestBody)) as the body for \(full)"
+            return "the origin received \(checksum(exchange.requestBody)) as the body for \(full)"
         }
         if full.contains("smuggled") || full.contains("/.spool") || full.contains("s3cret") {
             return "the origin received \(full)"
@@ -64,7 +64,7 @@ extension AdversarialDraft {
             if field.value.contains("s3cret") || ["proxy-authorization", "keep-alive", "te"].contains(name)
                 || !target.isReverse && ["cookie", "origin", "referer", "forwarded"].contains(name)
             {
-                return "the origin got \(field.name): \(field.value.prefix(100))"
+                return "the origin received \(field.name): \(field.value.prefix(100))"
             }
         }
         return nil

@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func `The token is stored for its owner only, reused, and replaced if it is invalid`() throws {
+    @Test func `Only its owner can read the stored token, which is reused, and replaced if it is invalid`() throws {
         let folder = try ScratchDirectory()
         let file = URL(fileURLWithPath: folder.file("operator-token"))
         let token = try OperatorToken.stored(in: file)

@@ -30,7 +30,7 @@ import Testing
         return resources
     }
 
-    @Test func `A start has the first segments for a player; a complete download adds the others, each byte once`()
+    @Test func `A start has the first segments for a player; a complete download adds the others, and no byte twice`()
         async throws
     {
         try await OriginServer.run(Self.resources) { origin in
@@ -56,7 +56,7 @@ import Testing
     }
 
     @Test(arguments: [FreshnessPolicy.http, .immutable])
-    func `Without the origin, only the downloaded representation is listed; with it, all are`(
+    func `Without the origin, only the downloaded representation is listed; with it, all are listed`(
         freshness: FreshnessPolicy
     ) async throws {
         try await OriginServer.run(Self.resources) { origin in

@@ -292,7 +292,7 @@ import Testing
             try await Self.withServer { server, _ in
                 let source = MediaSource(url: origin.url("/1.ts"))
                 server.suspend()
-                #expect(server.state == .stopped, "it did not listen yet")
+                #expect(server.state == .stopped, "the server did not listen yet")
                 let url = try #require(server.url(for: source))
                 let port = try #require(url.port)
                 #expect(server.state == .running(port: port))

@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func `If a client leaves early, the server stores little more than the sockets receive`()
+    @Test func `If a client disconnects early, the server stores little more than the sockets receive`()
         async throws
     {
         try await OriginServer.run(["/film.mp4": OriginResource(.pattern(Self.pattern))]) { origin in

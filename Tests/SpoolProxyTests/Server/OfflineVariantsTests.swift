@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(arguments: [FreshnessPolicy.http, .immutable])
-    func `Without the origin, only the downloaded variant is listed; with it, all are`(
+    func `Without the origin, only the downloaded variant is listed; with it, all are listed`(
         freshness: FreshnessPolicy
     ) async throws {
         try await OriginServer.run(Self.resources) { origin in

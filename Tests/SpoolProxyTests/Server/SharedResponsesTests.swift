@@ -151,7 +151,7 @@ import Testing
         }
     }
 
-    @Test func `E199: one client receives a long error page, and the others request it`() async throws {
+    @Test func `E199: one client receives a long error page, and the others send their own requests`() async throws {
         let page = Data(repeating: 0x61, count: 300_000)
         let head =
             "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nContent-Length: 300000\r\nSet-Cookie: a=b\r\n\r\n"
@@ -234,7 +234,7 @@ import Testing
         }
     }
 
-    @Test func `E122: a description of a body reaches the origin with that body`() async throws {
+    @Test func `E122: fields that describe a body reach the origin with that body`() async throws {
         let resource = Self.resource("max-age=60", etag: nil, stalls: false)
         try await Self.reverse(resource, clock: ManualClock()) { server, origin in
             let fields = "Host: localhost\r\nConnection: close\r\nContent-Length: 1\r\nContent-Encoding: br\r\n"

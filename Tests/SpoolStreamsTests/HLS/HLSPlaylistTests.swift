@@ -149,7 +149,7 @@ import Testing
         "#EXT-X-KEY:METHOD=AES-128\na.ts", "#EXT-X-KEY:URI=\"k\"\na.ts", "{$undefined}.ts",
         "#EXT-X-STREAM-INF:BANDWIDTH=1\na.m3u8", "a.ts\n#EXT-X-STREAM-INF:AVERAGE-BANDWIDTH=1\na.m3u8",
     ])
-    func `A playlist with an invalid segment throws an error with the line`(body: String) throws {
+    func `A playlist with an invalid segment throws an error with the line number`(body: String) throws {
         let error = try #require(throws: ManifestError.self) { try playlist("#EXTM3U\n#EXTINF:1,\n\(body)\n") }
         #expect(error.code == .malformed)
         #expect(error.description.hasPrefix("line ") || error.description.contains("both a master and a media"))
@@ -163,7 +163,7 @@ import Testing
         ("#EXT-X-PART-INF:PART-TARGET=0.3\n#EXT-X-ENDLIST", .unchanging), ("#EXT-X-ENDLIST  ", .unchanging),
         ("#EXT-X-TARGETDURATION:x", .none), ("#EXT-X-TARGETDURATION:1e400", .none), ("", .seconds(2)),
     ])
-    func `A playlist with an end never expires, a live one expires soon, and a low-latency one is not stored`(
+    func `A playlist with an end never expires, a live one soon expires, and a low-latency one is not stored`(
         tag: String, lifetime: ManifestLifetime
     ) throws {
         #expect(try playlist("#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.ts\n\(tag)\n").lifetime == lifetime)

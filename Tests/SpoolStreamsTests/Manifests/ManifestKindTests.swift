@@ -13,13 +13,13 @@ import Testing
         ("<?xml version='1.0'?>", nil), ("<?xml", nil), ("<!-- ", nil), ("text <MPD>", nil), ("<MPD", nil),
         ("<?xml version='1.0'?>x<MPD>", nil), ("<:MPD>", .dash), ("<", nil), ("<<MPD>", nil), ("ID3\u{3}", nil),
     ])
-    func `The kind of a manifest is detected by its first bytes`(text: String, kind: ManifestKind?) {
+    func `The kind of a manifest is detected from its first bytes`(text: String, kind: ManifestKind?) {
         #expect(ManifestKind(prefix: Array(text.utf8)) == kind)
         #expect(ManifestKind(prefix: Array(text.utf8), contentType: "application/vnd.apple.mpegurl") == kind)
         #expect(ManifestKind(prefix: Array(text.utf8), contentType: "application/dash+xml") == kind)
     }
 
-    @Test func `The content type decides only if the first bytes are comments`() {
+    @Test func `The content type is used only if the first bytes are comments`() {
         let comments = Array("#EXTM3U\n\(String(repeating: "# a comment\n", count: 400))".utf8)
         #expect(ManifestKind(prefix: comments) == nil)
         #expect(ManifestKind(prefix: comments, contentType: "audio/mpegurl") == .hls)

@@ -126,7 +126,7 @@ final class AdversarialSession: Sendable {
         defer { watchdog.cancel() }
         do {
             for try await chunk in reader {
-                if let end { #expect(chunk.offset == end, "seed \(seed): a gap") }
+                if let end { #expect(chunk.offset == end, "seed \(seed): a missing range") }
                 candidates.removeAll { !Self.holds($0, chunk) }
                 try #require(!candidates.isEmpty, "seed \(seed): wrong bytes in \(chunk.range)\(story(chunk))")
                 end = chunk.range.upperBound

@@ -111,7 +111,7 @@ import Testing
         }
     }
 
-    @Test func `A short wait, and reads of stored bytes, are not recorded`() async throws {
+    @Test func `Short waits and reads of stored bytes are not recorded`() async throws {
         try await Self.run { cache, upstream, clock, media in
             let key = cache.key(for: media.source)
             let reader = media.reader(in: 0..<1000)
@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    @Test func `The log of evicted ranges is limited for each resource and in all`() {
+    @Test func `The log of evicted ranges is limited for each resource and in total`() {
         let log = TrafficLog()
         let key = CacheKey("a")
         for index in 0..<100 { log.recordEvicted([Int64(index) * 10..<Int64(index) * 10 + 1], of: key) }
