@@ -48,8 +48,8 @@ package struct ForbiddenContent: Sendable {
 
     /// - Parameters:
     ///   - words: The texts.
-    ///   - plain: Bytes of which no piece may be found. A piece has 16 bytes, at least four of them different. One
-    ///     piece of each 4 KiB is searched for, at an unaligned offset.
+    ///   - plain: Bytes of which no piece may occur in a file. A piece has 16 bytes, at least four of them different.
+    ///     One piece of each 4 KiB is searched for, at an unaligned offset.
     package init(words: [String] = [], plain: [Data] = []) {
         self.words = words
         self.plain = plain

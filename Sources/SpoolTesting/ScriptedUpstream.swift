@@ -33,7 +33,7 @@ public final class ScriptedUpstream: Upstream {
     public struct Response: Sendable {
         /// The status and the fields, complete.
         public var head: HTTPResponse
-        /// The bytes of which the body is a part.
+        /// The bytes from which the body is taken.
         public var content: OriginContent
         /// The bytes of `content` in the body, half-open; `nil` for all.
         public var body: Range<Int64>?

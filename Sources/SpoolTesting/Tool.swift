@@ -22,7 +22,7 @@ package struct Tool: Sendable {
     /// Creates the program at a path.
     package init(at url: URL) { path = url.path }
 
-    /// Runs it to its end.
+    /// Runs the program to its end.
     ///
     /// - Throws: ``Failed`` if it has not ended within two minutes, which is longer than any player needs. Also an
     ///   error if it can't be started.
@@ -38,7 +38,7 @@ package struct Tool: Sendable {
         return Result(status: await run.status(), text: text)
     }
 
-    /// Starts it.
+    /// Starts the program without waiting for its end.
     package func start(_ arguments: [String], environment: [String: String] = [:]) throws -> Run {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: path)
@@ -99,16 +99,14 @@ package struct Tool: Sendable {
             return count > 0 ? data.prefix(count) : nil
         }
 
-        /// The process identifier.
         package var identifier: Int32 { process.processIdentifier }
 
-        /// Whether it is running.
         package var isRunning: Bool { process.isRunning }
 
-        /// Sends a signal to it, if it is running.
+        /// Sends a signal to the process if it is running.
         package func send(_ signal: Int32) { if process.isRunning { kill(process.processIdentifier, signal) } }
 
-        /// Kills it, if it is running.
+        /// Kills the process if it is running.
         package func end() { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
 
         /// Waits until it has ended.

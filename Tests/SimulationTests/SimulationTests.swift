@@ -218,7 +218,7 @@ final class SimulatedPlay: Sendable {
         if let next { origin.change(path, to: next) }
     }
 
-    /// Runs a last session with an origin without faults, in which all media plays completely.
+    /// Runs a last session, in which the origin has no faults and all media plays completely.
     func finish() async throws {
         origin.clearFaults()
         let cache = try await open()

@@ -88,7 +88,7 @@ struct LoadingTraceTests {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let recorded = try await replay(sequence.trace, in: cache)
         #expect(recorded.requests == sequence.trace.requests)
-        // The second replay reads stored bytes, in a different order from that in which they were received.
+        // The second replay reads stored bytes, whose order differs from the order in which they were received.
         _ = try await replay(sequence.trace, in: cache)
         await cache.close()
     }

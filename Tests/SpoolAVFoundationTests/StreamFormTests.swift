@@ -10,7 +10,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-/// Tests of each form of HLS in the player of AVFoundation for Linux, through a server that the app need not start.
+/// Tests of each form of HLS in the player of AVFoundation for Linux, through a server that starts automatically.
 @Suite("HLS in an app", .timeLimit(.minutes(10)), .serialized)
 @MainActor
 struct StreamFormTests {
@@ -106,7 +106,7 @@ struct StreamFormTests {
         for end in 4...6 {
             let asked = origin.log.exchanges("/media.m3u8").count
             origin.set("/media.m3u8", Self.live(whole, upTo: end))
-            // A playlist with an end need not be reloaded.
+            // A player does not have to reload a playlist with an end.
             guard end < 6 else { break }
             try await origin.log.wait { exchanges in exchanges.count { $0.path == "/media.m3u8" } > asked }
         }

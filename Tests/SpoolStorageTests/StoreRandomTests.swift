@@ -167,7 +167,7 @@ struct StoreRandomTests {
                 try fixture.expect(range, of: version, in: generation)
             }
         } catch is MissingBytes {
-            // The bytes were evicted or damaged meanwhile, or their read failed. An engine would fetch them again.
+            // The bytes were evicted or damaged in the meantime, or the read failed. An engine would fetch them again.
         } catch is CacheError {
             // The simulated disk failed.
         }

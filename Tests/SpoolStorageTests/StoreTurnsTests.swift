@@ -59,7 +59,7 @@ struct StoreTurnsTests {
             try await fixture.store(name, length: count * block, in: store)
             #expect(try await store.setPinned(true, StoreFixture.key(name)))
         }
-        // The eviction in advance has found no media to evict.
+        // The eviction that frees space in advance has found no media.
         await store.waitUntilIdle()
         #expect(try await store.setPinned(false, key))
         // The whole small resource is evicted to get one block.

@@ -22,7 +22,6 @@ struct Stock: Sendable {
         try multiply(to: resources)
     }
 
-    /// Opens the cache.
     func open() async throws -> MediaCache {
         let cache = MediaCache(
             directory: folder.url, upstream: MemoryOrigin(length: Self.length), configuration: .unlimited)

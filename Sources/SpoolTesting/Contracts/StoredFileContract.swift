@@ -13,7 +13,6 @@ enum StoredFileContract {
         let run: @Sendable (any StoredFile) throws -> Void
     }
 
-    /// All cases.
     static let cases: [Case] =
         contents + holes + [
             Case(description: "concurrent readers get the old or the new value of each byte") { file in
@@ -57,7 +56,7 @@ enum StoredFileContract {
             file in
             try write("hello", to: file, at: 0)
             var buffer = [UInt8](repeating: 0, count: 9)
-            // Some stores don't know which bytes are in memory.
+            // Some stores can't determine which bytes are in memory.
             if let count = buffer.withUnsafeMutableBytes({ file.readWithoutBlocking(into: $0, at: 1) }) {
                 try check(Array(buffer[..<count]) == Array("ello".utf8.prefix(count)), "not what was written")
             }
@@ -100,7 +99,7 @@ enum StoredFileContract {
             try check(try file.nextData(from: 0) == nil, "an empty file takes space")
             try write(String(repeating: "x", count: 1000), to: file, at: 2 * Block.size)
             let end = 2 * Block.size + 1000
-            // Some stores don't know unwritten ranges, but each has to report written ones.
+            // Some stores can't detect unwritten ranges, but each store must report written ones.
             let first = try file.nextData(from: 0)
             try check(
                 first.map { $0.lowerBound <= 2 * Block.size && $0.upperBound == end } ?? false, "not what was written")

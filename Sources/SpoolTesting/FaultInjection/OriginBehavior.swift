@@ -78,7 +78,7 @@ public enum OriginBehavior: Sendable {
     case stall(after: Int64?)
     /// Sends pieces of this number of bytes, and waits on the server's clock between them.
     case drip(Int, every: Duration)
-    /// Closes the connection after a complete response, as its headers report.
+    /// Closes the connection after a complete response, as stated in its headers.
     case closeConnection
     /// Sends these bytes instead of the headers and body of a response. Then closes the connection, or leaves it open
     /// and silent. Only an `OriginServer` supports it.

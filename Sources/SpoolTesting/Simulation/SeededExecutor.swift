@@ -53,7 +53,7 @@ package final class SeededExecutor: TaskExecutor {
 
     /// Runs jobs until `isDone`, or no job can run, or `limit` jobs have run.
     ///
-    /// Call it from one thread at a time, and not from one for which a job waits.
+    /// Call it from only one thread at a time, and not from a thread for which a job waits.
     package func run(limit: Int = .max, until isDone: () -> Bool) -> Ending {
         let executor = asUnownedTaskExecutor()
         var count = 0

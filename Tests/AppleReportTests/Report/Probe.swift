@@ -83,7 +83,6 @@ final class ProbeContext: Sendable {
     /// Adds a trace to the report.
     func record(_ trace: LoadingTrace, of name: String) { traces.withLock { $0[name] = trace } }
 
-    /// The recorded traces.
     var recordedTraces: [String: LoadingTrace] { traces.withLock { $0 } }
 }
 

@@ -19,9 +19,7 @@ struct Report: Codable, Sendable {
 
         /// The number of the question.
         var number: Int
-        /// The question.
         var question: String
-        /// The outcome.
         var state: State
         /// The result in a sentence, or the reason why there is none.
         var result: String

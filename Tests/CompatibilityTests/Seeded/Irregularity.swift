@@ -117,7 +117,7 @@ struct Irregularity: Sendable {
                 redirects: [OriginRefusal(302, ["Cache-Control": "no-store", "Expires": "0"])]),
         ]
 
-    /// Cookies.
+    /// Responses that set cookies.
     static let cookies: [Irregularity] =
         [
             "session=1; Path=/", "broken", "a=b; Domain=.example.com", "a=\"b c\"; Max-Age=0", "a=1; Secure; HttpOnly",

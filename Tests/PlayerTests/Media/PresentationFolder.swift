@@ -56,7 +56,7 @@ actor PresentationFolder {
             try FileManager.default.createDirectory(at: draft, withIntermediateDirectories: true)
             try await body(draft)
             if rename(draft.path, folder.path) != 0 {
-                // Another process has created the same files meanwhile.
+                // Another process has created the same files in the meantime.
                 try FileManager.default.removeItem(at: draft)
             }
         }

@@ -64,7 +64,7 @@ final class PlayLife: Sendable {
         get { state.withLock { $0.isClosing } }
         set { state.withLock { $0.isClosing = newValue } }
     }
-    /// Whether readers have to stop.
+    /// Whether readers must stop.
     var isOver: Bool { state.withLock { $0.isDead } || world.isAborted }
     var remains: (files: MemoryFileSystem, directory: String)? { state.withLock { $0.remains } }
 

@@ -21,7 +21,7 @@ struct PlayPlan: Sendable {
         var players: Int
         /// The number of actions of each player.
         var steps: Int
-        /// The number of chores that are done meanwhile.
+        /// The number of chores that run during this life.
         var chores: Int
         /// The number of the file system call during which the process is killed.
         var killAt: Int
@@ -148,7 +148,6 @@ struct PlayPlan: Sendable {
         return [Viewer(), other]
     }
 
-    /// The configuration of the cache.
     var configuration: MediaCache.Configuration {
         var configuration = MediaCache.Configuration()
         configuration.capacity = capacity.map { .bytes($0) } ?? .remembered

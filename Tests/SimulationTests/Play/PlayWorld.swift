@@ -16,7 +16,7 @@ final class PlayWorld: Sendable {
         var isPlayback: Bool
     }
 
-    /// A time in which players of a life have waited for bytes, without a pause of a second.
+    /// A period in which players of a life have waited for bytes, with pauses of less than a second.
     private struct Streak {
         var since: Duration
         var lastEnd: Duration?
@@ -61,7 +61,6 @@ final class PlayWorld: Sendable {
 
     // MARK: - Time and randomness
 
-    /// The clock of the cache.
     var cacheClock: CacheClock {
         var clock = CacheClock(clock: executor.clock) { [self] in
             let (seconds, fraction) = executor.clock.now.offset.components

@@ -23,7 +23,6 @@ struct SimulatedMedia: Sendable {
     /// The maximum number of bytes in a piece.
     var largestPiece: Int
 
-    /// Returns the versions for `viewer`.
     func versions(for viewer: Viewer) -> [PatternBytes] { versions.map { variant(of: $0, for: viewer) } }
 
     func variant(of version: PatternBytes, for viewer: Viewer) -> PatternBytes {

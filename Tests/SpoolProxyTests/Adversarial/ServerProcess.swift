@@ -51,7 +51,7 @@ struct ServerProcess: Sendable {
         let folder = "/proc/\(run.identifier)/fd"
         // Only Linux has the folder.
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-        // A descriptor that was closed meanwhile is skipped.
+        // A descriptor that has been closed since the listing is skipped.
         return names.compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: folder + "/" + $0) }
     }
 

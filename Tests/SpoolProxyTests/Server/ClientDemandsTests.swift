@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// Requests with which a client makes the server send requests to the origin.
+/// Client requests that cause the server to send requests to the origin.
 @Suite(.timeLimit(.minutes(5))) struct ClientDemandsTests {
     /// An origin that allows each response to be stored, and counts the requests.
     private final class CountingUpstream: Upstream {

@@ -15,7 +15,7 @@ final class SharingRun: Sendable {
     struct Result: Sendable {
         var requests = 0
         var responses = 0
-        /// The responses that the server truncated, because the origin sent another version meanwhile.
+        /// The responses that the server truncated, because the origin sent another version before the end.
         var truncated = 0
         var originRequests = 0
         /// The responses whose bytes were caused by another request.

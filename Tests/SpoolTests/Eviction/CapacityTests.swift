@@ -243,7 +243,8 @@ struct CapacityTests {
         await cache.waitUntilIdle()
     }
 
-    /// Returns the current size of the media files on disk. Files that are removed meanwhile may be left out.
+    /// Returns the current size of the media files on disk. Files that are removed during the search may not be
+    /// included.
     private func onDisk() -> Int64 {
         let media = URL(fileURLWithPath: directory.path).appendingPathComponent("media")
         return FolderTree.paths(under: media.path).filter { $0.hasSuffix(".media") }.reduce(0) { sum, file in

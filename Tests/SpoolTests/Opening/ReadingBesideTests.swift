@@ -77,7 +77,7 @@ struct ReadingBesideTests {
             #expect(error?.code == .storage && error?.message.contains("is read-only") == true)
         }
         #expect(try state() == before)
-        // Another cache can use the directory meanwhile, and write.
+        // Another cache can use and change the directory at the same time.
         let writer = cache()
         try await play(writer, "/b", Self.other)
         await writer.close()

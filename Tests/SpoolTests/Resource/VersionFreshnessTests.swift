@@ -6,7 +6,7 @@ import Testing
 @testable import Spool
 
 @Suite struct VersionFreshnessTests {
-    /// A response that has to be validated before each use.
+    /// A response that must be validated before each use.
     private static let stale = StoredFreshness(freshUntil: 0, mustRevalidate: true, vary: [], selected: "")
 
     @Test(

@@ -60,7 +60,7 @@ struct SchedulerRetryTests {
         bench.retryNow()
         bench.interrupt(bench.liveIDs[0], retryAfter: .seconds(12))
         #expect(bench.retries.map(\.after) == [.seconds(12)])
-        // No request is sent meanwhile, and players whose bytes can't be received soon do not block others.
+        // No request is sent until then, and players whose bytes can't be received soon do not block others.
         bench.open(at: 0)
         #expect(bench.live.isEmpty)
         #expect(!bench.isPlaybackWaiting)

@@ -4,7 +4,7 @@ import Spool
 import SpoolHTTP
 
 extension Benchmark {
-    /// The effect of fifty preloads on a video that plays meanwhile.
+    /// The effect of fifty preloads on a video that plays at the same time.
     static let besidePreloading = Benchmark(
         name: "beside-preloading",
         summary: "reads of 64 KiB of a video at its bit rate while 50 files of 20 MB are preloaded: ms each"

@@ -49,7 +49,7 @@ import SpoolProxy
         for (id, title) in titles where (states[id]?.fraction ?? 0) < 1 || states[id]?.error != nil { add(title) }
     }
 
-    /// Updates the progress of streams that are not downloading, because files may have been removed meanwhile.
+    /// Updates the progress of streams that are not downloading, because their files may have been removed.
     func measure() async {
         for (id, title) in titles where tasks[id] == nil {
             do {
