@@ -2,7 +2,8 @@ package import Foundation
 package import SpoolStorage
 import Synchronization
 
-/// A file system whose calls fail as a test requires: full disk, bad disk, read-only, too many open files.
+/// A file system whose calls fail as a test requires: the disk is full, damaged or read-only, or there are too many
+/// open files.
 ///
 /// It wraps another file system, and passes all calls through by default. Calls are counted by kind. Faults are checked
 /// in the order in which they were set, and the first that applies is used.
@@ -190,7 +191,7 @@ package final class FaultyFileSystem: FileSystem {
     /// Limits the number of bytes that `readWithoutBlocking` returns, as if the next bytes were not in memory. 0 means
     /// none.
     ///
-    /// Bytes within the limit are in memory, whatever the system's cache contains. By default, the file decides.
+    /// Bytes within the limit count as in memory, regardless of the system's cache. By default, the file decides.
     package func limitReadsWithoutBlocking(to count: Int) { state.withLock { $0.readWithoutBlockingLimit = count } }
 
     fileprivate var readWithoutBlockingLimit: Int? { state.withLock { $0.readWithoutBlockingLimit } }

@@ -56,7 +56,7 @@ public final class ManualClock: Clock, Sendable {
             return nextID
         }
 
-        /// Removes and returns the watchers whose number of sleepers is reached.
+        /// Removes and returns the watchers whose required number of sleepers is reached.
         mutating func takeSatisfied() -> [Watcher] {
             let satisfied = watchers.filter { $0.count <= sleepers.count }
             watchers.removeAll { $0.count <= sleepers.count }

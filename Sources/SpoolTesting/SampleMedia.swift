@@ -80,8 +80,8 @@ package enum SampleMedia: String, CaseIterable, Sendable {
         let file = folder.appendingPathComponent(name)
         if FileManager.default.fileExists(atPath: file.path) { return file }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        // Created under another name, so that the final name always refers to a complete file, even after a kill or
-        // with other processes.
+        // The file is created under another name. The final name therefore always refers to a complete file, even after
+        // a kill or with concurrent processes.
         let draft = folder.appendingPathComponent("\(ProcessInfo.processInfo.processIdentifier)-\(name)")
         let status = try FFmpeg.run(["-y", "-loglevel", "error"] + recipe + [draft.path])
         guard status == 0 else {

@@ -68,7 +68,7 @@ package struct Tool: Sendable {
             try process.run()
             let (lines, line) = AsyncStream<String>.makeStream()
             self.lines = lines
-            // A separate thread, because each read blocks until the process has written.
+            // Reads on a separate thread, because each read blocks until the process has written.
             Thread.detachNewThread {
                 var rest = Data()
                 while let data = Self.read(output.fileDescriptor) {
@@ -80,7 +80,7 @@ package struct Tool: Sendable {
                 }
                 if !rest.isEmpty { line.yield(String(decoding: rest, as: UTF8.self)) }
                 line.finish()
-                // It is closed here, because on Linux, the last reference is held by Foundation's process.
+                // The file is closed here, because Foundation's `Process` holds the last reference on Linux.
                 try? output.close()  // It is read to its end, so nothing can be lost.
             }
         }
@@ -127,9 +127,9 @@ package struct Tool: Sendable {
 
 /// The `ffmpeg` in the `PATH`.
 enum FFmpeg {
-    /// Runs it to its end, and blocks the thread.
+    /// Runs ffmpeg to its end, and blocks the thread.
     ///
-    /// - Returns: The exit status; 127 if there is none.
+    /// - Returns: The exit status; 127 if there is no ffmpeg.
     /// - Throws: The error if no process can be started.
     static func run(_ arguments: [String]) throws -> Int32 {
         let process = Process()

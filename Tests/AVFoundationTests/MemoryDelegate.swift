@@ -83,7 +83,7 @@ final class MemoryDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked 
             if position < held.lowerBound { next = min(next, held.lowerBound) }
         }
         data.respond(with: bytes.subdata(in: Int(position)..<Int(next)))
-        // The request stays on this queue, which the compiler can't verify.
+        // The request is used only on this queue, which the compiler can't verify.
         nonisolated(unsafe) let request = request
         queue.async { self.serve(request) }
     }

@@ -4,7 +4,7 @@ import Spool
 import SpoolAVFoundation
 import Testing
 
-/// Plays, seeks, queues and downloads media on this platform, and records how its player behaves.
+/// Tests of playback, seeks, queues and downloads on this platform, which record how its player behaves.
 ///
 /// `make apple-report` runs it. It needs neither ffmpeg nor a server. The report is written to the directory in
 /// `SPOOL_REPORT`.

@@ -31,7 +31,7 @@ struct OffsetModel: Equatable {
         Int64(held.count { $0 })
     }
 
-    /// Returns the maximal runs of offsets in `window` that are contained, or that are not.
+    /// Returns the maximal runs of offsets in `window` that are contained, or that are not contained.
     func runs(in window: Range<Int64>, held wanted: Bool) -> [Range<Int64>] {
         var runs: [Range<Int64>] = []
         for offset in window where contains(offset) == wanted {

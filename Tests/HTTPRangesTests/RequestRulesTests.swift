@@ -48,7 +48,7 @@ struct RequestRulesTests {
     @Test(
         "Conditions are evaluated in their order of precedence (9110 §13.2.2)",
         arguments: [
-            // The fields of the request, and the outcomes of GET and PUT if the stored version has tag "a" and that
+            // The fields of the request, and the outcomes of GET and PUT for a stored version with the tag "a" and a
             // date.
             ([], .proceed, .proceed),
             ([("If-None-Match", "\"a\"")], .notModified, .failed),

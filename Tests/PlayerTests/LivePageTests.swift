@@ -42,7 +42,7 @@ struct LivePageTests {
 
 /// Chromium and the Python module that controls it, as Debian installs them.
 private enum DebianBrowser {
-    /// The Python for which the package python3-selenium is installed.
+    /// The Python interpreter for which the package python3-selenium is installed.
     static let python = "/usr/bin/python3"
 
     static let isInstalled: Bool = {
@@ -52,7 +52,7 @@ private enum DebianBrowser {
     }()
 }
 
-/// A server whose cache has media of several types, and whose readers had to wait for each cause that the page shows.
+/// A server whose cache has media of several types. Its readers have waited for each cause that the page shows.
 private enum LivePageStage {
     /// Calls `body` with the address of the page, the operator's token, and the URL of a video that is not stored.
     static func run(with count: Int, _ body: (String, String, String) async throws -> Void) async throws {

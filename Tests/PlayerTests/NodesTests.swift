@@ -41,7 +41,7 @@ import Testing
 
     private static func pattern(_ index: Int) -> PatternBytes { PatternBytes(seed: UInt64(index), length: length) }
 
-    /// Gets a file in two ranges from one node, and checks their bytes.
+    /// Requests a file in two ranges from one node, and checks the bytes.
     ///
     /// - Returns: The name of the node, and whether the second range was a hit.
     private func get(_ index: Int, from balancer: URL) async throws -> (node: String, isHit: Bool) {

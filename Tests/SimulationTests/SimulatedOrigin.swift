@@ -5,9 +5,10 @@ import Spool
 import SpoolTesting
 import Synchronization
 
-/// An origin in memory that serves patterns, fails at random by a seed, and counts the bytes that it sends.
+/// An in-memory origin that serves patterns, fails at random from a seed, and counts the bytes that it sends.
 final class SimulatedOrigin: Upstream {
-    /// The faults of the origin. A value of `n` means once in `n` times on average, and 0 means never.
+    /// The faults of the origin. A value of `n` means that a fault occurs once in `n` times on average, and 0 means
+    /// never.
     struct Faults: Sendable {
         var unreachable = 0
         var busy = 0

@@ -132,7 +132,7 @@ final class SimulatedPlay: Sendable {
 
     private func close(_ cache: MediaCache) async {
         await cache.resources.closeAll()
-        // A replaced version counts until its file is removed in the background.
+        // A replaced version is counted until its file is removed in the background.
         await cache.context.opening.openedStore?.waitUntilIdle()
         await checkStored(in: cache)
         await cache.close()

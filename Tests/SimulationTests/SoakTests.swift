@@ -9,7 +9,7 @@ struct SoakTests {
         let environment = ProcessInfo.processInfo.environment
         let seconds = try #require(environment["SPOOL_SOAK"].flatMap(Int.init), "SPOOL_SOAK is a number of seconds")
         let folder = environment["SPOOL_SOAK_FOLDER"]
-        // Small enough to type, and never the seed of another test.
+        // The seed is small enough to type, and is never the seed of another test.
         let first = UInt64.random(in: 1_000_000..<1_000_000_000_000)
         let deadline = ContinuousClock.now + .seconds(seconds)
         let reports = await PlayRunner.run(first..<first + 1_000_000_000, until: deadline, noting: folder)

@@ -17,7 +17,7 @@ final class CutLine: Upstream {
 
     init(_ upstream: MemoryUpstream) { self.upstream = upstream }
 
-    /// Waits until `count` requests have failed at the cut connection. Supports one caller.
+    /// Waits until `count` requests have failed because of the cut connection. Supports one caller.
     func waitForFailures(_ count: Int) async {
         for await failures in failed where failures >= count { return }
     }
@@ -28,7 +28,7 @@ final class CutLine: Upstream {
         set { state.withLock { $0.isCut = newValue } }
     }
 
-    /// The number of requests that failed at the cut connection.
+    /// The number of requests that failed because of the cut connection.
     var failures: Int { state.withLock { $0.failures } }
 
     /// The number of further requests that get a 404.

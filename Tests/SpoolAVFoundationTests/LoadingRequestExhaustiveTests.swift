@@ -45,7 +45,7 @@ struct LoadingRequestExhaustiveTests {
         var cursor: Int64
         var token = 0
         var isReading = false
-        /// Whether the network is lost, and the request is to be read later.
+        /// Whether the network is lost and the request will be read later.
         var isLost = false
     }
 

@@ -4,7 +4,7 @@ import Spool
 import SpoolTesting
 import Synchronization
 
-/// An origin in memory that sends bytes when the test allows it, without sockets or time.
+/// An in-memory origin that sends bytes when the test allows it. It uses neither sockets nor a clock.
 ///
 /// It supports bounded and open ranges, but no other features of HTTP.
 final class MemoryUpstream: Upstream {
@@ -48,7 +48,7 @@ final class MemoryUpstream: Upstream {
     /// Creates an origin with the files of each path. Other paths respond with 404.
     init(_ files: [String: File]) { self.files = files }
 
-    /// Holds the bytes of a path from `offset` on, until this is called with a higher offset.
+    /// Holds the bytes of a path from `offset` on, until this function is called with a higher offset.
     func hold(_ path: String = "/song.mp3", from offset: Int64) {
         let (waiters, watchers) = state.withLock { state in
             state.limits[path] = offset

@@ -138,8 +138,8 @@ struct StallRecoveryTests {
             #expect(recovery.isWaiting)
         }
         try await play()
-        // Pending events of the playback may retain the objects for a moment. A tick that found them would be the last
-        // one.
+        // Pending events of the playback may retain the objects for a moment. A tick that finds the objects would be
+        // the last one.
         while remains.player != nil || remains.asset != nil, !Task.isCancelled { await Task.yield() }
         clock.advance(by: .seconds(1))
         while remains.recovery != nil, !Task.isCancelled { await Task.yield() }

@@ -7,7 +7,8 @@ import Testing
 
 /// The cookies of one source, and redirects that set cookies.
 @Suite struct CookieJarTests {
-    /// A cookie, the URL that sets it, and another request, which has the cookie if `text` is not `nil`.
+    /// A cookie, the URL that sets it, and another request. The cookie is sent with that request if `text` is not
+    /// `nil`.
     struct Case: Sendable {
         let origin: String
         let cookie: String

@@ -47,7 +47,7 @@ import Testing
         ])
     }
 
-    /// Sends a request, and parses the response, which is received in these pieces.
+    /// Sends a request, and parses a response that is received in these pieces.
     private func receive(
         _ pieces: [ArraySlice<UInt8>], on channel: EmbeddedChannel
     ) throws -> (head: HTTPResponseHead?, body: String) {

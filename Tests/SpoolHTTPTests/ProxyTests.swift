@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolHTTP
 
-/// Tests of the choice of a proxy by curl's environment variables, and of the requests to it.
+/// Tests of the proxy that curl's environment variables select, and of the requests to it.
 @Suite(.timeLimit(.minutes(10)))
 struct ProxyTests {
     private func proxy(_ url: String, _ variables: [String: String]) throws -> String? {

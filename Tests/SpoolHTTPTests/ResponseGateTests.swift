@@ -8,7 +8,7 @@ import Testing
 
 @testable import SpoolHTTP
 
-/// Unit tests of the gates, which stop invalid response headers before the client.
+/// Unit tests of the gates, which stop invalid response headers before they reach the client.
 @Suite struct ResponseGateTests {
     private static let good = ["100", "103", "200", "206", "304", "416", "599"]
     private static let bad = [

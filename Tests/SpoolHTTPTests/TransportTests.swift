@@ -210,7 +210,8 @@ private final class NginxOverTLS {
         try process.run()
     }
 
-    /// Returns a server that listens. If another test takes the free port first, nginx ends, and another port is tried.
+    /// Returns a server that listens. If another test takes the free port first, nginx exits, and another port is
+    /// tried.
     static func started(
         _ certificate: TestCertificate, serving data: Data, _ upstream: any Upstream
     ) async throws -> NginxOverTLS {

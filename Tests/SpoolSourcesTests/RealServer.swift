@@ -6,7 +6,7 @@ import SpoolTesting
 
 /// A third-party server that a test runs on its own port.
 ///
-/// `@unchecked`: the process is started before other tasks see the object, and is only terminated afterwards.
+/// `@unchecked`: the process is started before other tasks see the object, and afterwards it is only terminated.
 final class RealServer: @unchecked Sendable {
     let port: Int
     private let process = Process()

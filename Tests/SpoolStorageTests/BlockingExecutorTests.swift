@@ -83,7 +83,7 @@ struct BlockingExecutorTests {
         #expect(order.numbers == Array(0..<2000))
     }
 
-    /// Blocks the thread, in a function that is not async.
+    /// Blocks the thread. Only a function that is not async may do so.
     private static func wait(_ semaphore: DispatchSemaphore) { semaphore.wait() }
 
     @Test("Jobs run in the order of their lanes, and maintenance leaves one thread for the others")

@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// A catalog in a new directory, with short forms for test data.
+/// A catalog in a new directory, with shorthand functions for test data.
 struct CatalogFixture {
     let scratch: ScratchDirectory
     let catalog: Catalog

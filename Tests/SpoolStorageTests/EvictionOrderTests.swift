@@ -31,7 +31,7 @@ struct EvictionOrderTests {
                 let quotas: [EvictionOrder.QuotaChange] = [.none, .to(nil), .to(0), .to(1)]
                 order.update(name, partOf: nil, kept[name] ?? [], at: now, quota: quotas[random.below(4)])
             case 3:
-                // Presentations can be parts of presentations, and of themselves.
+                // A presentation can be a part of another one, or of itself.
                 kept[name] = kept[name] ?? [0..<Self.block]
                 order.update(name, partOf: key("\(random.below(5))"), kept[name] ?? [], at: now)
             case 4:
@@ -62,7 +62,7 @@ struct EvictionOrderTests {
         #expect(order.byteCount(ofQuota: 0) == 0 && order.byteCount(ofQuota: 1) == 0)
     }
 
-    /// Evicts the first member of a victim, completely or its body.
+    /// Evicts the first member of a victim completely, or only its body.
     private static func evict(
         _ victim: EvictionOrder.Victim, _ order: inout EvictionOrder, _ kept: inout [CacheKey: ByteRangeSet]
     ) {

@@ -2,7 +2,7 @@ import ByteRanges
 
 @testable import SpoolStorage
 
-// Short forms for tests of media files.
+// Shorthand functions for tests of media files.
 
 extension MediaFile {
     /// Opens a file that stays open, with the records of a previous process.
@@ -29,7 +29,7 @@ extension MediaFile {
     /// Returns the first maximal missing range in `window`.
     func firstMissingRange(in window: Range<Int64>) -> Range<Int64>? { storedRanges.firstMissingRange(in: window) }
 
-    /// Checks and repairs blocks, and returns the indices of bad blocks.
+    /// Checks and repairs blocks, and returns the indices of damaged blocks.
     func repair(_ records: [BlockRecord]) -> [Int64] {
         verify(records, repairing: true).bad.map { Block.index(of: $0.lowerBound) }
     }
@@ -54,7 +54,7 @@ extension MissingBytes: Equatable {
         self.init(invalidated: indices.map(Block.range), range: range)
     }
 
-    /// The indices of the bad blocks.
+    /// The indices of the damaged blocks.
     var indices: [Int64] { invalidated.flatMap { Block.indices(touching: $0) } }
 
     static func == (left: MissingBytes, right: MissingBytes) -> Bool {

@@ -171,7 +171,8 @@ struct MediaFileTests {
         let fixture = try MediaFixture()
         let media = try fixture.open()
         try fixture.store(0..<65536 + 10, in: media)
-        // A reader found both blocks damaged. They are received again, in one piece that ends in the second block.
+        // A reader has found that both blocks are damaged. They are received again, in one piece that ends in the
+        // second block.
         _ = media.blocks.invalidate(0..<65536 + 10)
         try fixture.store(0..<65536 + 20, in: media)
         media.endWriting(at: 65536 + 20)

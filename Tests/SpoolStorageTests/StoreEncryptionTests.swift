@@ -18,7 +18,7 @@ struct StoreEncryptionTests {
         fixture.setKey(1)
     }
 
-    /// Stores an example of every kind of record in a catalog.
+    /// Stores an example of each kind of catalog record.
     private func fill(_ store: Store) async throws {
         for name in ["a", "b"] { try await fixture.store(name, length: 3 * block + 100, in: store) }
         let lease = try store.begin(

@@ -55,7 +55,7 @@ struct StoreEvictionFaultTests {
         #expect(store.usedBytes <= 30 * block)
         try await fixture.store("new", length: 20 * block, in: store)
         #expect(try await store.resource(key("new"))?.storedRanges == [0..<20 * block])
-        // At most one warning for each file, and one if it cannot be removed.
+        // There is at most one warning for each file, and another one if the file cannot be removed.
         #expect(fixture.events.warnings.count <= 6)
         try await store.close()
     }

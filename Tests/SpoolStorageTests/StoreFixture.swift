@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// A store on real or faulty files in its own directory, with short forms of the calls that engines make.
+/// A store on real or faulty files in its own directory, with shorthand functions for the calls that an engine makes.
 final class StoreFixture: Sendable {
     let scratch: ScratchDirectory
     let files = FaultyFileSystem()
@@ -178,7 +178,7 @@ final class TestUser: GenerationUser {
     }
 
     let state = Mutex(State())
-    /// The range near a reader, which is not offered.
+    /// The range near a reader, which is not offered for eviction.
     let near = Mutex<Range<Int64>>(0..<0)
 
     func offerEvictable(_ count: Int64, within place: ByteRangeSet, of generation: Generation) -> [Range<Int64>] {

@@ -361,7 +361,7 @@ struct StoreOpeningTests {
         let order = try await store.resources().sorted { $0.lastUsedAt < $1.lastUsedAt }
         #expect(order.map(\.url) == ["b", "c", "a", "d"].map(StoreFixture.url))
         #expect(order.allSatisfy { abs($0.lastUsedAt.timeIntervalSince(now)) < 60 })
-        // The wrong time can also be found at the next opening.
+        // The wrong time can also be detected at the next opening.
         use("d", years: 10)
         try await store.close()
         fixture.calendar.withLock { $0 -= 10 * 31_557_600 }
@@ -376,7 +376,7 @@ struct StoreOpeningTests {
     }
 }
 
-/// The file system of the machine, with another owner of all files.
+/// The file system of the machine, in which another user owns all files.
 private struct OwnedFiles: FileSystem {
     let owner: UInt32
     private let base = SystemFileSystem()

@@ -151,7 +151,7 @@ struct StorePolicyTests {
             try await store.close()
             store = try await openRunning()
         }
-        // No media stays in the cache for ten years.
+        // No media remains in the cache for ten years.
         fixture.clock.advance(by: .seconds(900))
         store.recordUse(of: StoreFixture.key("b"))
         fixture.clock.advance(by: .seconds(200))

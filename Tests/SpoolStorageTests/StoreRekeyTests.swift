@@ -184,7 +184,7 @@ struct StoreRekeyTests {
                 path: fixture.path, configuration: Store.Configuration(isReadOnly: isReadOnly),
                 fileSystem: fixture.files, clock: CacheClock(clock: fixture.clock)
             ) { _ in }
-            // Its connection opens the catalog with the first query.
+            // The store's connection opens the catalog with its first query.
             _ = try await store.resources()
             let held = await #expect(throws: CacheError.self) { try await rekey(fixture, from: nil, to: 1) }
             #expect(held?.code == .directoryInUse)

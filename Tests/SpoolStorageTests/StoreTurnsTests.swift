@@ -62,7 +62,7 @@ struct StoreTurnsTests {
         // The eviction that frees space in advance has found no media.
         await store.waitUntilIdle()
         #expect(try await store.setPinned(false, key))
-        // The whole small resource is evicted to get one block.
+        // The small resource is evicted completely to free one block.
         let gate = hold(.remove)
         defer { gate.open() }
         let (first, second) = (try fixture.begin("b", in: store), try fixture.begin("c", in: store))

@@ -31,7 +31,7 @@ struct StoreWaitTests {
             if call == .write, path.hasSuffix(".media") { gate.pass() }
             return nil
         }
-        // On a thread that may block, because the write waits.
+        // This runs on a thread that may block, because the write waits.
         let landing = Task(executorPreference: executor.executor(for: .storing)) { [fixture] in
             try await fixture.store(range, of: name, in: generation)
         }
@@ -457,7 +457,7 @@ private final class Inside: Sendable {
     let count = Atomic(0)
 }
 
-/// Work that is bounded by the request.
+/// The work for a request, which must be bounded by the request.
 @Suite("Bounded work", .timeLimit(.minutes(10)))
 struct BoundedWorkTests {
     @Test("E170: with any number of quotas, the URL of a resource is parsed once")

@@ -30,7 +30,7 @@ final class LocalOrigin: Sendable {
     }
 
     deinit {
-        // A process started from one of Swift's threads may have SIGTERM blocked.
+        // SIGTERM may be blocked in a process that was started from one of Swift's threads.
         kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
     }

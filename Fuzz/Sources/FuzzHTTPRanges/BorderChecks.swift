@@ -18,7 +18,7 @@ enum BorderChecks {
 
         mutating func byte() -> UInt8 { bytes.popFirst() ?? 0 }
 
-        /// Returns a number from 8 below a border to 7 above it. One in four is negative.
+        /// Returns a number from 8 below a limit to 7 above it. One in four is negative.
         mutating func next() -> Int128 {
             let (selector, distance) = (byte(), byte())
             let number = borders[Int(selector % 16) % borders.count] + Int128(distance % 16) - 8

@@ -29,7 +29,7 @@ enum HLSChecks {
             let text = try? limited.rewritten(proxied: \.description),
             let seen = try? HLSPlaylist(parsing: text, at: place.final)
         else { return }
-        // A tag without a URI may get the URI after a removed variant.
+        // A tag without a URI may be followed by the URI of a removed variant.
         precondition(seen.variants.count >= remaining.variants.count)
         precondition(remaining.variants.count <= playlist.variants.count)
         precondition(playlist.variants.isEmpty || !remaining.variants.isEmpty)

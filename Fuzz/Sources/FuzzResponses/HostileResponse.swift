@@ -44,7 +44,7 @@ struct HostileResponse {
         cut(bytes, &dice, isWild: isWild)
     }
 
-    /// Splits the bytes into pieces where parsers have state, and may omit the last pieces.
+    /// Splits the bytes at positions at which parsers have state, and may omit the last pieces.
     private mutating func cut(_ bytes: [UInt8], _ dice: inout Dice, isWild: Bool) {
         var rest = bytes[...]
         while isWild, !rest.isEmpty, pieces.count < 12, !dice.chance(3) {

@@ -75,7 +75,7 @@ public struct ContractFailure: Error, CustomStringConvertible {
     /// The position of the check.
     package var location: String
 
-    /// Creates a failure at a line of the contract.
+    /// Creates a failure at the given line of the contract.
     package init(_ message: String, file: String = #fileID, line: Int = #line) {
         self.message = message
         location = "\(file):\(line)"

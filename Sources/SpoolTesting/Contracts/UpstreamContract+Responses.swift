@@ -163,7 +163,7 @@ extension UpstreamContract {
         },
     ]
 
-    /// A chain of 21 redirects from `/0`, one more than a transport follows by default.
+    /// A chain of 21 redirects that starts at `/0`. A transport follows one fewer by default.
     private static let longChain: [String: OriginResource] = Dictionary(
         uniqueKeysWithValues: (0...20).map { ("/\($0)", .redirect(to: "/\($0 + 1)")) } + [("/21", .pattern(10))])
 

@@ -73,15 +73,15 @@ public enum OriginBehavior: Sendable {
     /// Resets the connection after this number of body bytes; `nil` resets it before the headers. Bytes that the kernel
     /// has not sent by then are lost.
     case reset(after: Int64?)
-    /// Stalls after this number of body bytes, until `OriginServer/release(_:)` or until the client closes; `nil`
-    /// stalls before the headers.
+    /// Stalls after this number of body bytes, until `OriginServer/release(_:)` is called or the client closes the
+    /// connection; `nil` stalls before the headers.
     case stall(after: Int64?)
     /// Sends pieces of this number of bytes, and waits on the server's clock between them.
     case drip(Int, every: Duration)
     /// Closes the connection after a complete response, as stated in its headers.
     case closeConnection
-    /// Sends these bytes instead of the headers and body of a response. Then closes the connection, or leaves it open
-    /// and silent. Only an `OriginServer` supports it.
+    /// Sends these bytes instead of the headers and body of a response, and then closes the connection, or leaves it
+    /// open and silent. Only an `OriginServer` supports it.
     case raw(String, closes: Bool = true)
 
     /// The framing that marks the end of a body without a length.

@@ -2,8 +2,8 @@ import Synchronization
 
 /// An executor that runs one job at a time on the calling thread, in an order that follows from a seed.
 ///
-/// All work of a simulated run belongs on it: tasks that prefer it as their executor, and the tasks that they create.
-/// If several jobs can run, one is selected at random. It uses the time of its ``clock``, which advances slightly with
+/// All work of a simulated run must use it: tasks that prefer it as their executor, and the tasks that they create. If
+/// several jobs can run, one is selected at random. It uses the time of its ``clock``, which advances slightly with
 /// each job, and to the next sleeper if no job is left. Do not use it for code that waits for another thread.
 package final class SeededExecutor: TaskExecutor {
     /// The end of a run.
@@ -51,7 +51,7 @@ package final class SeededExecutor: TaskExecutor {
         state.withLock { $0.jobs.append(job) }
     }
 
-    /// Runs jobs until `isDone`, or no job can run, or `limit` jobs have run.
+    /// Runs jobs until `isDone` returns true, no job can run, or `limit` jobs have run.
     ///
     /// Call it from only one thread at a time, and not from a thread for which a job waits.
     package func run(limit: Int = .max, until isDone: () -> Bool) -> Ending {

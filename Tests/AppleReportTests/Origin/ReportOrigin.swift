@@ -70,7 +70,7 @@ final class ReportOrigin: Sendable {
         state.withLock { $0.received.filter { $0.path.hasSuffix(name) } }
     }
 
-    /// Sends the bodies under `/held` completely from now on, or stops them after their first half.
+    /// From now on, sends the bodies under `/held` completely, or stops them after their first half.
     func release(_ isReleased: Bool) { held.release(isReleased) }
 
     // MARK: Sockets

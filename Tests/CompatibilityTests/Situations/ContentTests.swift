@@ -67,7 +67,7 @@ import Testing
                 let preload = try #require(cache.preload([MediaSource(url: origin.url("/media"))]).first)
                 for await state in preload.states where state.phase.isFinal { #expect(state.phase == .finished) }
                 await origin.stop()
-                // A player reads a few blocks until it is sure of the format.
+                // A player reads a few blocks until it has identified the format.
                 let end = Int64(start.count + 65536)
                 let bytes = try await cache.media(for: origin.url("/media")).data(in: 0..<end)
                 expectBytes(Array(bytes), Array(data.prefix(Int(end))))

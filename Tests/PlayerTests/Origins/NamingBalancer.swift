@@ -30,7 +30,7 @@ enum NamingBalancer: Sendable, CaseIterable, CustomTestStringConvertible {
 
     var usesProxyProtocol: Bool { self == .haproxyWithProxyProtocol1 || self == .haproxyWithProxyProtocol2 }
 
-    /// Runs it for the server at a port, and calls `body` with its URL.
+    /// Runs the load balancer for the server at a port, and calls `body` with its URL.
     func run<R>(before port: Int, _ body: (URL) async throws -> R) async throws -> R {
         if self == .nginxWithFields, let nginx = Nginx() { return try await nginx.run(naming: port, body) }
         guard let haproxy = Self.haproxy else { throw Tool.Failed(description: "HAProxy is not installed") }

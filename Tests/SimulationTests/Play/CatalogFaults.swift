@@ -7,7 +7,7 @@ final class CatalogFaults: Sendable {
     /// A disk call.
     enum Call: String, Sendable {
         case open, read, write, sync
-        /// The lock for writing, which another program may hold.
+        /// The attempt to take the write lock, which another program may hold.
         case lock
     }
 
@@ -53,7 +53,7 @@ final class CatalogFaults: Sendable {
 ///
 /// It is the default of the process after ``register()``. Databases in directories without faults are not affected.
 private enum FaultyVFS {
-    /// The data before the real file in the memory that SQLite allocates for a file.
+    /// The data that precedes the real file in the memory that SQLite allocates for a file.
     struct Head {
         var file: sqlite3_file
         var faults: Unmanaged<CatalogFaults>?
@@ -62,12 +62,12 @@ private enum FaultyVFS {
 
     typealias File = UnsafeMutablePointer<sqlite3_file>
 
-    // Set up once, before SQLite sees them, and never changed or freed.
+    // These are set up once, before SQLite uses them, and are never changed or freed.
     nonisolated(unsafe) static let base = sqlite3_vfs_find(nil)!  // SQLite always has a default one.
     nonisolated(unsafe) static let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
     nonisolated(unsafe) static let vfs = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
     static let headSize = 32
-    /// Threads whose last lock failed by a fault. SQLite then sleeps on the same thread before it retries.
+    /// The threads whose last lock failed because of a fault. SQLite then sleeps on the same thread before it retries.
     static let refusedThreads = Mutex<Set<pthread_t>>([])
 
     static func register() { _ = registration }
@@ -79,7 +79,7 @@ private enum FaultyVFS {
         vfs.pointee.zName = UnsafePointer(strdup("faulty"))
         vfs.pointee.szOsFile += Int32(headSize)
         vfs.pointee.xOpen = { _, name, file, flags, outFlags in FaultyVFS.open(name, file, flags, outFlags) }
-        // A play does not wait in real time after a lock fault. Other tests of the process wait.
+        // After a lock fault, a play does not wait in real time. Other tests in the process do.
         vfs.pointee.xSleep = { _, microseconds in
             refusedThreads.withLock { $0.remove(pthread_self()) } == nil
                 ? base.pointee.xSleep(base, microseconds) : microseconds

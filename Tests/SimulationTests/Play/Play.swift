@@ -27,7 +27,8 @@ final class Play: Sendable {
     static func run(seed: UInt64, logLimit: Int = 40, watch: PlayWatch) -> PlaybackReport {
         let root =
             "\(scratch)/spool-play-\(ProcessInfo.processInfo.processIdentifier)-\(runs.add(1, ordering: .relaxed).newValue)"
-        // If the directory can't be created, the first opening fails. If it can't be removed, it is only left behind.
+        // If the directory can't be created, the first opening fails. If it can't be removed, it remains, which is
+        // harmless.
         try? FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: root) }
         let world = PlayWorld(seed: seed, root: root, logLimit: logLimit)
@@ -242,7 +243,7 @@ final class Play: Sendable {
         }
     }
 
-    /// Checks that every recorded block is on disk, and nothing else, unless the disk was damaged.
+    /// Checks that exactly the recorded blocks are on disk, unless the disk was damaged.
     private func checkPages(_ contents: [StoredResource], _ life: PlayLife) {
         guard !world.plan.damages, !world.plan.damagesCatalog, !life.isDeleted else { return }
         // An eviction or removal that was not recorded may leave records of removed bytes. Opening the file detects

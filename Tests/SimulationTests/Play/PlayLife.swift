@@ -138,8 +138,8 @@ final class PlayLife: Sendable {
         state.withLock { $0.capacityBound = cache.capacity.map { max($0, cache.storedByteCount) } }
     }
 
-    /// Checks the limits: memory may have its limit and a block for each request in flight, and all of it is counted.
-    /// The number of open files is limited, too.
+    /// Checks that memory use does not exceed its limit by more than a block for each request in flight, and that it is
+    /// counted. Also checks the number of open files.
     func checkMemoryAndFiles(_ cache: MediaCache) {
         guard !isDead, let store = cache.context.opening.openedStore else { return }
         let ledger = store.memoryLedger
@@ -155,12 +155,12 @@ final class PlayLife: Sendable {
         if files > Self.openFileLimit + 1 { world.report(.openFiles, "\(files) files are open", in: self) }
     }
 
-    /// The minimum that a store accepts, because plays have few media.
+    /// The limit of open files. It is the minimum that a store accepts, because a play has few media.
     private static let openFileLimit = 8
 
     /// Checks that the stored bytes neither exceed the capacity nor grow beyond it.
     ///
-    /// Files that can't be removed are not included. Those of an earlier life are found, and counted, only after the
+    /// Files that can't be removed are not included. Those of an earlier life are found and counted only after the
     /// opening, and no eviction frees their space.
     func checkCapacity(_ cache: MediaCache) {
         guard let bound = state.withLock({ $0.capacityBound }), !isDead else { return }
@@ -169,8 +169,8 @@ final class PlayLife: Sendable {
         if stored > bound { world.report(.capacity, "\(stored) bytes are stored, more than \(bound)", in: self) }
     }
 
-    /// Flips, removes or truncates bytes of a media file that no process has open. A process trusts the bytes that it
-    /// has checked as long as it lives.
+    /// Flips, removes or truncates bytes of a media file that no process has open. A process trusts bytes that it has
+    /// checked until it ends.
     static func damage(_ files: MemoryFileSystem, _ random: inout SplitMix, _ log: PlayLog) {
         // Files of extreme lengths are excluded, because their pages can't be enumerated.
         let media = files.paths.filter { $0.hasSuffix(".media") && (files.with($0, \.count) ?? 0) < 1 << 40 }

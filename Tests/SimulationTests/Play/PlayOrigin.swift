@@ -5,7 +5,7 @@ import Spool
 import SpoolTesting
 import Synchronization
 
-/// An origin in memory and virtual time that serves patterns, fails by seeded draws, and counts every byte that it
+/// An in-memory origin in virtual time. It serves patterns, fails at random from a seed, and counts every byte that it
 /// sends.
 final class PlayOrigin: Sendable {
     /// The bytes that were sent of one version.
@@ -207,7 +207,7 @@ final class PlayOrigin: Sendable {
         1 << 52, (1 << 53) - 1, 1 << 53, (1 << 53) + 1, 1 << 56, .max - 65_536, .max,
     ]
 
-    /// Returns the URL and the length of a resource of an extreme length. All of its bytes are “x”.
+    /// Returns the URL and the length of a resource with an extreme length. All of its bytes are “x”.
     static func extreme(_ number: Int) -> (url: URL, length: Int64) {
         (URL(string: "http://media.example/extreme\(number)")!, extremeLengths[number])  // The URL is always valid.
     }

@@ -104,7 +104,7 @@ struct PlayPlan: Sendable {
         if !isForPreloads { drawConditions() }
     }
 
-    /// Draws conditions of the machine, independently of the other draws.
+    /// Draws the conditions of the machine, independently of the other draws.
     private mutating func drawConditions() {
         var random = SplitMix(seed &+ 0xC0_4D)
         punchesHoles = !random.chance(8)

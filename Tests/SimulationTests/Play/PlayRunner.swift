@@ -42,13 +42,13 @@ final class PlayRunner: Sendable {
         return runner.state.withLock { $0.reports.sorted { $0.seed < $1.seed } }
     }
 
-    /// Runs one play after another on a separate thread, which is not a thread of Swift's pool.
+    /// Runs one play after another on a separate thread, which is not one of Swift's shared threads.
     private func work(_ number: Int) async {
         await withCheckedContinuation { continuation in
             let thread = Thread {
                 let note = self.folder.map { "\($0)/playing-\(number)" }
                 while let seed = self.takeSeed() {
-                    // If the write fails, only the seed of a crash is unknown.
+                    // If the write fails, the only effect is that the seed of a crash is unknown.
                     if let note { try? Data("\(seed)\n".utf8).write(to: URL(fileURLWithPath: note)) }
                     let report = Play.run(seed: seed, logLimit: self.logLimit, watch: self.watch)
                     self.state.withLock { $0.reports.append(report) }

@@ -59,7 +59,7 @@ final class PlayWatch: Sendable {
         say("simulated play: seed \(seed) hangs: it is not over after \(limit) looks; SPOOL_SEED=\(seed) shows it")
         say("its executor has run \(late.world.executor.steps) jobs; the last lines of its log:")
         say(late.world.log.lines.suffix(20).joined(separator: "\n"))
-        // No orderly exit, because that might wait for the hanging thread.
+        // This is not an orderly exit, because that might wait for the hanging thread.
         _exit(1)
     }
 

@@ -76,7 +76,7 @@ final class PlayWorld: Sendable {
     func jump(bySeconds seconds: Double) { state.withLock { $0.clockOffset += seconds } }
 
     func sleep(_ duration: Duration) async {
-        // It ends early only if the play is over.
+        // The sleep ends early only if the play is over.
         try? await executor.clock.sleep(until: executor.clock.now.advanced(by: duration))
     }
 

@@ -74,7 +74,8 @@ struct SimulatedMedia: Sendable {
     }
 }
 
-/// The faults of the simulated origin. A value of `n` means once in `n` times on average, and 0 means never.
+/// The faults of the simulated origin. A value of `n` means that a fault occurs once in `n` times on average, and 0
+/// means never.
 struct OriginFaults: Sendable {
     var unreachable = 0
     var busy = 0

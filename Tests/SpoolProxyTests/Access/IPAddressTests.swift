@@ -4,7 +4,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// The difference between public and special IP addresses, and the patterns of hosts.
+/// The distinction between public and special IP addresses, and the patterns of hosts.
 @Suite struct IPAddressTests {
     @Test(
         "E333: special addresses are not public",

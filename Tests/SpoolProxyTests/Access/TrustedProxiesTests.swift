@@ -94,7 +94,7 @@ import Testing
         #expect(failure?.description.contains("through a trusted proxy") == true)
         configuration.token = "secret"
         try configuration.validate()
-        // Then no connections to addresses in this network are opened.
+        // The server then opens no connections to addresses in this network.
         let restricted = configuration.restricting(.init())
         let allows = try #require(restricted.allowsAddress)
         #expect(restricted.hidesAddresses)

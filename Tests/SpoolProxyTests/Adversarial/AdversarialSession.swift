@@ -60,7 +60,7 @@ struct AdversarialSession: Sendable {
     /// The result of a session.
     struct Outcome: Sendable {
         var responses = 0
-        /// The fault of the server; `nil` if there is none.
+        /// A description of the server's fault; `nil` if there is none.
         var problem: String?
     }
 

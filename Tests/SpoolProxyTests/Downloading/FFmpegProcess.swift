@@ -43,7 +43,7 @@ enum FFmpegProcess {
 
     private static func read(_ handle: FileHandle) async -> String {
         await withCheckedContinuation { continuation in
-            // A separate thread, because the read blocks until the process exits.
+            // Reads on a separate thread, because the read blocks until the process exits.
             Thread.detachNewThread {
                 let data = (try? handle.readToEnd()) ?? Data()  // Empty if the process wrote nothing.
                 continuation.resume(returning: String(decoding: data, as: UTF8.self))

@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    /// An origin whose first response belongs to one client, and that never sends another.
+    /// An origin whose first response is for one client only, and that never sends another response.
     private struct StallingUpstream: Upstream {
         func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
             if request.method == .get, request.headerFields[.accept] == nil {

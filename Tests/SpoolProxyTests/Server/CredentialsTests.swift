@@ -149,7 +149,7 @@ import Testing
         for host in ["one.example", "two.example"] {
             #expect(knowledge.mayReceive(try origin(host), credentials: "Basic dXNlcg=="))
         }
-        // Credentials for the origin whose manifest references other origins are sent to none of them.
+        // Credentials for an origin whose manifest references other origins are not sent to those origins.
         for index in [0, 299] {
             #expect(!knowledge.mayReceive(try origin("named\(index).example"), credentials: "Basic bmFtaW5n"))
         }

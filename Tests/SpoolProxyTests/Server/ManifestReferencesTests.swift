@@ -5,7 +5,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// The references in manifests that the server rewrites or removes, in both forms.
+/// The references in manifests that the server rewrites or removes, in forward and reverse mode.
 @Suite(.timeLimit(.minutes(5))) struct ManifestReferencesTests {
     private static let mpd = """
         <MPD type="dynamic"><PatchLocation>/p.mpp</PatchLocation><Period xlink:href="/p.xml"/>\
@@ -49,7 +49,7 @@ import Testing
                     let period = Self.period.replacing("/b/", with: prefix + "/b/")
                     let playlist = Self.playlist.replacing("/list", with: direct + "/list")
                         .replacing("/1.ts", with: prefix + "/1.ts")
-                    // A document with several elements can't be read, and is not changed.
+                    // A document with several root elements can't be parsed, and is not changed.
                     #expect(bodies == [mpd, period, Self.periods, playlist])
                 }
             }

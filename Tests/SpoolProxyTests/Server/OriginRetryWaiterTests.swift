@@ -5,7 +5,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// The failures after which a server in an app waits, and the time of the wait.
+/// The failures after which a server in an app waits, and the duration of the wait.
 @Suite(.timeLimit(.minutes(5))) struct OriginRetryWaiterTests {
     private let clock = ManualClock()
 

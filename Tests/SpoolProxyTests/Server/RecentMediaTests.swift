@@ -8,7 +8,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// The requests that the fast path for recently sent media must leave to the normal path.
+/// The requests that the fast path for recently sent media must pass to the normal path.
 @Suite(.timeLimit(.minutes(5))) struct RecentMediaTests {
     /// Sends requests for one path over one connection, and returns the responses.
     ///

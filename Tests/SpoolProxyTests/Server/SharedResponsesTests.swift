@@ -8,7 +8,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// The response that a client gets while another client's request is running, and the effects of its request on others.
+/// The response to a client while another client's request is running, and the effects of its request on other clients.
 @Suite(.timeLimit(.minutes(5))) struct SharedResponsesTests {
     private static func reverse(
         _ resource: OriginResource, clock: any Clock<Duration> = ContinuousClock(),
@@ -28,7 +28,7 @@ import Testing
         return resource
     }
 
-    /// An origin that sets another cookie with each response, which is not stored with it.
+    /// An origin that sets a new cookie with each response. The cookie is not stored with the response.
     private final class CookieUpstream: Upstream {
         private let count = Mutex(0)
 
@@ -192,7 +192,8 @@ import Testing
         return resource
     }
 
-    /// Names of header fields that are in no cache key, by the part of the request that they replace.
+    /// The names of header fields that are not part of the cache key, grouped by the part of the request that they
+    /// replace.
     private static let unkeyed = [
         "the client": [
             "X-Forwarded-For", "Forwarded", "X-Real-IP", "CF-Connecting-IP", "X-Remote-User", "Remote-User",

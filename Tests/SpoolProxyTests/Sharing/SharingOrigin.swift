@@ -31,7 +31,7 @@ final class SharingOrigin: Upstream {
     private let state: Mutex<State>
     private let whenHeld: @Sendable () -> Void
 
-    /// - Parameter whenHeld: Called when a part starts to wait.
+    /// - Parameter whenHeld: Called when a part starts waiting.
     init(pages: [SharedPage], seed: UInt64, whenHeld: @escaping @Sendable () -> Void) {
         self.pages = pages
         self.whenHeld = whenHeld
@@ -94,7 +94,7 @@ final class SharingOrigin: Upstream {
 
     var records: [SharingRecord] { state.withLock { $0.records } }
 
-    /// The number of requests, and of the bytes sent, for each user's credentials.
+    /// The number of requests and of sent bytes for each user's credentials.
     func fetches(of page: Int) -> [(credentials: String, requests: Int, bytes: Int)] {
         state.withLock { state in
             (state.requests[page] ?? [:]).map { ($0.key, $0.value, state.bytes[page]?[$0.key] ?? 0) }

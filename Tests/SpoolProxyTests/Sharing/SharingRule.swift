@@ -17,13 +17,13 @@ struct SharingRecord: Sendable {
     let hasTag: Bool
 }
 
-/// The rule for a shared cache (RFC 9111), written without the code that it tests.
+/// The rule for a shared cache (RFC 9111). It does not use the code that it tests.
 struct SharingRule {
     /// All requests of the run.
     let requests: [SharingRequest]
     /// All responses from the origin so far.
     let records: [SharingRecord]
-    /// The requests that had their response before the checked request was sent.
+    /// The requests whose response was received before the checked request was sent.
     let completed: Set<Int>
 
     /// Returns why a response must not be sent to a request; `nil` if it may be sent.

@@ -51,7 +51,7 @@ final class SharingRun: Sendable {
         let request: SharingRequest
         let client: Int
         let time: Int
-        /// The requests that had their response before.
+        /// The requests whose response was received before.
         let completed: Set<Int>
         var hasLeft = false
     }

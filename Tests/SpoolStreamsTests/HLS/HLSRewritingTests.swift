@@ -242,7 +242,7 @@ import Testing
         let requested = seed % 2 == 0 ? final : try OriginURL("http://front.example/list.m3u8")
         let ending = seed % 3 == 0 ? "\r\n" : "\n"
         let references = (0..<200).map { _ in RandomReference.draw(using: &generator) }.filter { reference in
-            // Omits references that would not be a separate line, or that have the scheme of the proxy.
+            // Omits references that would not form a line of their own, or that have the scheme of the proxy.
             !reference.isEmpty && !reference.hasPrefix("#")
                 && !(reference.hasPrefix("//") && StubProxy.direct(reference, in: final) == nil)
         }

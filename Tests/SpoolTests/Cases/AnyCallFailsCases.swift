@@ -12,7 +12,7 @@ struct AnyCallFailsCases {
     private static let song = PatternBytes(seed: 1, length: length)
     private static let stored: Range<Int64> = 65536..<200_000
 
-    /// The failure of a call, and whether all later calls fail too.
+    /// The failure of a call, and whether all later calls also fail.
     struct Failure: Sendable, CustomTestStringConvertible {
         var code: POSIXErrorCode
         var isLasting: Bool

@@ -76,7 +76,8 @@ final class CaseStage: Sendable {
     /// Runs `body` while the clock advances to each time that a task waits for.
     func flowing<R>(_ body: () async throws -> R) async throws -> R { try await clock.flowing(body) }
 
-    /// Waits until all responses have ended, and checks that `count` bytes were sent, at most `spare` of them again.
+    /// Waits until all responses have ended, and checks that `count` bytes were sent, and that at most `spare` bytes
+    /// were sent again.
     func expectSent(
         _ count: Int64, spare: Int64 = 0, _ path: String = "/a", at location: SourceLocation = #_sourceLocation
     ) async throws {

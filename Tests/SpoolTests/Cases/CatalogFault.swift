@@ -12,7 +12,7 @@ final class CatalogFault: Sendable {
         database = try DatabaseQueue(path: directory + "/catalog.sqlite", configuration: configuration)
     }
 
-    /// Holds the write lock until ``unlock()``. Other writers find the catalog busy.
+    /// Holds the write lock until ``unlock()``. For other writers, the catalog is busy.
     func lock() async throws {
         try await database.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
     }

@@ -11,7 +11,7 @@ struct OneConnectionCases {
 
     /// Reads the end of media while the response to a reader of its start is stalled.
     ///
-    /// - Returns: The error of the second reader, or `nil` if there is none, and the number of its requests.
+    /// - Returns: The error of the second reader (`nil` if there is none), and the number of its requests.
     private func readEnd(
         status: Int, isPermanent: Bool = false, retryAfter: String? = nil, isSite: Bool = false
     ) async throws -> (error: CacheError?, requests: Int) {

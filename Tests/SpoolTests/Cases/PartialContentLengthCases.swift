@@ -186,7 +186,7 @@ struct PartialContentLengthCases {
                 let media = cache.media(for: stage.url())
                 try await media.check(.suffix(500), Self.song, covers: 2_999_500..<3_000_000)
                 await media.waitUntilIdle()
-                // The origin may record bytes after the reader received them.
+                // The origin may record bytes only after the reader has received them.
                 try await stage.origin.log.waitUntilIdle()
                 // The response for the first block contains the length. Then only the last blocks are requested.
                 #expect(stage.origin.log.exchanges.map(\.requestedRange) == ["bytes=0-65535", "bytes=2949120-2999999"])

@@ -83,7 +83,7 @@ struct ReaderAndTransferCases {
                 try await media.check(.all, film, covers: 0..<20_000_000)
                 await media.waitUntilIdle()
             }
-            // Bytes in transit when a request is shortened count too.
+            // Bytes that are in transit when a request is shortened are also counted.
             try await stage.expectSent(20_000_000, spare: 20_000_000 / 50)
         }
     }

@@ -260,7 +260,7 @@ struct SpaceAccountCases {
             _ = try await cache.media(for: stage.url("/empty")).contentInformation()
             let media = cache.media(for: stage.url())
             try await media.check(.all, Self.song, covers: 0..<Self.song.length)
-            // The last block stays until its transfer has ended.
+            // The last block is not evicted until its transfer has ended.
             await media.waitUntilIdle()
             try await cache.evict(to: 0)
             #expect(cache.storedByteCount == 0)

@@ -46,7 +46,7 @@ final class ScriptedSession: BackgroundTransferSession {
     var started: [BackgroundTransferRequest] { state.withLock { $0.started } }
     /// The requests whose transfers have not ended.
     var waiting: [BackgroundTransferRequest] { state.withLock { $0.waiting } }
-    /// The number of bytes in responses that can't be stored, or that this simulation has requested again.
+    /// The number of bytes in responses that can't be stored, or that this simulation requested again.
     var wasted: Int64 { state.withLock { $0.wasted } }
 
     func start(_ request: BackgroundTransferRequest) async throws {

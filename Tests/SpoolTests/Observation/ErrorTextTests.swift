@@ -4,7 +4,7 @@ import Testing
 
 @testable import Spool
 
-/// The text, number and fields of an error that an app can use.
+/// The text, the number and the fields of an error, which an app can use.
 @Suite("Errors", .timeLimit(.minutes(10)))
 struct ErrorTextTests {
     @Test("Each code has a text for an alert, without a URL or a number, that ends with a period")

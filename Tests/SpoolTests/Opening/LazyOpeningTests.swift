@@ -71,7 +71,7 @@ struct LazyOpeningTests {
         let code: CacheError.Code
         switch trouble {
         case .inUse:
-            // It shares nothing with other caches, like a cache in another process.
+            // Like a cache in another process, it shares nothing with other caches.
             first = MediaCache(
                 directory: URL(fileURLWithPath: path), upstream: stage.origin,
                 configuration: MediaCache.Configuration(), fileSystem: SystemFileSystem(),

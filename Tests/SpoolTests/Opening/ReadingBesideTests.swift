@@ -23,7 +23,7 @@ struct ReadingBesideTests {
         var configuration = MediaCache.Configuration()
         configuration.logger = .init(label: "spool.tests") { _ in SwiftLogNoOpLogHandler() }
         configure(&configuration)
-        // It shares nothing with other caches, like a cache in another process.
+        // Like a cache in another process, it shares nothing with other caches.
         return MediaCache(
             directory: URL(fileURLWithPath: stage.directory), upstream: stage.origin, configuration: configuration,
             fileSystem: SystemFileSystem(), clock: CacheClock(clock: ContinuousClock()))

@@ -96,7 +96,7 @@ struct OriginCoordinatorTests {
         try await clock.waitForSleepers(1)
         clock.advance(by: .milliseconds(900))
         #expect(coordinator.preloadStanding(of: holder) == .held)
-        // After another wait, the delay of one second starts again, but without another timer.
+        // After another wait, the delay of one second restarts without another timer.
         coordinator.playbackWaits(true, at: "http://a.example:80")
         coordinator.playbackWaits(false, at: "http://a.example:80")
         clock.advance(by: .milliseconds(100))

@@ -43,7 +43,7 @@ struct FirstBytesTests {
         try await stage.session { cache in
             let media = cache.media(for: stage.url())
             try await media.check(.all, film)
-            // The transfer ends after its last bytes, and the scheduler handles its end, too.
+            // The transfer ends after its last bytes, and the scheduler must have handled that end.
             await cache.waitUntilIdle()
             let before = media.statistics
             // The first call of a sequential reader shows whether this disk can be read without waiting.

@@ -108,7 +108,8 @@ final class SchedulerBench {
         return decision
     }
 
-    /// Returns the stored bytes at the reader's position, without the offset up to which it needs no planning.
+    /// Returns only the stored bytes at the reader's position, and not the offset up to which the reader needs no
+    /// planning.
     func found(_ id: ReaderID, limit: Int64 = 256 << 10) -> Range<Int64>? {
         if case .stored(let range, _) = read(id, limit: limit) { range } else { nil }
     }

@@ -73,7 +73,7 @@ struct SchedulerModel {
         return live > slots ? "\(live) concurrent transfers" : nil
     }
 
-    /// The counts of the machine equal the counted objects.
+    /// The counts of the machine equal the numbers of objects.
     private func counts(_ bench: SchedulerBench) -> String? {
         let expectant = readers.count { _, reader in
             if case .waiting = reader.status { reader.priority == .playback } else { false }

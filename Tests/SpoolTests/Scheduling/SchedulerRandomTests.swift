@@ -5,7 +5,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// Any inputs in any order that a shell may pass, and the invariants that must hold after each of them.
+/// Any inputs that a scheduler may pass, in any order, and the invariants that must hold after each of them.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerRandomTests {
     @Test(
@@ -30,7 +30,7 @@ struct SchedulerRandomTests {
     }
 }
 
-/// A shell that passes any possible inputs.
+/// A simulated scheduler that passes any possible inputs.
 private struct RandomPlay {
     let bench: SchedulerBench
     private var random: SplitMix
@@ -277,7 +277,7 @@ private struct RandomPlay {
         return (complaint ?? model.problem(bench) ?? notWoken()).map { "\($0); \(state)" }
     }
 
-    /// Each reader that waits is known to wait, or was woken.
+    /// Each reader that waits is recorded as waiting, or was woken.
     private func notWoken() -> String? {
         for id in waiting.sorted() where !bench.woken.contains(id) {
             guard let reader = bench.machine.plan.readers[id] else { return "\(id.number) is forgotten" }

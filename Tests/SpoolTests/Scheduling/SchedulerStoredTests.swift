@@ -105,7 +105,7 @@ struct SchedulerStoredTests {
         bench.perform(bench.machine.validated())
         bench.restart(id)
         #expect(bench.found(waiting) == mib..<mib + 256 * kib)
-        // A validation never counts as a failure, for any number of validations.
+        // No number of validations counts as a failure.
         for _ in 0..<100 {
             bench.perform(bench.machine.requireValidation())
             let reader = bench.open(at: 0)

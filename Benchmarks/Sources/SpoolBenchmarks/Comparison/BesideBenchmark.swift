@@ -119,7 +119,7 @@ private struct BesideFilm {
         return (Double(left) / Self.megabyte, Double(origin.bytesSent) / Self.megabyte)
     }
 
-    /// Returns the same with an empty cache, and the additional MB sent for a second playback.
+    /// Returns the same numbers with an empty cache, and the additional MB sent for a second playback.
     func leaveSpool() async throws -> (left: Double, later: Double, again: Double) {
         let origin = try origin()
         defer { origin.stop() }

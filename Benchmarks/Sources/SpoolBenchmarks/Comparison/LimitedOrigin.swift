@@ -6,7 +6,7 @@ import Synchronization
 /// response has a delay.
 ///
 /// It counts the body bytes that its sockets accepted, including bytes that no client reads. It uses one thread for
-/// each connection, and listens on loopback only.
+/// each connection, and listens only on the loopback interface.
 final class LimitedOrigin: Sendable {
     /// The URL of the file.
     let url: URL

@@ -69,7 +69,7 @@ struct PlayBounds: Sendable {
             if (isCounted?[index] ?? true) { last[block] = Int32(index) }
         }
         var kept = [Bool](repeating: false, count: blocks.count)
-        // Used entries are not removed: their positions are in the past, so they stay at the bottom.
+        // Used entries are not removed, because their positions are in the past and they stay at the bottom.
         var heap = LatestUses()
         var used = 0
         for index in blocks.indices {

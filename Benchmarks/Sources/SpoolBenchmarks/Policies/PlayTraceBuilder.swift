@@ -110,7 +110,7 @@ struct ZipfRanks {
     }
 }
 
-/// Media that is played repeatedly, with different popularity, and is replaced over time.
+/// Media of different popularity that is played repeatedly, and is replaced over time.
 struct PlayCatalog {
     private(set) var resources: [Int32]
     private let ranks: ZipfRanks

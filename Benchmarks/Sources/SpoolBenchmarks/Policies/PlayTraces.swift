@@ -1,4 +1,4 @@
-/// The traces that compare policies: typical use of music, podcasts, long videos and short videos.
+/// The traces with which policies are compared: typical use of music, podcasts, long videos and short videos.
 enum PlayTraces {
     static let day = 86_400.0
 
@@ -9,7 +9,7 @@ enum PlayTraces {
     /// day are skipped.
     @Sendable static func music() -> PlayTrace { music(days: 120, isScanned: false) }
 
-    /// Music for a shorter time, with a scan of all tracks each night.
+    /// Music over a shorter time, with a scan of all tracks each night.
     @Sendable static func scan() -> PlayTrace { music(days: 16, isScanned: true) }
 
     private static func music(days: Int, isScanned: Bool) -> PlayTrace {

@@ -2,7 +2,7 @@ import Foundation
 import SpoolStorage
 
 extension Benchmark {
-    /// The eviction strategies of Spool with traces of playback.
+    /// A comparison of Spool's eviction strategies on traces of playback.
     static let policies = Benchmark(
         name: "policies",
         summary: "eviction: bytes and starts that were stored, vs. the bounds"
@@ -11,7 +11,7 @@ extension Benchmark {
     }
 }
 
-/// A comparison of every strategy with every trace and capacity.
+/// A comparison of all strategies on every trace and at every capacity.
 struct PolicyComparison {
     /// One row of the table, or one object in the JSON.
     struct Row: Codable, Sendable {

@@ -75,7 +75,7 @@ private struct Film {
         }
     }
 
-    /// Returns the milliseconds from opening the resource to its bytes at an offset, in a newly opened cache.
+    /// Returns the milliseconds from opening a resource in a newly opened cache to its first bytes at an offset.
     func firstBytes(at offset: Int64) async throws -> Double {
         let cache = try await open()
         let time = try await seconds {
