@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("Media that is a playlist", .timeLimit(.minutes(10)), .serialized)
+@Suite("Playlists served as media", .timeLimit(.minutes(10)), .serialized)
 @MainActor
 struct AdversarialMediaTests {
     /// Playlists in formats that libmpv or libavformat can read. Each contains the path of a file and a URL.
@@ -34,7 +34,7 @@ struct AdversarialMediaTests {
     }
 
     @Test(
-        "E75: a playlist as media is rejected, and no file or URL that it names is opened", arguments: kinds,
+        "E75: a playlist served as media is rejected, and no file or URL in it is opened", arguments: kinds,
         [false, true])
     func refused(kind: String, asFile: Bool) async throws {
         let canary = try Canary()

@@ -5,7 +5,7 @@ import Testing
 @Suite("Playback while bytes are missing", .timeLimit(.minutes(10)))
 @MainActor
 struct BlockedPlaybackTests {
-    @Test("B25: a seek releases a read that waits for bytes that are never received", arguments: TestMedia.allCases)
+    @Test("B25: a seek interrupts a read waiting for bytes that are never received", arguments: TestMedia.allCases)
     func seekReleasesRead(media: TestMedia) async throws {
         let delegate = try MemoryDelegate(media)
         let length = Int64(try media.bytes.count)
@@ -36,7 +36,9 @@ struct BlockedPlaybackTests {
         #expect(playing.asset.contractViolations == [])
     }
 
-    @Test("An empty buffer is a stall, and without automatic waiting it sets the rate to 0", arguments: [true, false])
+    @Test(
+        "An empty buffer stalls playback, and sets the rate to 0 if automatic waiting is disabled",
+        arguments: [true, false])
     func stall(waits: Bool) async throws {
         let delegate = try MemoryDelegate(.mp4)
         let length = Int64(try TestMedia.mp4.bytes.count)
@@ -54,7 +56,7 @@ struct BlockedPlaybackTests {
         #expect(playing.asset.contractViolations == [])
     }
 
-    @Test("Releasing the player ends a waiting read and leaves no libmpv handle")
+    @Test("Releasing the player ends a waiting read and leaves no libmpv handle behind")
     func releaseWhileReading() async throws {
         let delegate = try MemoryDelegate(.mp3)
         delegate.holdBack(100_000..<Int64.max)
@@ -63,7 +65,7 @@ struct BlockedPlaybackTests {
         #expect(item.openPlaybacks == 0)
     }
 
-    @Test("Releasing the player before the delegate responds leaves no libmpv handle")
+    @Test("Releasing the player before the delegate responds leaves no libmpv handle behind")
     func releaseWhileOpening() async throws {
         let delegate = SilentDelegate()
         let asset = AVURLAsset(url: URL(string: "memory://test/silent")!)  // A valid URL.
@@ -79,7 +81,7 @@ struct BlockedPlaybackTests {
         #expect(asset.contractViolations == [])
     }
 
-    @Test("Releasing the player after the start of playback leaves no libmpv handle")
+    @Test("Releasing the player after the start of playback leaves no libmpv handle behind")
     func releaseAtEnd() async throws {
         let delegate = try MemoryDelegate(.mp4)
         let item = try await itemOfReleasedPlayer(delegate) {}

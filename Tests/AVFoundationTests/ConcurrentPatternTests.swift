@@ -3,7 +3,7 @@ import Testing
 
 @testable import AVFoundation
 
-@Suite("Loading requests of a player with several open requests")
+@Suite("Loading requests from a player with several open requests")
 struct ConcurrentPatternTests {
     private static let policy: LoadingPolicy = {
         var policy = LoadingPolicy.hostile
@@ -20,7 +20,7 @@ struct ConcurrentPatternTests {
         return pattern
     }
 
-    @Test("E80: the first read requests two ranges, the end of the resource, and everything after the ranges")
+    @Test("E80: the first read requests two ranges, the end of the resource, and everything after the two ranges")
     func first() {
         var pattern = opened()
         let (result, actions) = pattern.read(limit: 10)
@@ -48,7 +48,7 @@ struct ConcurrentPatternTests {
         #expect(late == [.cancel(token: 2), .cancel(token: 3), .cancel(token: 4), .cancel(token: 5)])
     }
 
-    @Test("A22: without ranges, there is one request from the start")
+    @Test("A22: without range support, the player sends one request, from the start")
     func sequential() {
         var pattern = opened(length: nil)
         #expect(pattern.read(limit: 10).1 == [.askData(token: 2, offset: 0, length: nil, toEnd: true)])

@@ -17,7 +17,9 @@ struct FailingImageTests {
         return generator
     }
 
-    @Test("Media without video reports noSourceTrack, through a delegate or from a file", arguments: [true, false])
+    @Test(
+        "For media without video, images fail with noSourceTrack, through a delegate or from a file",
+        arguments: [true, false])
     func noPictures(asFile: Bool) async throws {
         let delegate = try MemoryDelegate(.mp3)
         let asset = asFile ? AVURLAsset(url: try TestMedia.mp3.file) : asset(delegate, delegate.queue)
@@ -27,7 +29,7 @@ struct FailingImageTests {
         await generator.waitUntilIdle()
     }
 
-    @Test("A missing file and bytes that are not media report fileFormatNotRecognized")
+    @Test("Images fail with fileFormatNotRecognized for a missing file or bytes that are not media")
     func noMedia() async throws {
         let delegate = MemoryDelegate(Data(repeating: 0x20, count: 300_000), contentType: "public.mpeg-4")
         for asset in [asset(delegate, delegate.queue), AVURLAsset(url: URL(fileURLWithPath: "/nonexistent/film.mp4"))] {
@@ -36,7 +38,7 @@ struct FailingImageTests {
         }
     }
 
-    @Test("Noise instead of video data reports decodeFailed or noImageAtTime", arguments: [0, 0.55, 11.9])
+    @Test("Noise instead of video data causes decodeFailed or noImageAtTime", arguments: [0, 0.55, 11.9])
     func noise(seconds: Double) async throws {
         let generator = exactGenerator(AVURLAsset(url: try TimeMedia.noise.file))
         let time = CMTime(seconds: seconds, preferredTimescale: 600)
@@ -46,7 +48,7 @@ struct FailingImageTests {
     }
 
     @Test(
-        "A truncated file gives only the images that it contains",
+        "A truncated file yields only the images that it contains",
         arguments: [true, false])
     func half(asFile: Bool) async throws {
         let delegate = MemoryDelegate(try TimeMedia.half.bytes, contentType: "public.mpeg-4")
@@ -62,7 +64,7 @@ struct FailingImageTests {
         }
     }
 
-    @Test("If a delegate's bytes end before the reported length, the content is unavailable")
+    @Test("If a delegate's bytes end before the reported length, images past that point fail with contentIsUnavailable")
     func endsEarly() async throws {
         let bytes = try TimeMedia.mp4.bytes
         let delegate = ShortDelegate(bytes, endsAt: bytes.count / 2)
@@ -72,7 +74,7 @@ struct FailingImageTests {
     }
 
     @Test(
-        "A delegate's error is reported as the image's error, immediately or later in the file",
+        "A delegate's error is reported as the image's error, whether it occurs at the start or later in the file",
         arguments: [nil, 0, 60_000] as [Int64?])
     func loaderFails(failsAt: Int64?) async throws {
         let delegate = FailingDelegate(
@@ -88,7 +90,7 @@ struct FailingImageTests {
         #expect(asset.contractViolations == [])
     }
 
-    @Test("A custom scheme without a delegate reports unsupportedURL, as in a player")
+    @Test("For a custom scheme without a delegate, images fail with unsupportedURL, as playback does")
     func noDelegate() async {
         // The URL is valid.
         let generator = AVAssetImageGenerator(asset: AVURLAsset(url: URL(string: "memory://test/none")!))
@@ -96,7 +98,7 @@ struct FailingImageTests {
         #expect(error?.code == .unsupportedURL)
     }
 
-    @Test("Media that is not seekable gives no images")
+    @Test("No images are generated from media that is not seekable")
     func unseekable() async throws {
         let delegate = MemoryDelegate(try TimeMedia.mp4.bytes, contentType: "public.mpeg-4", seekable: false)
         let generator = AVAssetImageGenerator(asset: asset(delegate, delegate.queue))
@@ -216,7 +218,7 @@ struct FailingImageTests {
         await generator.waitUntilIdle()
     }
 
-    @Test("Images are generated after their generator is released, and the asset is retained until then")
+    @Test("Images are still generated after their generator is released, and the asset is retained until then")
     func generatorGoes() async throws {
         let delegate = MemoryDelegate(try TimeMedia.mp4.bytes, contentType: "public.mpeg-4")
         let image = await withCheckedContinuation { continuation in

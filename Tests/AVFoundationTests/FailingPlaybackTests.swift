@@ -14,7 +14,7 @@ struct FailingPlaybackTests {
         for (code, number) in numbers { #expect((AVError(code) as NSError).code == number) }
     }
 
-    @Test("A delegate's error before the item is ready is the item's error", arguments: [true, false])
+    @Test("A delegate's error before the item is ready becomes the item's error", arguments: [true, false])
     func failsAtOnce(atInformation: Bool) async throws {
         let delegate = FailingDelegate(
             try TestMedia.mp3.bytes, failsAt: atInformation ? nil : 0, error: CocoaError(.fileReadNoPermission))
@@ -61,7 +61,7 @@ struct FailingPlaybackTests {
         #expect(playing.item.error is AVError)
     }
 
-    @Test("An MP4 file with its index at the end fails without ranges")
+    @Test("An MP4 file with its index at the end fails without range support")
     func unreachableIndex() async throws {
         let delegate = MemoryDelegate(
             try TestMedia.mp4MoovAtEnd.bytes, contentType: "public.mpeg-4", seekable: false)

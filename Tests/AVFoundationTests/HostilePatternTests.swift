@@ -8,7 +8,7 @@ struct HostilePatternTests {
     typealias Pattern = AVAssetResourceLoader.PlayerPattern
 
     @Test(
-        "E80: media of a delegate that responds synchronously plays to its end",
+        "E80: media from a delegate that responds synchronously plays to its end",
         arguments: TestMedia.allCases, Pattern.allCases)
     func synchronous(media: TestMedia, pattern: Pattern) async throws {
         let delegate = try SynchronousDelegate(media)
@@ -38,7 +38,7 @@ struct HostilePatternTests {
         #expect(playing.asset.contractViolations == [])
     }
 
-    @Test("Media of a well-behaved delegate plays with seeks", arguments: TestMedia.allCases)
+    @Test("Media from a well-behaved delegate plays, including seeks", arguments: TestMedia.allCases)
     func seeks(media: TestMedia) async throws {
         let playing = Playing(try MemoryDelegate(media), name: media.rawValue, speed: 20) {
             $0.playerPattern = .hostile
@@ -46,7 +46,7 @@ struct HostilePatternTests {
         await playing.checkSeeks()
     }
 
-    @Test("A request that delivers no bytes in time fails the item with a time-out")
+    @Test("An item fails with a timeout if one of its requests receives no bytes in time")
     func timesOut() async {
         let delegate = SilentDelegate()
         let playing = Playing(delegate, queue: delegate.queue) {

@@ -184,7 +184,7 @@ struct ImageGeneratorTests {
         #expect(number == 20)
     }
 
-    @Test("A hundred images through a delegate and from a file leave no request or file descriptor open")
+    @Test("Generating a hundred images, through a delegate and from a file, leaves no request or descriptor open")
     func leavesNothing() async throws {
         let delegate = MemoryDelegate(try TimeMedia.mp4.bytes, contentType: "public.mpeg-4")
         let asset = AVURLAsset(url: URL(string: "memory://test/time.mp4")!)  // A valid URL.

@@ -3,7 +3,7 @@ import Testing
 
 @testable import AVFoundation
 
-@Suite("Search for the frame of a time", .timeLimit(.minutes(10)))
+@Suite("Search for the frame at a given time", .timeLimit(.minutes(10)))
 struct ImageSearchTests {
     private let picture = Picture(width: 1, height: 1, bytesPerRow: 4, data: Data(count: 4))
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import AVFoundation
 
-@Suite("Loading requests of a player with one open request")
+@Suite("Loading requests from a player with one open request")
 struct LoadingPatternTests {
     private typealias Action = LoadingPattern.Action
     private static let policy = LoadingPolicy(
@@ -57,7 +57,7 @@ struct LoadingPatternTests {
         #expect(bytes(&pattern, 5) == (5, [.askData(token: 3, offset: 120, length: 880, toEnd: true)]))
     }
 
-    @Test("With a known bit rate, the buffered seconds determine the limits, within bounds")
+    @Test("If the bit rate is known, the seconds to buffer determine the limits, which stay within bounds")
     func bitRate() {
         var policy = Self.policy
         policy.secondsAhead = 30
@@ -91,7 +91,9 @@ struct LoadingPatternTests {
         #expect(pattern.buffer.end == 120)
     }
 
-    @Test("B25: a seek outside the buffer cancels and requests in policy order", arguments: [false, true])
+    @Test(
+        "B25: a seek outside the buffer cancels the old request and sends a new one, in the order set by the policy",
+        arguments: [false, true])
     func seekOut(newFirst: Bool) {
         var policy = Self.policy
         policy.requestsBeforeCancelling = newFirst
@@ -116,7 +118,7 @@ struct LoadingPatternTests {
         #expect(bytes(&pattern, 10) == (10, []))
     }
 
-    @Test("A request that ends early, or an open request that ends, ends the resource")
+    @Test("If a request finishes early or without a known length, the resource ends after its last byte")
     func ends() {
         var short = opened()
         _ = read(&short)
@@ -131,7 +133,7 @@ struct LoadingPatternTests {
         #expect(open.endOfResource == 10)
     }
 
-    @Test("A22: without ranges, one request from the start is never cancelled")
+    @Test("A22: without range support, the player sends one request from the start and never cancels it")
     func sequential() {
         var pattern = opened(seekable: false)
         #expect(read(&pattern) == [.askData(token: 2, offset: 0, length: 1000, toEnd: true)])

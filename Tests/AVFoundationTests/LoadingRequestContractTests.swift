@@ -51,7 +51,7 @@ struct LoadingRequestContractTests {
         #expect(contract.cancel() == false)
     }
 
-    @Test("A finished request with too few bytes counts as short, unless the length is unknown or it fails")
+    @Test("A request that finishes with too few bytes counts as short, unless it fails or its length is unknown")
     func shortFinish() {
         var contract = opened()
         #expect(finish(&contract) == .init(isFirst: true, violations: [.shortFinish]))
@@ -79,7 +79,7 @@ struct LoadingRequestContractTests {
                 == .init(accepted: 5, violations: [.dataBeforeInformation]))
     }
 
-    @Test("D42: an information request needs no byte, and its type must be one of the allowed types")
+    @Test("D42: an information request needs no bytes, and the reported type must be one of the allowed types")
     func information() {
         var plain = opened(offset: 0, length: 2, information: true)
         #expect(finish(&plain, type: "public.mp3") == .init(isFirst: true))

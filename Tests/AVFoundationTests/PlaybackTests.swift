@@ -106,7 +106,7 @@ struct PlaybackTests {
         #expect(await playing.playToEnd())
     }
 
-    @Test("After the end, the item plays again after a seek to the start")
+    @Test("After the end, a seek to the start lets the item play again")
     func playsAgain() async throws {
         let playing = Playing(try MemoryDelegate(.mp4))
         await playing.load()
@@ -116,7 +116,7 @@ struct PlaybackTests {
         #expect(await playing.playToEnd())
     }
 
-    @Test("Playing at the end ends the item again", arguments: TestMedia.allCases)
+    @Test("Starting playback at the end ends the item again", arguments: TestMedia.allCases)
     func playsAtEnd(media: TestMedia) async throws {
         let playing = Playing(try MemoryDelegate(media))
         await playing.load()
@@ -124,7 +124,7 @@ struct PlaybackTests {
         #expect(playing.player.rate == 0)
     }
 
-    @Test("Changes of rate and status are reported")
+    @Test("Changes to rate and status are reported")
     func status() async throws {
         let playing = Playing(try MemoryDelegate(.mp3), speed: 20)
         #expect(playing.player.timeControlStatus == .paused && playing.player.reasonForWaitingToPlay == nil)

@@ -5,7 +5,7 @@ import Testing
 @Suite("AVQueuePlayer", .timeLimit(.minutes(10)))
 @MainActor
 struct QueuePlayerTests {
-    @Test("D47: items play one after another; the next one is loaded shortly before, and advancing cancels no request")
+    @Test("D47: items play in order; the next one is loaded shortly before its turn, and no request is cancelled")
     func playsQueue() async throws {
         let delegates = try [MemoryDelegate(.mp3), MemoryDelegate(.mp4)]
         let assets = delegates.map { delegate in
@@ -31,7 +31,7 @@ struct QueuePlayerTests {
         #expect(assets.allSatisfy { $0.contractViolations.isEmpty })
     }
 
-    @Test("Skipping an item leaves its open request open, and releases its libmpv handle")
+    @Test("Skipping an item does not cancel its open request, but releases its libmpv handle")
     func skips() async throws {
         let delegate = SilentDelegate()
         let asset = AVURLAsset(url: URL(string: "memory://test/silent")!)  // A valid URL.
@@ -49,7 +49,7 @@ struct QueuePlayerTests {
         #expect(asset.contractViolations == [])
     }
 
-    @Test("Inserting and removing items preserves the order, and each item is in only one place")
+    @Test("Inserting and removing items preserves the order, and an item can't be in the queue twice")
     func editing() throws {
         let url = try TestMedia.mp3.file
         let items = (0..<4).map { _ in AVPlayerItem(url: url) }

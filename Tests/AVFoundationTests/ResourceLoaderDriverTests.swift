@@ -84,7 +84,7 @@ struct ResourceLoaderDriverTests {
         #expect(log.map(\.bytes) == [0, 900] && log.allSatisfy { $0.isFinished && !$0.isCancelled })
     }
 
-    @Test("D43: without a known length, requestedLength of a request to the end is Int.max")
+    @Test("D43: without a known length, a request to the end has a requestedLength of Int.max")
     func unknownLength() async {
         let delegate = ScriptedDelegate { request in
             #expect(request.dataRequest?.requestedLength == .max)
@@ -112,7 +112,7 @@ struct ResourceLoaderDriverTests {
         _ = await driver.requestData(offset: 70, length: 5).outcome()
     }
 
-    @Test("D45: a cancelled request reports isCancelled before the delegate is informed on its queue")
+    @Test("D45: isCancelled is true before the delegate is informed of a cancellation on its queue")
     func cancel() async {
         let told = Signal()
         let delegate = ScriptedDelegate(
@@ -202,7 +202,7 @@ struct ResourceLoaderDriverTests {
         }
     }
 
-    @Test("A delegate is held weakly, and a request without a delegate fails")
+    @Test("The delegate is referenced weakly, and a request without a delegate fails")
     func weakDelegate() async {
         var delegate: ScriptedDelegate? = ScriptedDelegate { _ in }
         let asset = AVURLAsset(url: URL(string: "memory://test/weak")!)  // A valid URL.
@@ -216,7 +216,7 @@ struct ResourceLoaderDriverTests {
         }
     }
 
-    @Test("A request has the URL, and equals only itself")
+    @Test("A request contains the URL of its asset, and is equal only to itself")
     func identity() async {
         let delegate = ScriptedDelegate { request in
             #expect(request.request.url?.absoluteString == "memory://test/driven")

@@ -11,7 +11,7 @@ struct StreamReaderTests {
 
     private let asset = AVURLAsset(url: URL(string: "memory://test/media")!)  // A valid URL.
 
-    @Test("A playback that is closed before libmpv opens its stream does not wait for the stream")
+    @Test("Playback that is closed before libmpv opens its stream does not wait for the stream")
     func closedBefore() {
         let delegate = SilentDelegate()
         asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)

@@ -8,7 +8,7 @@ import Testing
 ///
 /// `make apple-report` runs it. It needs neither ffmpeg nor a server. The report is written to the directory in
 /// `SPOOL_REPORT`.
-@Suite("Report", .serialized, .timeLimit(.minutes(10)))
+@Suite("Report on a platform's player", .serialized, .timeLimit(.minutes(10)))
 @MainActor struct AppleReportTests {
     private let context: ProbeContext
 

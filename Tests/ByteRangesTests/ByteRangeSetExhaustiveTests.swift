@@ -19,7 +19,7 @@ struct ByteRangeSetExhaustiveTests {
         return set
     }
 
-    @Test("Inserting any range into any small set gives the same result as a bitmap", arguments: [2, 3, 512])
+    @Test("Inserting any range into any small set gives the same result as for a bitmap", arguments: [2, 3, 512])
     func insert(leafCapacity: Int) {
         for model in Self.models {
             let set = Self.makeSet(model, leafCapacity: leafCapacity)
@@ -34,7 +34,7 @@ struct ByteRangeSetExhaustiveTests {
         }
     }
 
-    @Test("Removing any range from any small set gives the same result as a bitmap", arguments: [2, 3, 512])
+    @Test("Removing any range from any small set gives the same result as for a bitmap", arguments: [2, 3, 512])
     func remove(leafCapacity: Int) {
         for model in Self.models {
             let set = Self.makeSet(model, leafCapacity: leafCapacity)
@@ -49,7 +49,7 @@ struct ByteRangeSetExhaustiveTests {
         }
     }
 
-    @Test("Every query of every small set gives the same result as a bitmap", arguments: [2, 512])
+    @Test("Every query on every small set gives the same result as on a bitmap", arguments: [2, 512])
     func queries(leafCapacity: Int) {
         for model in Self.models {
             let set = Self.makeSet(model, leafCapacity: leafCapacity)
@@ -75,7 +75,7 @@ struct ByteRangeSetExhaustiveTests {
         }
     }
 
-    @Test("Union, difference and intersection of any two small sets give the same result as bitmaps")
+    @Test("Union, difference and intersection of any two small sets give the same results as for bitmaps")
     func algebra() {
         let sets = Self.models.map { Self.makeSet($0, leafCapacity: 2) }
         for (left, leftModel) in zip(sets, Self.models) {
@@ -101,7 +101,7 @@ struct ByteRangeSetExhaustiveTests {
         }
     }
 
-    @Test("Two sets are equal exactly if they contain the same offsets, with any leaf sizes")
+    @Test("Two sets are equal if and only if they contain the same offsets, regardless of their leaf sizes")
     func equality() {
         let small = Self.models.map { Self.makeSet($0, leafCapacity: 2) }
         let large = Self.models.map { Self.makeSet($0, leafCapacity: 512) }

@@ -59,7 +59,7 @@ struct ByteRangeSetRandomTests {
     }
 
     @Test(
-        "Union, difference and intersection of random sets of many leaves give the same result as bitmaps",
+        "Union, difference and intersection of random sets with many leaves give the same results as for bitmaps",
         arguments: 1...20)
     func algebra(seed: UInt64) {
         var random = SeededGenerator(seed: seed)

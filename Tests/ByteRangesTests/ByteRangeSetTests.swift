@@ -63,7 +63,7 @@ struct ByteRangeSetTests {
         #expect(set.byteCount == 0)
     }
 
-    @Test("Offsets below 0 are never contained and never crash, down to Int64.min")
+    @Test("Offsets below 0, down to Int64.min, are never contained and never cause a crash")
     func belowZero() {
         let whole = Int64.min..<Int64.max
         var set: ByteRangeSet = [-10..<5, 8..<9, Int64.min..<(-3)]
@@ -115,7 +115,7 @@ struct ByteRangeSetTests {
         #expect(set != copy)
     }
 
-    @Test("As a collection, the set gives its ranges by position, forwards and backwards", arguments: [2, 3, 512])
+    @Test("As a collection, the set provides its ranges by position, forward and backward", arguments: [2, 3, 512])
     func collection(leafCapacity: Int) {
         var set = ByteRangeSet(leafCapacity: leafCapacity)
         let ranges = (0..<20).map { Int64($0) * 10..<Int64($0) * 10 + 5 }
@@ -131,7 +131,7 @@ struct ByteRangeSetTests {
         #expect(set.distance(from: 2, to: 9) == 7)
     }
 
-    @Test("The description shows up to 32 ranges and the number of further ranges")
+    @Test("The description shows up to 32 ranges and the number of remaining ranges")
     func descriptions() {
         #expect(ByteRangeSet().description == "[]")
         #expect("\(ByteRangeSet([8..<10, 0..<5]))" == "[0..<5, 8..<10]")

@@ -11,7 +11,7 @@ struct WordsTests {
         ] as [(Range<Int64>, String)])
     func ranges(range: Range<Int64>, text: String) { #expect(range.inWords == text) }
 
-    @Test("Counts have a singular and a plural, and long numbers have separators")
+    @Test("Counts use the singular or plural form, and long numbers have separators")
     func counts() {
         #expect(1.counted("block") == "1 block")
         #expect(0.counted("block") == "0 blocks")

@@ -16,7 +16,7 @@ struct DocumentTests {
             .filter { $0.hasSuffix(ending) }.map { "\(folder)/\($0)" }.sorted()
     }
 
-    @Test("Each program of Examples has at most 25 lines and is contained in one page of docs")
+    @Test("Each example program is part of one page in docs, and has at most 25 lines")
     func shows() throws {
         let documents = try Self.files("docs", ".md").map { try Self.text($0) }
         let programs = try Self.files("Examples", ".swift").filter { $0.split(separator: "/").count == 2 }
@@ -35,7 +35,7 @@ struct DocumentTests {
         return String(program.dropFirst(start.count).dropLast(end.count))
     }
 
-    @Test("All Swift code in the documents is part of a compiled source")
+    @Test("All Swift code in the documents is part of a compiled source file")
     func compiles() throws {
         let sources = try Self.files("Examples", ".swift") + ["Tests/SpoolSourcesTests/Recipes.swift"]
         let programs = try sources.map { Self.withoutIndentation(try Self.text($0)) }

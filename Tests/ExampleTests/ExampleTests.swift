@@ -31,7 +31,7 @@ struct ExampleTests {
         await cache.close()
     }
 
-    @Test("Signed URLs with different tokens share one cache key, and so do URLs with one custom key")
+    @Test("Signed URLs with different tokens share one cache key, and so do URLs with the same custom key")
     func signed() async throws {
         let cache = cacheForSignedURLs(in: folder)
         let urls = try ["?token=1&expires=2", "?expires=5&token=9"].map {
@@ -74,7 +74,7 @@ struct ExampleTests {
         await cache.close()
     }
 
-    @Test("Stored media is listed with its size, and its progress view ends when it is complete")
+    @Test("Stored media is listed with its size, and the progress updates end when the media is complete")
     func stored() async throws {
         let (_, cache, url) = try stage()
         let media = cache.media(for: url)
@@ -146,7 +146,7 @@ struct ExampleTests {
         await cache.close()
     }
 
-    @Test("A custom `Upstream` provides media, and its 404 is an error with that status")
+    @Test("A custom `Upstream` provides media, and its 404 becomes an error with that status")
     func upstream() async throws {
         let upstream = ArchiveUpstream(files: ["/song.mp3": Self.song.data])
         let cache = MediaCache.inMemory(upstream: upstream)
@@ -159,7 +159,7 @@ struct ExampleTests {
         await cache.close()
     }
 
-    @Test("A test with a fake origin recognizes code that plays through the cache")
+    @Test("A test with a fake origin detects whether code plays through the cache")
     func testing() async throws {
         #expect(
             try await playsOffline { url, cache in

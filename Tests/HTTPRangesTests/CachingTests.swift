@@ -184,7 +184,7 @@ private func control(_ values: String...) -> CacheControl {
     }
 
     @Test(
-        "A20: Vary with * or a malformed name matches no other request",
+        "A20: Vary with * or a malformed name does not match any other request",
         arguments: ["*", "Accept, *", "a b", "Accept, (x)"])
     func any(text: String) {
         let vary = Vary(fields: fields([("Vary", text)]))

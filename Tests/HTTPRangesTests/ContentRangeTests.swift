@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test(
-        "A17: a malformed, contradictory or overflowing Content-Range is nil",
+        "A17: a malformed, contradictory or overflowing Content-Range is parsed as nil",
         arguments: [
             "", "bytes", "bytes ", "bytes 0-99", "bytes 0-99/", "bytes */*", "bytes /1000", "bytes 5-2/1000",
             "bytes 0-1000/1000", "bytes 0-0/0", "bytes -1-5/1000", "bytes 0-99/-1", "bytes a-b/c", "items 0-1/2",
@@ -44,7 +44,7 @@ import Testing
 }
 
 @Suite struct MultipartByteRangesTests {
-    @Test("A15: two parts have the framing of 9110 §14.6 and the computed length")
+    @Test("A15: a multipart body of two parts has the framing of 9110 §14.6 and the computed length")
     func twoParts() {
         let content = "0123456789"
         let multipart = MultipartByteRanges(
@@ -74,7 +74,7 @@ import Testing
         #expect(multipart.contentType == "multipart/byteranges; boundary=B-1_x")
     }
 
-    @Test("Invalid boundaries, content types and part numbers neither break the framing nor crash")
+    @Test("Invalid boundaries, content types and part numbers neither break the framing nor cause a crash")
     func hostile() {
         let multipart = MultipartByteRanges(
             ranges: [0 ..< .max, 0 ..< .max], length: nil, partContentType: "a/b\r\nSet-Cookie: x",

@@ -31,7 +31,7 @@ struct EndToEndFieldsTests {
         #expect(EndToEndFields.storable(all).map(\.name.rawName) == ["ETag", "Content-Disposition"])
     }
 
-    @Test("E213: a part has no digests of the whole message, and a changed response has no digests")
+    @Test("E213: a part excludes digests of the whole message, and a changed response excludes all digests")
     func digests() throws {
         let all = try fields([
             ("Content-Digest", "sha-256=:AA==:"), ("Content-MD5", "AA=="), ("Repr-Digest", "sha-256=:AA==:"),
@@ -95,7 +95,7 @@ struct EndToEndFieldsTests {
         #expect(lines == ["x-two: c", "content-encoding: br", "x-one: d", "x-three: e"])
     }
 
-    @Test("E229: fields that protect pages are never removed, whether other fields or they themselves are long")
+    @Test("E229: fields that protect pages are never removed, however long they or other fields are")
     func protective() throws {
         let long = String(repeating: "x", count: 1000)
         let all = try fields([

@@ -2,7 +2,7 @@ import Testing
 
 @testable import HTTPRanges
 
-@Suite("The nodes of Forwarded and X-Forwarded-For")
+@Suite("Nodes in Forwarded and X-Forwarded-For")
 struct ForwardedNodesTests {
     @Test(
         "Nodes are read in order, without ports and brackets",
@@ -37,7 +37,7 @@ struct ForwardedNodesTests {
         #expect(ForwardedNodes.inForwarded(["for=192.0.2.9", value]) == nil)
     }
 
-    @Test("X-Forwarded-For may have addresses with or without ports and brackets")
+    @Test("Addresses in X-Forwarded-For are read with or without ports and brackets")
     func xForwardedFor() {
         #expect(
             ForwardedNodes.inXForwardedFor([" 192.0.2.1,198.51.100.1:8080 ,, 2001:db8::1", "[2001:db8::2]:1, unknown"])

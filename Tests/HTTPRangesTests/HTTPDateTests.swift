@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test(
-        "Malformed dates are nil",
+        "Malformed dates are parsed as nil",
         arguments: [
             "", "0", "-1", "now", "Sun, 06 Nov 1994 08:49:37", "Sun, 06 Nov 1994 08:49:37 CET",
             "Sun, 6 Nov 1994 08:49:37 GMT", "Sun, 31 Nov 1994 08:49:37 GMT", "Wed, 29 Feb 2100 00:00:00 GMT",

@@ -8,7 +8,7 @@ import Testing
 @Suite struct NumberLimitTests {
     private static let limit = NumberLimits.byteOffset
 
-    @Test("E98: a Content-Length of 2^53 bytes is accepted, and one that is larger is rejected with the limit")
+    @Test("E98: a Content-Length up to 2^53 is accepted, and the reason for rejecting a larger one states the limit")
     func contentLength() {
         let largest = evaluate(makeResponse(200, ("Content-Length", "\(Self.limit)")), from: nil, end: nil)
         #expect(largest.accepted?.version.length == Self.limit)
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test("E98: a Content-Range up to 2^53 is accepted, and one beyond it is rejected with the limit")
+    @Test("E98: a Content-Range up to 2^53 is accepted, and the reason for rejecting a larger one states the limit")
     func contentRange() {
         let last = Self.limit - 1
         let text = "bytes \(last - 99)-\(last)/\(Self.limit)"
@@ -44,7 +44,8 @@ import Testing
         #expect(evaluate(tooLong, stored: stored()).isMalformed)
     }
 
-    @Test("E98: header numbers at the limits of their range give values within the limits", arguments: 0..<300)
+    @Test(
+        "E98: numbers in header fields at or beyond a limit are parsed to values within the limits", arguments: 0..<300)
     func borders(_ seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         func number() -> String {

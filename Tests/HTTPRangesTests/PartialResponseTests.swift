@@ -28,7 +28,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(placement.offset == 0 && placement.end == 1000)
     }
 
-    @Test("A1: a part with the same strong tag joins the stored version, which keeps missing details")
+    @Test("A1: a part with the same strong tag joins the stored version, whose other details are retained")
     func sameTag() throws {
         let response = makeResponse(206, ("ETag", "\"a\""), ("Content-Range", "bytes 500-599/*"))
         let placement = try #require(evaluate(response, stored: stored()).accepted)
@@ -38,7 +38,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(placement.discrepancy == nil)
     }
 
-    @Test("A3: under the strong rule, a part without proof of its version causes a restart, unless it starts at byte 0")
+    @Test("A3: under the strong rule, a part without a strong validator causes a restart, unless it starts at byte 0")
     func unprovenStrong() throws {
         for tag in ["W/\"a\"", nil] {
             let response = makeResponse(206, ("Content-Range", "bytes 500-599/1000"), ("ETag", tag ?? ""))
@@ -63,7 +63,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         }
     }
 
-    @Test("A3: the immutable rule needs equal length and type, and no validator that differs")
+    @Test("A3: the immutable rule requires equal length and type, and no different validator")
     func immutable() throws {
         func decision(_ pairs: (String, String)..., length: String = "1000") -> PartialResponse.Decision {
             var response = makeResponse(206, ("Content-Range", "bytes 500-599/\(length)"))
@@ -80,7 +80,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(decision(("Content-Type", "video/mp4")).renewed?.offset == 500)
     }
 
-    @Test("A3: a version joined without proof can reveal a later change, but never proves sameness")
+    @Test("A3: the validator of a version joined without proof can show a later change, but never sameness")
     func joinedWithoutProof() throws {
         let response = makeResponse(206, ("Content-Range", "bytes 500-599/1000"), ("ETag", "\"a\""))
         let placement = try #require(evaluate(response, stored: stored(tag: nil), rule: .immutable).accepted)
@@ -94,7 +94,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(other, from: 600, end: 700, stored: held, rule: .immutable).renewed?.offset == 600)
     }
 
-    @Test("A4: a 200 of another version is a new version from byte 0")
+    @Test("A4: a 200 with another version starts a new version at byte 0")
     func otherWhole() throws {
         let response = makeResponse(200, ("ETag", "\"b\""), ("Content-Length", "900"))
         for rule in [CombiningRule.strong, .immutable] {
@@ -105,7 +105,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         }
     }
 
-    @Test("A5: a 200 of the same version is stored from byte 0, not from the requested offset")
+    @Test("A5: a 200 with the same version is stored from byte 0, not from the requested offset")
     func sameWhole() throws {
         let response = makeResponse(200, ("ETag", "\"a\""), ("Content-Length", "1000"))
         let placement = try #require(evaluate(response, stored: stored()).accepted)
@@ -113,7 +113,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(placement.end == 1000)
     }
 
-    @Test("A5: a 200 without validators joins under the immutable rule, and is a new version under the strong rule")
+    @Test("A5: a 200 without validators joins the version under the immutable rule, and starts a new one otherwise")
     func unprovenWhole() {
         let response = makeResponse(200, ("Content-Length", "1000"), ("Content-Type", "audio/mpeg"))
         #expect(evaluate(response, stored: stored(), rule: .immutable).accepted?.offset == 0)
@@ -122,7 +122,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(other, stored: stored(), rule: .immutable).renewed?.offset == 0)
     }
 
-    @Test("A5, A22: a 200 of the same version without a length ends at the known length")
+    @Test("A5, A22: a 200 with the same version but without a length ends at the known length")
     func chunkedWhole() throws {
         let placement = try #require(evaluate(makeResponse(200, ("ETag", "\"a\"")), stored: stored()).accepted)
         #expect(placement.end == 1000)
@@ -157,7 +157,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(past, from: 950, end: 1050, stored: stored()).renewed?.offset == 950)
     }
 
-    @Test("A19: an encoded part is rejected, and an encoded 200 never joins bytes with another encoding")
+    @Test("A19: an encoded part is rejected, and an encoded 200 is never combined with bytes in another encoding")
     func encoded() throws {
         let range = ("Content-Range", "bytes 500-599/1000")
         let part = makeResponse(206, ("content-encoding", "GZIP"), range, ("ETag", "\"a\""))
@@ -175,7 +175,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(whole, stored: stored(tag: nil, encoding: "gzip"), rule: .immutable).renewed?.offset == 0)
     }
 
-    @Test("A19: unencoded bytes never join encoded ones; the encoding “identity” counts as none")
+    @Test("A19: unencoded bytes are never combined with encoded ones; the encoding “identity” counts as none")
     func plainAfterEncoded() {
         let range = ("Content-Range", "bytes 500-599/1000")
         let plain = makeResponse(206, range, ("ETag", "\"a\""), ("Content-Encoding", "Identity"))
@@ -375,7 +375,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
     }
 
     @Test(
-        "B31: a response that denies access or reports the URL as gone requests new credentials",
+        "B31: after a response that denies access or reports the URL as gone, new credentials are requested",
         arguments: [401, 403, 407, 410])
     func credentials(status: Int) {
         let refusal = evaluate(makeResponse(status), stored: stored()).refusal
@@ -384,7 +384,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
     }
 
     @Test(
-        "B29: a temporary failure is retried, after the delay of Retry-After if there is one",
+        "B29: a temporary failure is retried, after the delay in Retry-After if there is one",
         arguments: [408, 425, 429, 500, 502, 503, 504, 599])
     func retries(status: Int) {
         #expect(evaluate(makeResponse(status)).refusal?.kind == .retry(after: nil))

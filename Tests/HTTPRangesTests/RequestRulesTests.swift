@@ -27,7 +27,7 @@ struct RequestRulesTests {
     }
 
     @Test(
-        "A response is accepted if it is fresh, or stale within the limits of request and response",
+        "A response is accepted if it is fresh, or stale within the limits of the request and the response",
         arguments: [
             ("", 9, 10, true), ("", 10, 10, false), ("no-cache", 0, 10, false), ("max-age=0", 0, 10, false),
             ("max-age=5", 5, 10, true), ("max-age=5", 6, 10, false), ("min-fresh=5", 5, 10, true),
@@ -81,7 +81,7 @@ struct RequestRulesTests {
     }
 
     @Test(
-        "Entity tags without quotes or with a malformed weakness mark match themselves",
+        "Entity tags without quotes or with a malformed weakness prefix match themselves",
         arguments: [
             "a", "w/\"a\"", "W\\\"a\"", "W\"a\"", "W/\"a\"",
         ])
@@ -92,7 +92,7 @@ struct RequestRulesTests {
         }
     }
 
-    @Test("Date replaces a missing Last-Modified; without tag and date, only * matches")
+    @Test("Date replaces a missing Last-Modified; without a tag and a date, only * matches")
     func without() {
         func outcome(_ request: (String, String), _ stored: (String, String)...) -> Preconditions.Outcome {
             Preconditions.evaluate(fields([request]), method: .get, stored: fields(stored))
@@ -118,7 +118,7 @@ struct RequestRulesTests {
         #expect(!holds(("If-Range", "\"a\""), ("If-Range", "\"a\"")))
     }
 
-    @Test("Vary compares languages without case, spaces and order, and other fields without spaces")
+    @Test("Vary ignores case, spaces and order when comparing languages, and only spaces when comparing other fields")
     func vary() {
         func selection(_ name: String, _ lines: String...) -> [Vary.Selected]? {
             Vary(fields: fields([("Vary", name)])).selection(from: fields(lines.map { (name, $0) }))

@@ -28,7 +28,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
     }
 
     @Test(
-        "Malformed entity tags are nil",
+        "Malformed entity tags are parsed as nil",
         arguments: ["", "a", "\"", "\"a", "a\"", "w/\"a\"", "W/a", "W/", "\"a\"b\"", "\"a b\"", "\"a\u{7F}\"", "*"])
     func malformed(text: String) {
         #expect(EntityTag(parsing: text) == nil)
@@ -56,7 +56,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
         #expect(!composed.stronglyMatches(decomposed))
     }
 
-    @Test("An entity tag that is not UTF-8 proves nothing")
+    @Test("An entity tag that is not UTF-8 is not strong, and does not match another one")
     func notUTF8() throws {
         let name = try #require(HTTPField.Name("ETag"))
         var one = HTTPFields()
@@ -81,7 +81,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
 
 @Suite struct ValidatorTests {
     @Test(
-        "A3: a validator is strong by a strong tag, or else by a Last-Modified 60 s before Date (9110 §8.8.2.2)",
+        "A3: a validator with a strong tag, or else a Last-Modified 60 s before Date, is strong (9110 §8.8.2.2)",
         arguments: [
             (dated("\"a\""), true), (dated("W/\"a\""), false), (dated(), true), (dated(after: 60), true),
             (dated(after: 59), false), (dated(after: -60), false), (dated(modified: nil), false),
@@ -94,7 +94,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
         #expect((validator.ifRangeText != nil) == isStrong)
     }
 
-    @Test("If-Range contains the tag, otherwise the date in the origin's format (9110 §13.1.5)")
+    @Test("If-Range contains the tag, or otherwise the date in the origin's format (9110 §13.1.5)")
     func ifRangeText() {
         #expect(dated("\"a\"").ifRangeText == "\"a\"")
         let odd = "Sunday, 06-Nov-94 08:49:37 GMT"
@@ -125,7 +125,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
         #expect(!Validator().stronglyMatches(Validator()))
     }
 
-    @Test("A contradiction excludes a strong match, and without two tags also a weak match")
+    @Test("A contradiction excludes a strong match, and also a weak match unless both validators have tags")
     func consistency() {
         let tags = [nil, "\"a\"", "W/\"a\"", "\"b\"", "W/\"b\""]
         let dates = [nil, modified, "Mon, 07 Nov 1994 08:49:37 GMT"]
@@ -159,7 +159,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
         #expect(validator.satisfies(ifRange: text) == expected)
     }
 
-    @Test("The catalog's text form of a validator is parsed back, even through JSON")
+    @Test("A validator is restored from its text form in the catalog, even through JSON")
     func roundTrip() throws {
         let odd = dated("W/\"x|y|z\"", modified: "Sunday, 06-Nov-94 08:49:37 GMT")
         for validator in [Validator(), dated("\"a\""), dated(), dated("\"\"", modified: nil), odd] {
@@ -174,7 +174,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
     }
 
     @Test(
-        "Malformed catalog text gives no validator",
+        "Malformed catalog text is not parsed as a validator",
         arguments: ["", "|", "a||", "|x|", "||x", "||1.5", "\"a\"|", "||1|2"])
     func noValidator(text: String) {
         #expect(Validator(text) == nil)

@@ -15,13 +15,13 @@ struct LivePageTests {
     @Test("D75: each view shows its data, and all of it can be reached with the keyboard")
     func views() async throws { try await run("library", "filters", "keyboard", "resource", "now", "settings") }
 
-    @Test("D76: the page shows that the server is gone, and resumes. No address and no cookie contains the token")
+    @Test("D76: the page shows that the server is gone, and reconnects; no URL and no cookie contains the token")
     func connection() async throws { try await run("loss", "sharing", "token", "links") }
 
-    @Test("D77: texts have enough contrast, controls have names, and the layout fits narrow and right-to-left pages")
+    @Test("D77: text has contrast, controls have names, and the layout fits narrow and right-to-left pages")
     func accessibility() async throws { try await run("contrast", "names", "narrow", "rtl", "motion", "locale") }
 
-    @Test("D78: the page is drawn in time, even with hundreds of resources")
+    @Test("D78: the page is rendered in time, even with hundreds of resources")
     func drawing() async throws { try await run("paint", "frames", resourceCount: 500) }
 
     @Test("D79: the page shows cached media, saved bytes and causes of slow playback, and keeps media offline")

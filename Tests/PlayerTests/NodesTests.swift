@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test(
-        "N12: each URL has one node, each byte is fetched once, and only the media of a lost node moves",
+        "N12: each URL has one node, each byte is fetched once, and only the media of a failed node moves",
         arguments: Balancer.installed)
     func nodes(balancer: Balancer) async throws {
         var resources: [String: OriginResource] = [:]

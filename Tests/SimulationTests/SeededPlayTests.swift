@@ -6,14 +6,14 @@ import Testing
 ///
 /// `SPOOL_SEED=n` runs one seed and prints its log. `SPOOL_PLAYS=n` and `SPOOL_FIRST_SEED=n` set the number of plays
 /// and the first seed.
-@Suite("Simulated plays", .serialized)
+@Suite("Simulated runs", .serialized)
 struct SeededPlayTests {
     /// The kinds of known faults that are not fixed yet.
     private static let known: Set<Finding.Kind> = []
 
     private let environment = ProcessInfo.processInfo.environment
 
-    @Test("500 simulated plays find no fault", .timeLimit(.minutes(30)))
+    @Test("500 simulated runs find no fault", .timeLimit(.minutes(30)))
     func gate() async {
         if let seed = environment["SPOOL_SEED"].flatMap(UInt64.init) { return await replay(seed) }
         let first = environment["SPOOL_FIRST_SEED"].flatMap(UInt64.init) ?? 0
@@ -41,7 +41,7 @@ struct SeededPlayTests {
         }
     }
 
-    @Test("A play that hangs ends the run and names its seed", .timeLimit(.minutes(10)))
+    @Test("A hanging run ends the process with an error that contains its seed", .timeLimit(.minutes(10)))
     func hanging() async throws {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let watch = PlayWatch(limit: 3, interval: 0.01)
@@ -54,13 +54,13 @@ struct SeededPlayTests {
         #expect(text.contains("seed 4711 hangs"))
     }
 
-    @Test("Plays leave no objects in memory", .timeLimit(.minutes(10)))
+    @Test("Simulated runs leave no objects in memory", .timeLimit(.minutes(10)))
     func leaving() async throws {
         _ = await PlayRunner.run(2_000..<2_020)
         #expect(PlayWorld.count.load(ordering: .relaxed) == 0)
     }
 
-    @Test("Two plays of one seed are the same in every step", .timeLimit(.minutes(10)))
+    @Test("Two runs with the same seed are identical in every step", .timeLimit(.minutes(10)))
     func repeats() async throws {
         let count = environment["SPOOL_PLAYS"].flatMap(UInt64.init) ?? 20
         let seeds = 1_000..<1_000 + count

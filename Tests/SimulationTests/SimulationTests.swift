@@ -13,7 +13,7 @@ import Testing
 /// choices, but not the order of the threads.
 @Suite(.timeLimit(.minutes(10)), .serialized)
 struct SimulationTests {
-    @Test("Without a capacity, every byte is correct and sent once", arguments: seeds(0, 5))
+    @Test("Without a capacity limit, every byte is correct and sent once", arguments: seeds(0, 5))
     func unlimited(_ seed: UInt64) async throws {
         let play = SimulatedPlay(seed: seed, capacity: nil, faults: .init(), hasRanges: true)
         try await play.run(sessions: 2)
@@ -22,7 +22,7 @@ struct SimulationTests {
     }
 
     @Test(
-        "With an origin that fails, every byte is correct, and only bytes of truncated bodies are sent twice",
+        "With a failing origin, every byte is correct, and only bytes of truncated bodies are sent twice",
         arguments: seeds(100, 5))
     func failing(_ seed: UInt64) async throws {
         let play = SimulatedPlay(
@@ -40,7 +40,7 @@ struct SimulationTests {
     }
 
     @Test(
-        "With a small capacity or none, every byte is correct, and the capacity is never exceeded",
+        "With a small capacity or a capacity of 0, every byte is correct, and the capacity is never exceeded",
         arguments: seeds(300, 4))
     func limited(_ seed: UInt64) async throws {
         let capacities: [Int64] = [0, 300_000, 2_000_000, 5_000_000]
@@ -51,7 +51,7 @@ struct SimulationTests {
         try await play.finish()
     }
 
-    @Test("While versions change, no reader gets bytes of two versions", arguments: seeds(400, 5))
+    @Test("While the resource changes, no reader receives bytes from two versions", arguments: seeds(400, 5))
     func changing(_ seed: UInt64) async throws {
         let play = SimulatedPlay(
             seed: seed, capacity: seed % 2 == 0 ? nil : 3_000_000, faults: .init(cut: 100), hasRanges: true,

@@ -2,9 +2,9 @@ import Foundation
 import Testing
 
 /// Plays of new seeds for a given time. `make soak SECONDS=n` runs them.
-@Suite("Soak", .enabled(if: ProcessInfo.processInfo.environment["SPOOL_SOAK"] != nil))
+@Suite("Soak test", .enabled(if: ProcessInfo.processInfo.environment["SPOOL_SOAK"] != nil))
 struct SoakTests {
-    @Test("Plays of new seeds find no fault")
+    @Test("Simulated runs with new seeds find no fault")
     func soak() async throws {
         let environment = ProcessInfo.processInfo.environment
         let seconds = try #require(environment["SPOOL_SOAK"].flatMap(Int.init), "SPOOL_SOAK is a number of seconds")

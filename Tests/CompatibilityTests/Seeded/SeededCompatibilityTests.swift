@@ -13,7 +13,7 @@ private let runCount = ProcessInfo.processInfo.environment["SPOOL_COMPATIBILITY_
     private static let seed = environment["SPOOL_COMPATIBILITY_SEED"].flatMap { UInt64($0) } ?? 1
     private static let isUnproven = environment["SPOOL_COMPATIBILITY_UNPROVEN"] == "1"
 
-    @Test("E390: for any irregularities of an origin, each client receives the same bytes as without Spool")
+    @Test("E390: whatever the irregularities of an origin, each client receives the same bytes as without Spool")
     func runs() async throws {
         var all = CompatibilityRun.Result()
         let start = ContinuousClock.now

@@ -16,7 +16,9 @@ import Testing
         ("", "audio/mpeg"),
     ]
 
-    @Test("A music server sends an error with status 200, and the track later", arguments: 0..<4)
+    @Test(
+        "An error with status 200 is passed on but not stored, and the track is received at the next request",
+        arguments: 0..<4)
     func error(_ index: Int) async throws {
         let (text, type) = Self.errors[index]
         let rule = OriginRule(
@@ -49,7 +51,7 @@ import Testing
     }
 
     @Test(
-        "An origin sends an MP3 with the type of a web page, or without a type",
+        "An MP3 is received and stored, even if it has the type of a web page or no type",
         arguments: [
             "text/html; charset=UTF-8", "text/plain", "binary/octet-stream", "application/x-download", "", nil,
             "application/force-download", "video/mp4",
@@ -75,7 +77,7 @@ import Testing
         }
     }
 
-    @Test("The directory of a cache is behind a symbolic link")
+    @Test("Media is stored in a cache directory behind a symbolic link, and plays again without the origin")
     func symbolicLink() async throws {
         let scratch = try ScratchDirectory()
         try FileManager.default.createDirectory(atPath: scratch.file("volume"), withIntermediateDirectories: true)

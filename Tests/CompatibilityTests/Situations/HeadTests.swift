@@ -9,13 +9,13 @@ import Testing
 /// Responses whose header fields have faults that players accept.
 @Suite(.timeLimit(.minutes(5))) struct HeadTests {
     @Test(
-        "A bucket sends Content-Encoding: aws-chunked, or another coding that does not change the bytes",
+        "Content-Encoding: aws-chunked, or another coding that does not change the bytes, is ignored",
         arguments: ["aws-chunked", "utf-8", "none", "identity", "", "binary", "8bit"])
     func contentCoding(_ coding: String) async throws {
         try await Situation(.always(.field("Content-Encoding", coding))).check()
     }
 
-    @Test("A SHOUTcast server starts its response with ICY 200 OK")
+    @Test("A SHOUTcast response that starts with ICY 200 OK is received")
     func statusLine() async throws {
         let rule = OriginRule.head { "ICY" + $0.drop { $0 != " " } }
         try await Situation(
@@ -38,13 +38,13 @@ import Testing
         ("an early hint", .head { "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + $0 }),
     ]
 
-    @Test("A camera sends headers with a fault that curl accepts", arguments: faults.indices)
+    @Test("A response is received despite a fault in its headers that curl accepts", arguments: faults.indices)
     func fault(_ index: Int) async throws {
         // A response with more fields than the parser accepts is not stored.
         try await Situation(Self.faults[index].rule, isStored: Self.faults[index].name != "300 fields").check()
     }
 
-    @Test("A web server sends Latin-1 in a file name")
+    @Test("A response with a Latin-1 file name in its headers is received and stored")
     func latin1() async throws {
         let rule = OriginRule(
             0..<Int.max,
@@ -55,21 +55,23 @@ import Testing
         try await Situation(rule).check()
     }
 
-    @Test("A media server sends Content-Length together with chunked coding", arguments: [150_000, 99])
+    @Test("A response with both Content-Length and chunked coding is received", arguments: [150_000, 99])
     func twoFramings(_ length: Int) async throws {
         try await Situation(
             .always(.ignoresRanges()), .always(.noLength(.chunked)), .line("Content-Length: \(length)")
         ).check()
     }
 
-    @Test("An origin sends HTTP/1.0 responses without a length", arguments: [true, false])
+    @Test("HTTP/1.0 responses without a length are received", arguments: [true, false])
     func noLength(_ isChunked: Bool) async throws {
         try await Situation(
             .always(.ignoresRanges()), .always(.noLength(isChunked ? .chunked : .close)), isStored: false
         ).check()
     }
 
-    @Test("A script rejects HEAD, or sends a different length for it", arguments: [403, 405, 501, 200])
+    @Test(
+        "HEAD after GET returns the media's length, even though the origin rejects HEAD or sends another length",
+        arguments: [403, 405, 501, 200])
     func headRequests(_ status: Int) async throws {
         let rule = OriginRule(
             0..<Int.max,
@@ -92,7 +94,9 @@ import Testing
         }
     }
 
-    @Test("A radio station inserts titles into the audio for clients that request them", arguments: [true, false])
+    @Test(
+        "Titles that a radio station inserts into the audio are sent only to clients that request them",
+        arguments: [true, false])
     func titles(isReverse: Bool) async throws {
         let plain = OriginContent.pattern(PatternBytes(seed: 1, length: 60_000))
         let titled = OriginContent.pattern(PatternBytes(seed: 2, length: 60_000))

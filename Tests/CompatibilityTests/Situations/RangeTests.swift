@@ -8,7 +8,7 @@ import Testing
 
 /// Responses to ranges that differ from those of a static file.
 @Suite(.timeLimit(.minutes(5))) struct RangeTests {
-    @Test("A video site sends 206 without a total to a probe, 200 to bytes=0-, and 206 to later ranges")
+    @Test("Media is received if a probe gets 206 without a total, bytes=0- gets 200, and later ranges get 206")
     func probe() async throws {
         let rule = OriginRule(
             0..<Int.max,
@@ -37,7 +37,7 @@ import Testing
         { "bytes \($0)-\($1)/\($2);" }, { first, _, total in "bytes \(first)-/\(total)" },
     ]
 
-    @Test("A script sends 206 with a missing or malformed Content-Range", arguments: forms.indices)
+    @Test("A 206 with a missing or malformed Content-Range is received correctly", arguments: forms.indices)
     func contentRange(_ index: Int) async throws {
         let rule = OriginRule(
             0..<Int.max,
@@ -50,7 +50,7 @@ import Testing
         try await Situation(rule).check()
     }
 
-    @Test("A server responds with 200 to every request with If-Range")
+    @Test("Media is received from a server that responds with 200 to every request with If-Range")
     func ifRange() async throws {
         let rule = OriginRule(
             0..<Int.max,
@@ -60,13 +60,13 @@ import Testing
         try await Situation(rule).check()
     }
 
-    @Test("Last-Modified is always the current time")
+    @Test("Media is received even though Last-Modified is always the current time")
     func currentDate() async throws {
         let rule = OriginRule(0..<Int.max, prepare: { $1.lastModified = Date() })
         try await Situation(rule, etag: nil, isStored: false).check()
     }
 
-    @Test("A photo server sends 200 to bytes=0- and 206 to other ranges, with Content-Encoding: none and no-store")
+    @Test("Media is received if bytes=0- gets 200, other ranges get 206, and Content-Encoding is none")
     func photoServer() async throws {
         let rule = OriginRule(
             0..<Int.max,
@@ -81,7 +81,7 @@ import Testing
         try await Situation(rule, etag: nil, isStored: false).check()
     }
 
-    @Test("A recording grows while it plays", arguments: [nil, "tag"])
+    @Test("A recording that grows while it plays is received to its end", arguments: [nil, "tag"])
     func growing(_ etag: String?) async throws {
         let resource = OriginResource(.pattern(PatternBytes(seed: 7, length: 50_000)), etag: nil)
         let all = PatternBytes(seed: 7, length: 250_000)
@@ -107,19 +107,21 @@ import Testing
         }
     }
 
-    @Test("A file has one byte, whole blocks, or one byte less", arguments: [1, 65535, 65536, 131_072])
+    @Test(
+        "A file of one byte, of whole blocks, or of one byte less is received and stored",
+        arguments: [1, 65535, 65536, 131_072])
     func sizes(_ size: Int64) async throws {
         try await Situation(OriginResource(.pattern(PatternBytes(seed: 7, length: size))), seeks: []).check()
     }
 
-    @Test("A URL has a query of 13,800 bytes")
+    @Test("Media is received from a URL with a query of 13,800 bytes")
     func longQuery() async throws {
         var situation = Situation()
         situation.path = "/media?token=" + String(repeating: "a1%2F", count: 2760)
         try await situation.check()
     }
 
-    @Test("An audiobook of 2.6 GB has its index at its end, beyond byte 2^31")
+    @Test("Ranges beyond byte 2^31 are received, such as the index at the end of an audiobook of 2.6 GB")
     func audiobook() async throws {
         let book = PatternBytes(seed: 9, length: 2_600_000_000)
         let end = book.length - 50_000

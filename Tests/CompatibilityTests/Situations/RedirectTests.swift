@@ -10,7 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct RedirectTests {
     private static let media = OriginResource.pattern(150_000, seed: 7)
 
-    @Test("A podcast passes through many trackers", arguments: [9, 20])
+    @Test("A podcast is received through a chain of 9 or 20 trackers", arguments: [9, 20])
     func trackers(_ count: Int) async throws {
         var situation = Situation(Self.media)
         for number in 0..<count {
@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test(
-        "A redirect has a Location with characters that are not encoded",
+        "A redirect is followed even if its Location contains unencoded or relative parts",
         arguments: [
             ("/f/my song 1.mp3", "/f/my%20song%201.mp3"), ("/f/gr\u{FC}\u{DF}.mp3", "/f/gr%C3%BC%C3%9F.mp3"),
             ("/f/a|b.mp3", "/f/a%7Cb.mp3"), ("../x.mp3", "/x.mp3"), ("?go=1", "/go"), ("//HOST/f/y.mp3", "/f/y.mp3"),
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test("A radio station redirects to the same URL until the client returns its cookie")
+    @Test("A redirect to the same URL is followed until the origin has received its cookie")
     func sameURL() async throws {
         let rule = OriginRule(
             0..<Int.max,
@@ -72,7 +72,7 @@ import Testing
         try await Situation(rule).check()
     }
 
-    @Test("A redirect sets the cookie that its target requires", arguments: ["/", "/deep/"])
+    @Test("A cookie that a redirect sets is sent to its target", arguments: ["/", "/deep/"])
     func cookieOfRedirect(_ path: String) async throws {
         let rule = OriginRule.always(.requiresField("Cookie", "policy=1", else: 403))
         var situation = Situation(rule)
@@ -85,7 +85,7 @@ import Testing
     }
 
     @Test(
-        "A password in the URL has encoded characters",
+        "Encoded characters in a URL's user and password are decoded for Basic authorization",
         arguments: [
             ("u:p%40ss%3Aw%2Ford", "u:p@ss:w/ord"), ("j%C3%B6rg:gr%C3%BC%C3%9F", "jörg:grüß"), ("user:", "user:"),
             ("only", "only:"), ("a%25b:c+d%20e", "a%b:c+d e"),
@@ -107,7 +107,9 @@ import Testing
         }
     }
 
-    @Test("A host has an unusual name", arguments: ["LOCALHOST", "LocalHost", "127.1", "localhost"])
+    @Test(
+        "Media is received from a host with an unusual name",
+        arguments: ["LOCALHOST", "LocalHost", "127.1", "localhost"])
     func host(_ name: String) async throws {
         try await OriginServer.run(["/media": Self.media]) { origin in
             let url = try #require(URL(string: "http://\(name):\(origin.port)/media"))
@@ -123,7 +125,7 @@ import Testing
     }
 
     @Test(
-        "A host name contains an underscore or an umlaut, or ends with a dot",
+        "A host name with an underscore, an umlaut or a trailing dot is accepted and looked up",
         arguments: ["media_box", "my_media.test_net", "m\u{FC}sic.test", "xn--msic-0ra.test", "music.test."])
     func addresses(_ name: String) async throws {
         let url = try #require(URL(string: "http://\(name)/media"))

@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(
-        "A CDN sets a cookie with the playlist, and requires it for the segments",
+        "A stream plays if its segments require a cookie that the CDN sets with the playlist",
         .enabled(if: Tool("ffmpeg") != nil, "ffmpeg is not installed"))
     func cookie() async throws {
         // The folder of the files is removed with the sample.
@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test(
-        "A key is behind a redirect, and segments are byte ranges without offsets",
+        "A stream plays if its key is behind a redirect, or if its segments are byte ranges without offsets",
         .enabled(if: Tool("ffmpeg") != nil, "ffmpeg is not installed"), arguments: HLSSample.Form.allCases)
     func forms(_ form: HLSSample.Form) async throws {
         let sample = try await HLSSample(form)
@@ -68,7 +68,9 @@ import Testing
         _ = sample.form
     }
 
-    @Test("A playlist names files with characters that are not encoded", arguments: ["\n", "\r\n"])
+    @Test(
+        "Files that a playlist names with unencoded characters are requested at the right paths",
+        arguments: ["\n", "\r\n"])
     func names(_ lineEnd: String) async throws {
         let names = [
             "my show 1.ts", "gr\u{FC}\u{DF}.ts", "ep%20%239.ts", "a+b.ts", "x%2By%2Fz.ts", "[1].ts", "a|b.ts",
@@ -109,7 +111,9 @@ import Testing
         "#EXT-X-STREAM-INF:PROGRAM-ID=1, BANDWIDTH=1 , RESOLUTION=640X360\n\nORIGIN/a.m3u8",
     ]
 
-    @Test("A master playlist has an error that players accept", arguments: masterPlaylists.indices, ["", "\u{FEFF}"])
+    @Test(
+        "A master playlist with an error that players accept is rewritten and downloaded",
+        arguments: masterPlaylists.indices, ["", "\u{FEFF}"])
     func masters(_ index: Int, mark: String) async throws {
         let media = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\nORIGIN/s.ts\n#EXT-X-ENDLIST\n"
         try await OriginServer.run(["/s.ts": .pattern(50_000)]) { origin in
@@ -143,7 +147,7 @@ import Testing
         ("<BaseURL>a%20b/</BaseURL>", "/d/a%20b/1.m4s"),
     ]
 
-    @Test("An MPD has a byte order mark and unusual base URLs", arguments: bases.indices)
+    @Test("An MPD with a byte order mark and unusual base URLs is rewritten and downloaded", arguments: bases.indices)
     func dash(_ index: Int) async throws {
         let (base, path) = Self.bases[index]
         try await OriginServer.run([path: .pattern(50_000)]) { origin in

@@ -12,7 +12,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct TimeTests {
     private static let pattern = PatternBytes(seed: 7, length: 200_000)
 
-    @Test("A transcoder sends its first byte after 50 seconds, and receives one request")
+    @Test("A client gets a response that starts after 50 seconds, and the origin receives one request")
     func slowStart() async throws {
         let resource = OriginResource(.pattern(Self.pattern), rules: [.always(.stall(after: nil))])
         try await OriginServer.run(["/media": resource]) { origin in
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test("In an app, a transcoder sends its first byte after 50 seconds, and receives one request")
+    @Test("An app gets a response that starts after 50 seconds, and the origin receives one request")
     func slowStartInApp() async throws {
         let resource = OriginResource(.pattern(Self.pattern), rules: [.always(.stall(after: nil))])
         try await OriginServer.run(["/media": resource]) { origin in
@@ -56,7 +56,9 @@ import Testing
         }
     }
 
-    @Test("An origin allows one connection for each account, and rejects a second one", arguments: [403, 429, 509])
+    @Test(
+        "A second reader gets its bytes from an origin that rejects a second connection for an account",
+        arguments: [403, 429, 509])
     func oneConnection(_ status: Int) async throws {
         let film = PatternBytes(seed: 7, length: 9_000_000)
         let rules = [OriginRule(0..<1, .stall(after: 1000)), OriginRule(1..<2, .status(status))]
@@ -76,7 +78,7 @@ import Testing
     }
 
     @Test(
-        "A TLS server closes the connection without close_notify after the last byte",
+        "Media is complete even though a TLS server closes the connection without close_notify",
         .enabled(if: Tool("openssl") != nil, "openssl is not installed"))
     func noCloseNotify() async throws {
         let body = Self.pattern.bytes(0..<Self.pattern.length)
@@ -120,7 +122,9 @@ import Testing
         ("resets every second request", (0..<40).map { .request(2 * $0 + 1, .reset(after: nil)) }),
     ]
 
-    @Test("A server promises keep-alive, but closes its connections", arguments: endings.indices)
+    @Test(
+        "Media is received even though the server closes connections that it promised to keep open",
+        arguments: endings.indices)
     func keepAlive(_ index: Int) async throws {
         let segment = OriginResource(.pattern(Self.pattern), rules: Self.endings[index].rules)
         let paths = (0..<12).map { "/s\($0).ts" }
@@ -141,7 +145,7 @@ import Testing
         }
     }
 
-    @Test("An origin resets the connection while the player is paused", arguments: [true, false])
+    @Test("Playback continues after the origin has reset the connection of a paused player", arguments: [true, false])
     func pause(hasRanges: Bool) async throws {
         let film = PatternBytes(seed: 7, length: 6_000_000)
         let rules = [OriginRule(0..<2, .reset(after: 2_000_000))] + (hasRanges ? [] : [.always(.ignoresRanges())])

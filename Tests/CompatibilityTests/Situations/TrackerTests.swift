@@ -12,7 +12,7 @@ import Testing
         request.headerFields[.range].flatMap { RequestedRange($0) }
     }
 
-    @Test("A server never responds to a request without Range")
+    @Test("Media is received from a server that never responds to a request without Range")
     func onlyRanges() async throws {
         let rule = OriginRule(
             0..<Int.max,
@@ -25,7 +25,9 @@ import Testing
         try await situation.checkApp()
     }
 
-    @Test("A server rejects ranges without an end, or past the end of the media", arguments: [400, 416])
+    @Test(
+        "Media is received from a server that rejects ranges without an end, or past the end of the media",
+        arguments: [400, 416])
     func bounds(_ status: Int) async throws {
         let length: Int64 = 150_000
         let rule = OriginRule(
@@ -41,13 +43,15 @@ import Testing
         try await Situation(rule, seeks: status == 400 ? [] : [100_000]).check()
     }
 
-    @Test("E392: a server sends parts with status 200 and Content-Range", arguments: [Int64.max, 50_000])
+    @Test(
+        "E392: media is received from a server that sends parts with status 200 and Content-Range",
+        arguments: [Int64.max, 50_000])
     func partsWith200(_ limit: Int64) async throws {
         let rule = OriginRule(0..<Int.max, revise: { if $0.status == 206 { $0.status = 200 } })
         try await Situation(.always(.rangeLimit(limit)), rule, seeks: []).check()
     }
 
-    @Test("A server sends one part as multipart/byteranges without its header")
+    @Test("Media is received from a server that sends one part as multipart/byteranges without a part header")
     func multipart() async throws {
         let rule = OriginRule(
             0..<Int.max,
@@ -61,7 +65,7 @@ import Testing
         try await situation.checkApp()
     }
 
-    @Test("E395: a server rejects every request with Range", arguments: [400, 416])
+    @Test("E395: media is received from a server that rejects every request with Range", arguments: [400, 416])
     func noRanges(_ status: Int) async throws {
         let rule = OriginRule(
             0..<Int.max,
@@ -71,7 +75,7 @@ import Testing
         try await Situation(rule, seeks: []).check()
     }
 
-    @Test("E396: a server states the requested range, but sends the whole resource")
+    @Test("E396: media is received from a server that states the requested range but sends the whole resource")
     func wholeAsPart() async throws {
         let rule = OriginRule(
             0..<Int.max,
@@ -82,14 +86,14 @@ import Testing
         try await Situation(OriginResource(film, rules: [rule]), seeks: []).check()
     }
 
-    @Test("E397: the last part has no Content-Range, and is shorter than requested")
+    @Test("E397: media is received if its last part has no Content-Range and is shorter than requested")
     func shortLastPart() async throws {
         let rule = OriginRule(0..<Int.max, revise: { if $0.status == 206 { $0.setField("Content-Range", nil) } })
         let film = OriginContent.pattern(PatternBytes(seed: 7, length: 400_002))
         try await Situation(OriginResource(film, rules: [rule]), seeks: [300_000, 10]).check()
     }
 
-    @Test("E398: a server responds to every request with 206, the whole body and no Content-Range")
+    @Test("E398: media is received from a server that sends 206 with the whole body and no Content-Range")
     func wholeWith206() async throws {
         let rule = OriginRule(
             0..<Int.max, prepare: { request, _ in request.headerFields[.range] = nil },
@@ -100,12 +104,14 @@ import Testing
         try await situation.checkApp()
     }
 
-    @Test("A renderer receives 206 although it has not requested a range")
+    @Test("Media is received from a server that sends 206 even though no range was requested")
     func unsolicited() async throws {
         try await Situation(.always(.alwaysPartialContent)).check()
     }
 
-    @Test("E394: a server responds with 406 or 403 to requests without Accept", arguments: [406, 403])
+    @Test(
+        "E394: media is received from a server that responds with 406 or 403 to requests without Accept",
+        arguments: [406, 403])
     func accept(_ status: Int) async throws {
         let rule = OriginRule(
             0..<Int.max,
@@ -135,7 +141,9 @@ import Testing
         }
     }
 
-    @Test("The path of a station contains semicolons", arguments: ["/;", "/;stream.mp3", "/a;b=1/c;d"])
+    @Test(
+        "Media is received from a station whose path contains semicolons",
+        arguments: ["/;", "/;stream.mp3", "/a;b=1/c;d"])
     func semicolon(_ path: String) async throws {
         var situation = Situation()
         situation.resources[path] = situation.resources["/media"]
@@ -143,7 +151,7 @@ import Testing
         try await situation.check()
     }
 
-    @Test("A redirect leads to a signed URL that is valid for one request")
+    @Test("Media is received through a redirect to a signed URL that is valid for one request")
     func signed() async throws {
         let media = OriginContent.pattern(PatternBytes(seed: 7, length: 3_000_000))
         let start = OriginRule(
@@ -175,7 +183,7 @@ import Testing
         }
     }
 
-    @Test("A browser receives a page, and a player receives audio, without Vary")
+    @Test("A player receives audio after a browser has received a page from the same URL without Vary")
     func userAgents() async throws {
         let song = OriginContent.data(.mpegAudio(frames: 300))
         let rule = OriginRule(
