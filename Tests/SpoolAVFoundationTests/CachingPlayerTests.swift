@@ -186,7 +186,7 @@ struct CachingPlayerTests {
     }
 
     @Test(
-        "I4: after 200 concurrent seeks, only the last one finishes, and playback continues from there",
+        "I4: of 200 concurrent seeks, only the last one finishes, and playback continues from there",
         arguments: Pattern.allCases)
     func seekStorm(pattern: Pattern) async throws {
         let (_, upstream, cache, player) = try await stage(speed: 1, pattern: pattern)

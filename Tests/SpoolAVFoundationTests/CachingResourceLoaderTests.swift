@@ -26,7 +26,7 @@ struct CachingResourceLoaderTests {
     // MARK: Information
 
     @Test(
-        "D42: the content information has length, UTI and range support; the two probe bytes are optional",
+        "D42: the content information contains length, UTI and range support; the two probe bytes are optional",
         arguments: [true, false])
     func information(deliversProbe: Bool) async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
@@ -44,7 +44,8 @@ struct CachingResourceLoaderTests {
     }
 
     @Test(
-        "Cancelling a wait for delivery ends the wait, which does not keep the loader alive", .timeLimit(.minutes(10)))
+        "Cancelling a wait for delivery ends it, and a cancelled wait does not keep the loader alive",
+        .timeLimit(.minutes(10)))
     func cancelledWait() async throws {
         upstream.hold(from: 100_000)
         let cache = try await folder.cache(upstream, cuttingAtOnce)
@@ -69,7 +70,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("D42: after the cache is reopened, content information needs no request")
+    @Test("D42: after the cache is reopened, content information is available without a request")
     func informationIsKept() async throws {
         for launch in 0..<2 {
             let cache = try await folder.cache(upstream, cuttingAtOnce)
@@ -109,7 +110,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("A22, D42: media from an origin without ranges supports ranges through the cache")
+    @Test("A22, D42: through the cache, media from an origin without ranges supports ranges")
     func originWithoutRanges() async throws {
         var file = MemoryUpstream.File.pattern(600_000)
         file.hasRanges = false
@@ -145,7 +146,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("A playlist that is known only by its content type redirects the player to the origin")
+    @Test("For a playlist that is recognized only by its content type, the player is redirected to the origin")
     func playlistByType() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = CachingURLAsset(caching: address("stream"), in: cache)
@@ -156,7 +157,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("With the redirect option, media without a length redirects the player to the origin")
+    @Test("With the redirect option, the player is redirected to the origin for media without a length")
     func unknownLengthRedirects() async throws {
         var file = MemoryUpstream.File.pattern(600_000)
         (file.hasRanges, file.hasLength) = (false, false)
@@ -170,7 +171,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("E377: media without a length redirects the player to the app's server, without an event")
+    @Test("E377: for media without a length, the player is redirected to the app's server, and no event is reported")
     func unknownLengthUsesServer() async throws {
         var file = MemoryUpstream.File.pattern(600_000)
         (file.hasRanges, file.hasLength) = (false, false)
@@ -423,7 +424,7 @@ struct CachingResourceLoaderTests {
 
     // MARK: Lifetime
 
-    @Test("D46: the loader lives as long as its asset; releasing the asset ends its readers and keeps stored bytes")
+    @Test("D46: the loader lives as long as its asset; releasing the asset ends its readers, and stored bytes remain")
     func lifetime() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         upstream.hold(from: 300_000)

@@ -60,7 +60,7 @@ struct CachingURLTests {
         if let caching { #expect(CachingURLAsset.originalURL(of: caching) == url) }
     }
 
-    @Test("The caching scheme has only characters that RFC 3986 §3.1 allows")
+    @Test("The caching scheme contains only characters that RFC 3986 §3.1 allows")
     func characters() {
         #expect(CachingURL.prefix.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) })
         #expect(CachingURL.prefix.first?.isLetter == true)

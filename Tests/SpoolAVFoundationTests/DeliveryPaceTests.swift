@@ -11,7 +11,8 @@ import Testing
 struct DeliveryPaceTests {
     private static let length: Int64 = 24 << 20
 
-    @Test("E78: a burst is delivered immediately, then four times the media's rate; idle time saves at most one burst")
+    @Test(
+        "E78: a burst is delivered immediately, then four times the media's rate; idle time restores at most one burst")
     func pace() {
         var pace = DeliveryPace()
         // The bit rate of the media is 1 MB/s, so the pace is 4 MB/s, with a burst of 20 s.
@@ -24,7 +25,7 @@ struct DeliveryPaceTests {
         #expect(pace.handedOver(4_000_000, at: .seconds(3600)) == .seconds(1))
     }
 
-    @Test("E78: burst and rate stay within limits for any length, duration and playback rate")
+    @Test("E78: the burst and the rate stay within limits for any length, duration and playback rate")
     func bounds() {
         for (length, duration) in [(Int64?.none, 10.0), (1000, nil), (0, 10), (1000, .nan), (1000, 0), (1000, -5)]
             as [(Int64?, Double?)]

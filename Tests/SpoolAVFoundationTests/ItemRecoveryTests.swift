@@ -118,7 +118,7 @@ struct ItemRecoveryTests {
         #expect(recovery.check(at(second + 0.1, .failed(.other), isPlain: true)) == .giveUp)
     }
 
-    @Test("An item that waits for bytes from a server is not stalled, and later recovery starts with the first step")
+    @Test("An item that waits for bytes from a server is not stalled, and a later recovery starts with the first step")
     func waitsForBytes() {
         var recovery = ItemRecovery()
         for second in 0..<300 {
@@ -153,7 +153,7 @@ struct ItemRecoveryTests {
         for second in 300..<309 { #expect(recovery.check(at(Double(second), .ready)) == nil) }
     }
 
-    @Test("Bytes delivered by seeks in place, or an invalid time, do not prevent a replacement of the item")
+    @Test("Seeks in place that deliver bytes, or an invalid time, do not prevent the replacement of the item")
     func parked() {
         for time in [7, Double.nan] {
             var recovery = ItemRecovery()
@@ -172,7 +172,7 @@ struct ItemRecoveryTests {
         }
     }
 
-    @Test("A long network loss uses no attempts for other failures, and bytes without playback reset none")
+    @Test("A long network loss uses up no attempts for other failures, and bytes without playback restore none")
     func counts() {
         var recovery = ItemRecovery()
         for second in 0..<300 { _ = recovery.check(at(Double(second), .failed(.network))) }

@@ -2,8 +2,8 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-/// Tests of all orders of inputs, checked by a model that contains only the guarantees.
-@Suite("State machine of a loading request, all orders of inputs")
+/// Tests of all orders of inputs, checked by a model that knows only the guarantees.
+@Suite("State machine of a loading request, with inputs in all orders")
 struct LoadingRequestExhaustiveTests {
     typealias Machine = LoadingRequest.StateMachine
 

@@ -15,7 +15,9 @@ struct LoadingRequestStateMachineTests {
 
     // MARK: The requested data
 
-    @Test("D42: the two probe bytes are requested data only if they are to be delivered", arguments: [false, true])
+    @Test(
+        "D42: the two probe bytes count as requested data only if the probe is to be delivered",
+        arguments: [false, true])
     func probe(isDelivered: Bool) {
         func start(_ information: Bool, _ length: Int, toEnd: Bool = false) -> Int64? {
             RequestedData(
@@ -81,7 +83,7 @@ struct LoadingRequestStateMachineTests {
         #expect(machine.readEnded(token: 1) == [] && machine.readFailed(token: 1) == [] && machine.cancel() == [])
     }
 
-    @Test("A resource that ends before its length fails the request, and never finishes it early")
+    @Test("If a resource ends before its length, the request fails instead of finishing early")
     func shortEnd() {
         var machine = machine(0, 10)
         _ = machine.informationLoaded(length: 100)

@@ -82,7 +82,7 @@ struct LoadingTraceTests {
     }
 
     @Test(
-        "E370: a reported sequence of requests delivers correct bytes, also from the cache",
+        "E370: a documented sequence of requests delivers correct bytes, also from the cache",
         arguments: Described.allCases)
     func described(_ sequence: Described) async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)

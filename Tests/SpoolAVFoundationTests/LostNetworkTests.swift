@@ -93,7 +93,7 @@ struct LostNetworkTests {
     }
 
     @Test(
-        "A request waits only for a lost network; any response or other failure fails it",
+        "A request waits only if the network is lost; it fails after any response or other failure",
         arguments: [
             (UpstreamError.Code.unreachable, true), (.timedOut, true), (.connectionLost, true),
             (.untrustedServer, false),

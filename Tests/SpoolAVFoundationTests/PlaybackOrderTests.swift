@@ -37,7 +37,7 @@ struct PlaybackOrderTests {
         #expect(order.neighbor(1) == 2 && order.neighbor(3) == nil && order.neighbor(-1) == nil)
     }
 
-    @Test("Each upcoming entry except the current one is listed once, past the end only if all entries repeat")
+    @Test("The upcoming entries include each other entry once, past the end only if all entries repeat")
     func upcoming() {
         var order = order(4)
         order.jump(to: 3)

@@ -91,7 +91,7 @@ struct RenewalTests {
         await cache.close()
     }
 
-    @Test("E263: a complete resource above the first burst is not reported as available on demand")
+    @Test("E263: a complete resource larger than the first burst is not reported as available on demand")
     func throttled() async throws {
         let length = Int64(4 << 20) + 1
         let cache = try await folder.cache(MemoryUpstream(["/song.mp3": .pattern(length)]), cuttingAtOnce)

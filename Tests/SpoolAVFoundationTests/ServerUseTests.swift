@@ -24,7 +24,7 @@ final class RecordingServer: MediaServer {
     func suspend() { recorded.withLock { $0.suspensions += 1 } }
 }
 
-@Suite("Use of a server by players", .timeLimit(.minutes(5)))
+@Suite("Players' use of a server", .timeLimit(.minutes(5)))
 @MainActor struct ServerUseTests {
     private let cache = MediaCache.inMemory(upstream: MemoryUpstream(["/song.mp3": .pattern(50_000)]))
 

@@ -80,7 +80,8 @@ struct StallRecoveryStateMachineTests {
         #expect(machine.handle(.tick, now(.paused, rate: 0, dry: true)) == [] && machine.state == .paused)
     }
 
-    @Test("E77: a notification identifies a stall whose pause looks like the app's, but not after an interruption")
+    @Test(
+        "E77: a notification shows that a pause, apparently by the app, is a stall, unless it follows an interruption")
     func lateAnnouncement() {
         var machine = playing(1.5)
         #expect(machine.handle(.rateChanged(.app), now(.paused, rate: 0)) == [])
@@ -110,7 +111,7 @@ struct StallRecoveryStateMachineTests {
         #expect(machine.cancel() == [] && machine.state == .paused)
     }
 
-    @Test("After random inputs, nothing resumes playback once it is paused", arguments: 0..<50)
+    @Test("For random inputs, playback never resumes after a pause", arguments: 0..<50)
     func random(seed: UInt64) {
         var random = SplitMix(seed)
         var machine = playing()

@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-@Suite("Stalls of a headless player", .timeLimit(.minutes(10)))
+@Suite("Stalls in a headless player", .timeLimit(.minutes(10)))
 @MainActor
 struct StallRecoveryTests {
     typealias Pattern = AVAssetResourceLoader.PlayerPattern

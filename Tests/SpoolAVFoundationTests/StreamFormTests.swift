@@ -147,7 +147,8 @@ struct StreamFormTests {
         await stage.close()
     }
 
-    @Test("N5: a stream of one file with stored headers waits for each part that is not stored")
+    @Test(
+        "N5: a stream that consists of one file waits for each part that is not stored, even if its headers are stored")
     func outageOfParts() async throws {
         let stage = try await StreamStage(.byteRanges, in: folder)
         stage.origin.update("/media.m4s") { $0.rules = [.from(3, .reset(after: nil))] }
@@ -313,7 +314,7 @@ struct StreamFormTests {
         await cache.close()
     }
 
-    @Test("Z14: the next entry of a queue is preloaded if it is a stream")
+    @Test("Z14: the next entry in a queue is preloaded if it is a stream")
     func preloaded() async throws {
         let stage = try await StreamStage(in: folder)
         let (player, origin) = (stage.player, stage.origin)

@@ -97,7 +97,7 @@ struct StreamTests {
         await cache.close()
     }
 
-    @Test("A stream's item can be replaced by a new item of the same server")
+    @Test("A stream's item can be replaced by a new item from the same server")
     func fresh() async throws {
         let origin = try await OriginServer.start(try await resources())
         let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
@@ -115,7 +115,7 @@ struct StreamTests {
         await origin.stop()
     }
 
-    @Test("A stream that is known only by its content type redirects the player to the server")
+    @Test("For a stream that is recognized only by its content type, the player is redirected to the server")
     func foundOut() async throws {
         let origin = try await OriginServer.start(["/stream": try #require(try await resources()["/a/list.m3u8"])])
         let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())

@@ -9,7 +9,7 @@ import OSLog
 import StandInOSLog
 #endif
 
-@Suite("Logger of the system")
+@Suite("The system's Logger type")
 struct SystemLoggerTests {
     @Test("E137: in a file that imports OSLog and SpoolAVFoundation, Logger is OSLog's type")
     func isUnambiguous() {

@@ -140,7 +140,7 @@ import Testing
         )
     }
 
-    @Test("E220: bytes that are not headers, and headers without an end, are passed to the parser")
+    @Test("E220: bytes that are not headers, and headers without an end, are passed to the parser unchanged")
     func otherBytes() throws {
         for text in ["<html>\r\n", "HTTP/1.1 200 OK\r\n" + String(repeating: "A:b\r\n", count: 20_000)] {
             let channel = EmbeddedChannel(handler: HeadCorrector())

@@ -7,7 +7,7 @@ import Testing
 @testable import SpoolHTTP
 
 /// Tests of the requests that a proxy server sends in addition to `GET`.
-@Suite("Methods and bodies of requests", .timeLimit(.minutes(10)))
+@Suite("Request methods and bodies", .timeLimit(.minutes(10)))
 struct MethodTests {
     private static var upstreams: [any Upstream] {
         #if AsyncHTTPClient
@@ -106,7 +106,7 @@ struct MethodTests {
     }
 
     #if AsyncHTTPClient
-    @Test("A cache that follows no redirects fails with the redirect's status and Location")
+    @Test("A cache that does not follow redirects fails with the redirect's status and Location")
     func cache() async throws {
         let scratch = try ScratchDirectory()
         var configuration = MediaCache.Configuration()

@@ -9,7 +9,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Request settings of an app")
+@Suite("An app's settings for requests")
 struct RequestFieldsTests {
     private static let first = URL(string: "https://media.example/a")
     private static let second = "https://cdn.example/b"
@@ -18,7 +18,7 @@ struct RequestFieldsTests {
         try RedirectWalk(UpstreamRequest(url: try #require(Self.first), headerFields: fields), configuration)
     }
 
-    @Test("E372: preloads use no network in Low Data Mode by default, and no purpose may use more than playback")
+    @Test("E372: by default, preloads wait in Low Data Mode, and no request may use networks that playback may not use")
     func networkAccess() {
         var configuration = HTTPUpstream.Configuration()
         #expect(configuration.networkAccess(for: .playback) == [.cellular, .expensive, .constrained])
@@ -31,7 +31,7 @@ struct RequestFieldsTests {
         #expect(configuration.networkAccess(for: .download) == [])
     }
 
-    @Test("E373: each request and redirect has the stored cookies of its URL, and a field of the source replaces them")
+    @Test("E373: each request and redirect contains the stored cookies for its URL, or those of the source")
     func cookies() throws {
         var configuration = HTTPUpstream.Configuration()
         configuration.cookies = { $0.host() == "media.example" ? "a=1" : "b=2" }
@@ -48,7 +48,7 @@ struct RequestFieldsTests {
     }
 
     #if !StaticLinking
-    @Test("E373: the cookies of a store are sent only to their domain")
+    @Test("E373: cookies from a cookie storage are sent to their domain only")
     func storage() throws {
         let storage = HTTPCookieStorage.sharedCookieStorage(forGroupContainerIdentifier: "spool.tests")
         let cookie = try #require(

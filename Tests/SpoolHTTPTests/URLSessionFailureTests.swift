@@ -8,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Errors of URLSession")
+@Suite("Errors from URLSession")
 struct URLSessionFailureTests {
     @Test("E260: rejections by App Transport Security, and responses that can't be parsed, have their own codes")
     func codes() {

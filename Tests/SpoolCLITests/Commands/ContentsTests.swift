@@ -33,7 +33,7 @@ struct ContentsTests {
         }
     }
 
-    @Test("If media can't be cached, one warning names its URL once")
+    @Test("If media can't be cached, the only warning contains its URL once")
     func notCached() async throws {
         try await withStored { origin, spool, _ in
             let url = origin.url("/b").absoluteString

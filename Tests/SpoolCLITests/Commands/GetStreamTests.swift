@@ -68,7 +68,7 @@ struct GetStreamTests {
         }
     }
 
-    @Test("Header fields are sent to the origin, and without them the error names the rejected URL")
+    @Test("Header fields are sent to the origin; without them, the error names the rejected URL")
     func headers() async throws {
         try await withOrigin(stream(.requiresField("Authorization", "Bearer a", else: 401))) { origin, spool in
             let url = origin.url("/m.m3u8?token=secret").absoluteString

@@ -3,7 +3,7 @@ import HTTPTypes
 import SpoolTesting
 import Testing
 
-@Suite("Header fields are not visible in the process list", .timeLimit(.minutes(10)))
+@Suite("Header fields hidden from the process list", .timeLimit(.minutes(10)))
 struct HeaderFileTests {
     private func withGuarded(_ body: (OriginServer, SpoolProcess, _ url: String) async throws -> Void) async throws {
         let resource = OriginResource(

@@ -63,7 +63,7 @@ struct OutputFileTests {
         }
     }
 
-    @Test("E73: a partial file left by a killed command with the same bytes is resumed")
+    @Test("E73: a partial file that a killed command left is resumed if it contains the same bytes")
     func leftover() async throws {
         try await withStored { spool, url in
             try Self.media.data.prefix(300_001).write(to: spool.file("a.partial"))

@@ -15,7 +15,7 @@ struct PreloadTests {
     private func bound(_ length: Int64, wanted: Int64) -> Int64 { max(length / 20, wanted + 3 * 65_536) }
 
     @Test(
-        "The start of one-minute media is a small part of it, and plays without the origin",
+        "The preloaded start of one-minute media is a small part of it, and plays without the origin",
         arguments: playable)
     func starts(_ sample: SampleContainer) async throws {
         let file = try await sample.file(seconds: Self.seconds)
@@ -96,7 +96,7 @@ struct PreloadTests {
         }
     }
 
-    @Test("--all or the first seconds are preloaded, and stored bytes are not requested again")
+    @Test("All bytes or the first seconds are preloaded, and stored bytes are not requested again")
     func amounts() async throws {
         let file = try await SampleContainer.wav.file(seconds: 20)
         try await withOrigin(["/a.wav": OriginResource(.file(file))]) { origin, spool in

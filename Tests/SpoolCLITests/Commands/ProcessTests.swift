@@ -102,7 +102,7 @@ struct ProcessTests {
         }
     }
 
-    @Test("An interrupt causes status 130, leaves no partial file, and keeps received bytes")
+    @Test("An interrupt causes status 130 and leaves no partial file, and received bytes remain in the cache")
     func interrupt() async throws {
         try await withOrigin(resource(.stall(after: 400_000))) { origin, spool in
             let url = origin.url(path).absoluteString

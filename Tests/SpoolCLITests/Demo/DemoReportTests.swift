@@ -31,7 +31,7 @@ struct DemoReportTests {
             seeks: [SeekArgument(at: 6, to: 39)], sent: (fromOrigin, sentTwice, cut), isIdentical: isIdentical)
     }
 
-    @Test("The report has at most twenty lines, each of at most the width of a terminal")
+    @Test("The report has at most twenty lines, none of which is wider than a terminal")
     func short() throws {
         let lines = try story().text.split(separator: "\n", omittingEmptySubsequences: false)
         #expect(lines.count <= 20)

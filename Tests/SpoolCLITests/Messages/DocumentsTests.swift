@@ -29,7 +29,7 @@ struct DocumentsTests {
             .map { $0.replacing(/\.+$/, with: "").components(separatedBy: "#")[0] }
     }
 
-    @Test("Each path in the repository exists", arguments: documents)
+    @Test("Each path that a document names exists in the repository", arguments: documents)
     func paths(_ document: String) throws {
         let folder = document.contains("/") ? (document as NSString).deletingLastPathComponent + "/" : ""
         for word in words(try text(document)) where !word.contains("…") && !word.contains("://") {
@@ -41,7 +41,8 @@ struct DocumentsTests {
         }
     }
 
-    @Test("Each make target is in the Makefile, and each spool command exists", arguments: documents)
+    @Test(
+        "Each make target in a document is in the Makefile, and each spool command in it exists", arguments: documents)
     func commands(_ document: String) throws {
         let makefile = try text("Makefile")
         let commands = Set(CommandNames.all)
@@ -57,7 +58,7 @@ struct DocumentsTests {
         }
     }
 
-    @Test("The files and functions on the path of a range exist")
+    @Test("Each file and function that CONTRIBUTING.md lists on the path of a range exists")
     func road() throws {
         let contributing = try text("CONTRIBUTING.md")
         let section = try #require(contributing.components(separatedBy: "passes through 18 files").last)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import SpoolCLI
 
-@Suite("docs/errors.md lists all codes")
+@Suite("Error codes in docs/errors.md")
 struct ErrorsDocumentTests {
     private static let document = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -22,7 +22,7 @@ struct ErrorsDocumentTests {
         }
     }
 
-    @Test("Each code has a row with its meaning and a solution, and each row belongs to a code")
+    @Test("Each code has a row with its meaning and a solution, and no row has an unknown code")
     func complete() throws {
         #expect(try codes(under: "The cache") == CacheError.Code.allCases.map { "\($0)` \($0.number)" })
         #expect(try codes(under: "The network") == UpstreamError.Code.allCases.map { "\($0)` \($0.number)" })

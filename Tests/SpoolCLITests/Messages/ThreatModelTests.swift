@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("docs/threat-model.md names existing tests")
+@Suite("Tests named in docs/threat-model.md")
 struct ThreatModelTests {
     private static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
