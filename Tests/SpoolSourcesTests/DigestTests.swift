@@ -48,7 +48,7 @@ struct DigestTests {
         #expect(DigestChallenge(["Digest realm=a,nonce=b,algorithm=SHA-512-256"]) == nil)
     }
 
-    @Test("Parsing a thousand random challenges neither crashes nor hangs")
+    @Test("Parsing a thousand random challenges causes neither a crash nor a hang")
     func total() {
         var random = SplitMix(7)
         let alphabet = Array("Digest realm=\"a\", nonce=b\\,=\" qop=auth")

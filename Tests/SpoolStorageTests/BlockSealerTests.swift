@@ -30,7 +30,7 @@ struct BlockSealerTests {
         #expect(verifies(bytes[..<count], as: read, by: sealer))
     }
 
-    @Test("C39: a block of another position, length, version, resource or cache is not verified")
+    @Test("C39: a block from another position, length, version, resource or cache fails verification")
     func elsewhere() throws {
         let record = try bytes.withUnsafeBytes { try sealer.seal($0, index: 7) }
         var other = record

@@ -62,7 +62,7 @@ struct BlockingExecutorTests {
         #expect(executor.threadCount == 3)
     }
 
-    @Test("Calls of one lane run in order (first in, first out)")
+    @Test("Calls in one lane run in order (first in, first out)")
     func order() async throws {
         let executor = BlockingExecutor(threadLimit: 1)
         let order = Order()

@@ -263,7 +263,7 @@ struct CatalogTests {
         #expect(try again.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM resource") } == 1)
     }
 
-    @Test("Reading a truncated catalog as frozen is a storage error, not a damaged catalog")
+    @Test("Reading a truncated catalog as frozen throws a storage error instead of catalogDamaged")
     func frozenHalf() throws {
         let fixture = try CatalogFixture()
         try fixture.begin("a")

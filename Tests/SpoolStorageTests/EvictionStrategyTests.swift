@@ -103,7 +103,7 @@ struct EvictionStrategyTests {
         #expect(victims == [1, 2, 0].map { EvictionVictim($0, .whole) })
     }
 
-    @Test("Standard: replayed media survives a scan of a hundred times the capacity, and starts stay stored")
+    @Test("Standard: replayed media survives a scan of a hundred times the capacity, and starts remain stored")
     func scan() {
         var strategy: any EvictionStrategy = StandardEviction()
         var kept: [Int: EvictableBytes] = [:]
@@ -172,7 +172,7 @@ struct EvictionStrategyTests {
     }
 
     @Test(
-        "In a body, played bytes are evicted first, then bytes far ahead; in a start, the first bytes are last")
+        "In the body, played bytes are evicted first, then bytes far ahead; in the start, the first bytes are last")
     func parts() {
         let block = Self.block
         let parts = EvictableParts(stop: 50 * block + 7)
@@ -192,7 +192,7 @@ struct EvictionStrategyTests {
         #expect(fresh.ranges(.max, of: .start, in: [0..<2 * block]) == [0..<2 * block])
     }
 
-    @Test("Ghosts that are used again are removed from the list, and above the limit the oldest are removed")
+    @Test("Ghosts that are used again are removed from the list; above the limit, the oldest ones are removed")
     func ghosts() {
         var ghosts = GhostList()
         ghosts.insert(99, limit: 64)

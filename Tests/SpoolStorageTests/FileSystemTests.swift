@@ -75,7 +75,8 @@ struct FileSystemTests {
     }
 
     @Test(
-        "E193: the time to free a range of memory depends on its pages, not on its length", .timeLimit(.minutes(10))
+        "E193: the time to free a range of memory depends on its stored pages, not on its length",
+        .timeLimit(.minutes(10))
     )
     func longRangesOfMemory() throws {
         let memory = MemoryFile()

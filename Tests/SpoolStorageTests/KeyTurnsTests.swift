@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Turns", .timeLimit(.minutes(10)))
 struct KeyTurnsTests {
-    @Test("Only one task at a time has the turn of a key, and all tasks get a turn, despite errors")
+    @Test("Only one task at a time has the turn for a key, and all tasks get a turn, despite errors")
     func exclusive() async throws {
         struct Failure: Error {}
         let turns = KeyTurns<Int>(.file)
@@ -37,7 +37,7 @@ struct KeyTurnsTests {
     }
 
     #if DEBUG
-    @Test("A task knows the kinds of its turns, even after an error; a task that it starts has none of them")
+    @Test("The held turns of a task are recorded, also after an error, and are not inherited by a task that it starts")
     func held() async throws {
         struct Failure: Error {}
         let files = KeyTurns<Int>(.file)
@@ -66,7 +66,7 @@ struct KeyTurnsTests {
     }
     #endif
 
-    @Test("E177: a cancelled task no longer waits for its turn, and the others keep their places")
+    @Test("E177: a cancelled task no longer waits for its turn, and the others keep their order")
     func cancelled() async throws {
         let turns = KeyTurns<Int>(.file)
         #expect(turns.tryTake(0))

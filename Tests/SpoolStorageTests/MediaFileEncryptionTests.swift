@@ -75,7 +75,7 @@ struct MediaFileEncryptionTests {
             try fixture.read(0..<5000, from: fixture.open(media.takeSeals(partial: false))) == fixture.bytes(0..<5000))
     }
 
-    @Test("A block that is changed, truncated, moved or of another version is not decrypted, and counts as missing")
+    @Test("A block that is changed, truncated, moved or from another version is not decrypted, and counts as missing")
     func forged() throws {
         for damage in [
             { try $0.overwrite(70_000..<70_001) { $0[0] ^= 1 } }, { try $0.truncate(to: 100_000) },
@@ -137,7 +137,7 @@ struct MediaFileEncryptionTests {
         #expect(try fixture.read(0..<2 * Block.size, from: media) == fixture.bytes(0..<2 * Block.size))
     }
 
-    @Test("Concurrent reads of a file that is being received return correct bytes, and all received bytes")
+    @Test("Concurrent reads of a file that is being received return all received bytes, and only correct ones")
     func race() async throws {
         let fixture = try MediaFixture(format: .aesGCM)
         let length = 12 * Block.size

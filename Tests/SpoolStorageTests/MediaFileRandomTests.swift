@@ -5,7 +5,7 @@ import Testing
 
 @testable import SpoolStorage
 
-@Suite("MediaFile at random", .timeLimit(.minutes(10)))
+@Suite("MediaFile under random operations", .timeLimit(.minutes(10)))
 struct MediaFileRandomTests {
     /// A naive model of a media file.
     private struct Model {

@@ -330,7 +330,7 @@ struct MediaFileTests {
         #expect(media.storedRanges.isEmpty && media.claimedByteCount == 0 && media.endCounting() == 0)
     }
 
-    @Test("E334: refused bytes whose space was not freed are no longer claimed after the disk accepts other bytes")
+    @Test("E334: unstored bytes whose space was not freed are no longer claimed after the disk accepts other bytes")
     func refusedBytes() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()

@@ -319,7 +319,7 @@ struct StoreCatalogCellTests {
     }
 
     @Test(
-        "E153: a value of another type costs at most its row: everything else is read, evicted and repaired",
+        "E153: a cell of the wrong type loses at most its row: everything else is read, evicted and repaired",
         arguments: (cells + ["setting.sealKey"]).sorted(), [nil, 1])
     func type(_ cell: String, key: Int?) async throws {
         fixture.setKey(key)
@@ -351,7 +351,7 @@ struct StoreCatalogCellTests {
     }
 
     @Test(
-        "E194: the maximum row number costs at most its own row, and rows can still be added",
+        "E194: the maximum row number loses at most its own row, and rows can still be added",
         arguments: [
             "UPDATE sqlite_sequence SET seq = 1e300", "UPDATE sqlite_sequence SET seq = 9223372036854775807",
             "UPDATE resource SET id = 9223372036854775807 WHERE id = 1",
@@ -364,7 +364,7 @@ struct StoreCatalogCellTests {
     }
 
     @Test(
-        "E411: the previous number of a row is reused without the blocks and versions that belonged to it",
+        "E411: a reused row number does not restore the blocks and versions that belonged to it",
         arguments: ["resource", "generation"])
     func reusedRowNumber(table: String) async throws {
         var store = try await fixture.open()
@@ -421,7 +421,7 @@ struct StoreCatalogCellTests {
     }
 
     @Test(
-        "E294: changed ranges or bytes of one version take nothing from other resources, and are corrected",
+        "E294: wrong ranges or bytes of one version do not affect other resources, and are corrected",
         arguments: ["landed", "storedBytes"], [Int64(0), 2, 5, 1_000_000, 1 << 37])
     func contradiction(column: String, blocks: Int64) async throws {
         var store = try await fixture.open(capacity: 12 * block)
@@ -457,7 +457,7 @@ struct StoreCatalogCellTests {
     enum Use: CaseIterable { case open, remove, replace, evict }
 
     @Test(
-        "E301: wrong byte counts of a row are corrected when it is read or removed, and so is the accounting",
+        "E301: wrong byte counts in a row are corrected, with the accounting, when the row is read or removed",
         arguments: ["storedBytes", "rowBytes"], Use.allCases)
     func counts(column: String, use: Use) async throws {
         let values: [Int64] = [0, 5000, 4 * block, 1 << 37, 1 << 53]

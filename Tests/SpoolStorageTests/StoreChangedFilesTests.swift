@@ -100,7 +100,7 @@ struct StoreChangedFilesTests {
         try await store.close()
     }
 
-    @Test("E174: blocks that have no record yet, or grow, are readable after their file is opened again")
+    @Test("E174: blocks that are growing or not recorded yet are readable after their file is opened again")
     func uncheckableAfterReopening() async throws {
         let store = try await fixture.open(openFileLimit: 8)
         let lease = try fixture.begin("a", length: size, in: store)
@@ -154,7 +154,7 @@ struct StoreChangedFilesTests {
     }
 
     @Test(
-        "A link instead of a media file counts as damaged blocks; a check continues past it, and a repair removes it")
+        "A link instead of a media file counts as damaged blocks; checks continue after it, and a repair removes it")
     func verifyingPastNoFile() async throws {
         let first = try await fixture.open()
         try await fixture.store("a", length: 3 * Block.size, in: first)

@@ -57,7 +57,7 @@ struct StoreDamagedCatalogTests {
     }
 
     @Test(
-        "C40: a value of another type, or an invalid value, is an error or is ignored",
+        "C40: a value of the wrong type, or an invalid value, causes an error or is ignored",
         arguments: [
             "generation SET length = -5", "generation SET length = 'abc'", "generation SET length = 1e300",
             "generation SET length = 100", "generation SET length = 9223372036854775807",
@@ -81,7 +81,7 @@ struct StoreDamagedCatalogTests {
     }
 
     @Test(
-        "C40: a catalog that lacks tables or columns, or has unknown ones and no version, is renamed at opening",
+        "C40: a catalog with missing tables or columns, or unknown ones and no version, is renamed at opening",
         arguments: [
             "DROP TABLE block", "DROP TABLE setting",
             "DROP INDEX resourceByUse; DELETE FROM grdb_migrations",

@@ -106,7 +106,7 @@ struct StoreDiskUsageTests {
     }
 
     @Test(
-        "E161: ranges that partly fill blocks of the volume count as whole blocks",
+        "E161: ranges that partly fill blocks of the volume are counted as whole blocks",
         arguments: [4096, Block.size], [nil, 1])
     func blockSizes(_ blockSize: Int64, key: Int?) async throws {
         fixture.setKey(key)

@@ -100,7 +100,7 @@ struct StoreEncryptionTests {
         try await store.close()
     }
 
-    @Test("C39: a wrong, missing or unnecessary key is an immediate error, and changes no file")
+    @Test("C39: a wrong, missing or unnecessary key causes an immediate error, and no file is changed")
     func wrongKey() async throws {
         let store = try await fixture.open()
         try await fill(store)
@@ -207,7 +207,7 @@ struct StoreEncryptionTests {
         }
     }
 
-    @Test("The last used resource is evicted last, although the catalog contains no readable time")
+    @Test("The last used resource is evicted last, even though the catalog contains no readable time")
     func order() async throws {
         let store = try await fixture.open()
         for name in ["a", "b", "c"] {

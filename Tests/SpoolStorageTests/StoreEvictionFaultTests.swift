@@ -118,7 +118,7 @@ struct StoreEvictionFaultTests {
         try await again.close()
     }
 
-    @Test("E93: a resource to evict is found by an index, for any number of resources")
+    @Test("E93: a resource to evict is found through an index, for any number of resources")
     func indexed() async throws {
         let store = try await fixture.open()
         try await store.close()

@@ -16,7 +16,7 @@ struct StoreFaultTests {
 
     init() throws { fixture = try StoreFixture() }
 
-    @Test("E51: after an unclean shutdown, verify and export during playback find no wrong byte and discard no record")
+    @Test("E51: after an unclean shutdown, verify and export find no wrong byte and discard no record during playback")
     func verifyBesidePlayback() async throws {
         let length = 40 * block
         do {
@@ -156,7 +156,7 @@ struct StoreFaultTests {
         try await store.close()
     }
 
-    @Test("E412: if recording a version fails halfway, it is recorded later, and the previous one is removed")
+    @Test("E412: a version whose recording failed halfway is recorded later, and the previous one is removed")
     func failedRecording() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", as: "old", length: 2 * block, in: store)
@@ -320,7 +320,7 @@ struct StoreFaultTests {
     }
 
     @Test(
-        "C35: if writing or creating files fails, bytes are in memory, none are claimed, and one event reports it",
+        "C35: if writing or creating files fails, bytes stay in memory, none are claimed, and one event reports it",
         arguments: [POSIXErrorCode.ENOSPC, .EIO, .EROFS, .EMFILE], [FaultyFileSystem.Call.write, .open])
     func refusingDisk(_ code: POSIXErrorCode, _ call: FaultyFileSystem.Call) async throws {
         let store = try await fixture.open()

@@ -88,7 +88,7 @@ struct StoreOpeningTests {
     }
 
     @Test(
-        "E59: on a read-only or full disk, stored media plays, new media is in memory, and one notice reports it",
+        "E59: on a read-only or full disk, stored media plays, new media stays in memory, and one notice reports it",
         arguments: [POSIXErrorCode.EROFS, .ENOSPC], [true, false])
     func readOnly(_ code: POSIXErrorCode, isClean: Bool) async throws {
         let first = try await fixture.open()

@@ -67,7 +67,7 @@ struct StorePolicyTests {
         try await store.close()
     }
 
-    @Test("A cache closed for longer than the maximum age keeps its media for the maximum age after it opens")
+    @Test("If a cache was closed for longer than the maximum age, its media stays for the maximum age after opening")
     func closedForLong() async throws {
         var store = try await openRunning()
         try await fixture.store("old", length: block, in: store)

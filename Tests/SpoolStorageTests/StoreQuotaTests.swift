@@ -123,7 +123,7 @@ struct StoreQuotaTests {
         try await store.close()
     }
 
-    @Test("E262: the standard leaves 500 MB or 5 % of the volume free, whichever is less, and never fails")
+    @Test("E262: the default leaves 500 MB or 5 % of the volume free, whichever is less, and never fails")
     func standardFreeSpace() async throws {
         fixture.files.setFreeSpace(100_000_000_000)
         var store = try await fixture.open(minimumFreeSpace: nil)

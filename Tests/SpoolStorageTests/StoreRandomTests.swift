@@ -6,8 +6,8 @@ import Testing
 
 @testable import SpoolStorage
 
-/// Random operations of concurrent users on a disk with random faults, with a final check of the counts.
-@Suite("Store at random", .timeLimit(.minutes(10)))
+/// Random operations by concurrent users on a disk that fails at random, with a final check of the counts.
+@Suite("Store under random operations", .timeLimit(.minutes(10)))
 struct StoreRandomTests {
     private static let length = 12 * Block.size + 777
 

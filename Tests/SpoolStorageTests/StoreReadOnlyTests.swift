@@ -5,7 +5,7 @@ import Testing
 
 @testable import SpoolStorage
 
-@Suite("Store: read-only while another store uses the directory", .timeLimit(.minutes(10)))
+@Suite("Store: read-only access to a directory that another store uses", .timeLimit(.minutes(10)))
 struct StoreReadOnlyTests {
     private let block = Block.size
     private let fixture: StoreFixture

@@ -6,8 +6,8 @@ import Testing
 
 @testable import SpoolStorage
 
-/// Caches that are rejected, because they have another version or are encrypted with another key.
-@Suite("Store: refused caches", .timeLimit(.minutes(5)))
+/// Caches that are refused: of another version, or encrypted with another key.
+@Suite("Store: caches that can't be opened", .timeLimit(.minutes(5)))
 struct StoreRefusalTests {
     private let fixture: StoreFixture
     private let block = Block.size
@@ -35,7 +35,7 @@ struct StoreRefusalTests {
     }
 
     @Test(
-        "E307: a cache that is refused is not changed by the attempts to open it",
+        "E307: a cache that is rejected is not changed by attempts to open it",
         arguments: Refusal.allCases, [true, false])
     func unchanged(_ refusal: Refusal, isClean: Bool) async throws {
         fixture.setKey([.noKey, .wrongKey].contains(refusal) ? 1 : nil)

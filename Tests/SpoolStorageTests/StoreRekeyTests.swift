@@ -135,7 +135,7 @@ struct StoreRekeyTests {
         expectSilence(fixture)
     }
 
-    @Test("A cancelled rekeying leaves the cache unchanged, and no file of the copy")
+    @Test("A cancelled rekeying leaves the cache unchanged, and no file of the copy remains")
     func cancelled() async throws {
         try await fill(fixture)
         let files = Set(fixture.mediaFiles)
@@ -201,7 +201,7 @@ struct StoreRekeyTests {
         try await expectAll(fixture)
     }
 
-    @Test("E95: another kind of file with the name of a media file does not prevent rekeying the other files")
+    @Test("E95: another kind of file with the name of a media file does not prevent the rekeying of other files")
     func unopenable() async throws {
         try await fill(fixture)
         let plain = Set(fixture.mediaFiles)

@@ -168,7 +168,7 @@ struct StoreSpaceTests {
         try await store.close()
     }
 
-    @Test("If no media can be evicted, bytes that a reader waits for are in memory, and others are rejected")
+    @Test("If no media can be evicted, bytes that a reader waits for go to memory, and others are rejected")
     func full() async throws {
         let store = try await fixture.open(capacity: 3 * block)
         try await fixture.store("kept", length: 3 * block, in: store)
@@ -190,7 +190,7 @@ struct StoreSpaceTests {
         try await store.close()
     }
 
-    @Test("The policy chooses the victims; a smaller capacity evicts immediately and is remembered")
+    @Test("The policy chooses the victims; a smaller capacity evicts media immediately and is remembered")
     func policy() async throws {
         var store = try await fixture.open(eviction: .largestFirst)
         for (name, count) in [("small", 1), ("large", 5), ("middle", 3)] as [(String, Int64)] {

@@ -546,7 +546,7 @@ struct LockClassTests {
     }
 
     #if DEBUG
-    @Test("A thread knows the classes of the locks that it holds, even after an error")
+    @Test("A thread's held lock classes are recorded, even after an error")
     func held() {
         struct Failure: Error {}
         let file = TryableLock(0, .mayWaitForFile)

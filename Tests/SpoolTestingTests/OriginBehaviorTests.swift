@@ -201,7 +201,7 @@ import Testing
         }
     }
 
-    @Test("A release also applies to a response in progress that has not reached its stall")
+    @Test("release() also applies to a response in progress that has not stalled yet")
     func earlyRelease() async throws {
         let clock = ManualClock()
         let behaviors: [OriginBehavior] = [.stall(after: 2000), .drip(1000, every: .seconds(1))]

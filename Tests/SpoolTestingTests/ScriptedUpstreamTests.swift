@@ -43,7 +43,7 @@ import Testing
         #expect(upstream.log.exchanges[0].ending == .finished)
     }
 
-    @Test("A release also applies to a response in progress that has not reached its stall")
+    @Test("release() also applies to a response in progress that has not stalled yet")
     func earlyRelease() async throws {
         let upstream = ScriptedUpstream(["/a": .pattern(3000, .stall(after: 2000))], delivery: .manual)
         let response = try await upstream.open(request)

@@ -16,7 +16,7 @@ struct DrawingTests {
         #expect(RangeBar.text([0..<400], length: 400, cells: 0) == "")
     }
 
-    @Test("A bar has as many cells as fit, or none if it would be too short")
+    @Test("A bar uses all cells that fit, or none if it would be too short")
     func room() {
         #expect(RangeBar.cells(upTo: 20, in: nil) == 20)
         #expect(RangeBar.cells(upTo: 20, in: 50) == 20)

@@ -60,7 +60,7 @@ import Testing
 
     // MARK: - Reading
 
-    @Test("D51: the list of resources has one entry for each file, and one for a stream with its files")
+    @Test("D51: the list of resources contains one entry for each file, and one for each stream with its files")
     func resources() async throws {
         let resources = ["/a.mp4": try Self.film(), "/b.m3u8": Self.playlist("s.ts"), "/s.ts": try Self.film()]
         try await Self.run(resources) { server, cache, origin in
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test("D52: the details of a resource have its headers, freshness, parts and requests, but no cookie")
+    @Test("D52: the details of a resource contain its headers, freshness, parts and requests, but no cookies")
     func details() async throws {
         var film = try Self.film()
         film.headerFields[.setCookie] = "secret=1"
@@ -128,7 +128,7 @@ import Testing
         }
     }
 
-    @Test("D89: the details of a file have its duration as soon as the headers of its container are stored")
+    @Test("D89: the details of a file contain its duration as soon as the headers of its container are stored")
     func duration() async throws {
         func number(_ value: UInt32, _ count: Int) -> [UInt8] { (0..<count).map { UInt8(value >> (8 * $0) & 255) } }
         // Ten seconds at 8,000 bytes per second.
@@ -150,7 +150,7 @@ import Testing
         }
     }
 
-    @Test("D53: a complete file can be saved; a stream and an incomplete file get 409")
+    @Test("D53: a complete file can be saved; the response for a stream or an incomplete file is 409")
     func content() async throws {
         let resources = ["/a%22b.mp4": try Self.film(), "/b.m3u8": Self.playlist("s.ts"), "/c.mp4": try Self.film()]
         try await Self.run(resources) { server, cache, origin in
@@ -173,7 +173,7 @@ import Testing
         }
     }
 
-    @Test("D54: the status has the totals, and the stored bytes of each host and type")
+    @Test("D54: the status contains the totals, and the stored bytes for each host and type")
     func status() async throws {
         try await Self.run(["/a.mp4": try Self.film()]) { server, cache, origin in
             for _ in 0..<2 { _ = try await server.get(Self.path(origin, "/a.mp4")) }
@@ -195,7 +195,7 @@ import Testing
         }
     }
 
-    @Test("D55: the history has the increments for each 10-second interval")
+    @Test("D55: the history contains the increments for each 10-second interval")
     func history() async throws {
         let clock = ManualClock()
         try await Self.run(["/a.mp4": try Self.film()], clock: clock) { server, cache, origin in
@@ -262,7 +262,7 @@ import Testing
         }
     }
 
-    @Test("D57: a purge removes the media below a URL or with a tag, and nothing of other hosts")
+    @Test("D57: a purge removes the media below a URL or with a tag, and nothing from other hosts")
     func purge() async throws {
         let token = OperatorToken.drawn()
         let resources = [
@@ -347,7 +347,7 @@ import Testing
         }
     }
 
-    @Test("D84: a request for a change with an unknown, missing or invalid field gets 400 and the name of the field")
+    @Test("D84: the response to a change with an unknown, missing or invalid field is 400 with the name of the field")
     func wrongFields() async throws {
         let token = OperatorToken.drawn()
         try await Self.run([:], token: token) { server, cache, _ in
@@ -430,7 +430,7 @@ import Testing
 
     // MARK: - Files
 
-    @Test("D60: the files of the page are served with their types, and each file in Resources is among them")
+    @Test("D60: the page's files are served with their types, and include each file in Resources")
     func files() async throws {
         let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .appendingPathComponent("../../../Sources/SpoolDashboard/Resources")

@@ -64,7 +64,7 @@ import Testing
         #expect(try OperatorToken.stored(in: file) == next)
     }
 
-    @Test("D90: every error of the API is JSON with one sentence, also those of the access control")
+    @Test("D90: every API error is JSON with one sentence, including errors from the access control")
     func errorFormat() async throws {
         func check(_ response: RawResponse, _ status: Int) throws {
             #expect(response.status == status, "\(response.text)")
@@ -115,7 +115,7 @@ import Testing
     }
 
     @Test(
-        "D68: pages other than the live page can neither read the API nor use it, even a page of --cors-origin",
+        "D68: pages other than the live page can neither read nor use the API, even a page allowed by --cors-origin",
         arguments: [
             "Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Origin: null", "Origin: https://player.example",
             "Origin: http://localhost:1", "Referer: http://localhost/https/a.example/page.html",
@@ -159,7 +159,7 @@ import Testing
     }
 
     @Test(
-        "D80: an address of --admin serves only the operator's pages, so that no other page has the same address",
+        "D80: an --admin address serves only the operator's pages, so that no other page has the same address",
         arguments: [true, false])
     func adminAddress(isReverse: Bool) async throws {
         let page = OriginResource(.data(Data("<p>".utf8)), contentType: "text/html")
@@ -190,7 +190,7 @@ import Testing
         }
     }
 
-    @Test("D81: an address of --admin that other machines can reach requires a token")
+    @Test("D81: an --admin address that other machines can reach requires a token")
     func openAdminAddress() throws {
         let cache = MediaCache.inMemory(upstream: ScriptedUpstream([:]))
         for (host, token, isValid) in [
@@ -231,7 +231,7 @@ import Testing
         }
     }
 
-    @Test("D70: a proxied page is in a sandbox, so that it has no access to the API at the same address")
+    @Test("D70: a proxied page is sandboxed, so that it can't access the API at the same address")
     func proxiedPage() async throws {
         var page = OriginResource(
             .data(Data("<script src=\"/.spool/api/status\"></script>".utf8)), contentType: "text/html")
@@ -252,7 +252,7 @@ import Testing
         }
     }
 
-    @Test("D71: no response of the API contains a query, a token or the secret of a source")
+    @Test("D71: no API response contains a query, a token or the secret of a source")
     func secrets() async throws {
         let token = OperatorToken.drawn()
         var film = OriginResource(.pattern(PatternBytes(length: 100_000)))

@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test("D61: a stream starts with a hello, and then reports totals, changes and the log")
+    @Test("D61: a stream starts with a hello event, and then reports totals, changes and the log")
     func updates() async throws {
         try await Self.run { server, cache, origin in
             try await EventPage.open(server) { page in
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test("D62: running transfers and readers are in updates, with their positions")
+    @Test("D62: updates contain the running transfers and the readers, with their positions")
     func activity() async throws {
         var film = Self.film
         film.rules = [.always(.stall(after: 100_000))]
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test("D63: a stream resumes after Last-Event-ID, and reports if entries are gone")
+    @Test("D63: a stream resumes after Last-Event-ID, and reports if entries are missing")
     func resumption() async throws {
         try await Self.run { server, cache, origin in
             _ = try await server.get("/http/127.0.0.1:\(origin.port)/a.mp4")
@@ -126,7 +126,7 @@ import Testing
         #expect(log.after(35).isEmpty && log.after(99).isEmpty)
     }
 
-    @Test("D64: a page gets at most five updates a second under any load, and a comment if nothing happens")
+    @Test("D64: a page gets at most five updates per second under any load, and a comment if nothing happens")
     func rate() async throws {
         let clock = ManualClock()
         try await Self.run(clock: clock) { server, cache, _ in
@@ -162,7 +162,7 @@ import Testing
         }
     }
 
-    @Test("D65: a stream of events does not count as a running request, and ends when the server stops")
+    @Test("D65: a stream of events does not count as a running request, and ends when the server is stopped")
     func stop() async throws {
         let cache = MediaCache.inMemory(upstream: ScriptedUpstream())
         var configuration = ProxyConfiguration()

@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    @Test("D66: a 65th stream ends the oldest one of the client with the most streams, and sends it a retry time")
+    @Test("D66: a 65th stream ends the oldest stream of the client with the most streams, and sends it a retry delay")
     func limit() async throws {
         try await Self.run(ManualClock()) { server, _ in
             let feed = server.feed
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test("D92: a page that reads nothing is disconnected, and its messages are discarded")
+    @Test("D92: a page that does not read its stream is disconnected, and its messages are discarded")
     func silentPage() async throws {
         let clock = ManualClock()
         try await Self.run(clock) { server, cache in
@@ -88,7 +88,7 @@ import Testing
         #expect(disconnections.count.withLock { $0 } == 2)
     }
 
-    @Test("D93: an update has at most 100 requests and readers, preferably active ones, and the number of all")
+    @Test("D93: an update contains at most 100 requests and readers, active ones first, and the total numbers")
     func entries() async throws {
         let cache = MediaCache.inMemory(upstream: ScriptedUpstream())
         var changes = DashboardChanges(cache, lastEntry: 0)

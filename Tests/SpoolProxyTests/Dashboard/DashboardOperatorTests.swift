@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test(
-        "D95: a removal lets running responses finish with stored bytes, and ends those that need missing bytes",
+        "D95: after a removal, running responses with stored bytes finish, and those that need missing bytes end",
         arguments: [true, false])
     func removedDuringResponse(isComplete: Bool) async throws {
         let token = OperatorToken.drawn()

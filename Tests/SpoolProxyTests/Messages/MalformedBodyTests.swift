@@ -11,7 +11,7 @@ import Testing
     private static let chunked = "HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
 
     @Test(
-        "E186: a malformed chunk receives 400 and ends the connection, whether the body is used or not",
+        "E186: the response to a malformed chunk is 400 and ends the connection, whether or not the body is used",
         arguments: ["zz\r\n", "-1\r\n", "0x5\r\n", "5 \r\n12345\r\n0\r\n\r\n", "5\r\n12345xx", "10000000000000000\r\n"])
     func malformed(body: String) async throws {
         try await OriginServer.run(["/a": .pattern(10)]) { origin in

@@ -104,7 +104,7 @@ import Testing
         #expect(Self.parse(Self.signature + [0x21, 0x11, 0xFF, 0xFF] + Self.addresses4) == nil)
     }
 
-    @Test("E207: altered headers give the same result in pieces as in one piece, and only clients that they name")
+    @Test("E207: a mutated header gives the same result in pieces as in one piece, and only a client that it contains")
     func changed() {
         var random = SplitMix(7)
         for _ in 0..<3000 {

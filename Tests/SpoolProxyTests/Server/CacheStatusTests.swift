@@ -8,7 +8,7 @@ import Testing
 
 /// The `Cache-Status` field behind another cache (RFC 9211).
 @Suite(.timeLimit(.minutes(10))) struct CacheStatusTests {
-    @Test("E188: the server appends its entry to those of the caches between it and the origin")
+    @Test("E188: the server appends its entry to those from the caches between it and the origin")
     func chain() async throws {
         var resource = OriginResource.pattern(1000)
         resource.headerFields[.cacheControl] = "max-age=1000"

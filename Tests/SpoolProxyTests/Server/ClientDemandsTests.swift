@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test(
-        "E216: a safe request that the origin does not respond to gets 504 at the time limit",
+        "E216: if the origin does not respond to a safe request, the client gets 504 at the time limit",
         arguments: ["HEAD", "OPTIONS", "GET"])
     func limits(method: String) async throws {
         let clock = ManualClock()

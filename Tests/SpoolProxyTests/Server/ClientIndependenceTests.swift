@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test(
-        "E415: a 304 that must not be stored changes no stored header field and extends no freshness",
+        "E415: a 304 that must not be stored neither updates the stored header fields nor extends freshness",
         arguments: ["no-store, max-age=600", "private, max-age=600"])
     func confirmationThatMustNotBeStored(control: String) async throws {
         let upstream = ClosureUpstream { _, number in
@@ -156,7 +156,7 @@ import Testing
         }
     }
 
-    @Test("E336: while one client's reload waits for the origin, other clients receive the fresh response")
+    @Test("E336: while one client's reload waits for the origin, other clients receive the fresh stored response")
     func reload() async throws {
         let (gate, release) = AsyncStream.makeStream(of: Void.self)
         let (asked, isAsked) = AsyncStream.makeStream(of: Void.self)

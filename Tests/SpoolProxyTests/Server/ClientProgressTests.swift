@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test("E187: a client can't extend the time for a body that is not used by sending it byte by byte")
+    @Test("E187: a client can't extend the time limit for an unused body by sending the body byte by byte")
     func unwantedBody() async throws {
         let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
         var configuration = ProxyConfiguration()

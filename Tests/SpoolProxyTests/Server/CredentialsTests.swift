@@ -43,7 +43,7 @@ import Testing
         #expect(received == [nil])
     }
 
-    @Test("E226: credentials are not sent to an origin that playlists of another origin reference")
+    @Test("E226: credentials are not sent to an origin that is reached through playlists from another origin")
     func chain() async throws {
         func playlist(_ line: String, _ url: URL) -> OriginResource {
             let text = "#EXTM3U\n\(line)\n\(url)\n"
@@ -68,7 +68,8 @@ import Testing
         }
     }
 
-    @Test("Credentials that were first sent to an origin, or that an app sets for all requests, are sent there")
+    @Test(
+        "Credentials that were first sent to an origin, or that an app sets for all requests, are sent to that origin")
     func others() async throws {
         let bearer = try await Self.run { (server, playlist, segment) async throws in
             for target in [playlist, segment] {
@@ -98,7 +99,7 @@ import Testing
     }
 
     @Test(
-        "E292: the realm of a challenge contains the origin, so that a browser sends no other origin the credentials",
+        "E292: the realm of a challenge contains the origin, so that browsers do not send the credentials elsewhere",
         arguments: [
             ("Basic realm=\"films\"", "Basic realm=\"a.example:80: films\", charset=\"UTF-8\""),
             (
@@ -136,7 +137,7 @@ import Testing
         }
     }
 
-    @Test("E347: an origin that references hundreds of origins does not prevent others from getting credentials")
+    @Test("E347: an origin that references hundreds of origins does not prevent other origins from getting credentials")
     func manyNamed() throws {
         let knowledge = StreamKnowledge()
         func origin(_ host: String) throws -> OriginURL {

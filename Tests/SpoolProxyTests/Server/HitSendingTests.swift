@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    @Test("E184: a hit that is only partly in memory is sent from its file, and one that is not in memory by a reader")
+    @Test("E184: a hit that is only partly in memory is sent from its file, and one outside of memory by a reader")
     func fallback() async throws {
         try await Self.run { stage, _, _ in
             let hot = try await stage.recentMedia()
@@ -122,7 +122,7 @@ import Testing
         }
     }
 
-    @Test("E185: bodies are sent from their files while unsent responses use the memory limit")
+    @Test("E185: bodies are sent from their files while unsent responses use up the memory limit")
     func memory() async throws {
         try await Self.run { stage, _, _ in
             let hot = try await stage.recentMedia()
@@ -177,7 +177,7 @@ import Testing
     }
 
     @Test(
-        "E183: pipelined requests receive exact bytes, whether the bytes are in memory or not",
+        "E183: responses to pipelined requests contain the exact bytes, whether or not the bytes are in memory",
         arguments: [Int.max, 1000, 0])
     func pipelined(inMemory count: Int) async throws {
         let limit = RecentMedia.readLimit
@@ -260,7 +260,7 @@ import Testing
         try await listener.close()
     }
 
-    @Test("E185: a slow client receives exact bytes, and a client that disconnects midway leaves no memory in use")
+    @Test("E185: a slow client receives the exact bytes, and a client that disconnects midway leaves no memory in use")
     func slowClient() async throws {
         try await Self.run { _, server, target in
             let loop = MultiThreadedEventLoopGroup.singleton.next()

@@ -24,7 +24,7 @@ import Testing
         return list
     }
 
-    @Test("E129: a stale live playlist is not used, even if its response allows that")
+    @Test("E129: a stale live playlist is not used, even if its response allows the use of stale responses")
     func staleWhileRevalidate() async throws {
         let control = "max-age=0, stale-while-revalidate=300, stale-if-error=300"
         try await OriginServer.run(["/live.m3u8": Self.playlist(1000, control: control)]) { origin in
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test("E213: only a whole response has the digests of the origin's message, and a rewritten playlist has none")
+    @Test("E213: only a whole response contains the digests of the origin's message, and a rewritten playlist none")
     func digests() async throws {
         var list = Self.playlist(1, control: "max-age=100")
         var media = OriginResource(.pattern(PatternBytes(length: 1000)))
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test("E291: a large playlist with an end is the same in each response, and a new version of it is not")
+    @Test("E291: a large complete playlist is the same in every response until its version changes")
     func largePlaylist() async throws {
         func playlist(_ version: Int) -> OriginResource {
             let segments = (0..<4000).map { "#EXTINF:4,\nhttp://cdn.example/v\(version)/\($0).ts\n" }.joined()
@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    @Test("E297: a large playlist is not sent to another user, whatever validator and date it has")
+    @Test("E297: a large playlist is not sent to another user, whatever its validator and date")
     func playlistsOfUsers() async throws {
         let upstream = ScriptedUpstream([:])
         let field = try #require(HTTPField.Name("X-Emby-Token"))
@@ -161,7 +161,7 @@ import Testing
     }
 
     @Test(
-        "E293: a playlist with the type of a segment is rewritten, and cached no longer than other playlists",
+        "E293: a playlist with the media type of a segment is rewritten, and cached no longer than other playlists",
         arguments: ["/live.M3U8", "/live"])
     func wrongType(path: String) async throws {
         func list(_ sequence: Int) -> OriginResource {

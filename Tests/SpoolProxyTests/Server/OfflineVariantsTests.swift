@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test("E127: lookups end at a limit of their number, bytes or time, and when the client leaves")
+    @Test("E127: lookups end at a limit on their number, bytes or time, or when the client leaves")
     func budget() async throws {
         let limits = LookupBudget.Limits(lookups: 3, bytes: 100, time: .seconds(4))
         let clock = ManualClock()

@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test("E212: in forward mode, only the server's configuration allows pages to read, and pages reveal no address")
+    @Test("E212: in forward mode, only the server's configuration lets pages read responses, and they send no Referer")
     func fieldsOfOrigins() async throws {
         var media = OriginResource(.pattern(PatternBytes(length: 1000)))
         media.headerFields[.cacheControl] = "max-age=1000"
@@ -123,7 +123,9 @@ import Testing
         }
     }
 
-    @Test("E192: a media response in forward mode has no field that sends a browser elsewhere or lets pages read times")
+    @Test(
+        "E192: a media response in forward mode has no field that sends browsers elsewhere or lets pages read timings"
+    )
     func fieldsForPages() async throws {
         var media = OriginResource(.pattern(PatternBytes(length: 1000)))
         media.headerFields[.cacheControl] = "max-age=1000"

@@ -57,7 +57,7 @@ import Testing
         #expect(knowledge.kind(ofVersion: "b") == .some(nil))
     }
 
-    @Test("The keys of the last playlist are known in each percent-encoding, after any number of other keys")
+    @Test("The last playlist's keys are recognized in any percent-encoding, after any number of other keys")
     func keys() throws {
         let knowledge = StreamKnowledge(keyLimit: 2000)
         let other = try OriginURL("https://keys.example/other")

@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test(
-        "E241: the server sends a cookie of a manifest, or of the redirect to it, with requests for the segments",
+        "E241: the server sends a cookie set by a manifest, or by a redirect to it, with requests for the segments",
         arguments: [false, true])
     func segments(isRedirected: Bool) async throws {
         try await OriginServer.run(Self.resources(isRedirected: isRedirected)) { origin in
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test("E241: requests for URLs in an MPD are sent with the cookies of the stream", arguments: [false, true])
+    @Test("E241: requests for URLs in an MPD include the cookies of the stream", arguments: [false, true])
     func presentation(isRedirected: Bool) async throws {
         try await OriginServer.run(Self.resources(isRedirected: isRedirected, isDASH: true)) { origin in
             try await ProxyServer.run { server, _ in

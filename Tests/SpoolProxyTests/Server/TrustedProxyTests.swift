@@ -123,7 +123,7 @@ import Testing
         #expect(others == ["127.0.0.1", "127.0.0.1"])
     }
 
-    @Test("E208: for a client that a trusted proxy identifies, concurrent requests are limited, but not connections")
+    @Test("E208: for a client that a trusted proxy identifies, concurrent requests are limited, connections are not")
     func requestsPerClient() async throws {
         _ = try await Self.run { server, origin in
             func media(_ index: Int, from client: String) -> String { Self.request("/\(index)", from: client) }
@@ -192,7 +192,7 @@ import Testing
         #expect(clients.suffix(5) == ["192.0.2.2", "127.0.0.1", "192.0.2.3", "127.0.0.1", "192.0.2.9"])
     }
 
-    @Test("E207: a trusted proxy without a PROXY protocol header, and another address with one, are disconnected")
+    @Test("E207: a trusted proxy without a PROXY protocol header, or another address with one, is disconnected")
     func malformedProxyProtocol() async throws {
         _ = try await Self.run(usesProxyProtocol: true) { (server, _) async throws in
             for text in [Self.health(), "PROXY TCP4 1 2 3 4\r\n" + Self.health(), "\r\n\r\n\0x"] {

@@ -80,7 +80,7 @@ import Testing
     }
 
     @Test(
-        "E231: an absolute path in a template leads to the origin of each BaseURL",
+        "E231: an absolute path in a template is rewritten so that it resolves to the origin of each BaseURL",
         arguments: [
             // Representations of one adaptation set are on different origins.
             (
@@ -131,7 +131,7 @@ import Testing
         #expect(!text.contains("../i") || written.contains("index=\"../i\""))
     }
 
-    @Test("E231: a BaseURL that is an absolute path, and the list of segments below it, lead to each outer origin")
+    @Test("E231: a BaseURL that is an absolute path, and the segment list below it, resolve to each outer origin")
     func nestedBases() throws {
         let text = """
             <MPD><BaseURL>https://a.example/p/</BaseURL><BaseURL>https://b.example/q/</BaseURL><Period><AdaptationSet>\
@@ -145,7 +145,7 @@ import Testing
         #expect(try rewrite(text) == expected)
     }
 
-    @Test("E232: patches are removed, relative clocks lead to the origin, and the next MPD leads to the proxy")
+    @Test("E232: patches are removed, relative clocks get the origin's URL, and the next MPD gets the proxy's")
     func patchesAndClocks() throws {
         let clock = "<UTCTiming schemeIdUri=\"urn:mpeg:dash:utc:http-iso:2014\" value=\"%\"/>"
         let next = "<SupplementalProperty value=\"%\" schemeIdUri=\"urn:mpeg:dash:mpd-chaining:2016\"/>"

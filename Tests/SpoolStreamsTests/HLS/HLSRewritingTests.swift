@@ -25,7 +25,7 @@ import Testing
         #expect(try rewrite(text).contains("SERVER-URI=\"/~TOKEN/https/origin.example/steer?a\""))
     }
 
-    @Test("E233: a proxy for all origins sends clients to the origin for the list of interstitial assets")
+    @Test("E233: a proxy for all origins refers clients to the origin for the list of interstitial assets")
     func assetLists() throws {
         let line = "#EXT-X-DATERANGE:ID=\"1\",X-ASSET-LIST=\"%\"\n"
         let text =
@@ -181,7 +181,7 @@ import Testing
     }
 
     @Test(
-        "E143: a variable whose value is long only in the client's URL is compared without assembling its text",
+        "E143: a variable with a long value only in the client's URL is compared without building the complete text",
         .timeLimit(.minutes(10)))
     func longClientValue() throws {
         let references = String(repeating: "{$v}", count: 40_000)
