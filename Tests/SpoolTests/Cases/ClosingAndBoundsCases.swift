@@ -11,7 +11,7 @@ import Testing
 struct ClosingAndBoundsCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
 
-    @Test("E57: reads after close() end with .closed, and cause no request and no file")
+    @Test("E57: reads after close() end with .closed, and neither send a request nor create a file")
     func readAfterClose() async throws {
         let stage = try MemoryStage(
             ["/a": .pattern(3_000_000), "/b": .pattern(3_000_000)],
@@ -60,7 +60,7 @@ struct ClosingAndBoundsCases {
         end.finish()
     }
 
-    @Test("A reader with the largest chunk size stays in its version after the resource is removed")
+    @Test("A reader with the largest chunk size continues with its version after the resource is removed")
     func largestChunks() async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000)])
         try await stage.session { cache in

@@ -140,7 +140,7 @@ struct FileOwnershipCases {
     }
 
     @Test(
-        "E53: a resource that is released and reopened during a transfer fetches no byte twice")
+        "E53: no byte of a resource that is released and reopened during a transfer is fetched twice")
     func oneScheduler() async throws {
         let short = PatternBytes(seed: 1, length: 200_000)
         let stage = try MemoryStage([:])

@@ -45,7 +45,7 @@ struct OpeningCases {
         }
     }
 
-    @Test("E178: a caller that finds a resource about to be reopened by another caller receives it open")
+    @Test("E178: a caller that finds a resource while another caller reopens it receives the open resource")
     func closingResource() async throws {
         let scratch = try ScratchDirectory()
         let upstream = StubbornUpstream()

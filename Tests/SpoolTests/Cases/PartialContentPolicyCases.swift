@@ -154,7 +154,7 @@ struct PartialContentPolicyCases {
         }
     }
 
-    @Test("A20: if the origin ignores conditions, a revalidation needs one request and at most one block")
+    @Test("A20: if the origin ignores conditions, a revalidation needs one request and receives at most one block")
     func validationWithoutConditions() async throws {
         try await onStage(["/a": .pattern(3_000_000, .etag("\"v1\""))], freshness: .revalidate) { stage in
             try await stage.session {

@@ -30,7 +30,7 @@ struct ResponseVersionCases {
     }
 
     @Test(
-        "E350: if each response has its own ETag, each playback gets all bytes at the first try",
+        "E350: if each response has its own ETag, each playback gets all bytes at the first attempt",
         arguments: [.immutable, .http, .revalidate] as [FreshnessPolicy], [true, false])
     func tagOfEachResponse(_ freshness: FreshnessPolicy, ignoresIfRange: Bool) async throws {
         let stage = try stage(freshness, ignoresIfRange ? [.ignoresIfRange] : []) { resource, request, index in
@@ -69,7 +69,7 @@ struct ResponseVersionCases {
     }
 
     @Test(
-        "E351: if each response has other bytes, a reader from the start gets one response, and ends no other reader",
+        "E351: if each response contains different bytes, a reader from the start gets all bytes from one response",
         arguments: [nil, "W/", ""], [.immutable, .http, .revalidate] as [FreshnessPolicy])
     func splicedMedia(_ tag: String?, _ freshness: FreshnessPolicy) async throws {
         let patterns = (0..<8).map { PatternBytes(seed: UInt64($0), length: 5_000_000 + Int64($0) * 70_000) }
@@ -87,7 +87,7 @@ struct ResponseVersionCases {
     }
 
     @Test(
-        "E352: without a strong validator, a small range costs one part, and is used again while it is fresh",
+        "E352: without a strong validator, a small range needs one partial response, which is reused while fresh",
         arguments: [nil, "W/\"a\""])
     func smallRanges(_ tag: String?) async throws {
         let film = PatternBytes(seed: 1, length: 100_000_000)
@@ -109,7 +109,7 @@ struct ResponseVersionCases {
         #expect(stage.origin.log.bytesSent("/a") <= 10 * 65536)
     }
 
-    @Test("E352: a part without a strong validator is followed by the whole resource, and both play")
+    @Test("E352: a part without a strong validator, and then the whole resource, play correctly")
     func partThenWhole() async throws {
         let stage = try stage(.http, [.noValidators]) { resource, _, index in
             if index > 0 { resource.content = .pattern(Self.other) }
@@ -125,7 +125,7 @@ struct ResponseVersionCases {
     }
 
     @Test(
-        "E353: a 200 to a conditional request is used, although its validator is the stored one",
+        "E353: a 200 to a conditional request is used, even though its validator is the stored one",
         arguments: [.http, .revalidate] as [FreshnessPolicy], ["\"v0\"", nil])
     func constantValidator(_ freshness: FreshnessPolicy, _ tag: String?) async throws {
         let patterns = (0..<4).map { PatternBytes(seed: UInt64($0), length: 2000) }

@@ -67,7 +67,7 @@ struct RetryCases {
         }
     }
 
-    @Test("E66: Retry-After: 120 is longer than a player waits, so the read fails immediately")
+    @Test("E66: a Retry-After of 120 is longer than a player waits, so the read fails immediately")
     func retryAfterTwoMinutes() async throws {
         let stage = try MemoryStage([
             "/a": OriginResource(.pattern(Self.song), rules: [.first(1, .status(503, ["Retry-After": "120"]))])

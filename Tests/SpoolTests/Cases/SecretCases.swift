@@ -34,7 +34,7 @@ struct SecretCases {
     }
 
     @Test(
-        "E154: no secret in a URL, a redirect, a resolver or a header field is in the cache's directory",
+        "E154: no secret in a URL, a redirect, a resolver or a header field is stored in the cache's directory",
         arguments: [FreshnessPolicy.immutable, .revalidate, .http])
     func marker(_ freshness: FreshnessPolicy) async throws {
         let secret = Self.marker

@@ -88,7 +88,7 @@ struct SharingAndFreshnessCases {
     }
 
     @Test(
-        "E68: under http freshness, concurrent first requests with different fields end no read",
+        "E68: under http freshness, concurrent first requests with different fields do not end any read",
         arguments: [true, false])
     func beginningAtOnce(_ varies: Bool) async throws {
         var resource = OriginResource.pattern(
@@ -109,7 +109,7 @@ struct SharingAndFreshnessCases {
     }
 
     @Test(
-        "E68: under http freshness, a late response to other header fields ends no read, with or without a length",
+        "E68: under http freshness, a late response to other header fields does not end any read",
         arguments: [true, false], [true, false])
     func lateResponse(_ isLateToldLength: Bool, _ isOtherToldLength: Bool) async throws {
         var resource = OriginResource.pattern(3_000_000, .field("Cache-Control", "max-age=1000"))
@@ -320,7 +320,7 @@ struct SharingAndFreshnessCases {
         #expect(stage.origin.log.bytesSent("/a") == Self.song.length)
     }
 
-    @Test("E68: an hour after max-age, a new reader gets the new version although the old one is open")
+    @Test("E68: an hour after max-age, a new reader gets the new version even though the old one is open")
     func anHourLater() async throws {
         let stage = try MemoryStage(
             ["/a": .pattern(3_000_000, .field("Cache-Control", "max-age=10"))], freshness: .http)
@@ -345,7 +345,7 @@ struct SharingAndFreshnessCases {
         try await stage.checkComplete(Self.other)
     }
 
-    @Test("E68: an hour after max-age, an unchanged resource is revalidated once and not sent again")
+    @Test("E68: an hour after max-age, an unchanged resource is revalidated once and not received again")
     func anHourLaterUnchanged() async throws {
         let stage = try MemoryStage(
             ["/a": .pattern(3_000_000, .field("Cache-Control", "max-age=10"))], freshness: .http)
@@ -363,7 +363,7 @@ struct SharingAndFreshnessCases {
     }
 
     @Test(
-        "E68: new credentials of a second source are used although the first source is open",
+        "E68: new credentials of a second source are used even though the first source is open",
         arguments: [.immutable, .http, .revalidate] as [FreshnessPolicy], [true, false])
     func freshCredentials(_ policy: FreshnessPolicy, _ isResolved: Bool) async throws {
         let stage = try MemoryStage(

@@ -151,7 +151,7 @@ struct TruncatedResponseCases {
         #expect(stage.origin.log.bytesSent("/a") == Int64(song.count))
     }
 
-    @Test("E62: when the origin sends media instead of the page again, reads continue")
+    @Test("E62: once the origin sends media again instead of the page, reads continue")
     func portalGone() async throws {
         let film = OriginResource.pattern(3_000_000)
         let stage = try MemoryStage(["/a": film])

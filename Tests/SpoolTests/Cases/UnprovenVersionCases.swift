@@ -67,7 +67,7 @@ struct UnprovenVersionCases {
     }
 
     @Test(
-        "E151: if media can't be completed, readers that follow a cancelled one receive a whole response",
+        "E151: if media can't be completed after a cancelled read, later readers receive a whole response",
         arguments: [nil, "W/\"a\""], ["max-age=600", "max-age=0", nil])
     func abandoned(_ tag: String?, _ control: String?) async throws {
         for (hasRanges, freshness) in [(false, .http), (true, .http), (false, .revalidate)] as [(Bool, FreshnessPolicy)]
@@ -195,7 +195,7 @@ struct UnprovenVersionCases {
     }
 
     @Test(
-        "E115: under http, a request with other fields for media without validators does not end the first reader",
+        "E115: under http freshness, a request with other fields does not end a reader of media without validators",
         arguments: [30_000, 1_000_000] as [Int64])
     func otherFields(_ stall: Int64) async throws {
         let stage = try stage(Form.noRanges.behaviors, .http, stall: stall)

@@ -11,7 +11,7 @@ struct UnusableResponseCases {
     static let song = PatternBytes(seed: 1, length: 300_000)
 
     @Test(
-        "E63: an invalid response is an error of one request, and none of its bytes are stored",
+        "E63: an invalid response causes an error for one request only, and none of its bytes are stored",
         arguments: [
             "HTTP/1.1 099 Odd\r\nContent-Length: 5", "HTTP/1.1 000 Odd\r\nContent-Length: 5",
             "HTTP/1.1 600 Odd\r\nContent-Length: 5", "HTTP/1.1 999 Odd\r\nContent-Length: 5",

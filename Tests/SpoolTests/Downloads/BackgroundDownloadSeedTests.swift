@@ -17,7 +17,7 @@ struct BackgroundDownloadSeedTests {
     }()
 
     @Test(
-        "E429: a download that is suspended, killed and relaunched becomes complete, and fetches a chunk twice at most",
+        "E429: a download that is suspended, killed and relaunched completes, and fetches each chunk at most twice",
         arguments: (0..<4 as Range<UInt64>))
     func random(_ part: UInt64) async throws {
         for seed in Self.seeds where seed % 4 == part { try await RandomDownload(seed).run() }

@@ -110,7 +110,7 @@ struct BackgroundDownloadsTests {
     }
 
     @Test(
-        "E423: media without a strong validator, a length or byte ranges is not handed over, with the reason",
+        "E423: media without a strong validator, length or byte ranges is not handed over, and the reason is reported",
         arguments: ["weak", "chunked", "whole"])
     func unsuitable(_ kind: String) async throws {
         var resource = OriginResource(.pattern(Self.film), rules: [.always(.stall(after: 300_000))])
@@ -183,7 +183,7 @@ struct BackgroundDownloadsTests {
         try await stage.checkComplete(Self.film, "/0")
     }
 
-    @Test("E426: transfers that have not finished are cancelled, and at most one chunk is fetched twice")
+    @Test("E426: unfinished transfers are cancelled, and at most one chunk is fetched twice")
     func cancelled() async throws {
         let (stage, session) = try Self.stage()
         try await stage.session { cache in

@@ -35,7 +35,7 @@ struct DownloadsTests {
         try await stage.checkComplete(Self.film, "/0")
     }
 
-    @Test("After a killed process, a set reports its missing bytes and resumes at its position")
+    @Test("After its process is killed, a set reports its missing bytes and resumes at its position")
     func killed() async throws {
         let films = Self.films(1, .request(0, .stall(after: 300_000))).merging(Self.films(2)) { stalling, _ in stalling
         }
@@ -67,7 +67,7 @@ struct DownloadsTests {
         try await stage.checkComplete(Self.film, "/1")
     }
 
-    @Test("A file in several sets is stored once, and stays pinned until the last set and pin is released")
+    @Test("A file in several sets is stored once, and stays pinned until the last set and pin are released")
     func shared() async throws {
         let stage = try MemoryStage(Self.films(3))
         try await stage.session { cache in
@@ -147,7 +147,7 @@ struct DownloadsTests {
         }
     }
 
-    @Test("A download that does not fit next to pinned media is an error and an event; others complete")
+    @Test("A download that does not fit next to pinned media causes an error and an event; others complete")
     func capacity() async throws {
         let stage = try MemoryStage(Self.films(4)) { $0.capacity = .bytes(2_500_000) }
         try await stage.session { cache in
@@ -256,7 +256,7 @@ struct DownloadsTests {
         }
     }
 
-    @Test("The bytes of a finished download are counted by the catalog, because they may have been removed")
+    @Test("The bytes of a finished download are counted from the catalog, because they may have been removed")
     func ended() {
         var record = DownloadRecord(set: "Flight", key: "0", url: "http://origin.test/0", source: nil)
         record.length = 1_000_000

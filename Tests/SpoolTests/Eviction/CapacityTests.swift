@@ -148,7 +148,7 @@ struct CapacityTests {
         await cache.close()
     }
 
-    @Test("A remembered capacity applies to later caches of the directory; a smaller one evicts immediately")
+    @Test("A saved capacity applies to later caches of the directory; a smaller one evicts media immediately")
     func keptCapacity() async throws {
         let first = try await cache(capacity: 60 << 20)
         try await first.rememberCapacity(.bytes(50 << 20))

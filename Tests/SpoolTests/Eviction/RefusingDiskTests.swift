@@ -6,7 +6,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-@Suite("Disk failures never stop playback", .timeLimit(.minutes(10)))
+@Suite("Playback during disk failures", .timeLimit(.minutes(10)))
 struct RefusingDiskTests {
     let directory: ScratchDirectory
     let upstream = PatternUpstream(length: 3 << 20)
@@ -33,7 +33,7 @@ struct RefusingDiskTests {
     }
 
     @Test(
-        "C35: if writes fail from the first, tenth or thirtieth on, playback continues and no record is wrong",
+        "C35: if writes start to fail at the first, tenth or thirtieth, playback continues and no record is wrong",
         arguments: [POSIXErrorCode.ENOSPC, .EIO, .EROFS], [0, 9, 29])
     func failingWrites(code: POSIXErrorCode, skipped: Int) async throws {
         let disk = FaultyFileSystem()
@@ -122,7 +122,7 @@ struct RefusingDiskTests {
         }
     }
 
-    @Test("E197: a resource whose record is briefly unreadable is cached for readers that open ten seconds later")
+    @Test("E197: a resource whose record is temporarily unreadable is cached for readers that open ten seconds later")
     func unreadableRecord() async throws {
         let film = PatternBytes(seed: 1, length: 300_000)
         let stage = try MemoryStage(["/a": .pattern(film.length)])

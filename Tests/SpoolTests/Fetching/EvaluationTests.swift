@@ -6,7 +6,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("Evaluating responses", .timeLimit(.minutes(10)))
+@Suite("Evaluation of responses", .timeLimit(.minutes(10)))
 struct EvaluationTests {
     @Test("Two concurrent responses with a new version start one version")
     func oneSuccessor() async throws {

@@ -333,7 +333,7 @@ struct FreshnessDemandTests {
         }
     }
 
-    @Test("An HTML page is stored if every status is stored")
+    @Test("An HTML page is stored by a cache that stores responses of every status")
     func pages() async throws {
         let stage = try stage("", storesEveryStatus: true)
         script(stage, 200, [.contentType: "text/html", .cacheControl: "max-age=60"])

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("Events of a slow listener", .timeLimit(.minutes(10)))
+@Suite("Events for a slow listener", .timeLimit(.minutes(10)))
 struct EventQueueTests {
     private let queue = EventQueue {}
     private let key = CacheKey("a")

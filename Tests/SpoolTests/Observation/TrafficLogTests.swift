@@ -54,7 +54,7 @@ import Testing
         try await delivering(upstream) { for try await _ in media.reader(.all) {} }
     }
 
-    @Test("D72: a wait for a slow origin is recorded with its duration and offset, and the request with its bytes")
+    @Test("D72: a wait for a slow origin is recorded with its duration and offset, and its request with its first byte")
     func slowOrigin() async throws {
         try await Self.run { cache, upstream, clock, media in
             let reader = media.reader(in: 0..<1000)
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test("D73: a wait during which the request was repeated has the cause retry, and the failed request its error")
+    @Test("D73: the cause of a wait during which a request was repeated is retry, and the failed request has an error")
     func retry() async throws {
         try await Self.run { cache, upstream, clock, media in
             upstream.update("/a") { $0.rules = [.first(1, .truncate(after: nil))] }
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test("D74: a wait for bytes that were evicted has the cause evicted until the resource is complete again")
+    @Test("D74: the cause of a wait for evicted bytes is evicted until the resource is complete again")
     func evicted() async throws {
         try await Self.run { cache, upstream, clock, media in
             let key = cache.key(for: media.source)

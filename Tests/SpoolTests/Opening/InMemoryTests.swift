@@ -55,7 +55,7 @@ struct InMemoryTests {
         await cache.close()
     }
 
-    @Test("Bytes that a store in memory has lost are fetched again, although the catalog on disk lists them")
+    @Test("Bytes that a store in memory has lost are fetched again, even though the catalog on disk lists them")
     func lost() async throws {
         let scratch = try ScratchDirectory()
         let origin = ScriptedUpstream(["/a": OriginResource(.pattern(song))])

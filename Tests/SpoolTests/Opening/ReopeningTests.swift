@@ -25,7 +25,7 @@ struct ReopeningTests {
     }
 
     @Test(
-        "E300: a volume that is full for a moment while the cache opens is used again after five seconds",
+        "E300: a volume that is temporarily full while the cache opens is used again after five seconds",
         arguments: [true, false])
     func fullForAMoment(isNew: Bool) async throws {
         if !isNew { try await stage.session { try await play($0, "/b") } }

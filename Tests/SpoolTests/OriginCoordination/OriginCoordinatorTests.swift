@@ -26,7 +26,7 @@ struct OriginCoordinatorTests {
         #expect(coordinator.origin(of: try url("https://media.example:8443/a")) !== origin)
     }
 
-    @Test("The bandwidth measured with one resource applies to other resources of the origin")
+    @Test("The bandwidth measured with one resource applies to other resources from the same origin")
     func line() throws {
         let coordinator = coordinator()
         _ = coordinator.origin(of: try url("http://a.example/1")).note(bytes: 1_000_000, seconds: 1)
@@ -34,7 +34,7 @@ struct OriginCoordinatorTests {
         #expect(coordinator.origin(of: try url("http://b.example/1")).link.bytesPerSecond == nil)
     }
 
-    @Test("A failing origin counts as lost until it responds, or until no request was sent for two minutes")
+    @Test("A failing origin counts as unavailable until it responds, or until no request was sent for two minutes")
     func losses() throws {
         let coordinator = coordinator()
         let here = try url("http://a.example/1")
@@ -55,7 +55,7 @@ struct OriginCoordinatorTests {
         #expect(coordinator.losses(for: here) == [])
     }
 
-    @Test("Lost origins and waiting players affect each URL that needs their origin, and no other")
+    @Test("A failed origin or a waiting player affects each URL that depends on the origin, and no other URL")
     func needs() throws {
         let coordinator = coordinator()
         let (list, media, key) = (
@@ -136,7 +136,7 @@ struct OriginCoordinatorTests {
         #expect(heard.withLock { $0 } == (0..<20).filter { $0 != 3 })
     }
 
-    @Test("E175: a preload is paused for ten seconds for a slow player of an origin with another bottleneck")
+    @Test("E175: a preload pauses for ten seconds for a slow player whose origin has another bottleneck")
     func unrelatedPlayer() async throws {
         let coordinator = coordinator()
         let holder = Holder()

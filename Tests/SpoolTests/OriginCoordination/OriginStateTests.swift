@@ -6,7 +6,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-@Suite("An origin's connections", .timeLimit(.minutes(10)))
+@Suite("Connections to an origin", .timeLimit(.minutes(10)))
 struct OriginStateTests {
     @Test("The number of connections is limited, and waiting requests are served in order")
     func limited() async throws {
@@ -215,7 +215,7 @@ struct OriginStateTests {
         connection.end()
     }
 
-    @Test("A request that is cancelled while it waits takes no connection, and the others keep their places")
+    @Test("A request that is cancelled while it waits does not take a connection, and the others keep their order")
     func cancelled() async throws {
         let origin = OriginState(connectionLimit: 1)
         let first = try await origin.connect(.playback)

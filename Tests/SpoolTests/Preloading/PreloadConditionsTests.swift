@@ -92,7 +92,7 @@ struct PreloadConditionsTests {
         await cache.close()
     }
 
-    @Test("E266: a preloader without preloads is released, although the system pauses it")
+    @Test("E266: a preloader without preloads is released even while the system pauses it")
     func released() async throws {
         weak var work: PreloadWork?
         do {

@@ -93,7 +93,7 @@ struct PreloaderTests {
         }
     }
 
-    @Test("A preload of a complete file fails if the origin sends only a part of it")
+    @Test("A preload of a complete file fails if the origin sends only a part of the file")
     func less() async throws {
         let resource = OriginResource(
             .pattern(Self.film), rules: [.from(1, .status(416)), .request(0, .rangeLimit(1_048_576))])

@@ -28,7 +28,8 @@ struct StartRangesTests {
     }
 
     @Test(
-        "Each container is recognized after few reads, and a start needs few bytes", arguments: SampleContainer.allCases
+        "Each container is recognized after a few reads, and playback can start with few bytes",
+        arguments: SampleContainer.allCases
     )
     func little(_ sample: SampleContainer) async throws {
         let data = try await data(sample)
@@ -58,7 +59,7 @@ struct StartRangesTests {
         #expect(abs(duration / Double(Self.seconds) - 1) < 0.05, "\(duration)")
     }
 
-    @Test("Five of 20 seconds need about a quarter of the file", arguments: SampleContainer.allCases)
+    @Test("The first five of 20 seconds need about a quarter of the file", arguments: SampleContainer.allCases)
     func seconds(_ sample: SampleContainer) async throws {
         guard sample != .bareFragmentedMP4 else { return }
         let data = try await data(sample)

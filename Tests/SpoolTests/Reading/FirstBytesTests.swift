@@ -104,7 +104,7 @@ struct FirstBytesTests {
         }
     }
 
-    @Test("Requesting the length, which the origin does not send, reads no byte from the cache")
+    @Test("Requesting the length, which the origin does not send, does not read from the cache")
     func notServed() async throws {
         let stage = try MemoryStage(["/a": .pattern(100_000, .noLength(.chunked))])
         try await stage.session { cache in
@@ -116,7 +116,7 @@ struct FirstBytesTests {
         }
     }
 
-    @Test("The first block is stored although the caller that requested length and type released the resource")
+    @Test("The first block is stored even though the caller that requested length and type released the resource")
     func toldAndLetGo() async throws {
         let stage = try MemoryStage(["/a": .pattern(1_000_000, .stall(after: 0))])
         // The time does not advance, so a transfer that drains receives all of its bytes.

@@ -108,7 +108,7 @@ struct ReadingTests {
         }
     }
 
-    @Test("After a seek, a waiting call of next() returns bytes from the new offset")
+    @Test("After a seek, a waiting call to next() returns bytes from the new offset")
     func seekWhileWaiting() async throws {
         let stage = try MemoryStage([
             "/a": OriginResource(.pattern(film), rules: [.request(0, .stall(after: 30_000))])

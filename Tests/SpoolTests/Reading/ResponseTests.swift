@@ -199,7 +199,7 @@ struct ResponseTests {
         #expect(error?.code == .closed)
     }
 
-    @Test("For a resource of an earlier build, the needed fields are made from its record")
+    @Test("For a resource stored by an earlier build, the required fields are created from its record")
     func earlier() {
         let version = ResourceVersion(
             validator: Validator(fields: [.eTag: "\"v1\"", .lastModified: "Thu, 01 Jan 1970 00:17:00 GMT"]),

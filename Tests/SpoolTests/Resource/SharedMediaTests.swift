@@ -8,7 +8,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("Requests that differ in fields that select no variant", .timeLimit(.minutes(10)))
+@Suite("Requests that differ only in fields that do not select a variant", .timeLimit(.minutes(10)))
 struct SharedMediaTests {
     private static let length: Int64 = 1_000_000
 
@@ -57,7 +57,7 @@ struct SharedMediaTests {
         #expect(stage.origin.log.bytesSent() == Self.length)
     }
 
-    @Test("E91: if the language selects, each language is fetched once for all user agents")
+    @Test("E91: if responses vary by language, each language is fetched once for all user agents")
     func selecting() async throws {
         let stage = try stage(.field("Cache-Control", "max-age=1000"), .field("Vary", "Accept-Language"))
         try await read(stage, (0..<6).map { source(stage, agent: "agent \($0)", $0 < 3 ? "de" : "fr") })
@@ -238,7 +238,7 @@ struct SharedMediaTests {
         }
     }
 
-    @Test("E119: a request that is repeated after an error does not wait for its own turn")
+    @Test("E119: a request that is repeated after an error does not wait for its own turn to end")
     func asksAgain() async throws {
         let stage = try stage(.field("Cache-Control", "no-cache"))
         try await stage.session { cache in

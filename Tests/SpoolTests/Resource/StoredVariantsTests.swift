@@ -34,7 +34,7 @@ struct StoredVariantsTests {
         return stage
     }
 
-    @Test("Under http freshness, the key of a URL covers all variants, and a key with credentials only its own")
+    @Test("Under http freshness, a URL's key covers all variants, and a key with credentials only their own variants")
     func variants() async throws {
         let stage = try stage()
         let url = stage.url()

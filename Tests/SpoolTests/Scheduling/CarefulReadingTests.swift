@@ -7,7 +7,7 @@ import Testing
 /// The bytes that are requested ahead for readers that may close when they have enough bytes.
 @Suite(.timeLimit(.minutes(10)))
 struct CarefulReadingTests {
-    @Test("For a reader that may leave, 256 KiB are requested first, and later an eighth of the read bytes ahead")
+    @Test("For a reader that may leave, 256 KiB are requested first, and later at most an eighth of the bytes read")
     func growth() {
         var play = CarefulPlay()
         #expect(play.requested == 256 * kib)
@@ -30,7 +30,7 @@ struct CarefulReadingTests {
         #expect(play.requested <= Block.end(at: start + play.taken))
     }
 
-    @Test("On a link with high latency, the bytes of two round trips are requested ahead, at most as many as were read")
+    @Test("On a link with high latency, requests cover two round trips ahead, but no more bytes than were read")
     func farLine() {
         var play = CarefulPlay()
         for _ in 0..<2 { play.bench.machine.link.note(roundTrip: 0.05) }

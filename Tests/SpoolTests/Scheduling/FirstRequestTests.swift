@@ -26,7 +26,7 @@ struct FirstRequestTests {
         #expect(small.live == [0..<64 * kib])
     }
 
-    @Test("E350: back-pressure holds the first response, which is not cancelled although its reader becomes slow")
+    @Test("E350: back-pressure pauses the first response, which is not cancelled even if its reader becomes slow")
     func backPressure() {
         let bench = bench()
         let reader = bench.open(at: 0)

@@ -8,7 +8,7 @@ import Testing
 /// affect.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerCostTests {
-    @Test("With 1,600 readers waiting elsewhere, chunks and steps examine no more readers than with 16")
+    @Test("With 1,600 readers waiting elsewhere, each input examines no more readers than with 16")
     func elsewhere() {
         let few = cost(readers: 16)
         let many = cost(readers: 1600)
@@ -35,7 +35,7 @@ struct SchedulerCostTests {
         return (bench.machine.plan.readers.served - before.0, bench.examined - before.1)
     }
 
-    @Test("1,600 readers of stored bytes cause no request and need no further planning")
+    @Test("1,600 readers of stored bytes neither cause requests nor need further planning")
     func inLandedBytes() {
         let bench = SchedulerBench(length: 5000 * mib, storedRanges: ByteRangeSet(0..<5000 * mib))
         let readers = (0..<1600 as Range<Int64>).map { bench.open(at: $0 * 3 * mib) }

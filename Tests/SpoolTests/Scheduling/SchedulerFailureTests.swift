@@ -46,7 +46,9 @@ struct SchedulerFailureTests {
         #expect(bench.live.first == 0..<448 * kib)
     }
 
-    @Test("E67: if a preload's request fails, a player there immediately sends its own", arguments: [false, true])
+    @Test(
+        "E67: if a preload's request fails, a player at the same offset immediately gets its own request",
+        arguments: [false, true])
     func preloadFails(isRefused: Bool) {
         let bench = SchedulerBench()
         let preload = bench.open(at: 0, .preload)

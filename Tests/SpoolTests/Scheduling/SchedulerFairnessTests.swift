@@ -123,7 +123,7 @@ struct SchedulerFairnessTests {
         #expect(bench.store(preload, 64 * kib) == .hold)
     }
 
-    @Test("A request belongs to the reader that needs it")
+    @Test("Each request is attributed to the reader that needs it")
     func accounts() {
         let bench = SchedulerBench()
         let first = bench.open(at: 0)
@@ -139,7 +139,7 @@ struct SchedulerFairnessTests {
         #expect(bench.transfer(at: mib).map { bench.askedFor[$0] } == follower)
     }
 
-    @Test("A22: a paused body gives way to a reader that waits for evicted bytes that the body has passed")
+    @Test("A22: a paused body gives way to a reader waiting for evicted bytes that the body has already passed")
     func heldBodyGivesWay() {
         var policy = ReadAheadPolicy()
         policy.maximumConcurrentRequests = 1

@@ -43,7 +43,9 @@ struct SchedulerHostileTests {
         #expect(bench.storedRanges.isEmpty)
     }
 
-    @Test("A body that continues beyond a length that becomes known later stops at that length", arguments: [nil, mib])
+    @Test(
+        "A body that continues beyond a length learned in the meantime is stopped at that length",
+        arguments: [nil, mib])
     func beyondTheLength(length: Int64?) {
         let bench = SchedulerBench(length: length)
         bench.open(at: 0)

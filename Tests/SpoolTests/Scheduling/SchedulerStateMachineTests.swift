@@ -338,7 +338,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.read(reader) == .unsatisfiable(length: 3 * mib))
     }
 
-    @Test("If two whole bodies are received, the one without space ends where the other one is ahead")
+    @Test("Of two whole bodies, the one that lacks space ends if the other one is ahead of it")
     func noRoomBehindAnother() {
         let bench = SchedulerBench(length: 2 * mib)
         bench.perform(bench.machine.rangesUnsupported())

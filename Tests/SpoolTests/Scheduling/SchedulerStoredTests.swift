@@ -26,7 +26,7 @@ struct SchedulerStoredTests {
         #expect(bench.liveIDs == brings.map { [$0] })
     }
 
-    @Test("E118: the unproven response of a cancelled transfer does not end the transfer that readers wait for")
+    @Test("E118: the late response of a cancelled transfer does not end the transfer that readers wait for")
     func lateUnprovenResponse() {
         let bench = SchedulerBench()
         let ahead = bench.open(at: 50 * mib)
@@ -283,7 +283,7 @@ struct SchedulerStoredTests {
         #expect(bench.offerEvictable(mib) == [99 * mib..<100 * mib])
     }
 
-    @Test("Bytes under eviction are not requested until they are gone, and bytes that stay are available again")
+    @Test("Bytes under eviction are not requested until they are evicted, and bytes that remain are available again")
     func dropped() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<10 * mib), window: mib)
         let away = bench.open(at: 9 * mib)
