@@ -155,7 +155,7 @@ private func control(_ values: String...) -> CacheControl {
         #expect(!read.isFresh(at: made + 50))
     }
 
-    @Test("Extreme times and numbers cause no overflow")
+    @Test("Extreme times and numbers do not cause an overflow")
     func extremes() {
         let read = Freshness(
             fields: fields([("Age", "9223372036854775807"), ("Cache-Control", "max-age=99999999999999999999")]),

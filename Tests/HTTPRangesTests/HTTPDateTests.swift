@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test(
-        "Known dates have the right seconds since 1970",
+        "Known dates are converted to the right number of seconds since 1970",
         arguments: [
             ("Thu, 01 Jan 1970 00:00:00 GMT", 0), ("Wed, 31 Dec 1969 23:59:59 GMT", -1),
             ("Tue, 29 Feb 2000 12:00:00 GMT", 951_825_600), ("Mon, 01 Mar 2100 00:00:00 GMT", 4_107_542_400),

@@ -12,7 +12,7 @@ import Testing
     "Live page in a browser", .timeLimit(.minutes(10)), .serialized,
     .enabled(if: DebianBrowser.isInstalled, "Chromium, chromedriver or python3-selenium is not installed"))
 struct LivePageTests {
-    @Test("D75: each view shows its data, and all of it can be reached with the keyboard")
+    @Test("D75: each view shows its data, and every part can be reached with the keyboard")
     func views() async throws { try await run("library", "filters", "keyboard", "resource", "now", "settings") }
 
     @Test("D76: the page shows that the server is gone, and reconnects; no URL and no cookie contains the token")

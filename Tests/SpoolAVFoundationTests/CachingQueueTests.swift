@@ -123,7 +123,7 @@ struct CachingQueueTests {
         await cache.close()
     }
 
-    @Test("Z14: a queue of 10,000 entries has at most two items in the AVPlayer")
+    @Test("Z14: a queue of 10,000 entries inserts at most two items into the AVPlayer")
     func longList() async throws {
         let upstream = try await upstream(1)
         let cache = try await folder.cache(upstream, cuttingAtOnce)

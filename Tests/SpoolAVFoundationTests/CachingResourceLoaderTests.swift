@@ -505,7 +505,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("An error status of the origin is reported in NSURLErrorDomain, with the CacheError as its cause")
+    @Test("An error status from the origin is reported in NSURLErrorDomain, with the CacheError as its cause")
     func refused() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = CachingURLAsset(caching: address("none.mp3"), in: cache)

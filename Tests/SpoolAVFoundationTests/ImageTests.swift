@@ -60,7 +60,7 @@ struct ImageTests {
         await cache.close()
     }
 
-    @Test("An error status of the origin is reported as the image's error")
+    @Test("An error status from the origin is reported as the image's error")
     func refusal() async throws {
         let origin = try await OriginServer.start([:])
         let cache = try await ScratchFolder().cache(HTTPUpstream.standard())

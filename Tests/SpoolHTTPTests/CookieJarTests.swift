@@ -129,7 +129,7 @@ import Testing
         #expect(error?.message.contains("loop") == true)
     }
 
-    @Test("E244: an origin that sets another cookie with each redirect to the same URL reaches the limit of redirects")
+    @Test("E244: redirects to the same URL that each set another cookie are followed up to the limit of redirects")
     func endlessCookies() throws {
         var walk = try walk("http://h/a")
         for count in 0..<20 { #expect(try walk.follow(head("/a", "seen=\(count)"), at: Self.now)) }

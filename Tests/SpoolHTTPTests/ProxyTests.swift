@@ -33,7 +33,7 @@ struct ProxyTests {
     }
 
     @Test(
-        "An unusable proxy URL throws an error without its password",
+        "An unusable proxy URL causes an error that does not contain its password",
         arguments: [
             "https://u:secret@p", "socks4://u:secret@p", "socks5://u:secret@p", "u:secret@p:0", "u:secret@p:70000",
             "http://",
@@ -61,7 +61,7 @@ struct ProxyTests {
     }
 
     #if AsyncHTTPClient
-    @Test("The error of an unusable proxy contains the requested URL once")
+    @Test("The error for an unusable proxy contains the requested URL once")
     func unusableUpstream() async throws {
         var configuration = HTTPUpstream.Configuration()
         configuration.proxyEnvironment = ["http_proxy": "socks4://u:secret@p"]

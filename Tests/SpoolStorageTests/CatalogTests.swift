@@ -245,7 +245,7 @@ struct CatalogTests {
         }
     }
 
-    @Test("C40: a catalog of a newer version is rejected with an error, and not changed")
+    @Test("C40: a catalog from a newer version is rejected with an error, and not changed")
     func tooNew() throws {
         let fixture = try CatalogFixture()
         try fixture.begin("a")

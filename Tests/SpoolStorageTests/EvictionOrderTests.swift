@@ -102,7 +102,7 @@ struct EvictionOrderTests {
         #expect(rest.members.last?.key == key("list") && rest.members.count == 9)
     }
 
-    @Test("Two uses an hour apart are two sessions, uses within ten minutes are one, and a long playback is one")
+    @Test("Two uses an hour apart are two sessions; uses within ten minutes, or a long playback, are one session")
     func sittings() {
         func isKept(_ uses: [(at: TimeInterval, isEnd: Bool)]) -> Bool {
             var order = EvictionOrder { StandardEviction() }

@@ -28,7 +28,7 @@ struct KeyTurnsTests {
         #expect(state.withLock { $0.done } == 50)
     }
 
-    @Test("A task that has a turn waits only for turns of a later kind")
+    @Test("A task that holds a turn waits only for turns of a later kind")
     func order() {
         #expect(TurnKind.response.mayTake(.variant) && TurnKind.variant.mayTake(.file))
         #expect(TurnKind.file.mayTake(.catalog) && TurnKind.response.mayTake(.catalog))

@@ -18,7 +18,8 @@ struct MediaFileRaceTests {
         media = MediaFile(file: file, sealer: fixture.sealer)
     }
 
-    @Test("If a block is evicted before its bytes are read, the read reports a missing range and returns no zeros")
+    @Test(
+        "If a block is evicted before its bytes are read, the read reports a missing range instead of returning zeros")
     func evicted() throws {
         try fixture.store(0..<131072, in: media)
         file.beforeNextRead { [media] in _ = media.evict(0..<65536) }

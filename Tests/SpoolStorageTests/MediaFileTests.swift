@@ -438,7 +438,7 @@ struct MediaFileTests {
         #expect(try fixture.read(65536..<200_000, from: media) == fixture.bytes(65536..<200_000))
     }
 
-    @Test("Invalid records are treated as missing ranges and cause no crash")
+    @Test("Invalid records are treated as missing ranges and do not cause a crash")
     func implausibleRecords() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()

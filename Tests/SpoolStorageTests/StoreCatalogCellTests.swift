@@ -186,7 +186,7 @@ struct StoreCatalogCellTests {
     }
 
     @Test(
-        "E201: the first operation on a catalog with any value in one cell ends, and the cache can be used after it",
+        "E201: whatever the value in one cell of the catalog, the first operation finishes, and the cache can be used",
         arguments: cells.indices)
     func firstOperation(_ index: Int) async throws {
         let cell = Self.cells[index]

@@ -23,7 +23,7 @@ struct StoreEvictionFaultTests {
         }
     }
 
-    @Test("E94: rows that claim an invalid number of bytes cause no overflow in reads, evictions and quotas")
+    @Test("E94: rows that claim an invalid number of bytes do not cause an overflow in reads, evictions or quotas")
     func impossibleRanges() async throws {
         var store = try await fixture.open()
         for name in ["a", "b", "c"] { try await fixture.store(name, length: 4 * block, in: store) }

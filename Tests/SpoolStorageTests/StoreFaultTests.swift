@@ -16,7 +16,8 @@ struct StoreFaultTests {
 
     init() throws { fixture = try StoreFixture() }
 
-    @Test("E51: after an unclean shutdown, verify and export find no wrong byte and discard no record during playback")
+    @Test(
+        "E51: after an unclean shutdown, verify and export find no wrong bytes and discard no records during playback")
     func verifyBesidePlayback() async throws {
         let length = 40 * block
         do {
@@ -377,7 +378,7 @@ struct StoreFaultTests {
         try await store.close()
     }
 
-    @Test("E56: if the directory is deleted while open, bytes are stored in memory, and closing leaves no file")
+    @Test("E56: if the directory is deleted while open, bytes are stored in memory, and closing leaves no file behind")
     func deletedDirectory() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: 2 * block, in: store)

@@ -220,7 +220,7 @@ struct StoreLifeTests {
         #expect(fixture.mediaFiles.isEmpty)
     }
 
-    @Test("Changes of a description are stored; a length below the stored bytes is rejected")
+    @Test("Changes to a description are stored; a length below the stored bytes is rejected")
     func described() async throws {
         let store = try await fixture.open()
         let lease = try fixture.begin("a", in: store)

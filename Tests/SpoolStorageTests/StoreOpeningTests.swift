@@ -267,7 +267,7 @@ struct StoreOpeningTests {
     }
 
     @Test(
-        "A directory of an earlier version is rejected with an error, and not changed",
+        "A directory from an earlier version is rejected with an error, and not changed",
         arguments: [["1"], ["1", "2", "3", "offline", "4", "5", "6"], ["7"]])
     func earlierVersion(versions: [String]) async throws {
         let store = try await fixture.open()

@@ -35,7 +35,7 @@ struct StoreQuotaTests {
         .sorted()
     }
 
-    @Test("Media of a host above its quota is evicted, including media stored before the quota was set")
+    @Test("Media from a host above its quota is evicted, including media stored before the quota was set")
     func hosts() async throws {
         var store = try await fixture.open()
         for name in ["a1", "a2", "a3"] { try await self.store(name, store) }

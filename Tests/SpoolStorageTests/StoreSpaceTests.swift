@@ -121,7 +121,7 @@ struct StoreSpaceTests {
         try await store.close()
     }
 
-    @Test("Bytes of an open resource are evicted, except the bytes that a user, a slice or a transfer needs")
+    @Test("Bytes of an open resource are evicted, except the bytes that a reader, a slice or a transfer needs")
     func offers() async throws {
         let store = try await fixture.open()
         let (one, two) = (TestUser(), TestUser())
@@ -435,7 +435,7 @@ struct StoreSpaceTests {
         try await store.close()
     }
 
-    @Test("An export replaces a file and keeps its mode; invalid targets and resources are errors")
+    @Test("An export replaces a file and retains its mode; invalid targets and resources cause errors")
     func export() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: 2 * block + 5, in: store)

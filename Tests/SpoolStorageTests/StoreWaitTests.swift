@@ -354,7 +354,7 @@ struct StoreWaitTests {
         try await store.close()
     }
 
-    @Test("E168: changes of other resources do not make the opening of a version reread its record")
+    @Test("E168: changes to other resources do not cause the opening of a version to reread its record")
     func otherChanges() async throws {
         var store = try await fixture.open()
         try await fixture.store("a", length: 2 * block, in: store)
@@ -460,7 +460,7 @@ private final class Inside: Sendable {
 /// The work for a request, which must be bounded by the request.
 @Suite("Bounded work", .timeLimit(.minutes(10)))
 struct BoundedWorkTests {
-    @Test("E170: with any number of quotas, the URL of a resource is parsed once")
+    @Test("E170: the URL of a resource is parsed once, for any number of quotas")
     func quotas() {
         let box = Counted()
         let quotas = (0..<50).map { EvictionQuota.host("h\($0).example", 1) } + [.tag("b", 1), .host("H7.example", 1)]
@@ -482,7 +482,7 @@ struct BoundedWorkTests {
         #expect(box.parsed.load(ordering: .relaxed) == 4)
     }
 
-    @Test("E170: choosing victims among the parts of a long presentation examines only the parts that are needed")
+    @Test("E170: choosing eviction victims among the parts of a long presentation examines only the necessary parts")
     func members() {
         var order = EvictionOrder(EvictionPolicy.leastRecentlyUsed.makeStrategy)
         let now = Date(timeIntervalSince1970: 1_700_000_000)

@@ -30,7 +30,7 @@ struct FetchOptionsTests {
         #expect(throws: (any Error).self) { try FetchOptions.parse(["--maximum-redirects=-1"]) }
     }
 
-    @Test("E70: the error of a rejected redirect from https to http names the option that allows it")
+    @Test("E70: the error for a rejected redirect from https to http names the option that allows it")
     func advice() {
         func line(_ cause: UpstreamError) -> String? {
             ErrorReport(CacheError(.originUnavailable, cause.message, underlying: cause), arguments: []).lines.first

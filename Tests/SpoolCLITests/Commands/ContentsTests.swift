@@ -161,7 +161,7 @@ struct ContentsTests {
         }
     }
 
-    @Test("The error of an export that can't be written names the requested file")
+    @Test("The error for an export that can't be written names the requested file")
     func exportThatCantBeWritten() async throws {
         try await withStored { _, spool, url in
             #expect(try await spool.run("get", url).status == 0)
@@ -177,7 +177,7 @@ struct ContentsTests {
         }
     }
 
-    @Test("The error of an unreadable catalog states the cause")
+    @Test("The error for an unreadable catalog states the cause")
     func unreadableCatalog() async throws {
         try await withStored { _, spool, url in
             let catalog = spool.file("cache/catalog.sqlite")

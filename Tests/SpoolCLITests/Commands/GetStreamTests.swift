@@ -33,7 +33,7 @@ struct GetStreamTests {
         return resources
     }
 
-    @Test("A stream is fetched once, and a second run makes no request and needs no origin")
+    @Test("A stream is fetched once, and a second run works without requests or the origin")
     func whole() async throws {
         try await withOrigin(stream()) { origin, spool in
             let url = origin.url("/m.m3u8?token=secret").absoluteString

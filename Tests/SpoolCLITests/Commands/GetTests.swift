@@ -105,7 +105,7 @@ struct GetTests {
         }
     }
 
-    @Test("A22: media of an origin without length or ranges is fetched")
+    @Test("A22: media from an origin without length or ranges is fetched")
     func sequential() async throws {
         try await withOrigin(origin(.ignoresRanges(), .noLength(.chunked))) { origin, spool in
             let result = try await spool.run("get", origin.url("/song.mp3").absoluteString, "--output", "-")
@@ -131,7 +131,7 @@ struct GetTests {
         #expect(result.complaints.count == 1 && result.errors.hasPrefix("error: "), "\(result.errors)")
     }
 
-    @Test("An error status of the origin causes a one-line error that names the URL")
+    @Test("An error status from the origin causes a one-line error that names the URL")
     func refused() async throws {
         try await withOrigin(["/gone": .pattern(10, .status(404))]) { origin, spool in
             let gone = try await spool.run("get", origin.url("/gone?key=secret").absoluteString)

@@ -51,7 +51,7 @@ struct HeaderFileTests {
         }
     }
 
-    @Test("The error of an unreadable header file states the system's cause")
+    @Test("The error for an unreadable header file states the system's cause")
     func unreadable() async throws {
         guard FileManager.default.fileExists(atPath: "/proc/self/mem") else { return }
         try await withGuarded { _, spool, url in
@@ -62,7 +62,7 @@ struct HeaderFileTests {
     }
 
     @Test(
-        "E74: the error of a malformed header field states its line, not its text",
+        "E74: the error for a malformed header field contains its line number, not its text",
         arguments: [
             "Authorization: Bearer secret\nBearer secret", "# no\n: secret", "X: 1\nA b: secret",
             "X: 1\nX: \u{1}secret",

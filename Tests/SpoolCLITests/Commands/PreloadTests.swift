@@ -113,7 +113,7 @@ struct PreloadTests {
         }
     }
 
-    @Test("The error of an unreadable list states its cause, and that of a malformed one a line number, not its text")
+    @Test("The error for an unreadable list contains its cause, and for a malformed list a line number, not its text")
     func lists() async throws {
         let spool = try SpoolProcess()
         defer { spool.remove() }

@@ -84,7 +84,8 @@ import Testing
 
     // MARK: - The choice
 
-    @Test("E183: a hit up to the limit is read into the buffer of its headers; a larger one is sent from its file")
+    @Test(
+        "E183: a hit up to the size limit is read into the buffer with its headers; a larger one is sent from its file")
     func limit() async throws {
         try await Self.run { stage, _, _ in
             let hot = try await stage.recentMedia()

@@ -143,7 +143,9 @@ import Testing
         }
     }
 
-    @Test("E244: media that redirects to itself until it receives its cookie is served", arguments: ["GET", "HEAD"])
+    @Test(
+        "E244: media is served even if its URL redirects to itself until the origin receives its cookie",
+        arguments: ["GET", "HEAD"])
     func sameURL(method: String) async throws {
         let rule = OriginRule(
             0..<Int.max,

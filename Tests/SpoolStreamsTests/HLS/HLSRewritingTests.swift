@@ -42,7 +42,7 @@ import Testing
         #expect(try rewrite(text).contains("X-ASSET-LIST=\"/~TOKEN/https/origin.example/ads/list.json\""))
     }
 
-    @Test("E332: references are rewritten in each tag that has one, and all other text is unchanged")
+    @Test("E332: references are rewritten in each tag that contains them, and nothing else is changed")
     func references() throws {
         let text = """
             \u{FEFF}#EXTM3U\r

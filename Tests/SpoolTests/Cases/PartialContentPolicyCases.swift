@@ -43,7 +43,7 @@ struct PartialContentPolicyCases {
         }
     }
 
-    @Test("A19: requests accept only the identity coding, and an encoded response is an error")
+    @Test("A19: requests accept only the identity coding, and an encoded response causes an error")
     func a19() async throws {
         try await onStage(
             ["/a": OriginResource(.pattern(Self.song), rules: [.from(1, .gzip)])],

@@ -37,7 +37,7 @@ struct PartialContentVersionCases {
         }
     }
 
-    @Test("A1: bytes of the previous version remain readable for its open reader")
+    @Test("A1: bytes of the previous version remain readable to its open reader")
     func a1Former() async throws {
         try await onStage(["/a": .pattern(5_000_000, .ignoresIfRange)]) { stage in
             try await stage.session { cache in

@@ -412,7 +412,7 @@ struct ReaderAndTransferCases {
         }
     }
 
-    @Test("B31: a second rejection is an error, and the source is not resolved again")
+    @Test("B31: a second rejection causes an error, and the source is not resolved again")
     func b31Refused() async throws {
         try await onStage(["/a": .pattern(3_000_000, .requiresQuery("sig=never", else: 403))]) { stage in
             try await stage.session { cache in

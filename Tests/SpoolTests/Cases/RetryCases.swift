@@ -190,7 +190,7 @@ struct RetryCases {
         }
     }
 
-    @Test("A preload that starts while a player of another resource waits sends no request meanwhile")
+    @Test("A preload that starts while a player of another resource waits does not send a request yet")
     func preloadYieldsFromItsStart() async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000)])
         try await stage.session(isFlowing: false) { cache in
@@ -212,7 +212,7 @@ struct RetryCases {
         }
     }
 
-    @Test("E67: nine paused bodies of an origin without ranges do not block a tenth reader")
+    @Test("E67: nine paused bodies from an origin without ranges do not block a tenth reader")
     func pausedBodies() async throws {
         let paths = (0..<10).map { "/\($0)" }
         let resource = OriginResource.pattern(24_000_000, .ignoresRanges())

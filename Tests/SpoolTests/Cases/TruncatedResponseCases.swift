@@ -71,7 +71,7 @@ struct TruncatedResponseCases {
     ]
 
     @Test(
-        "E62: an HTML page instead of stored media is an error, and the media stays stored, pinned or not",
+        "E62: an HTML page instead of stored media causes an error, and the media stays stored, pinned or not",
         arguments: 0..<pages.count)
     func portal(_ index: Int) async throws {
         let (policy, isPinned, isPart) = Self.pages[index]
@@ -137,7 +137,7 @@ struct TruncatedResponseCases {
         }
     }
 
-    @Test("E223: media with the type of a page is stored", arguments: ["text/html", "application/xhtml+xml"])
+    @Test("E223: media with the content type of a page is stored", arguments: ["text/html", "application/xhtml+xml"])
     func mediaAsPage(_ type: String) async throws {
         let song = Data([0xFF, 0xFB, 0x90, 0x64] + Array(repeating: 0x55, count: 400_000))
         let stage = try MemoryStage(["/a": OriginResource(.data(song), etag: "\"s\"", contentType: type)])

@@ -158,7 +158,7 @@ struct BackgroundDownloadsTests {
         try await stage.checkComplete(remake, "/0")
     }
 
-    @Test("E425: requests have the current credentials of the source, and no identifier contains them")
+    @Test("E425: requests contain the source's current credentials, and identifiers do not")
     func credentials() async throws {
         let (stage, session) = try Self.stage()
         let count = Mutex(0)
@@ -253,7 +253,7 @@ struct BackgroundDownloadsTests {
         }
     }
 
-    @Test("E429: the folder of a session keeps complete files only, without cookies")
+    @Test("E429: the folder of a session contains only complete files, without cookies")
     func folder() throws {
         let scratch = try ScratchDirectory()
         let place = URL(fileURLWithPath: scratch.file("received"))

@@ -273,7 +273,7 @@ struct FreshnessDemandTests {
     }
 
     @Test(
-        "A response of any final status is stored if it has a lifetime, and some with a heuristic lifetime",
+        "A response with any final status is stored if it has a lifetime; some are stored with a heuristic lifetime",
         arguments: [201, 203, 301, 404, 410, 500, 503, 599], [true, false])
     func statuses(status: Int, isKnown: Bool) async throws {
         let stage = try stage("", storesEveryStatus: true)

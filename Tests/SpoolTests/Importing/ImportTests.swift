@@ -172,7 +172,7 @@ struct ImportTests {
         }
     }
 
-    @Test("An import without space or without a file is an error and stores no bytes")
+    @Test("An import without free space or without a file fails with an error and does not store any bytes")
     func room() async throws {
         let stage = try stage { $0.capacity = .bytes(900_000) }
         let file = try file(stage)

@@ -7,7 +7,7 @@ import Testing
 /// The text, the number and the fields of an error, which an app can use.
 @Suite("Errors", .timeLimit(.minutes(10)))
 struct ErrorTextTests {
-    @Test("Each code has a text for an alert, without a URL or a number, that ends with a period")
+    @Test("Each code has an alert text that ends with a period and contains neither a URL nor a number")
     func texts() {
         let errors: [any LocalizedError] =
             CacheError.Code.allCases.map { CacheError($0, "http://host/a, bytes 0 to 5: refused") }
@@ -48,7 +48,7 @@ struct ErrorTextTests {
         #expect((cause as NSError).domain == "Spool.UpstreamError" && (cause as NSError).code == 2)
     }
 
-    @Test("An error of a reader contains its resource, the missing range and the origin's status")
+    @Test("A reader's error contains its resource, the missing range and the origin's status")
     func fields() async throws {
         let stage = try MemoryStage(["/a": OriginResource(.pattern(PatternBytes(seed: 1, length: 200_000)))])
         try await stage.session { cache in

@@ -45,7 +45,7 @@ struct InstrumentTests {
         #expect(sums.firstBytes == [false] && sums.readers == 0 && sums.running.isEmpty)
     }
 
-    @Test("The events of a resource contain no events of other resources")
+    @Test("The events of a resource do not include events of other resources")
     func ownEvents() async throws {
         let stage = try MemoryStage([
             "/a": OriginResource(.pattern(Self.song)), "/b": OriginResource(.pattern(Self.song)),

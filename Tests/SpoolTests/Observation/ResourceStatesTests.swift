@@ -56,7 +56,7 @@ struct ResourceStatesTests {
         }
     }
 
-    @Test("An error of a reader is reported until bytes are received again")
+    @Test("A reader's error is reported until bytes are received again")
     func failure() async throws {
         let stage = try stage(.always(.status(404)))
         try await stage.session { cache in

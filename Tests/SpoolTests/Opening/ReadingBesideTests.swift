@@ -42,7 +42,7 @@ struct ReadingBesideTests {
         return stage.origin.log.exchanges.count - before
     }
 
-    @Test("A second cache plays the media that the first cache stored, and stores no media")
+    @Test("A second cache plays the media that the first cache stored, and does not store media")
     func second() async throws {
         let first = cache()
         try await play(first)

@@ -196,7 +196,7 @@ struct PreloaderTests {
         }
     }
 
-    @Test("A preload that exceeds the capacity is an error")
+    @Test("A preload that exceeds the capacity fails with an error")
     func capacity() async throws {
         let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.film))]) { $0.capacity = .bytes(1 << 20) }
         try await stage.session { cache in

@@ -143,7 +143,7 @@ struct StartRangesTests {
         #expect(search.looks.allSatisfy { $0.upperBound <= 1 << 20 })
     }
 
-    @Test("Invalid sizes are ignored and cause no overflow")
+    @Test("Invalid sizes are ignored and do not cause an overflow")
     func huge() throws {
         // `moov` of 2⁶³ − 1 bytes, `mdat` of 2⁶⁴ − 1, a tag of 256 MiB, a chunk of 4 GiB, an element of 2⁵⁶ − 2.
         let heads: [[UInt8]] = [

@@ -20,7 +20,7 @@ struct ReadingTests {
         }
     }
 
-    @Test("The data of a range is complete, clipped at the end, or an error")
+    @Test("A read of a range returns all of its bytes, clipped at the end, or throws an error")
     func data() async throws {
         let stage = try MemoryStage(["/a": .pattern(Self.length)])
         try await stage.session { (cache: MediaCache) async throws in
@@ -43,7 +43,7 @@ struct ReadingTests {
         }
     }
 
-    @Test("A reader from an offset reads to the end, and a reader of a range reads that range")
+    @Test("A reader opened at an offset reads to the end, and a reader opened for a range reads that range")
     func ranges() async throws {
         let stage = try MemoryStage(["/a": .pattern(Self.length)])
         try await stage.session { (cache: MediaCache) async throws in

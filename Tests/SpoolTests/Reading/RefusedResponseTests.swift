@@ -60,7 +60,7 @@ struct RefusedResponseTests {
         #expect(cut?.isWhole == false)
     }
 
-    @Test("An encoded body that was not requested is an error that contains the body")
+    @Test("An encoded body that was not requested causes an error that contains the body")
     func encoded() async throws {
         let error = try await error(stage(200, Data("xyz".utf8), [.contentEncoding: "br"]))
         #expect(error.code == .malformedResponse)

@@ -117,7 +117,7 @@ struct ResponseTests {
         }
     }
 
-    @Test("A rejected request is an error for header fields, as it is for bytes")
+    @Test("A rejected request causes an error when header fields are requested, as it does for bytes")
     func refused() async throws {
         let stage = try MemoryStage(["/a": try resource([], .status(404))])
         try await stage.session { cache in
@@ -131,7 +131,7 @@ struct ResponseTests {
         }
     }
 
-    @Test("A revalidated response has the fields of its 304; it is stale if the origin is unreachable")
+    @Test("A revalidated response contains the fields of its 304, and is stale if the origin is unreachable")
     func confirmed() async throws {
         let name = try #require(HTTPField.Name("X-Count"))
         let stage = try MemoryStage(
@@ -156,7 +156,7 @@ struct ResponseTests {
         }
     }
 
-    @Test("A reader with the header fields of a version gets only bytes of that version")
+    @Test("A reader that received the header fields of a version gets only bytes of that version")
     func bound() async throws {
         let film = PatternBytes(seed: 1, length: 30_000_000)
         let other = PatternBytes(seed: 2, length: 30_000_000)

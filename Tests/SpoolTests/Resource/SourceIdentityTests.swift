@@ -63,7 +63,7 @@ struct SourceIdentityTests {
         #expect(calls.withLock { $0 } == 1)
     }
 
-    @Test("A URL with a custom scheme and without a resolver is an error that contains the URL")
+    @Test("A URL with a custom scheme and without a resolver causes an error that contains the URL")
     func schemeWithoutResolver() async throws {
         let scratch = try ScratchDirectory()
         let directory = URL(filePath: scratch.file("cache"))

@@ -8,7 +8,7 @@ import Testing
 /// affect.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerCostTests {
-    @Test("With 1,600 readers waiting elsewhere, each input examines no more readers than with 16")
+    @Test("With 1,600 readers waiting for other ranges, each input examines no more readers than with 16")
     func elsewhere() {
         let few = cost(readers: 16)
         let many = cost(readers: 1600)
@@ -49,7 +49,7 @@ struct SchedulerCostTests {
         #expect(bench.actions.isEmpty)
     }
 
-    @Test("1,600 waiting readers are served in turn, and each input examines only readers that can get a request")
+    @Test("1,600 waiting readers get requests in turn, and each input examines only readers that can get one")
     func queue() {
         let bench = SchedulerBench(length: 5000 * mib)
         for index in 0..<1600 as Range<Int64> { bench.open(at: index * 3 * mib, end: index * 3 * mib + 64 * kib) }

@@ -8,7 +8,7 @@ import Testing
 /// Values that no correct caller, origin or user provides. They must cause neither a crash nor a hang.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerHostileTests {
-    @Test("E61: a second body that is shorter than the stored bytes is detected and causes no crash")
+    @Test("E61: a second body that is shorter than the stored bytes is detected and does not cause a crash")
     func shorterSecondBody() {
         let bench = SchedulerBench(length: nil, window: mib)
         let first = bench.open(at: 0)
@@ -120,7 +120,7 @@ struct SchedulerHostileTests {
         for _ in 0..<500 { inputs.step() }
     }
 
-    @Test("A read at any offset and limit causes no crash, and no reader waits for bytes that can't exist")
+    @Test("A read with any offset and limit does not crash, and no reader waits for bytes that can't exist")
     func extremes() {
         let bench = SchedulerBench(length: nil, storedRanges: ByteRangeSet(0..<mib))
         #expect(bench.found(bench.open(at: 0), limit: .max) == 0..<mib)

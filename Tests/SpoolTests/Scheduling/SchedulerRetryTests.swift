@@ -69,7 +69,7 @@ struct SchedulerRetryTests {
         #expect(bench.isPlaybackWaiting)
     }
 
-    @Test("E66: a Retry-After that is longer than a player waits is an immediate error, and is still respected")
+    @Test("E66: a Retry-After that is longer than a player waits causes an immediate error, and is still respected")
     func longRetryAfter() {
         let bench = SchedulerBench()
         let reader = bench.open(at: 0)
@@ -177,7 +177,7 @@ struct SchedulerRetryTests {
         }
     }
 
-    @Test("E65: media of an origin that sends a block and a half per request plays to its end")
+    @Test("E65: media from an origin that sends a block and a half per request plays to its end")
     func smallParts() {
         let bench = SchedulerBench(length: 8 * mib)
         let reader = bench.open(at: 0)

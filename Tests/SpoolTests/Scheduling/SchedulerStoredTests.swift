@@ -47,7 +47,7 @@ struct SchedulerStoredTests {
         #expect(bench.found(reader) == 0..<64 * kib)
     }
 
-    @Test("E142: no byte of a whole response that starts a version is requested again")
+    @Test("E142: the bytes of a whole response that starts a new version are not requested again")
     func wholeResponseOfAnotherVersion() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<64 * kib), needsValidation: true)
         let reader = bench.open(at: 0)

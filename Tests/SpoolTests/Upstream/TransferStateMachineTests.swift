@@ -17,7 +17,7 @@ struct TransferStateMachineTests {
         #expect(end == .complete)
     }
 
-    @Test("A6: a response that starts elsewhere inside a block is stored from the next block on")
+    @Test("A6: a response that starts at another offset inside a block is stored starting with the next block")
     func elsewhere() {
         var machine = Machine(offset: 1000, end: 200_000, asked: 0)
         let first = machine.firstStoredOffset
