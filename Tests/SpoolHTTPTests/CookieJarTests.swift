@@ -83,7 +83,7 @@ import Testing
     }
 
     @Test(arguments: Self.pathCases)
-    func `The path and the scheme of a request determine whether a cookie is sent with it`(_ item: Case) {
+    func `A request's path and protection determine whether it contains a cookie`(_ item: Case) {
         #expect(jar(item.cookie, from: item.origin).text(for: Self.url(item.url), at: Self.now) == item.text)
     }
 
@@ -97,7 +97,7 @@ import Testing
         #expect(jar.text(for: url, adding: "z=9", at: later) == "z=9; a=2")
     }
 
-    @Test func `If an origin sets many cookies, at most 50 cookies and 8 KiB are sent`() throws {
+    @Test func `For an origin that sets many cookies, at most 50 and 8 KiB are stored`() throws {
         let jar = CookieJar()
         let url = Self.url("http://h/")
         let value = String(repeating: "x", count: 100)
@@ -145,7 +145,7 @@ import Testing
         #expect(walk.outgoing(at: Self.now).headerFields[.cookie] == nil)
     }
 
-    @Test func `A request without a jar sends and stores no cookies`() throws {
+    @Test func `Without a cookie jar, cookies are neither sent nor stored`() throws {
         var walk = try RedirectWalk(UpstreamRequest(url: Self.url("http://h/a")), .init())
         #expect(try walk.follow(head("/b", "seen=1")))
         #expect(walk.outgoing().headerFields[.cookie] == nil)

@@ -45,7 +45,7 @@ import Testing
         #expect(clock.sleepers == 0)
     }
 
-    @Test func `The clock reports the number of sleepers and the earliest deadline`() async throws {
+    @Test func `The clock reports its number of sleepers and the earliest deadline`() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for seconds in [3, 1, 2] { group.addTask { [clock] in try await clock.sleep(for: .seconds(seconds)) } }
             try await clock.waitForSleepers(3)

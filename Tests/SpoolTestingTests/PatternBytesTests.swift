@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func `Verification finds bytes of another offset or seed`() {
+    @Test func `Verification detects bytes from another offset or seed`() {
         let page = pattern.bytes(8192..<12_288)
         for offset in [0, 8191, 8193, 4096, 12_288, 8192 + 65_536, 8192 + (1 << 32)] as [Int64] {
             #expect(page.withUnsafeBytes { pattern.firstMismatch(in: $0, at: offset) } != nil, "at \(offset)")

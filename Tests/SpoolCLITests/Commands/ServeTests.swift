@@ -136,7 +136,7 @@ import FoundationNetworking
         }
     }
 
-    @Test func `E90: commands for streams also use the server, which then has all of the media`() async throws {
+    @Test func `E90: commands for streams also use the server, which then stores all media`() async throws {
         var guarded = Self.film
         guarded.rules = [.always(.requiresField("X-Key", "1", else: 401))]
         try await withOrigin(["/a.mp4": guarded, "/b.mp4": Self.film]) { origin, spool in
@@ -163,7 +163,7 @@ import FoundationNetworking
         }
     }
 
-    @Test func `E89: clients that take all descriptors do not end the server`() async throws {
+    @Test func `E89: clients that use up all descriptors do not end the server`() async throws {
         try await withOrigin(["/film.mp4": Self.film]) { origin, spool in
             let ended = try await Self.serving(spool, after: "ulimit -n 128") { line in
                 let port = line.split(separator: ":").last ?? ""
@@ -208,7 +208,7 @@ import FoundationNetworking
         #expect(ended.errors.contains("an address is invalid"))
     }
 
-    @Test func `A server for one origin sends the operator's fields to it instead of a client's`() async throws {
+    @Test func `A server for one origin sends it the operator's fields, not the client's`() async throws {
         var film = Self.film
         film.rules = [.always(.requiresField("Authorization", "Bearer key", else: 401))]
         try await withOrigin(["/film.mp4": film]) { origin, spool in

@@ -6,7 +6,7 @@ import Testing
 @testable import SpoolCLI
 
 @Suite struct RemoteCommandTests {
-    @Test func `A command that a server does not run for others is an error, but not a usage error`() async {
+    @Test func `A command that a server can't run for others causes an error, not a usage error`() async {
         let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
         let outcome = await RemoteCommand.runner(on: cache)(["demo", "--json"])
         #expect(outcome.status == 1)

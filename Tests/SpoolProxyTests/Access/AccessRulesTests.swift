@@ -64,7 +64,7 @@ import Testing
         ] { #expect(!sent.contains { $0.value.contains("s3cret") }) }
     }
 
-    @Test func `A page of another origin is not allowed to change anything`() throws {
+    @Test func `A page from another origin is not allowed to change anything`() throws {
         let rules = AccessRules(token: nil, serverNames: [])
         #expect(try rules.mayChange(Self.head("/")))
         #expect(try rules.mayChange(Self.head("/", "Origin: http://localhost:8787\r\n")))

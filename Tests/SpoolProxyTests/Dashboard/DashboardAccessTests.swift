@@ -291,7 +291,7 @@ import Testing
         }
     }
 
-    @Test func `The live page has a separate address with --origin, and plays no media there`() async throws {
+    @Test func `With --origin, the live page has a separate address and plays no media`() async throws {
         try await OriginServer.run(["/film": .pattern(1000)]) { origin in
             var configuration = ProxyConfiguration()
             configuration.origin = origin.url("/")

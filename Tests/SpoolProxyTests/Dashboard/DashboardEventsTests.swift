@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    @Test func `A resumed stream is reported as incomplete if entries are gone`() {
+    @Test func `A resumed stream is incomplete if entries are missing`() {
         var log = RecentItems<Int>(limit: 10)
         for item in 1...35 { log.append(item) }
         #expect(log.nextID == 36 && log.firstID == 26)

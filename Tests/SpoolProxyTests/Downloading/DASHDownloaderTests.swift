@@ -30,7 +30,7 @@ import Testing
         return resources
     }
 
-    @Test func `A start has the first segments for a player; a complete download adds the others, and no byte twice`()
+    @Test func `A start contains a player's first segments; a complete download adds the others, each byte once`()
         async throws
     {
         try await OriginServer.run(Self.resources) { origin in

@@ -208,7 +208,7 @@ import Testing
         }
     }
 
-    @Test func `A live stream is an error and is not stored`() async throws {
+    @Test func `A live stream causes an error and is not stored`() async throws {
         let live = Self.list("#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\none.ts\n")
         try await OriginServer.run(["/live.m3u8": live, "/one.ts": .pattern(1000)]) { origin in
             try await Self.withCache { cache in
@@ -224,7 +224,7 @@ import Testing
     }
 
     @Test(arguments: ["<html></html>", "", "#EXTM3U\nsong.mp3\n", "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n"])
-    func `A resource that is not a stream is an error that contains its path`(text: String) async throws {
+    func `A resource that is not a stream causes an error that contains its path`(text: String) async throws {
         try await OriginServer.run(["/l.m3u8": Self.list(text)]) { origin in
             try await Self.withCache { cache in
                 let source = MediaSource(url: origin.url("/l.m3u8"))
@@ -236,7 +236,7 @@ import Testing
         }
     }
 
-    @Test func `A segment that is shorter than its byte range is an error`() async throws {
+    @Test func `A segment that is shorter than its byte range causes an error`() async throws {
         let text = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n#EXT-X-BYTERANGE:2000@0\na.ts\n#EXT-X-ENDLIST\n"
         try await OriginServer.run(["/l.m3u8": Self.list(text), "/a.ts": .pattern(1500)]) { origin in
             try await Self.withCache { cache in
@@ -285,7 +285,7 @@ import Testing
         }
     }
 
-    @Test func `A stream that is larger than the capacity is an error`() async throws {
+    @Test func `A stream that is larger than the capacity causes an error`() async throws {
         try await OriginServer.run([
             "/l.m3u8": OriginResource(.data(Self.two)), "/one.ts": .pattern(900_000), "/two.ts": .pattern(900_000),
         ]) { origin in

@@ -17,7 +17,7 @@ import Testing
         for try await _ in stream.body { Issue.record("more than the body") }
     }
 
-    @Test func `A body that fails before it is read throws an error, although its end was received`() async throws {
+    @Test func `A body that fails before it is read throws an error, even if its end was received`() async throws {
         let stream = RequestBodyStream {}
         stream.take(ByteBuffer(string: "ab"))
         stream.end()

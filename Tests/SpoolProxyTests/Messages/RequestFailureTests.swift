@@ -6,7 +6,7 @@ import Testing
 @testable import SpoolProxy
 
 @Suite struct RequestFailureTests {
-    @Test func `E311: a client receives the cause of an error, unless it contains a path of the cache`() {
+    @Test func `E311: a client gets an error's cause unless it names a file of the cache`() {
         let path = "/var/lib/spool/catalog.sqlite"
         for code in CacheError.Code.allCases where code != .originErrorStatus {
             let isOfFile = ![

@@ -35,7 +35,7 @@ import Testing
         #expect(head.fields.all[.range] == "bytes=0-")
     }
 
-    @Test func `A head is parsed equally from pieces of any size`() throws {
+    @Test func `Headers are parsed equally from pieces of any size`() throws {
         let text = "\r\nHEAD /x HTTP/1.0\r\nA: 1\r\nB: 2\r\n\r\nGET /next HTTP/1.1\r\nHost: h\r\n\r\n"
         let bytes = Array(text.utf8)
         for size in 1...bytes.count {
@@ -84,7 +84,7 @@ import Testing
         #expect(Self.status(text) == 400)
     }
 
-    @Test func `Unsupported versions, codings and sizes have specific statuses`() {
+    @Test func `Unsupported versions, codings and sizes cause specific statuses`() {
         #expect(Self.status("GET / HTTP/2.0\r\nHost: h\r\n\r\n") == 505)
         #expect(Self.status("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip, chunked\r\n\r\n") == 501)
         #expect(Self.status("GET /" + String(repeating: "a", count: 40_000)) == 414)

@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test(arguments: [FreshnessPolicy.immutable, .http])
-    func `A downloaded variant is listed and reported although it exceeds the maximum bit rate`(
+    func `A downloaded variant is listed and reported even if it exceeds the maximum bit rate`(
         freshness: FreshnessPolicy
     ) async throws {
         let master = """
@@ -187,7 +187,7 @@ import Testing
         }
     }
 
-    @Test func `A live stream reports the loss of the origins of its media and keys, and of no other`()
+    @Test func `A live stream reports failures of the origins of its media and keys, and no others`()
         async throws
     {
         let (media, key) = ("http://media.example", "https://key.example:8443")

@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    @Test func `A redirect loop of the origin gets 502 without Retry-After`() async throws {
+    @Test func `A redirect loop at the origin causes 502 without Retry-After`() async throws {
         try await OriginServer.run(["/a": .redirect(to: "/b"), "/b": .redirect(to: "/a")]) { origin in
             try await ProxyServer.run { server, _ in
                 let response = try await server.get(Self.target(origin, "/a"))
@@ -207,7 +207,7 @@ import Testing
         }
     }
 
-    @Test func `A reverse proxy has no URL for media of another origin`() async throws {
+    @Test func `A reverse proxy returns no URL for media from another origin`() async throws {
         try await OriginServer.run([:]) { origin in
             try await reverse(origin) { server in
                 #expect(server.url(for: origin.url("/a"))?.path == "/a")

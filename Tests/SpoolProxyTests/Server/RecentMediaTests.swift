@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func `Each response has one Date, although the origin sent none`() async throws {
+    @Test func `Each response has one Date, even if the origin sent none`() async throws {
         var film = OriginResource.pattern(10)
         let head = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\nETag: \"1\"\r\nCache-Control: max-age=1000\r\n\r\n"
         film.raw = OriginResource.RawResponse(Array((head + "0123456789").utf8), closes: false)

@@ -7,7 +7,7 @@ import Testing
 /// The limits of the tables of URLs and names that clients and origins send.
 @Suite struct RememberedTests {
     @Test(arguments: [(100, 1 << 20), (1 << 20, 10_000)])
-    func `A table respects its limits of entries and bytes, and contains the latest entries`(
+    func `A table respects its limits on entries and bytes, and contains the latest entries`(
         count: Int, bytes: Int
     ) {
         var table = Remembered<Int, Int>(count: count, bytes: bytes)
@@ -20,7 +20,7 @@ import Testing
         #expect(table[1000] == nil)
     }
 
-    @Test func `E148: a table respects its limit of bytes while the values of known keys grow`() {
+    @Test func `E148: a table respects its size limit while the values of known keys grow`() {
         var table = Remembered<Int, Int>(count: 100, bytes: 10_000)
         for bytes in stride(from: 10, through: 1000, by: 10) {
             for key in 0..<50 { table.note(bytes, for: key, bytes: bytes) }

@@ -9,7 +9,7 @@ import Testing
 
 /// Stopping a server while requests are in progress.
 @Suite(.timeLimit(.minutes(10))) struct ServerStopTests {
-    @Test func `A server stops although the body of a request is incomplete`() async throws {
+    @Test func `A server stops even while a request body is incomplete`() async throws {
         var configuration = ProxyConfiguration()
         configuration.port = 0
         configuration.threadCount = 1

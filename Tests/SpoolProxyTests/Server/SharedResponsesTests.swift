@@ -248,7 +248,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `E147: fields that list nodes reach the origin although Connection names them`(
+    func `E147: fields that list nodes reach the origin even if Connection names them`(
         isReverse: Bool
     ) async throws {
         try await OriginServer.run(["/a": Self.resource("no-store", etag: nil, stalls: false)]) { origin in

@@ -320,7 +320,7 @@ import Testing
     }
 
     @Test(arguments: 0..<20)
-    func `Each reference of a random MPD leads a client of the proxy to its target`(seed: Int) throws {
+    func `Each reference in a random MPD leads a client of the proxy to its target`(seed: Int) throws {
         var generator = SplitMix(UInt64(seed))
         let final = try OriginURL("https://origin.example/dir/sub/a.mpd?token=1")
         let requested = seed % 2 == 0 ? final : try OriginURL("http://front.example/a.mpd")

@@ -112,7 +112,7 @@ struct HLSMasterFilterTests {
                 + Self.variant("/~TOKEN/http/h/low", "BANDWIDTH=500000"))
     }
 
-    @Test func `A playlist with more references than the limit is an error`() throws {
+    @Test func `A playlist with more references than the limit causes an error`() throws {
         func parse(_ count: Int) throws -> HLSDocument {
             let text = "#EXTM3U\n" + String(repeating: "a\n", count: count)
             return try HLSDocument(

@@ -130,7 +130,7 @@ import Testing
         #expect(error?.code == .cancelled)
     }
 
-    @Test func `A playlist that needs no change keeps all bytes`() throws {
+    @Test func `A playlist that needs no change is the same in every byte`() throws {
         for text in [
             "#EXTM3U", "#EXTM3U\r\n\r\n", "#EXTM3U\n#EXTINF:1,\na.ts\n#EXT-X-ENDLIST", "#EXTM3U\n\0\u{FFFD}\n\n",
         ] {
@@ -236,7 +236,7 @@ import Testing
     }
 
     @Test(arguments: 0..<20)
-    func `Each reference of a random playlist leads a client of the proxy to its target`(seed: Int) throws {
+    func `Each reference in a random playlist leads a client of the proxy to its target`(seed: Int) throws {
         var generator = SplitMix(UInt64(seed))
         let final = try OriginURL("https://origin.example/dir/sub/list.m3u8?token=1")
         let requested = seed % 2 == 0 ? final : try OriginURL("http://front.example/list.m3u8")
