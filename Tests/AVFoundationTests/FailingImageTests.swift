@@ -230,7 +230,7 @@ struct FailingImageTests {
         #expect(try TimeMedia.number(of: try #require(image)) == 70)
     }
 
-    @Test("Images are correct with the hostile request pattern")
+    @Test("Images are correct even with the hostile request pattern")
     func hostile() async throws {
         for seed in 0..<4 {
             let bytes = try TimeMedia.mp4.bytes

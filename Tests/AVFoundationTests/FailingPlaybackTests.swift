@@ -45,7 +45,7 @@ struct FailingPlaybackTests {
         #expect((playing.item.error as? URLError)?.code == .unsupportedURL)
     }
 
-    @Test("A delegate that accepts no request fails the item")
+    @Test("A delegate that does not accept requests fails the item")
     func takesNothingOn() async {
         let delegate = IdleDelegate()
         let playing = Playing(delegate, queue: DispatchQueue(label: "idle"))

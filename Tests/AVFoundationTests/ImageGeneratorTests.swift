@@ -33,7 +33,7 @@ struct ImageGeneratorTests {
         await generator.waitUntilIdle()
     }
 
-    @Test("If frames are displayed for seconds, the image is the frame that started before the time")
+    @Test("If frames are displayed for several seconds, the image is the frame that started before the time")
     func slides() async throws {
         let generator = try generator(.slides)
         for (seconds, number) in [(0.5, 0), (1, 10), (4.9, 10), (9.9, 50), (10, 100)] {

@@ -170,7 +170,7 @@ struct LoadingPatternTests {
         #expect(pattern.interrupt() == (false, []))
     }
 
-    @Test("D47: the next item of a queue loads its start with a short request, and continues from there")
+    @Test("D47: the next item in a queue loads its start with a short request, and continues from there")
     func prebuffer() {
         var pattern = LoadingPattern(policy: Self.policy)
         #expect(pattern.prebuffer() == [.askInformation(token: 1)])

@@ -48,7 +48,7 @@ struct PrivacyTests {
     }
 
     @Test(
-        "E136: a planted use without a declaration fails with file, symbol and category",
+        "E136: for a planted use without a declaration, the check fails with the file, symbol and category",
         arguments: [
             ("guard stat(path, &status) == 0 else { return }", "stat", "FileTimestamp"),
             ("let date = attributes[.modificationDate]", "modificationDate", "FileTimestamp"),

@@ -82,7 +82,7 @@ struct EndToEndFieldsTests {
         #expect(EndToEndFields.hasCookies(EndToEndFields.updating(stored, by: [.eTag: "\"1\""])))
     }
 
-    @Test("E86: a later response replaces all lines of each field it contains, and no other field (9111 §3.2)")
+    @Test("E86: a later response replaces all lines of each field that it contains, and no other fields (9111 §3.2)")
     func updating() throws {
         let stored = try fields([("X-One", "a"), ("X-One", "b"), ("X-Two", "c"), ("Content-Encoding", "br")])
         let newer = try fields([("x-one", "d"), ("X-Three", "e"), ("Content-Length", "0")])

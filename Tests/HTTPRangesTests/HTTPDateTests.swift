@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct HTTPDateTests {
     @Test(
-        "The three date formats give the same time (9110 §5.6.7)",
+        "The three date formats are parsed to the same time (9110 §5.6.7)",
         arguments: [
             "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
             " Sun, 06 Nov 1994 08:49:37 GMT\t", "sun, 06 nov 1994 08:49:37 gmt",
@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test(
-        "A two-digit year more than 50 years ahead is in the previous century",
+        "A two-digit year more than 50 years ahead is assigned to the previous century",
         arguments: [(2025, 75, 2075), (2025, 76, 1976), (2080, 10, 2110), (2080, 31, 2031), (1999, 0, 2000)])
     func centuries(now: Int, digits: Int, year: Int) throws {
         let twoDigits = digits < 10 ? "0\(digits)" : "\(digits)"

@@ -8,7 +8,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
 
 /// Cases A1 to A19: responses that match the stored version, and responses that do not.
 @Suite struct VersionEvaluationTests {
-    @Test("A1: a part with another strong tag is a new version at the stated offset")
+    @Test("A1: a part with another strong tag starts a new version at the stated offset")
     func otherTag() throws {
         let range = ("Content-Range", "bytes 500-599/1000")
         let response = makeResponse(206, ("ETag", "\"b\""), range, ("Content-Length", "100"))
@@ -139,7 +139,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(telling, stored: stored(length: nil)).accepted?.version.length == 700)
     }
 
-    @Test("A11: another total length with the same tag is another version")
+    @Test("A11: another total length with the same tag indicates another version")
     func otherTotal() {
         for rule in [CombiningRule.strong, .immutable] {
             let part = makeResponse(206, ("ETag", "\"a\""), ("Content-Range", "bytes 500-599/1001"))
@@ -149,7 +149,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         }
     }
 
-    @Test("A11: a total length below the stored end, or a part beyond the stored length, is another version")
+    @Test("A11: a total length below the stored end, or a part beyond the stored length, indicates another version")
     func shrunk() {
         let shorter = makeResponse(206, ("ETag", "\"a\""), ("Content-Range", "bytes 300-399/400"))
         #expect(evaluate(shorter, from: 300, end: 400, stored: stored(length: nil)).renewed?.offset == 300)
@@ -226,7 +226,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
 
 /// Cases A1 to A19: responses that contradict themselves or the request, and responses without media bytes.
 @Suite struct ResponseEvaluationTests {
-    @Test("A6: a part is stored at its stated offset if it overlaps the requested range, otherwise rejected")
+    @Test("A6: a part is stored at its stated offset if it overlaps the requested range, and rejected otherwise")
     func elsewhere() throws {
         func decision(_ range: String, from: Int64? = 500, end: Int64? = 600) -> PartialResponse.Decision {
             evaluate(makeResponse(206, ("Content-Range", "bytes \(range)/1000")), from: from, end: end)

@@ -378,7 +378,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: a player that is paused in the background loads nothing, not even for newly added entries")
+    @Test("I4: a player that is paused in the background does not load anything, not even for newly added entries")
     func background() async throws {
         let (_, upstream, cache, player) = try await stage(speed: 1)
         upstream.hold(from: 800_000)
@@ -429,7 +429,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: an entry plays again if repetition is set to one while its end is reported")
+    @Test("I4: an entry plays again if the repeat mode is set to one while its end is reported")
     func repeatsAtEnd() async throws {
         let (_, upstream, cache, player) = try await stage()
         player.play(address())
@@ -446,7 +446,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: after the end, external playback starts nothing, and play() uses the destination that is then active")
+    @Test("I4: after the end, switching to external playback starts nothing, and play() uses the active destination")
     func externalAfterTheEnd() async throws {
         let (_, upstream, cache, player) = try await stageAtEnd()
         let item = player.avPlayer.currentItem

@@ -90,7 +90,7 @@ struct CachingQueueTests {
         await cache.close()
     }
 
-    @Test("Z14: next, previous, repetition and shuffling select the expected entries")
+    @Test("Z14: next, previous, repeat and shuffle select the expected entries")
     func order() async throws {
         let upstream = try await upstream(3)
         let cache = try await folder.cache(upstream, cuttingAtOnce)

@@ -28,7 +28,7 @@ struct ImageTests {
     }
 
     @Test(
-        "Images equal those of the file, each byte is fetched once, and later requests need no origin",
+        "Images equal those from the file, each byte is fetched once, and later requests do not need the origin",
         arguments: [SampleMedia.mp4, .mp4MoovAtEnd, .webm], AVAssetResourceLoader.PlayerPattern.allCases)
     func twice(media: SampleMedia, pattern: AVAssetResourceLoader.PlayerPattern) async throws {
         let file = try await media.file(seconds: 12)
@@ -71,7 +71,7 @@ struct ImageTests {
         await origin.stop()
     }
 
-    @Test("A video at an HTTP URL gives the same images without a cache")
+    @Test("A video at an HTTP URL yields the same images without a cache")
     func plain() async throws {
         let file = try await SampleMedia.mp4.file(seconds: 12)
         let resource = OriginResource(.file(file), contentType: SampleMedia.mp4.mediaType)

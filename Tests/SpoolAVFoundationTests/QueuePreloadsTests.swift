@@ -22,7 +22,7 @@ struct QueuePreloadsTests {
         }
     }
 
-    @Test("E266: media and streams of a queue are preloaded after Low Data Mode ends")
+    @Test("E266: media and streams in a queue are preloaded after Low Data Mode ends")
     func lowDataMode() async throws {
         let system = SystemStateMonitor()
         system.report { $0.isConstrained = true }

@@ -52,7 +52,7 @@ struct StallRecoveryStateMachineTests {
         #expect(machine.handle(.tick, now(.playing, rate: 1)) == [.stopWaiting])
     }
 
-    @Test("E77: a pause during a stall ends the recovery, and a later play is not affected")
+    @Test("E77: a pause during a stall ends the recovery, and later playback is not affected")
     func pausedDuringStall() {
         var machine = playing()
         _ = machine.handle(.rateChanged(.unknown), now(.paused, rate: 0, dry: true))

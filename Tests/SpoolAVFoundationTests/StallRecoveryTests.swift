@@ -57,7 +57,7 @@ struct StallRecoveryTests {
         await cache.close()
     }
 
-    @Test("E77: AVPlayer(caching:in:) creates a player of a cached item that recovers from stalls")
+    @Test("E77: AVPlayer(caching:in:) creates a player for a cached item that recovers from stalls")
     func cachingPlayer() async throws {
         let cache = try await folder.cache(try await upstream(), cuttingAtOnce)
         let player = AVPlayer(caching: address(), in: cache)
@@ -111,7 +111,7 @@ struct StallRecoveryTests {
         weak var recovery: StallRecovery?
     }
 
-    @Test("A player that is released while its item is stalled leaves no object behind")
+    @Test("A player that is released while its item is stalled leaves no objects behind")
     func playerGoes() async throws {
         let upstream = try await upstream()
         let cache = try await folder.cache(upstream) { configuration in

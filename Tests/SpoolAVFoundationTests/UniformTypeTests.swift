@@ -22,7 +22,7 @@ struct UniformTypeTests {
         #expect(best(contentType) == identifier)
     }
 
-    @Test("Generic media types are ignored, and the file name extension is used, in any letter case")
+    @Test("For generic media types, the file name extension is used instead, in any letter case")
     func fromName() {
         for nothing in [nil, "application/octet-stream", "binary/octet-stream", "text/plain", ""] as [String?] {
             #expect(best(nothing, "MP3") == "public.mp3")
@@ -61,7 +61,7 @@ struct UniformTypeTests {
         #expect(told == expected)
     }
 
-    @Test("Bytes that are not media have no type, regardless of their number")
+    @Test("Bytes that are not media have no type, regardless of the length")
     func noSignature() {
         for count in 0..<20 {
             #expect(UniformType.identifier(ofFileBeginning: Data(repeating: 0x20, count: count)) == nil)

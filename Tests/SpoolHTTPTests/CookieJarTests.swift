@@ -120,7 +120,7 @@ import Testing
         return try RedirectWalk(request, .init(), at: Self.now)
     }
 
-    @Test("E244: a redirect to the same URL is followed if it has set a cookie, and is a loop otherwise")
+    @Test("E244: a redirect to the same URL is followed if it has set a cookie, and counts as a loop otherwise")
     func sameURL() throws {
         var walk = try walk("http://h/a")
         #expect(try walk.follow(head("/a", "seen=1"), at: Self.now))

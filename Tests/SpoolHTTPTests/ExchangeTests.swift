@@ -174,7 +174,7 @@ import Testing
         #expect(calls.all == ["cancel"])
     }
 
-    @Test("A body below the minimum rate times out while a reader waits")
+    @Test("A body slower than the minimum rate times out while a reader waits")
     func slow() async throws {
         let exchange = try await withHead()
         let reading = Task { while try await exchange.next() != nil {} }

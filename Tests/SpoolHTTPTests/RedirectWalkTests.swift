@@ -173,7 +173,9 @@ import Testing
         #expect(given.request.headerFields[.authorization] == "Bearer x")
     }
 
-    @Test("E138: by default 20 redirects are followed, and the 21st fails with the limit", arguments: [19, 20, 21])
+    @Test(
+        "E138: by default, 20 redirects are followed, and the error for the 21st states the limit",
+        arguments: [19, 20, 21])
     func defaultLimit(_ count: Int) throws {
         var walk = try walk("http://h/0?secret")
         for number in 1...min(count, 20) { #expect(try walk.follow(head(302, "/\(number)"))) }

@@ -58,7 +58,7 @@ struct DigestTests {
         }
     }
 
-    @Test("One challenge serves all media of an account; after its nonce expires, a new one is requested")
+    @Test("One challenge is used for all media of an account; after its nonce expires, a new one is requested")
     func account() async throws {
         let nonce = Mutex("first")
         let bytes = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })

@@ -178,7 +178,7 @@ struct CatalogTests {
         #expect(try fixture.catalog.uses.leastRecentlyUsed(limit: 9).count == 4)
     }
 
-    @Test("The capacity can be changed, and the checksum key stays the same")
+    @Test("Changing the capacity does not change the checksum key")
     func settings() throws {
         let fixture = try CatalogFixture()
         #expect(try fixture.catalog.settings.capacity() == nil)

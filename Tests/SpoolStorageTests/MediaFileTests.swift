@@ -264,7 +264,7 @@ struct MediaFileTests {
         #expect(try fixture.read(0..<2000, from: media) == fixture.bytes(0..<2000))
     }
 
-    @Test("A block is verified once, and a later read needs one read of the file")
+    @Test("A block is verified once, and a later read requires only one read from the file")
     func checkedOnce() throws {
         let fixture = try MediaFixture()
         let first = try fixture.open()

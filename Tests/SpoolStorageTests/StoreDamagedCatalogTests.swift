@@ -122,7 +122,7 @@ struct StoreDamagedCatalogTests {
         #expect(versions == [CatalogSchema.version])
     }
 
-    @Test("A record with an unreadable identifier is replaced, and does not prevent other records")
+    @Test("A record with an unreadable identifier is replaced, and does not affect other records")
     func unreadableName() async throws {
         try await storeTwo()
         try edit("UPDATE generation SET identifier = x'0011' WHERE id = 1")

@@ -146,7 +146,7 @@ struct StoreDiskUsageTests {
         try await store.close()
     }
 
-    @Test("E302: resources of one byte count as much as the disk space that they use, with their rows")
+    @Test("E302: resources of one byte are counted with the disk space that they and their rows use")
     func smallResources() async throws {
         let store = try await fixture.open()
         let count = 500

@@ -106,7 +106,7 @@ struct StoreEvictionFaultTests {
         try await store.close()
     }
 
-    @Test("E97: a minimum free space that exceeds the volume is rejected, and evicts nothing")
+    @Test("E97: a minimum free space that exceeds the volume is rejected and causes no eviction")
     func absurdFreeSpace() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: block, in: store)

@@ -33,7 +33,7 @@ struct StoreOpeningTests {
         try await fixture.open(capacity: 0, memoryLimit: 1 << 20, openFileLimit: 8).close()
     }
 
-    @Test("C36: a second store is rejected with the owning process; inspection is allowed")
+    @Test("C36: a second store is rejected with an error that names the owning process; inspection is allowed")
     func inUse() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: block, in: store)
@@ -63,7 +63,7 @@ struct StoreOpeningTests {
         try await again.close()
     }
 
-    @Test("E59: a directory of another user, or that other users can write to, is rejected with the reason")
+    @Test("E59: a directory that belongs to another user, or that others can write to, is rejected with the reason")
     func foreign() async throws {
         try FileManager.default.createDirectory(atPath: fixture.path, withIntermediateDirectories: true)
         for mode in [0o770, 0o702, 0o777] {

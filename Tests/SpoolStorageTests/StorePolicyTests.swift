@@ -88,7 +88,7 @@ struct StorePolicyTests {
     private static let years = 365.25 * 86_400.0
 
     @Test(
-        "E100: a wall clock that shows 1970 when the cache opens, and is corrected later, evicts nothing by age",
+        "E100: nothing is evicted by age if the wall clock shows 1970 at opening and is corrected later",
         arguments: [true, false], [true, false])
     func starts1970(_ isCorrectedAtRestart: Bool, _ isUsedBefore: Bool) async throws {
         var store = try await openRunning()
@@ -125,7 +125,7 @@ struct StorePolicyTests {
     }
 
     @Test(
-        "E101: a wall clock that is ten years ahead for a moment evicts nothing by age, even after a restart or a use",
+        "E101: nothing is evicted by age if the wall clock is briefly ten years ahead, even after a restart or a use",
         arguments: [true, false], [true, false])
     func ahead(_ isAheadAtOpening: Bool, _ isUsed: Bool) async throws {
         var store = try await openRunning()

@@ -88,7 +88,7 @@ struct StoreQuotaTests {
         try await store.close()
     }
 
-    @Test("To leave the minimum free space, media is evicted, and new media plays without being stored")
+    @Test("To maintain the minimum free space, media is evicted, and new media plays without being stored")
     func freeSpace() async throws {
         fixture.files.setFreeSpace(1000 * block)
         let store = try await fixture.open(minimumFreeSpace: 500 * block)

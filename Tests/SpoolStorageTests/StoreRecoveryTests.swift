@@ -105,7 +105,7 @@ struct StoreRecoveryTests {
 
     // MARK: - Loss of power
 
-    @Test("E157: after a change of the key, previous files are removed only once the new catalog is on the device")
+    @Test("E157: after a key change, previous files are removed only when the new catalog is on the device")
     func rekeyOrder() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: 2 * block, in: store)
@@ -150,7 +150,8 @@ struct StoreRecoveryTests {
         #expect(fixture.mediaFiles.count == 1)
     }
 
-    @Test("E158: an exported file is on the device before it gets its name, and a failure keeps the previous file")
+    @Test(
+        "E158: an exported file is on the device before it gets its name, and a failed export leaves the previous file")
     func exportOrder() throws {
         let path = fixture.scratch.file("film.mp4")
         try "before".write(toFile: path, atomically: false, encoding: .utf8)

@@ -89,7 +89,7 @@ struct StoreRekeyTests {
     }
 
     @Test(
-        "Encrypting, rekeying or decrypting a cache keeps all media, pins and dates; only the new key opens it",
+        "Encrypting, rekeying or decrypting a cache preserves all media, pins and dates; only the new key opens it",
         arguments: [[nil, 1], [1, 2], [1, nil], [nil, 1, 2, nil]] as [[Int?]])
     func change(keys: [Int?]) async throws {
         fixture.setKey(keys[0])
@@ -147,7 +147,7 @@ struct StoreRekeyTests {
         try await expectAll(fixture)
     }
 
-    @Test("Without enough free space, a rekeying is rejected with both sizes, and the cache is unchanged")
+    @Test("Without enough free space, a rekeying is rejected with the available and required sizes and changes nothing")
     func volumeSpace() async throws {
         try await fill(fixture)
         let files = Set(fixture.mediaFiles)

@@ -161,7 +161,7 @@ struct StoreStandardEvictionTests {
         try await store.close()
     }
 
-    @Test("The history in an encrypted catalog is unreadable, and it remains after a change of the key")
+    @Test("The history in an encrypted catalog is unreadable, and it remains after a key change")
     func encrypted() async throws {
         fixture.setKey(1)
         var store = try await fixture.open(eviction: .standard)

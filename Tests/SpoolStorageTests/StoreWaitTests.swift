@@ -512,7 +512,7 @@ struct BoundedWorkTests {
         #expect(media.evict(0..<3 * block).byteCount == 3 * block)
     }
 
-    @Test("E172: a block that is discarded while a transfer fills it is not a pending change")
+    @Test("E172: a block that is discarded while a transfer fills it does not count as a pending change")
     func tailOfDiscardedBlock() throws {
         for format in [BlockFormat.plain, .encrypted] {
             let fixture = try MediaFixture(format: format)
@@ -533,7 +533,7 @@ struct BoundedWorkTests {
 /// The order in which a thread may take locks.
 @Suite("Lock classes")
 struct LockClassTests {
-    @Test("A lock of all keys waits neither for the file of one key nor for the app")
+    @Test("A thread that holds a lock for all keys may wait neither for a key's file nor for the app")
     func order() {
         #expect(LockClass.mayWaitForApp.mayTake(.mayWaitForFile))
         #expect(LockClass.mayWaitForFile.mayTake(.mayWaitForCatalog))
@@ -576,7 +576,7 @@ struct LockClassTests {
         #expect(lock.withLock { $0 } == 8000)
     }
 
-    @Test("A thread that waits for a file while it holds a lock of all keys stops in a debug build")
+    @Test("In a debug build, the process fails if a thread waits for a file while it holds a lock for all keys")
     func violation() async {
         await #expect(processExitsWith: .failure) {
             let file = ClassedMutex(0, .mayWaitForFile)

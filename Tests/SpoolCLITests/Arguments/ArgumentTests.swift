@@ -65,7 +65,7 @@ struct ArgumentTests {
         #expect(RangeArgument(argument: text) == nil)
     }
 
-    @Test("A seek consists of two times that are not negative")
+    @Test("A seek consists of two nonnegative times")
     func seeks() {
         #expect(SeekArgument(argument: "5:40.5") == SeekArgument(at: 5, to: 40.5))
         for text in ["", "5", "5:", ":5", "1:2:3", "-1:5", "5:-1", "a:b", "inf:1", "nan:1"] {
@@ -84,7 +84,7 @@ struct ArgumentTests {
         }
     }
 
-    @Test("URLs must be http or https with a host; play also accepts files")
+    @Test("URLs must have the scheme http or https and a host; play also accepts files")
     func addresses() {
         #expect(MediaURL(argument: "HTTP://h/a.mp3") != nil)
         for text in [

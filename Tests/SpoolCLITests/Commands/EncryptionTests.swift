@@ -91,7 +91,7 @@ struct EncryptionTests {
         }
     }
 
-    @Test("A cache is encrypted, rekeyed and decrypted without a byte from the origin")
+    @Test("A cache is encrypted, rekeyed and decrypted without receiving a byte from the origin")
     func rekey() async throws {
         try await withKeys { origin, spool, url in
             let none = try await spool.run("rekey", "--new-key-file", "k1")

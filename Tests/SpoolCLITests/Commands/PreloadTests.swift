@@ -44,7 +44,7 @@ struct PreloadTests {
         }
     }
 
-    @Test("URLs and a list are preloaded in their order, and missing media does not prevent the other preloads")
+    @Test("URLs and a list are preloaded in their order, and a missing file does not prevent the other preloads")
     func several() async throws {
         let media = OriginResource.pattern(400_000)
         try await withOrigin(["/a": media, "/b": media, "/c": media, "/gone": .pattern(1, .status(404))]) {

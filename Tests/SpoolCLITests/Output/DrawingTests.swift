@@ -52,7 +52,7 @@ struct DrawingTests {
         #expect(line.text(columns: 50).hasPrefix("10.0 MB of"))
     }
 
-    @Test("Without a goal or a rate, no remaining time is shown")
+    @Test("Without a target size or a rate, no remaining time is shown")
     func unknownGoal() {
         #expect(ProgressLine(name: "a", done: 5).text(columns: 20) == "5 bytes")
         #expect(!ProgressLine(name: "a", done: 5, goal: 9, rate: 0).text(columns: 90).contains("left"))

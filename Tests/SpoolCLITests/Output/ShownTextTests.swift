@@ -27,7 +27,7 @@ struct ShownTextTests {
         #expect(try JSONDecoder().decode([String].self, from: Data(encoded.utf8)) == [text])
     }
 
-    @Test("Very long words in errors and warnings are shortened to their two ends")
+    @Test("Very long words in errors and warnings are shortened in the middle")
     func abbreviated() async throws {
         #expect("a  b \(String(repeating: "c", count: 300)) d".abbreviated.count == 307)
         let long = String(repeating: "c", count: 200) + "-" + String(repeating: "d", count: 8000)

@@ -9,7 +9,7 @@ struct PlayPlanTests {
         return times.map { plan.step(at: $0) }
     }
 
-    @Test("Each seek is made once, in order, at its time")
+    @Test("Each seek is performed once, in order, at its time")
     func order() {
         let (first, second) = (SeekArgument(at: 5, to: 40), SeekArgument(at: 45, to: 3))
         let plan = PlayPlan(seeks: [first, second])
@@ -18,7 +18,7 @@ struct PlayPlanTests {
                 == [.proceed, .proceed, .seek(first), .proceed, .seek(second), .proceed, .proceed, .proceed])
     }
 
-    @Test("A seek is made immediately if an earlier seek has passed its time")
+    @Test("A seek is performed immediately if an earlier seek has passed its time")
     func passed() {
         let (first, second) = (SeekArgument(at: 5, to: 40), SeekArgument(at: 10, to: 3))
         #expect(steps(PlayPlan(seeks: [first, second]), at: [5, 40, 3]) == [.seek(first), .seek(second), .proceed])

@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test(
-        "E206: the last node that is not a trusted proxy is the client",
+        "E206: the last node that is not a trusted proxy counts as the client",
         arguments: [
             ([], ["198.51.100.1"], "198.51.100.1"),
             ([], ["203.0.113.9, 198.51.100.1, 10.9.9.9"], "198.51.100.1"),
@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test(
-        "E206: if the fields identify no client, the trusted proxy is the client",
+        "E206: if the fields do not identify a client, the trusted proxy counts as the client",
         arguments: [[], [""], ["10.0.0.3, 10.0.0.2"], ["10.0.0.3", ",", "192.0.2.7"]])
     func unnamed(others: [String]) throws {
         let found = try client([], others)

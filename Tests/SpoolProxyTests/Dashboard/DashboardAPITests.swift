@@ -396,7 +396,7 @@ import Testing
         }
     }
 
-    @Test("D59: the page changes the capacity, and no other setting")
+    @Test("D59: the page can change the capacity, but no other setting")
     func settings() async throws {
         let token = OperatorToken.drawn()
         try await Self.run([:], token: token) { server, cache, _ in

@@ -100,7 +100,7 @@ import Testing
     }
 
     @Test(
-        "E332: segments named by an imported variable are requested through the server",
+        "E332: segments whose URLs use an imported variable are requested through the server",
         arguments: ["", "?_HLS_msn=1"])
     func importedVariables(directive: String) async throws {
         let media = """

@@ -181,7 +181,7 @@ import Testing
         }
     }
 
-    @Test("E338: a whole response to another user replaces the stored one even if date and length are equal")
+    @Test("E338: a whole response to another user replaces the stored one, even if date and length are equal")
     func sameDate() async throws {
         let upstream = ClosureUpstream { request, _ in
             let isBob = HTTPField.Name("X-User").flatMap { request.headerFields[$0] } == "bob"

@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test("E290: a half-closed client counts as disconnected if nothing is sent to it in three checks")
+    @Test("E290: a half-closed client counts as disconnected if nothing is sent to it during three checks")
     func halfClosedWait() {
         var wait = HalfClosedWait()
         let progress = [(0, 0), (0, 0), (0, 0), (10, 0), (10, 0), (10, 5), (10, 0), (10, 0), (10, 0)]

@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test("E328: a slow reachability check of one manifest does not hide the variants of other manifests")
+    @Test("E328: a slow reachability check for one manifest does not hide the variants of other manifests")
     func slowCheck() async throws {
         let upstream = SlowHeadUpstream()
         let cache = MediaCache.inMemory(upstream: upstream)

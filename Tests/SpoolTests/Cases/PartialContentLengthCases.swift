@@ -74,7 +74,7 @@ struct PartialContentLengthCases {
         }
     }
 
-    @Test("A11: another total under the same ETag is another version")
+    @Test("A11: another total under the same ETag indicates another version")
     func a11() async throws {
         let longer = PatternBytes(seed: 2, length: 4_000_000)
         try await onStage(["/a": .pattern(3_000_000)]) { stage in
@@ -179,7 +179,7 @@ struct PartialContentLengthCases {
         }
     }
 
-    @Test("A13: a suffix of media of unknown length needs only the first and last blocks; an empty one gets 416")
+    @Test("A13: for a suffix of media of unknown length, only the first and last blocks are requested")
     func a13() async throws {
         try await onStage(["/a": .pattern(3_000_000)]) { stage in
             try await stage.session { cache in

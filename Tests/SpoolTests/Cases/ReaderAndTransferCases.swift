@@ -208,7 +208,7 @@ struct ReaderAndTransferCases {
     ]
 
     @Test(
-        "B29: after a reset, a truncated body, 500 or 503, a retry continues at the position without an error",
+        "B29: after a reset, a truncated body, 500 or 503, a retry continues at the reached position without an error",
         arguments: 0..<6)
     func b29(_ index: Int) async throws {
         try await onStage(["/a": OriginResource(.pattern(Self.song), rules: Self.failures[index])]) { stage in

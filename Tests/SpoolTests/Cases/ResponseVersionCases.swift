@@ -178,7 +178,7 @@ struct ResponseVersionCases {
         #expect(stage.origin.log.exchanges.count <= 2)
     }
 
-    @Test("E355: the number of versions that follow each other quickly is stored with the resource")
+    @Test("E355: the number of versions in quick succession is stored with the resource")
     func rememberedChanges() async throws {
         let stage = try stage(.immutable) { resource, _, index in resource.etag = "\"v\(index)\"" }
         for session in 0..<3 {

@@ -52,7 +52,7 @@ struct RetryCases {
         }
     }
 
-    @Test("E66: requests with the same Retry-After are not all repeated at the same moment")
+    @Test("E66: requests with the same Retry-After are not all repeated at the same time")
     func jitter() async throws {
         let paths = (0..<8).map { "/\($0)" }
         let resource = OriginResource(
@@ -177,7 +177,7 @@ struct RetryCases {
         }
     }
 
-    @Test("E67: after a preload has failed, a player at the same offset has its own retries")
+    @Test("E67: after a preload has failed, a player at the same offset gets its own retries")
     func preloadFails() async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000, .status(503))])
         try await stage.session { cache in

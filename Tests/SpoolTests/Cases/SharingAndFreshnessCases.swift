@@ -73,7 +73,7 @@ struct SharingAndFreshnessCases {
         }
     }
 
-    @Test("E68: under http freshness, two open variants by Vary are separate")
+    @Test("E68: under http freshness, two open variants selected by Vary are separate")
     func variants() async throws {
         let stage = try MemoryStage([:], freshness: .http)
         tellApart(stage, by: .acceptLanguage, "de", [(.cacheControl, "max-age=1000"), (.vary, "Accept-Language")])

@@ -103,7 +103,7 @@ struct DownloadsTests {
         for number in 0..<3 { #expect(stage.origin.log.bytesSent("/\(number)") == 1_000_000) }
     }
 
-    @Test("E107: a download of unknown length ends with an error at the capacity, unpinned, and is not resumed")
+    @Test("E107: a download of unknown length that reaches the capacity fails, is unpinned, and is not resumed")
     func endless() async throws {
         let radio = PatternBytes(seed: 2, length: 100_000_000)
         let stage = try MemoryStage([

@@ -8,7 +8,7 @@ struct ContentTypesTests {
     private static let mp3: [UInt8] = [0xFF, 0xFB, 0x90, 0x64, 0, 0]
 
     @Test(
-        "E62: a page instead of media is not another version of the media",
+        "E62: a page received instead of media is not another version of the media",
         arguments: ["text/html", "TEXT/HTML; charset=utf-8", "application/xhtml+xml", "application/json", "text/plain"])
     func page(_ type: String) {
         #expect(!ContentTypes.isPlausible(type, startingWith: Self.html, inPlaceOf: "video/mp4"))
@@ -18,7 +18,7 @@ struct ContentTypesTests {
     }
 
     @Test(
-        "Media or an unknown type instead of media may be another version",
+        "A response with another media type or an unknown type may be another version of media",
         arguments: ["audio/mpeg", "application/octet-stream", nil])
     func media(_ type: String?) {
         #expect(ContentTypes.isPlausible(type, startingWith: [], inPlaceOf: "video/mp4"))

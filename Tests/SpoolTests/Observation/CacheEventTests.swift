@@ -111,7 +111,7 @@ struct CacheEventTests {
         #expect(rest == ["requested 65536-200000", "stored 65536..<200000", "completed"])
     }
 
-    @Test("If the origin rejects a request, the request and the failure with its status are reported, and nothing else")
+    @Test("If the origin rejects a request, only the request and the failure with its status are reported")
     func refused() async throws {
         let stage = try stage(.always(.status(404)))
         let heard = try await story(stage) { cache in

@@ -29,7 +29,7 @@ struct LazyOpeningTests {
         try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
     }
 
-    @Test("The directory is opened at the first use, and not at all without a use")
+    @Test("The directory is opened at the first use of the cache, and never if the cache is not used")
     func lazily() async throws {
         let unused = cache()
         #expect(unused.storedByteCount == 0 && unused.capacity == nil && unused.readOnlyReason == nil)

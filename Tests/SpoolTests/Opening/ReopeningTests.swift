@@ -56,7 +56,7 @@ struct ReopeningTests {
         try await stage.checkComplete(Self.song)
     }
 
-    @Test("E300: attempts to open a full volume are at first five seconds apart, and later a minute")
+    @Test("E300: attempts to open a full volume are five seconds apart at first, and one minute apart later")
     func backOff() async throws {
         disk.fail([.write], with: .error(.ENOSPC))
         try await stage.session(isFlowing: false) { cache in

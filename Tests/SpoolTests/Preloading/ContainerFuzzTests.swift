@@ -10,7 +10,7 @@ struct ContainerFuzzTests {
     private static let count =
         ProcessInfo.processInfo.environment["SPOOL_CONTAINERS"].flatMap(Int.init) ?? 3000
 
-    @Test("For any bytes and length, the search ends within its limits of reads and bytes")
+    @Test("For any bytes and length, the search ends within its limits on reads and bytes")
     func ends() async throws {
         var corpus: [[UInt8]] = []
         for sample in SampleContainer.allCases {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("The queue of preloads")
+@Suite("Queue of preloads")
 struct PreloadQueueTests {
     @Test("The order equals that of a naive model: by priority, then first in, first out, with returned items first")
     func model() {

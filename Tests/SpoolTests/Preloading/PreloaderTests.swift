@@ -206,7 +206,7 @@ struct PreloaderTests {
         }
     }
 
-    @Test("E107: a preload of a body of unknown length ends with an error at the capacity")
+    @Test("E107: a preload of a body of unknown length fails with an error when it reaches the capacity")
     func endless() async throws {
         let radio = PatternBytes(seed: 2, length: 100_000_000)
         let resource = OriginResource(

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("The ranges of a container that a player needs to start", .timeLimit(.minutes(10)))
+@Suite("Ranges of a container that a player needs to start", .timeLimit(.minutes(10)))
 struct StartRangesTests {
     private static let seconds = 20
 
@@ -73,7 +73,7 @@ struct StartRangesTests {
 
     /// Compares the first half second of audio that ffmpeg decodes from the needed ranges and from the complete file.
     @Test(
-        "A decoder gets the first half second from the needed ranges if all other bytes are zero",
+        "A decoder decodes the first half second from the required ranges if all other bytes are zero",
         arguments: SampleContainer.allCases)
     func decodes(_ sample: SampleContainer) async throws {
         guard let ffmpeg = Tool("ffmpeg") else { return }

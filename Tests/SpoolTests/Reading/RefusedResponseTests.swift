@@ -6,7 +6,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("The error of a rejected response", .timeLimit(.minutes(10)))
+@Suite("Errors for rejected responses", .timeLimit(.minutes(10)))
 struct RefusedResponseTests {
     private func stage(
         _ status: Int, _ body: Data, failure: UpstreamError? = nil, _ fields: HTTPFields = [:]

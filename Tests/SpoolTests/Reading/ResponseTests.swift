@@ -7,7 +7,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("The response headers of a reader", .timeLimit(.minutes(10)))
+@Suite("Response headers from a reader", .timeLimit(.minutes(10)))
 struct ResponseTests {
     private static let film = PatternBytes(seed: 1, length: 1_000_000)
 

@@ -180,7 +180,7 @@ struct SharedMediaTests {
     }
 
     @Test(
-        "E119: a running response is not shared if it may not be used without a revalidation",
+        "E119: a response in progress is not shared if it may not be used without a revalidation",
         arguments: [nil, "no-cache", "max-age=0", "no-cache, must-revalidate"] as [String?], [true, false])
     func notReusable(_ control: String?, _ hasTag: Bool) async throws {
         let stage = try MemoryStage([:], freshness: .http)

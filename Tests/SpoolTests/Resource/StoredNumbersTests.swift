@@ -26,7 +26,7 @@ import Testing
         return Self.freshness.replacing(pattern, with: "\"\(name)\":\(number)")
     }
 
-    @Test("E99: stored freshness with a number that is out of range is unknown", arguments: names)
+    @Test("E99: stored freshness with a number that is out of range counts as unknown", arguments: names)
     func freshness(_ name: String) throws {
         #expect(StoredFreshness(encoded: Self.freshness) != nil)
         for number in Self.extremes {
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test("E99: a stored version with an extreme length or date is unknown")
+    @Test("E99: a stored version with an extreme length or date counts as unknown")
     func version() {
         for length in [-1, (1 << 53) + 1, Int64.min, .max] {
             #expect(ResourceVersion(encoded: #"{"validator":"||","length":\#(length)}"#) == nil)
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test("E99: a sum of lengths of a download set never overflows")
+    @Test("E99: the sum of the lengths in a download set never overflows")
     func downloads() {
         let item = DownloadSet.Item(
             key: CacheKey("a"), redactedURL: "", storedByteCount: NumberLimits.byteOffset,

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("Operations on the stored variants of a source", .timeLimit(.minutes(10)))
+@Suite("Operations on a source's stored variants", .timeLimit(.minutes(10)))
 struct StoredVariantsTests {
     private static let length: Int64 = 200_000
 

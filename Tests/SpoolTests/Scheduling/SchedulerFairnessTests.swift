@@ -84,7 +84,7 @@ struct SchedulerFairnessTests {
         #expect(bench.resumed.contains(preload))
     }
 
-    @Test("While a player of another resource waits, preloads pause and start no request")
+    @Test("While a player of another resource waits, preloads pause and do not start requests")
     func yieldsToOthers() {
         let bench = SchedulerBench()
         bench.open(at: 0, .preload)

@@ -114,7 +114,7 @@ struct SchedulerHostileTests {
         }
     }
 
-    @Test("Any values of any input are accepted without a crash", arguments: 0..<40 as Range<UInt64>)
+    @Test("Any values in any input are accepted without a crash", arguments: 0..<40 as Range<UInt64>)
     func anything(seed: UInt64) {
         let inputs = HostileInputs(seed: seed)
         for _ in 0..<500 { inputs.step() }

@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerPaceTests {
     @Test(
-        "When a player stops after a burst and some playback, at most one megabyte was requested ahead of it",
+        "When a player stops after a burst and some playback, at most one megabyte has been requested ahead of it",
         arguments: [16 * kib, 64 * kib, 256 * kib])
     func leaving(read: Int64) {
         var play = PacedPlay(line: 8_000_000, read: read)
@@ -41,7 +41,7 @@ struct SchedulerPaceTests {
         #expect(play.idleSteps <= 2)
     }
 
-    @Test("A reader that returns after a pause starts with a small window again")
+    @Test("A reader that resumes after a pause starts with a small window again")
     func pause() {
         var pace = ReadingPace(initial: mib, now: .zero)
         #expect(pace.window(initial: mib, limit: 32 * mib) == mib)
@@ -56,7 +56,7 @@ struct SchedulerPaceTests {
         #expect(pace.window(initial: mib, limit: 32 * mib) == 32 * mib)
     }
 
-    @Test("In stored bytes, a reader continues without planning up to the offset at which read-ahead must continue")
+    @Test("Within stored bytes, a reader proceeds without planning up to the offset at which read-ahead must resume")
     func freeUntil() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<100 * mib))
         #expect(bench.read(bench.open(at: 0)) == .stored(0..<256 * kib, freeUntil: 100 * mib))

@@ -37,7 +37,7 @@ struct SchedulerRetryTests {
         #expect(bench.remembered.isEmpty)
     }
 
-    @Test("B29: a received block restores the retries")
+    @Test("B29: a received block restores the number of retries")
     func progress() {
         let bench = SchedulerBench(retries: 1)
         bench.open(at: 0)
@@ -211,7 +211,7 @@ struct SchedulerRetryTests {
     }
 
     @Test(
-        "E65: an origin that sends other bytes than requested gets few requests, whether the bytes are new or not",
+        "E65: an origin that sends bytes other than those requested gets few requests, whether they are new or not",
         arguments: [false, true])
     func otherBytes(evicts: Bool) {
         let bench = SchedulerBench(length: 8 * mib)
@@ -311,7 +311,7 @@ struct SchedulerRetryTests {
         #expect(bench.read(reader) == .failed(bench.remembered.first!))
     }
 
-    @Test("No retry is sent if no reader needs it")
+    @Test("A retry that no reader needs is skipped")
     func unwantedRetry() {
         let bench = SchedulerBench()
         let reader = bench.open(at: 0)

@@ -160,7 +160,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.live.first == 700 * kib..<1280 * kib)
     }
 
-    @Test("A22: without ranges, a body that no reader needs is paused forty times as long, and resumes for any reader")
+    @Test("A22: without ranges, an unneeded body is paused forty times as long as usual, and resumes for any reader")
     func unwantedBody() {
         let bench = SchedulerBench()
         let reader = bench.open(at: 0)

@@ -321,7 +321,7 @@ struct SchedulerStoredTests {
         #expect(bench.offerEvictable(mib).isEmpty)
     }
 
-    @Test("Lost bytes are requested again")
+    @Test("Bytes that were lost from the store are requested again")
     func lost() {
         let bench = SchedulerBench(length: mib, storedRanges: ByteRangeSet(0..<mib))
         let reader = bench.open(at: 0)

@@ -7,7 +7,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-@Suite("A resolver that fails", .timeLimit(.minutes(10)))
+@Suite("Failing resolvers", .timeLimit(.minutes(10)))
 struct ResolverRetryTests {
     private struct Refused: Error {}
     private let song = PatternBytes(seed: 1, length: 300_000)

@@ -72,7 +72,7 @@ struct TransferStateMachineTests {
         #expect(end == .endOfResource(at: 40))
     }
 
-    @Test("Nothing crashes at the maximum offset")
+    @Test("Operations at the maximum offset do not crash")
     func extremes() {
         let last = Block.offsetLimit - 10
         var machine = Machine(offset: last, end: nil, asked: last)
