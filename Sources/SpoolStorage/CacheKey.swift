@@ -1,16 +1,16 @@
 import Crypto
 import Foundation
 
-/// The stable name of a resource in the cache. Two URLs with one key share their bytes.
+/// The stable name of a resource in the cache. Two URLs with the same key share their bytes.
 ///
 /// Only a SHA-256 hash of the name is stored. Names of any length, case or script therefore neither collide nor become
-/// part of a path, and no signed query or token is stored. A key can be stored as text or by `Codable`, and created
-/// again from that.
+/// part of a path, and no signed query or token is stored. A key can be stored as text or with `Codable`, and restored
+/// from either.
 public struct CacheKey: Hashable, Sendable, Codable, RawRepresentable, CustomStringConvertible {
-    /// The hash of the name, 64 lower-case hexadecimal digits.
+    /// The hash of the name, as 64 lower-case hexadecimal digits.
     public let rawValue: String
 
-    /// Creates the key of `name`. Names that differ in any byte have different keys.
+    /// Creates a key from `name`. Names that differ in any byte have different keys.
     public init(_ name: String) {
         self.rawValue = SHA256.hash(data: Data(name.utf8)).map { byte in
             let digits = String(byte, radix: 16)
@@ -18,7 +18,7 @@ public struct CacheKey: Hashable, Sendable, Codable, RawRepresentable, CustomStr
         }.joined()
     }
 
-    /// Creates the key with this ``rawValue``; `nil` if no key can have it.
+    /// Creates a key from its ``rawValue``; `nil` if the value is not a valid hash.
     public init?(rawValue: String) {
         let isHash =
             rawValue.utf8.count == 64
@@ -27,7 +27,7 @@ public struct CacheKey: Hashable, Sendable, Codable, RawRepresentable, CustomStr
         self.rawValue = rawValue
     }
 
-    /// The key with this hash, which the cache has recorded.
+    /// Creates a key from a hash that the cache has recorded.
     package init(hash: String) { self.rawValue = hash }
 
     /// The hash.

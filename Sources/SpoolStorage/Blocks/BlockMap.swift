@@ -1,12 +1,12 @@
 import ByteRanges
 
 /// The state of one version of a media file on disk: its received bytes, and which of them are verified. It also
-/// contains the changes that the catalog does not have yet.
+/// contains the changes that are not in the catalog yet.
 ///
-/// It makes the decisions of ``MediaFile``, without its I/O and locks. The ``storedRanges`` bytes were received, by
-/// this process or an earlier one. The ``trusted`` bytes were received by this process, or compared with their checksum
-/// in it. Only trusted bytes are served. Checksums of earlier processes are missing here until their blocks are read;
-/// see ``needsSeals(for:)``.
+/// It makes the decisions for ``MediaFile``, but performs no I/O and takes no locks. The bytes in ``storedRanges`` were
+/// received by this process or an earlier one. The bytes in ``trusted`` were received by this process, or were checked
+/// by it against their checksums. Only trusted bytes are served. Checksums from earlier processes are loaded only when
+/// their blocks are read; see ``needsSeals(for:)``.
 ///
 /// Invariants: trusted bytes are a subset of the received bytes, and the received bytes of a block are a prefix of it.
 /// Each received range therefore starts at the start of a block.
@@ -19,38 +19,38 @@ struct BlockMap: Sendable {
     private(set) var trusted = ByteRangeSet()
     /// Bytes that were trusted and must be checked again.
     private var expired = ByteRangeSet()
-    /// The number of times that bytes were removed. Bytes that were read while it changed may be zeros, because
-    /// their space was freed.
+    /// The number of times that bytes were removed. If it changes during a read, the bytes that were read may be zeros,
+    /// because their space was freed.
     private(set) var removals: UInt64 = 0
 
-    /// Whether blocks are encrypted, so that each read needs their checksums, and not only the first one.
+    /// Whether blocks are encrypted, in which case every read needs their checksums, not only the first one.
     let keepsSeals: Bool
-    /// Checksums that each read needs and that the catalog may not have, because they were made by this process and may
-    /// not be written yet.
+    /// Checksums that every read needs but that may not be in the catalog yet, because this process created them.
     private var made: [Int64: BlockRecord] = [:]
-    /// Blocks whose checksums were returned last, to be written.
+    /// The blocks whose checksums ``takeChanges()`` returned last, if blocks are encrypted.
     private var taken: [Int64] = []
-    /// Checksums of earlier processes that were read from the catalog and have not been used. If each read needs them,
-    /// some have been used.
+    /// Checksums that are already in the catalog. If blocks are unencrypted, a checksum is removed once it has been
+    /// used.
     private var stored: [Int64: BlockRecord] = [:]
-    /// The newest checksum of each block that is partly received and was checked or given a checksum here.
+    /// The newest checksum of each partly received block that was checked or given a checksum here.
     private var prefixSeals: [Int64: BlockRecord] = [:]
     /// Ranges that must not change, by ticket.
     private var holds: [UInt64: Range<Int64>] = [:]
     private var lastTicket: UInt64 = 0
 
-    /// The bytes that the catalog has, or will have when the changes that were taken last are written.
+    /// The bytes that are recorded in the catalog, or will be once the changes that were taken last are written.
     private(set) var recorded: ByteRangeSet
-    /// Checksums that have not been taken yet, in the order in which they were made.
+    /// Checksums that have not been taken yet, in the order in which they were created.
     private var fresh: [BlockRecord] = []
-    /// Recorded blocks that are missing now, and have not been taken. They are written before ``fresh``.
+    /// Recorded blocks that are now missing, and whose removal has not been taken yet. They are written before
+    /// ``fresh``.
     private var removed = ByteRangeSet()
     /// Whether all ranges must be recorded again.
     private var isRecordStale: Bool
 
     /// Creates the state from the ranges that earlier processes recorded as received. Invalid ranges are skipped.
     ///
-    /// - Parameter isRecordStale: Whether the catalog has the blocks, but not their ranges.
+    /// - Parameter isRecordStale: Whether the catalog contains the blocks, but not their ranges.
     init(storedRanges: ByteRangeSet = ByteRangeSet(), isRecordStale: Bool = false, keepsSeals: Bool = false) {
         self.keepsSeals = keepsSeals
         self.isRecordStale = isRecordStale
@@ -72,7 +72,7 @@ struct BlockMap: Sendable {
         Block.roundDown(range.lowerBound)..<Block.roundUp(range.upperBound)
     }
 
-    // MARK: - Questions
+    // MARK: - Queries
 
     /// Returns the number of received bytes of the block at `index`, from its start.
     func storedCount(of index: Int64) -> Int64 {
@@ -94,20 +94,20 @@ struct BlockMap: Sendable {
         range.upperBound - range.lowerBound - storedRanges.intersection(range).byteCount
     }
 
-    // MARK: - Seals of earlier processes
+    // MARK: - Checksums from earlier processes
 
-    /// Returns the newest checksum of received bytes of the block at `index`; `nil` if it is not in memory.
+    /// Returns the newest checksum of the received bytes of the block at `index`; `nil` if it is not in memory.
     func seal(of index: Int64) -> BlockRecord? { prefixSeals[index] ?? made[index] ?? stored[index] }
 
-    /// Adds checksums from the catalog, unless bytes were removed since `removals` was read, because they may then
-    /// belong to other bytes.
+    /// Adds checksums from the catalog, unless bytes have been removed since `removals` was read. In that case, they
+    /// may belong to other bytes.
     mutating func add(stored records: [BlockRecord], since removals: UInt64) {
         guard removals == self.removals else { return }
         for record in records where isStored(record) { keep(record) }
     }
 
     private mutating func keep(_ record: BlockRecord) {
-        // Limits the memory. Checksums that are removed here are read again when they are needed.
+        // Limits memory use. Checksums that are removed here are read again when they are needed.
         if stored.count > 4096 { stored = [:] }
         stored[record.index] = record
     }
@@ -122,7 +122,7 @@ struct BlockMap: Sendable {
 
     // MARK: - Reading
 
-    /// The checks that a read of received bytes makes before it returns them.
+    /// The checks that a read of received bytes performs before it returns them.
     struct Reading {
         /// The value of ``BlockMap/removals`` when the read started.
         var removals: UInt64
@@ -149,15 +149,17 @@ struct BlockMap: Sendable {
         return reading
     }
 
-    /// Plans the check of one recorded block, trusted or not; `nil` if the bytes of its checksum are missing.
+    /// Returns the plan of a check of one recorded block, whether trusted or not; `nil` if bytes that its checksum
+    /// covers are missing.
     func planVerifying(_ record: BlockRecord) -> Reading? {
         storedRanges.contains(record.range) ? Reading(removals: removals, unverified: [record.range]) : nil
     }
 
     /// Records the result of a read. Checked blocks become trusted, and damaged ones are missing.
     ///
-    /// - Parameter unrecorded: Blocks that were trusted and have no record to check them with. They are trusted again.
-    /// - Returns: `false` if bytes were removed meanwhile, so that the read has to be repeated.
+    /// - Parameter unrecorded: Blocks that were trusted, but have no record to check them against. They are trusted
+    ///   again.
+    /// - Returns: `false` if bytes were removed meanwhile, in which case the read must be repeated.
     mutating func finish(
         _ reading: Reading, good: [BlockRecord], unrecorded: [Range<Int64>] = [], bad: [Range<Int64>]
     ) -> Bool {
@@ -178,7 +180,7 @@ struct BlockMap: Sendable {
         if !isComplete(record.index, count: count) { prefixSeals[record.index] = record }
     }
 
-    /// Ends the trust in all bytes, so that they are checked again. Current reads are repeated.
+    /// Ends the trust in all bytes, so that they are checked again. Reads in progress are repeated.
     mutating func expireTrust() {
         guard !trusted.isEmpty else { return }
         expired.formUnion(trusted)
@@ -192,7 +194,7 @@ struct BlockMap: Sendable {
     }
 
     /// Records that the bytes on disk are not those that were received. They still count as received, so that the next
-    /// read detects it.
+    /// read detects the damage.
     ///
     /// - Returns: `false` if bytes were removed since the read was planned.
     mutating func distrust(_ range: Range<Int64>, after reading: Reading) -> Bool {
@@ -200,18 +202,18 @@ struct BlockMap: Sendable {
         for index in Block.indices(touching: range) { prefixSeals[index] = nil }
         trusted.remove(Self.blocks(of: range))
         expired.remove(Self.blocks(of: range))
-        // Current readers of the bytes must repeat their read.
+        // Reads of these bytes that are in progress must be repeated.
         removals &+= 1
         return true
     }
 
-    // MARK: - Landing
+    // MARK: - Storing
 
     /// Returns the missing parts of `range`, to be written. Each starts at the start of a block, or at the end of its
     /// received bytes.
     ///
     /// - Throws: ``CacheError`` if the range is beyond the length or the maximum offset; ``MissingBytes`` if it starts
-    ///   beyond the received bytes of its block. The error then has the missing bytes before the range.
+    ///   beyond the received bytes of its block. In that case, the error contains the missing bytes before the range.
     func planWriting(_ range: Range<Int64>) throws -> [Range<Int64>] {
         guard Block.isAddressable(range), range.upperBound <= length ?? .max else {
             let end = length.map { "the length \($0)" } ?? "the largest offset"
@@ -251,11 +253,11 @@ struct BlockMap: Sendable {
         return true
     }
 
-    // MARK: - Going away
+    // MARK: - Removing
 
     /// Returns the blocks whose received bytes are in `range`, except those in `kept` and those that a hold covers.
     ///
-    /// - Returns: The received bytes of the blocks, by run of adjacent blocks.
+    /// - Returns: The received bytes of the blocks, as one range for each run of adjacent blocks.
     func evictable(_ range: Range<Int64>, keeping kept: some Collection<Int64>) -> [Range<Int64>] {
         var going = ByteRangeSet()
         for piece in storedRanges.intersection(range) {
@@ -272,7 +274,7 @@ struct BlockMap: Sendable {
 
     /// Removes these blocks.
     ///
-    /// - Returns: The received bytes that were removed, by run of adjacent blocks.
+    /// - Returns: The received bytes that were removed, as one range for each run of adjacent blocks.
     mutating func evict(_ range: Range<Int64>, keeping kept: some Collection<Int64>) -> [Range<Int64>] {
         let runs = evictable(range, keeping: kept)
         for run in runs { invalidate(run) }
@@ -323,12 +325,12 @@ struct BlockMap: Sendable {
     /// Ends a hold.
     mutating func endHold(_ ticket: UInt64) { holds[ticket] = nil }
 
-    // MARK: - What the catalog has to be told
+    // MARK: - Changes for the catalog
 
     /// Whether there are changes to write.
     var hasChanges: Bool { !fresh.isEmpty || !removed.isEmpty || isRecordStale }
 
-    /// Returns the changes that the catalog does not have yet, each change once; `nil` if there are none.
+    /// Returns the changes that are not in the catalog yet, each change once; `nil` if there are none.
     mutating func takeChanges() -> BlockChanges? {
         guard hasChanges else { return nil }
         // The changes that were returned before have been written, or were restored.
@@ -348,7 +350,7 @@ struct BlockMap: Sendable {
         return BlockChanges(removed: removed, sealed: fresh, before: before, after: recorded)
     }
 
-    /// Records that the catalog has the blocks, but not their ranges.
+    /// Records that the catalog contains the blocks, but not their ranges.
     mutating func recordRangesUnrecorded() { isRecordStale = true }
 
     /// Restores changes that could not be written. They precede later changes.
@@ -369,15 +371,15 @@ struct BlockMap: Sendable {
     }
 }
 
-/// The changes of the blocks of one generation, for the catalog: removed blocks first, then new checksums.
+/// The changes to the blocks of one generation, for the catalog: removed blocks first, then new checksums.
 struct BlockChanges: Sendable {
     /// Blocks that are missing now, as the ranges that they occupied.
     var removed: ByteRangeSet
-    /// New checksums. A later one of a block replaces the earlier one.
+    /// New checksums. A later checksum of a block replaces an earlier one.
     var sealed: [BlockRecord]
-    /// The bytes that were recorded before.
+    /// The bytes that were recorded before the changes.
     var before: ByteRangeSet
-    /// The bytes that are recorded afterwards.
+    /// The bytes that are recorded after the changes.
     var after: ByteRangeSet
 
     /// Creates changes.

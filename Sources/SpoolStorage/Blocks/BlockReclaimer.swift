@@ -1,8 +1,8 @@
 import ByteRanges
 import Synchronization
 
-/// A reclaimer of the disk space of blocks. The caller holds the media file's writer, because no missing range may be
-/// freed while bytes are written to it.
+/// A type that frees the disk space of blocks. The caller holds the lock of the media file's writer, because a missing
+/// range must not be freed while bytes are written to it.
 struct BlockReclaimer: Sendable {
     private let blocks: StoredBlocks
     /// The reason why the space of evicted blocks could not be freed. No more blocks are evicted until it is freed.
@@ -14,10 +14,10 @@ struct BlockReclaimer: Sendable {
 
     /// The result of an eviction.
     struct Evicted: Sendable {
-        /// The evicted bytes, by run of adjacent blocks.
+        /// The evicted bytes, as one range for each run of adjacent blocks.
         var ranges: [Range<Int64>] = []
-        /// The reason why the disk did not free all of the space. The blocks that it was asked to free are removed from
-        /// the map nevertheless, and their space stays claimed until the file is removed. The others stay.
+        /// The reason why the disk did not free all of the space. The blocks that it failed to free are still removed
+        /// from the map, and their space stays claimed until the file is removed. All other blocks stay.
         var failure: CacheError?
 
         /// The number of evicted bytes.
@@ -49,7 +49,7 @@ struct BlockReclaimer: Sendable {
         }
         defer { clearMark(of: open) }
         var freed = ByteRangeSet()
-        // From the end, so that the file is shortened if possible.
+        // Starts at the end, so that the file can be shortened if possible.
         for run in blocks.withMap({ $0.evictable(range, keeping: Array(filling)) }).reversed() {
             for part in parts(of: run) where evicted.failure == nil {
                 let (gone, failure) = free(part, keeping: filling, open)
@@ -61,7 +61,7 @@ struct BlockReclaimer: Sendable {
         return evicted
     }
 
-    /// Returns one block of a run, and then the rest: if the disk can't free that block, the others are not lost.
+    /// Splits a run into one block and the rest. If the disk can't free that block, the other blocks stay stored.
     private func parts(of run: Range<Int64>) -> [Range<Int64>] {
         let isEnd = run.upperBound == blocks.withMap { $0.storedRanges.bounds?.upperBound }
         let border =
@@ -72,7 +72,7 @@ struct BlockReclaimer: Sendable {
 
     /// Removes blocks from the map, and then frees their space.
     ///
-    /// - Returns: The bytes that were freed, and the reason why others were not.
+    /// - Returns: The bytes that were freed, and the reason why the rest was not.
     private func free(
         _ part: Range<Int64>, keeping filling: some Collection<Int64>, _ open: OpenFile
     ) -> (freed: ByteRangeSet, failure: CacheError?) {
@@ -97,9 +97,9 @@ struct BlockReclaimer: Sendable {
         return (freed, failure)
     }
 
-    /// Tries again to free the space of evicted blocks and of refused bytes.
+    /// Retries freeing the space of evicted blocks and of refused bytes.
     ///
-    /// - Returns: Whether it was freed, so that their claims were returned.
+    /// - Returns: Whether the space was freed and its claims were returned.
     private mutating func freeAgain() -> Bool {
         hasNewRefusal = false
         do {
@@ -112,12 +112,12 @@ struct BlockReclaimer: Sendable {
         return true
     }
 
-    /// Tries again to free the space of newly refused bytes. Called after the disk has accepted other bytes.
+    /// Retries freeing the space of newly refused bytes. Called after the disk has accepted other bytes.
     mutating func freeRefusedAgain() {
         if hasNewRefusal { _ = freeAgain() }
     }
 
-    /// Frees the space of bytes that were not stored, although the disk may have written a part of them.
+    /// Frees the space of bytes that were not stored, but that the disk may have written in part.
     ///
     /// - Returns: The number of bytes that are claimed from now on, because their space could not be freed.
     mutating func freeRefused(_ range: Range<Int64>, _ open: OpenFile) -> Int64 {
@@ -167,6 +167,6 @@ struct BlockReclaimer: Sendable {
     }
 
     private func clearMark(of open: OpenFile) {
-        _ = try? open.file.lock(.none)  // A failure does not matter: the mark ends with the descriptor.
+        _ = try? open.file.lock(.none)  // A failure does not matter: closing the descriptor removes the mark.
     }
 }

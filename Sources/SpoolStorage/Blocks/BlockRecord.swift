@@ -4,7 +4,7 @@ package import Foundation
 extension ByteRangeSet {
     /// Returns the space at the ends of stored ranges that no bytes use, because a volume allocates whole blocks.
     ///
-    /// Stored ranges start at a block's start, so that only their ends are inside of a block of the volume.
+    /// Stored ranges start at the start of a block, so only their ends can lie inside a block of the volume.
     ///
     /// - Parameter blockSize: The unit of the volume in bytes, of which ``Block/size`` is a multiple.
     func padding(to blockSize: Int64) -> Int64 {
@@ -14,7 +14,7 @@ extension ByteRangeSet {
 
 /// The catalog's record of a block: the number of its stored bytes, and their checksum.
 struct BlockRecord: Hashable, Sendable {
-    // In this order, a record takes 40 bytes. Long media has tens of thousands of records in memory.
+    // In this order, a record occupies 40 bytes. Long media needs tens of thousands of records in memory.
     /// The checksum of the stored bytes.
     var seal: BlockSeal
     /// The number of bytes from the block's start that the checksum covers, from 1 to 65536.
@@ -32,7 +32,7 @@ struct BlockRecord: Hashable, Sendable {
     /// The bytes that the checksum covers.
     var range: Range<Int64> { Block.start(of: index)..<Block.start(of: index) + Int64(length) }
 
-    /// Whether the index and the length are valid. A record from a damaged catalog may have any values.
+    /// Whether the index and the length are valid. A record from a damaged catalog may contain any values.
     var isPlausible: Bool {
         (0..<Block.offsetLimit / Block.size).contains(index) && (1...Int32(Block.size)).contains(length)
     }
@@ -53,14 +53,14 @@ package struct GenerationIdentifier: Hashable, Sendable, CustomStringConvertible
         low = random()
     }
 
-    /// Reads a stored identifier; `nil` unless there are exactly 16 bytes.
+    /// Creates an identifier from its stored bytes; `nil` unless there are exactly 16 bytes.
     package init?(_ data: Data) {
         guard data.count == Self.byteCount else { return nil }
         high = data.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
         low = data.suffix(8).reduce(0) { $0 << 8 | UInt64($1) }
     }
 
-    /// Reads 32 lower-case hexadecimal digits, as in a file's name; `nil` for anything else.
+    /// Creates an identifier from 32 lower-case hexadecimal digits, as in a file's name; `nil` for anything else.
     package init?(hex: some StringProtocol) {
         let digits = Array(hex.utf8)
         guard digits.count == 2 * Self.byteCount else { return nil }
@@ -95,14 +95,14 @@ package struct GenerationIdentifier: Hashable, Sendable, CustomStringConvertible
     package var description: String { hex }
 }
 
-/// The error of a read whose bytes are not stored, or no longer stored. They have to be fetched again.
+/// The error that a read throws if its bytes are not stored, or no longer stored. They have to be fetched again.
 package struct MissingBytes: Error, CustomStringConvertible {
     /// The blocks that this call found torn, flipped, moved, cut off or unreadable on disk, in ascending order. Empty
     /// if the bytes are merely not stored, or were evicted meanwhile.
     package var invalidated: [Range<Int64>]
     /// The requested range if bytes were damaged, otherwise its first missing range.
     package var range: Range<Int64>
-    /// The error of the disk; `nil` if the disk could be read.
+    /// The disk's error; `nil` if the disk could be read.
     package var cause: CacheError?
 
     /// Creates the error.

@@ -6,17 +6,17 @@ import Foundation
 import CSystemFiles
 #endif
 
-/// The checksums of one version's blocks. They detect a torn, flipped, moved or forged block before a player receives
+/// The checksums of one version's blocks, which detect a torn, flipped, moved or forged block before a player receives
 /// it.
 ///
 /// A checksum is the tag of AES-256-GCM (NIST SP 800-38D) with a new random nonce. Its key belongs to the version. It
 /// is derived with HKDF-SHA256 (RFC 5869) from the cache's secret, the hash of the resource's key, and the version's
-/// random identifier. The checksum therefore covers resource, version, block, length and bytes, and no block verifies
-/// as another one.
+/// random identifier. The checksum therefore covers the resource, version, block, length and bytes, so no block can
+/// pass for another.
 ///
-/// In an unencrypted cache, the block's bytes are authenticated, but not encrypted. The message is a header of block
-/// index and stored length, and its ciphertext is discarded. In an encrypted cache, the bytes are the message, and the
-/// header is authenticated. The cipher may also be ChaCha20-Poly1305 (RFC 8439) there.
+/// In an unencrypted cache, the block's bytes are authenticated, but not encrypted. The message is a header with the
+/// block index and the stored length, and its ciphertext is discarded. In an encrypted cache, the bytes are the
+/// message, and the header is authenticated. There, the cipher may also be ChaCha20-Poly1305 (RFC 8439).
 ///
 /// The sealer is pure except for the random nonce. Several threads may use it concurrently.
 struct BlockSealer: Sendable {
@@ -24,7 +24,7 @@ struct BlockSealer: Sendable {
     /// The format of blocks in the file.
     let format: BlockFormat
 
-    /// Derives the key of one version.
+    /// Creates a sealer, and derives the key of one version.
     ///
     /// - Parameters:
     ///   - secret: The cache's 256 bits.
@@ -41,16 +41,17 @@ struct BlockSealer: Sendable {
             outputByteCount: 32)
     }
 
-    /// Creates the checksum of the stored part of a block that is unencrypted in the file.
+    /// Creates the checksum for the stored part of a block whose bytes are unencrypted in the file.
     ///
-    /// - Throws: ``CacheError`` with code `storage` if the cipher fails, which never happens for a block up to 64 KiB.
+    /// - Throws: ``CacheError`` with code `storage` if the cipher fails, which never happens for a block of at most 64
+    ///   KiB.
     func seal(_ bytes: UnsafeRawBufferPointer, index: Int64) throws(CacheError) -> BlockRecord {
         let nonce = AES.GCM.Nonce()
         guard let seal = makeSeal(bytes, index: index, nonce: nonce) else { throw Self.refusal(bytes, index) }
         return BlockRecord(index: index, length: Int32(bytes.count), seal: seal)
     }
 
-    /// Encrypts the stored part of a block, and calls `body` with the bytes for the file.
+    /// Encrypts the stored part of a block, and calls `body` with the bytes to write to the file.
     ///
     /// - Throws: The errors of ``seal(_:index:)`` and of `body`.
     func encrypt(
@@ -78,7 +79,7 @@ struct BlockSealer: Sendable {
             .storage, "block \(index) of \(bytes.count.counted("byte")) could not be encrypted", underlying: underlying)
     }
 
-    /// Whether `bytes` of the file belong to `record`: this resource, version, block and length.
+    /// Whether `bytes` from the file match `record`: the same resource, version, block and length.
     func verifies(_ bytes: UnsafeRawBufferPointer, as record: BlockRecord) -> Bool {
         if format.isEncrypted { return open(bytes, as: record) != nil }
         guard bytes.count == Int(record.length) else { return false }
@@ -87,7 +88,7 @@ struct BlockSealer: Sendable {
         return seal.isEqualInConstantTime(to: record.seal)
     }
 
-    /// Returns the received bytes from the `bytes` in the file; `nil` if these do not match `record`.
+    /// Returns the received bytes, decoded from the `bytes` in the file; `nil` if these do not match `record`.
     func open(_ bytes: UnsafeRawBufferPointer, as record: BlockRecord) -> Data? {
         guard bytes.count == Int(record.length) else { return nil }
         if !format.isEncrypted { return verifies(bytes, as: record) ? Data(bytes) : nil }
@@ -125,7 +126,7 @@ struct BlockSealer: Sendable {
 }
 
 extension BlockSeal {
-    /// Compares all bytes, even after a difference, so that the time reveals nothing.
+    /// Compares all bytes, even after a difference, so that the duration reveals nothing.
     fileprivate func isEqualInConstantTime(to other: BlockSeal) -> Bool {
         withUnsafeBytes { left in
             other.withUnsafeBytes { right in zip(left, right).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0 }
@@ -135,7 +136,7 @@ extension BlockSeal {
 
 /// The checksum of a block: a 12-byte nonce and a 16-byte tag. ``BlockSealer`` creates and checks it.
 struct BlockSeal: Hashable, Sendable {
-    /// The number of bytes: nonce, then tag.
+    /// The number of bytes in a checksum: the nonce, then the tag.
     static let byteCount = 28
     static let nonceByteCount = 12
 
@@ -143,7 +144,7 @@ struct BlockSeal: Hashable, Sendable {
     private var bytes0, bytes8, bytes16: UInt64
     private var bytes24: UInt32
 
-    /// Reads a stored checksum; `nil` unless there are exactly 28 bytes.
+    /// Creates a checksum from its stored bytes; `nil` unless there are exactly 28 bytes.
     init?(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count == Self.byteCount else { return nil }
         bytes0 = bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self)
@@ -152,7 +153,7 @@ struct BlockSeal: Hashable, Sendable {
         bytes24 = bytes.loadUnaligned(fromByteOffset: 24, as: UInt32.self)
     }
 
-    /// Reads a stored checksum; `nil` unless there are exactly 28 bytes.
+    /// Creates a checksum from its stored bytes; `nil` unless there are exactly 28 bytes.
     init?(_ data: Data) {
         guard let seal = data.withUnsafeBytes({ BlockSeal($0) }) else { return nil }
         self = seal
@@ -181,7 +182,7 @@ enum BlockFormat: Int64, Hashable, Sendable, CaseIterable {
     /// Whether the key is needed to read the bytes.
     var isEncrypted: Bool { self != .plain }
 
-    /// The format of a cache that is encrypted on this machine.
+    /// The format for a cache that this machine encrypts.
     static let encrypted: BlockFormat = hasAES ? .aesGCM : .chaChaPoly
 
     private static var hasAES: Bool {
@@ -199,7 +200,7 @@ extension BlockFormat {
     /// Encrypted bytes.
     struct Sealed {
         var nonce: Data
-        /// The ciphertext, which has the length of the bytes.
+        /// The ciphertext, which is as long as the bytes.
         var ciphertext: Data
         var tag: Data
     }

@@ -5,7 +5,7 @@ import Synchronization
 /// The blocks of an encrypted media file.
 ///
 /// The file is read in whole blocks. A block that is being received stays in memory until it is complete or its
-/// transfer ends. The caller holds the media file's writer while it writes.
+/// transfer ends. The caller holds the lock of the media file's writer during writes.
 struct EncryptedBlocks: Sendable {
     private let blocks: StoredBlocks
     private let sealer: BlockSealer
@@ -26,7 +26,7 @@ struct EncryptedBlocks: Sendable {
 
     // MARK: - Writing
 
-    /// Takes the bytes of one block, and encrypts and writes the block if they complete it.
+    /// Buffers bytes of one block, and encrypts and writes the block if they complete it.
     ///
     /// - Parameter tails: The blocks that transfers are filling.
     /// - Returns: The block's record, if it is complete.
@@ -63,9 +63,9 @@ struct EncryptedBlocks: Sendable {
         return block
     }
 
-    /// Encrypts and writes the stored part of a block whose transfer has ended, and releases its buffer.
+    /// Encrypts and writes the stored part of a block whose transfer has ended, and then releases its buffer.
     ///
-    /// - Returns: The bytes that are lost because they could not be written.
+    /// - Returns: The bytes that were lost because they could not be written.
     func endFilling(_ index: Int64) -> MissingBytes? {
         let found = blocks.withFilling { map, filling in
             filling[index].map { ($0, map.storedCount(of: index), map.seal(of: index)?.length) }
@@ -95,7 +95,7 @@ struct EncryptedBlocks: Sendable {
 
     // MARK: - Reading
 
-    /// Whether a block has been encrypted again, with more bytes, since the record was created, or is about to be.
+    /// Whether a block has been encrypted again, with more bytes, since the record was created, or soon will be.
     func isSuperseded(_ record: BlockRecord) -> Bool {
         blocks.withFilling { map, filling in
             filling[record.index] != nil || map.seal(of: record.index) ?? record != record
@@ -105,11 +105,11 @@ struct EncryptedBlocks: Sendable {
     /// The location of a block's bytes.
     private enum Location {
         case memory(FillingBlock)
-        /// The block is in the file. Contains the range of its stored part.
+        /// The block is in the file. The associated value is the range of its stored part.
         case file(Range<Int64>)
     }
 
-    /// Reads stored bytes, and checks and decrypts each of their blocks; see ``MediaFile/read(_:into:)``.
+    /// Reads stored bytes, checking and decrypting each of their blocks; see ``MediaFile/read(_:into:)``.
     func read(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) throws {
         guard Block.isAddressable(range) else { throw MissingBytes(range: range) }
         try forEachBlock(of: range) { index, wanted in
@@ -134,8 +134,8 @@ struct EncryptedBlocks: Sendable {
         }
     }
 
-    /// Calls `body` with each block that `range` touches, and with its part of the range. Damaged blocks are reported
-    /// after all blocks have been examined.
+    /// Calls `body` with each block that `range` touches, and with the part of the range in that block. Damaged blocks
+    /// are reported after all blocks have been examined.
     private func forEachBlock(of range: Range<Int64>, _ body: (Int64, Range<Int64>) throws -> Void) throws {
         var bad: [Range<Int64>] = []
         for index in Block.indices(touching: range) {
@@ -157,7 +157,7 @@ struct EncryptedBlocks: Sendable {
         }
     }
 
-    /// Returns the bytes of the stored part of a block.
+    /// Returns the decrypted bytes of the stored part of a block.
     ///
     /// - Throws: ``MissingBytes`` if the bytes are not the ones that were received. The block is then discarded.
     private func openBlock(_ block: Range<Int64>) throws -> Data {
@@ -190,7 +190,7 @@ struct EncryptedBlocks: Sendable {
         }
     }
 
-    /// Reads stored bytes on the calling thread if the disk is not needed; see
+    /// Reads stored bytes on the calling thread if no disk access is needed; see
     /// ``MediaFile/readWithoutBlocking(_:into:)``.
     func readWithoutBlocking(_ offset: Int64, into buffer: UnsafeMutableRawBufferPointer, _ open: OpenFile) -> Int? {
         var count = 0
@@ -228,11 +228,11 @@ struct EncryptedBlocks: Sendable {
     }
 }
 
-/// The bytes of a block that is being received. An encrypted cache has them only in memory until the block is
+/// The bytes of a block that is being received. In an encrypted cache, they are only in memory until the block is
 /// encrypted.
 ///
-/// `@unchecked Sendable`: only the task that holds the media file's writer adds bytes. Other tasks read only up to the
-/// count in the map, which is published under the map's lock.
+/// `@unchecked Sendable`: only the task that holds the lock of the media file's writer adds bytes. Other tasks read
+/// only up to the count in the map, which is published under the map's lock.
 final class FillingBlock: @unchecked Sendable {
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(Block.size), alignment: 16)
     /// The number of bytes. Only the writer uses it.
@@ -240,7 +240,7 @@ final class FillingBlock: @unchecked Sendable {
 
     deinit { buffer.deallocate() }
 
-    /// Adds the bytes that fit.
+    /// Appends bytes until the block is full.
     func append(_ bytes: UnsafeRawBufferPointer) {
         let part = UnsafeRawBufferPointer(rebasing: bytes.prefix(buffer.count - count))
         UnsafeMutableRawBufferPointer(rebasing: buffer[count...]).copyMemory(from: part)
@@ -250,14 +250,14 @@ final class FillingBlock: @unchecked Sendable {
     /// Returns the first `count` bytes.
     func bytes(_ count: Int) -> UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: buffer[..<count]) }
 
-    /// Copies bytes from `start` on until `target` is full.
+    /// Copies bytes, starting at `start`, until `target` is full.
     fileprivate func copy(from start: Int, into target: UnsafeMutableRawBufferPointer) {
         target.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes(start + target.count)[start...]))
     }
 }
 
 extension Data {
-    /// Copies bytes from `start` on until `target` is full.
+    /// Copies bytes, starting at `start`, until `target` is full.
     func copy(from start: Int, into target: UnsafeMutableRawBufferPointer) {
         withUnsafeBytes { bytes in
             target.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[start..<start + target.count]))

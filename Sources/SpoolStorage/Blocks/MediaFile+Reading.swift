@@ -5,7 +5,7 @@ import Synchronization
 extension MediaFile {
     /// Reads stored bytes immediately, on the calling thread, if they are proven and in memory.
     ///
-    /// - Returns: The number of bytes, at least one; `nil` if that is not possible now.
+    /// - Returns: The number of bytes, at least one; `nil` if an immediate read is not possible.
     func readWithoutBlocking(_ offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
         guard !buffer.isEmpty, let open = file.openNow else { return nil }
         if let encrypted { return encrypted.readWithoutBlocking(offset, into: buffer, open) }
@@ -17,8 +17,8 @@ extension MediaFile {
         return blocks.isUnchanged(since: removals) ? count : nil
     }
 
-    /// Protects `range` from eviction immediately, on the calling thread, if the disk is not needed. All of it has to
-    /// be proven, the file open, and one byte of each 64 KiB in memory.
+    /// Protects `range` from eviction immediately, on the calling thread, if no disk access is needed. All of the range
+    /// must be proven, the file must be open, and one byte of each 64 KiB must be in memory.
     ///
     /// - Returns: The ticket for ``endHold(_:)``; `nil` if ``hold(_:)`` and ``prove(_:)`` are needed.
     func holdIfAvailable(_ range: Range<Int64>) -> (ticket: UInt64, open: OpenFile)? {
@@ -39,7 +39,7 @@ extension MediaFile {
         sendableNow != nil && readWithoutBlocking(range.lowerBound, into: buffer) == buffer.count
     }
 
-    /// The open file, if it has a descriptor and contains the bytes as they are sent.
+    /// The file, if it is open with a descriptor and contains the bytes as they are sent.
     private var sendableNow: OpenFile? {
         guard !isEncrypted, let open = file.openNow, open.file.fileDescriptor != nil else { return nil }
         return open
@@ -62,13 +62,13 @@ extension MediaFile {
 
     /// Reads stored bytes.
     ///
-    /// Blocks that an earlier process has stored are checked against their checksums the first time. All blocks are
-    /// checked again after the file was closed, and after a day. Other reads cost a `pread` and some tens of
+    /// Blocks that an earlier process stored are checked against their checksums when they are first read. All blocks
+    /// are checked again after the file was closed, and after a day. Other reads cost a `pread` and a few tens of
     /// nanoseconds.
     ///
     /// - Parameters:
-    ///   - range: The bytes. All of them must be stored.
-    ///   - buffer: A buffer that is large enough.
+    ///   - range: The bytes to read. All of them must be stored.
+    ///   - buffer: A buffer with space for the range.
     /// - Throws: ``MissingBytes`` if a part of the range is not stored, was evicted meanwhile, is damaged, or can't be
     ///   read. In the last case it has a cause, and in the last two it names the blocks that are discarded.
     ///   ``CacheError`` if the file can't be opened this time, or the catalog can't be read.
@@ -93,14 +93,14 @@ extension MediaFile {
         }
     }
 
-    /// Reads while another process has the directory open, and may evict, remove or fill blocks. Each block is checked
-    /// in memory after each read.
+    /// Reads while another process has the directory open and may evict, remove or fill blocks. After each read, each
+    /// block is checked in memory.
     private func readShared(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) throws {
         _ = try blocks.withMap { map in try map.planReading(range) }
         var bytes = [UInt8](repeating: 0, count: Int(Block.size))
         for index in Block.indices(touching: range) {
             let wanted = Block.range(of: index).clamped(to: range)
-            // More of the block may have been recorded since this was opened.
+            // More of the block may have been recorded since this file was opened.
             guard let record = try blocks.storedSeal(at: index), wanted.upperBound <= record.range.upperBound,
                 let sealer
             else { throw gone(wanted) }
@@ -143,14 +143,14 @@ extension MediaFile {
         var checked = 0
         /// The stored ranges of blocks that are damaged or can't be read.
         var bad: [Range<Int64>] = []
-        /// The reason why the file could not be opened this time, so that the rest was not checked.
+        /// The reason why the file could not be opened this time. In that case, the remaining records were not checked.
         var failure: CacheError?
     }
 
     /// Checks stored blocks against `records`, including blocks that were checked before.
     ///
-    /// Records of blocks that are not stored are skipped. A damaged block is discarded if `repairing`. Otherwise it
-    /// stays, and its next reader discards it.
+    /// Records of blocks that are not stored are skipped. If `repairing`, damaged blocks are discarded. Otherwise they
+    /// stay, and the next read of each one discards it.
     func verify(_ records: [BlockRecord], repairing: Bool) -> Findings {
         var findings = Findings()
         for record in records {
@@ -181,22 +181,22 @@ extension MediaFile {
         return findings
     }
 
-    /// Checks the bytes of a read.
+    /// Checks the bytes that a read returned.
     ///
     /// - Parameter bytes: The bytes of `range`, fewer if the file ended early; `nil` if they are only to be checked.
-    /// - Returns: `false` if bytes were evicted meanwhile, so that the read has to be repeated.
+    /// - Returns: `false` if bytes were evicted meanwhile, in which case the read must be repeated.
     private func check(
         _ reading: BlockMap.Reading, of range: Range<Int64>, _ bytes: UnsafeRawBufferPointer?
     ) throws -> Bool {
         let readEnd = range.lowerBound + Int64(bytes?.count ?? 0)
-        // After the end of the file, everything is missing.
+        // All bytes after the end of the file are missing.
         let cut = bytes == nil || readEnd == range.upperBound ? range.upperBound : Block.roundDown(readEnd)
         var good: [BlockRecord] = []
         var unrecorded: [Range<Int64>] = []
         var bad: [Range<Int64>] = cut < range.upperBound ? [cut..<range.upperBound] : []
         for block in reading.unverified where block.lowerBound < cut {
             guard let record = try blocks.seal(of: block), let sealer else {
-                // A block that this process has just stored may have no record yet.
+                // A block that this process has just stored may not have a record yet.
                 if blocks.withMap({ $0.wasTrusted(block) }) { unrecorded.append(block) } else { bad.append(block) }
                 continue
             }

@@ -8,25 +8,26 @@ extension MediaFile {
     ///
     /// - Parameters:
     ///   - bytes: The bytes, which may belong to any number of blocks.
-    ///   - offset: The offset of the first byte. It is in stored bytes, at the stored end of its block, or at a block's
-    ///     start.
+    ///   - offset: The offset of the first byte. It is inside stored bytes, at the end of the stored part of its block,
+    ///     or at the start of a block.
     /// - Throws: ``CacheError`` if the disk rejects the bytes, or if the range is beyond the length. ``MissingBytes``
-    ///   if bytes of the block before `offset` are missing, or if bytes that an earlier process has stored can't be
-    ///   read or are damaged. The block is then discarded, and has to be fetched from its start.
+    ///   if bytes of the block before `offset` are missing, or if bytes that an earlier process stored can't be read or
+    ///   are damaged. In these cases, the block is discarded and must be fetched from its start.
     func store(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws {
         var space = Int64.max
         _ = try store(bytes, at: offset, space: &space)
     }
 
-    /// Writes bytes like ``store(_:at:)``. At most `space` of them may be new, because that number has been reserved.
+    /// Writes bytes like ``store(_:at:)``. At most `space` of them may be new, because only that number is reserved.
     ///
-    /// - Parameter space: The rest of the reservation. Each new byte that is claimed reduces it by one.
-    /// - Returns: `false`, and nothing is written, if more than `space` would be new. In that case, bytes that were
-    ///   stored when the reservation was made have since been evicted.
+    /// - Parameter space: The number of bytes left in the reservation. It is reduced by each new byte that is claimed.
+    /// - Returns: `false`, and nothing is written, if more than `space` bytes would be new. In that case, bytes that
+    ///   were stored when the reservation was made have since been evicted.
     func store(_ bytes: UnsafeRawBufferPointer, at offset: Int64, space: inout Int64) throws -> Bool {
         let (end, overflow) = offset.addingReportingOverflow(Int64(bytes.count))
         guard !overflow, offset >= 0 else {
-            throw CacheError(.invalidArgument, "\(bytes.count.counted("byte")) can't be stored at \(offset.grouped)")
+            throw CacheError(
+                .invalidArgument, "\(bytes.count.counted("byte")) can't be stored at offset \(offset.grouped)")
         }
         guard !bytes.isEmpty else { return true }
         return try writer.withLock { writer in
@@ -38,7 +39,7 @@ extension MediaFile {
                 do {
                     try store(UnsafeRawBufferPointer(rebasing: part), stretch, open, &writer, &space)
                 } catch let error as CacheError {
-                    // The disk may have written a part of the bytes.
+                    // The disk may have written some of the bytes.
                     space -= writer.reclaimer.freeRefused(stretch, open)
                     throw error
                 }
@@ -48,7 +49,7 @@ extension MediaFile {
         }
     }
 
-    /// Returns the file to write to, and creates it if there is none. If the file no longer exists, discards all
+    /// Returns the file to write to, and creates it if it does not exist. If the file no longer exists, discards all
     /// blocks.
     private func openForWriting(_ range: Range<Int64>, _ writer: inout Writer) throws -> OpenFile {
         if let open = try file.opened() {
@@ -63,7 +64,7 @@ extension MediaFile {
         return open
     }
 
-    /// Writes a range of which nothing is stored.
+    /// Writes a range that has no stored bytes.
     private func store(
         _ bytes: UnsafeRawBufferPointer, _ stretch: Range<Int64>, _ open: OpenFile, _ writer: inout Writer,
         _ space: inout Int64
@@ -111,12 +112,12 @@ extension MediaFile {
         let index = Block.index(of: part.lowerBound)
         let isComplete = blocks.withMap { $0.isComplete(index, count: part.upperBound - Block.start(of: index)) }
         if isComplete, part.lowerBound == Block.start(of: index) {
-            // Another transfer may have left a buffer, if its bytes of this block were discarded.
+            // Another transfer may have left a buffer if its bytes in this block were discarded.
             writer.tails[index] = nil
             return try sealer.seal(bytes, index: index)
         }
-        // Appended in place: taken out of the dictionary, the buffer has one owner and is not copied. Earlier bytes of
-        // a block that starts here were evicted.
+        // The bytes are appended in place: outside the dictionary, the buffer has only one owner and is not copied. If
+        // the block starts here, its earlier bytes were evicted.
         var tail = writer.tails.removeValue(forKey: index) ?? []
         if part.lowerBound == Block.start(of: index) { tail.removeAll(keepingCapacity: true) }
         tail.reserveCapacity(Int(Block.size))
@@ -128,7 +129,7 @@ extension MediaFile {
         return try tail.withUnsafeBytes { try sealer.seal($0, index: index) }
     }
 
-    /// Reads and checks the stored part of a block that no longer has a buffer, so that bytes may be appended.
+    /// Reads and checks the stored part of a block that no longer has a buffer, so that bytes can be appended to it.
     private func loadTail(_ index: Int64, count: Int) throws -> [UInt8] {
         let start = Block.start(of: index)
         let range = start..<start + Int64(count)

@@ -1,22 +1,25 @@
 import ByteRanges
 import Synchronization
 
-/// The bytes of one version of a resource. They are written at their offsets, and read only if they are proven to be
-/// the bytes that were received.
+/// The bytes of one version of a resource. They are written at their offsets, and are returned only if they are proven
+/// to be the bytes that were received.
 ///
 /// This is the only place between origin and player that stores bytes. It does not decide what is fetched, and never
-/// waits for bytes from the network. It stores no records itself. The catalog stores them, from ``takeChanges()``.
+/// waits for bytes from the network. It does not store records itself. The catalog stores the records that
+/// ``takeChanges()`` returns.
 ///
-/// Methods that access bytes block, and belong on a ``BlockingExecutor``. The queries (``storedRanges``,
-/// ``contains(_:)``, …) hold a lock for a few nanoseconds. Any thread may call them. Reads do not wait for anything
-/// else. Storing and evicting take turns, so that space that has just been written to is not freed.
+/// Methods that access bytes block the calling thread, and belong on a ``BlockingExecutor``. The queries
+/// (``storedRanges``, ``contains(_:)``, …) hold a lock for a few nanoseconds and may be called from any thread. Reads
+/// do not wait for other operations. Storing and evicting exclude each other, so that space is not freed right after it
+/// was written to.
 final class MediaFile: Sendable {
-    /// The state that storing and evicting share. Its lock is held across their file calls, which call nothing back.
-    /// The map's lock is taken inside, and inside that the lock of the space account.
+    /// The state that storing and evicting share. Its lock is held during their file operations, which make no
+    /// callbacks. The map's lock is taken while this lock is held, and the space account's lock while the map's lock is
+    /// held.
     struct Writer: Sendable {
-        /// The stored bytes of each block that a transfer is filling, because checksums cover the received bytes, not
-        /// those that the disk returns later. At most 64 KiB for each transfer. The bytes are absent in memory, which
-        /// has no checksums, and in an encrypted file, where ``StoredBlocks`` has them.
+        /// The stored bytes of each block that a transfer is filling, at most 64 KiB for each transfer. They are
+        /// buffered because checksums cover the received bytes, not those that the disk returns later. Media in memory
+        /// has no checksums and needs no buffers. For an encrypted file, the buffers are in ``StoredBlocks``.
         var tails: [Int64: [UInt8]] = [:]
         var reclaimer: BlockReclaimer
 
@@ -32,22 +35,23 @@ final class MediaFile: Sendable {
 
     let file: PooledFile
     let sealer: BlockSealer?
-    /// Whether another process may change the file at any moment, so that no part of it stays proven.
+    /// Whether another process may change the file at any time, in which case no part of it stays proven.
     let isShared: Bool
     let blocks: StoredBlocks
     /// The encryption; `nil` if the file is unencrypted.
     let encrypted: EncryptedBlocks?
     let writer: TryableLock<Writer>
 
-    /// Opens the stored part of a version.
+    /// Creates the file of a version from its stored part.
     ///
     /// - Parameters:
     ///   - file: The file.
     ///   - sealer: The version's sealer; `nil` for bytes in memory, which have no checksums.
-    ///   - storedRanges: The ranges that the catalog has. They are claimed, and checked when they are first read.
-    ///   - isRecordStale: Whether the catalog has the blocks, but not their ranges.
+    ///   - storedRanges: The ranges that are recorded in the catalog. They are claimed at once, and checked when they
+    ///     are first read.
+    ///   - isRecordStale: Whether the catalog contains the blocks, but not their ranges.
     ///   - length: The whole resource's length; `nil` if it is unknown.
-    ///   - isShared: Whether another process may change the file meanwhile. Then it is only read.
+    ///   - isShared: Whether another process may change the file meanwhile. If so, the file is only read.
     ///   - elapsed: Returns the monotonic time, which determines when blocks are checked again.
     ///   - storedSeals: Reads the catalog's records of blocks.
     ///   - giveBack: Called with the number of bytes that are no longer stored. It must neither block nor call back.
@@ -63,19 +67,19 @@ final class MediaFile: Sendable {
         self.isShared = isShared
         let isEncrypted = sealer?.format.isEncrypted ?? false
         var map = BlockMap(storedRanges: storedRanges, isRecordStale: isRecordStale, keepsSeals: isEncrypted)
-        // A length that contradicts the records is from a damaged catalog. Reads then find the blocks damaged.
+        // A length that contradicts the records comes from a damaged catalog. Reads then find the blocks damaged.
         if let length { _ = map.setLength(length) }
         let blocks = StoredBlocks(
             file: file, map: map, trustEnds: sealer != nil && !isEncrypted, elapsed: elapsed, storedSeals: storedSeals,
             giveBack: giveBack)
         self.blocks = blocks
         encrypted = isEncrypted ? sealer.map { EncryptedBlocks(blocks, $0) } : nil
-        // Memory never blocks a thread.
+        // Writing to memory never blocks a thread.
         writer = TryableLock(
             Writer(reclaimer: BlockReclaimer(blocks)), sealer == nil ? .neverWaits : .mayWaitForFile)
     }
 
-    // MARK: - Questions
+    // MARK: - Queries
 
     /// All stored bytes. This is a copy, so prefer the narrower queries.
     var storedRanges: ByteRangeSet { blocks.withMap { $0.storedRanges } }
@@ -83,13 +87,15 @@ final class MediaFile: Sendable {
     /// The number of stored bytes.
     var storedByteCount: Int64 { blocks.withMap { $0.storedRanges.byteCount } }
 
-    /// The bytes that the file claims: stored bytes, and those of evicted blocks whose space is not freed.
+    /// The number of bytes that the file claims: stored bytes, and bytes of evicted blocks whose space is not freed
+    /// yet.
     var claimedByteCount: Int64 { blocks.claimedByteCount }
 
     /// Whether evicted blocks still use space on disk.
     var holdsUnfreedBytes: Bool { blocks.holdsUnfreedBytes }
 
-    /// The stored bytes that are only in memory, because an encrypted block is not written until it is complete.
+    /// The number of stored bytes that are only in memory, because an encrypted block is not written until it is
+    /// complete.
     var memoryByteCount: Int64 { encrypted?.memoryByteCount ?? 0 }
 
     /// Whether blocks of an encrypted file are only in memory, because their transfers have not ended.
@@ -117,7 +123,7 @@ final class MediaFile: Sendable {
     /// Whether all of `range` is stored.
     func contains(_ range: Range<Int64>) -> Bool { blocks.withMap { $0.storedRanges.contains(range) } }
 
-    /// Returns the stored bytes from `offset` on; `nil` if the byte at `offset` is not stored.
+    /// Returns the run of stored bytes that starts at `offset`; `nil` if the byte at `offset` is not stored.
     func prefix(at offset: Int64) -> Range<Int64>? { blocks.withMap { $0.storedRanges.prefix(at: offset) } }
 
     /// Returns the number of bytes of `range` that are not stored.
@@ -125,19 +131,19 @@ final class MediaFile: Sendable {
 
     /// Sets the whole resource's length, so that a short last block counts as complete.
     ///
-    /// - Returns: `false`, and nothing changes, if more bytes are stored or another length was known. The length would
-    ///   then belong to another version.
+    /// - Returns: `false`, and nothing changes, if more bytes are stored or a different length was set. In that case,
+    ///   the length belongs to another version.
     func setLength(_ length: Int64) -> Bool { blocks.withMap { $0.setLength(length) } }
 
-    /// Ends all claims, because the version has left the cache.
+    /// Ends all claims, because the version is no longer in the cache.
     ///
     /// - Returns: The number of bytes that were claimed so far; 0 if the claims have already ended.
     func endCounting() -> Int64 { blocks.endCounting() }
 
     // MARK: - Changes for the catalog
 
-    /// Whether there are changes that the catalog does not have, or the file is being written to. It does not wait for
-    /// the file.
+    /// Whether there are changes that are not in the catalog, or the file is being written to. The property does not
+    /// wait for the file.
     var hasChanges: Bool {
         let found = writer.withLockIfAvailable { writer in
             writer.dropStaleTails(blocks)
@@ -151,9 +157,9 @@ final class MediaFile: Sendable {
     }
 
     /// Creates checksums of the blocks that transfers are still filling. Encrypted blocks are skipped, because they
-    /// would be encrypted and written again each time. It does not wait for the file.
+    /// would be encrypted and written again each time. The method does not wait for the file.
     ///
-    /// - Returns: `false` if the file is being written to. Then there are no new checksums.
+    /// - Returns: `false` if the file is being written to, in which case no checksums are created.
     @discardableResult
     func sealTails() -> Bool {
         guard sealer != nil, !isEncrypted else { return true }
@@ -163,20 +169,20 @@ final class MediaFile: Sendable {
         return sealed != nil
     }
 
-    /// Returns the changes that the catalog does not have, each one once; `nil` if there are none.
+    /// Returns the changes that are not in the catalog, each one once; `nil` if there are none.
     func takeChanges() -> BlockChanges? { blocks.withMap { $0.takeChanges() } }
 
-    /// Records that the catalog has the blocks, but not their ranges. The next changes have the ranges.
+    /// Records that the catalog contains the blocks, but not their ranges. The next changes include the ranges.
     func recordRangesUnrecorded() { blocks.withMap { $0.recordRangesUnrecorded() } }
 
     /// Takes back changes that could not be written, for the next attempt.
     func restore(_ changes: BlockChanges) { blocks.withMap { $0.restore(changes) } }
 
     /// Ends the transfer that has stored bytes up to `offset`. The stored part of its last block gets a checksum for
-    /// the next ``takeChanges()``, and its buffer is released.
+    /// the next call to ``takeChanges()``, and its buffer is released.
     ///
-    /// - Returns: The bytes that are lost because the disk rejects them. The bytes of an encrypted file were in memory
-    ///   until now.
+    /// - Returns: The bytes that were lost because the disk rejected them. Until now, the bytes of an encrypted file
+    ///   were only in memory.
     @discardableResult
     func endWriting(at offset: Int64) -> MissingBytes? {
         guard offset >= 0 else { return nil }
@@ -201,7 +207,7 @@ final class MediaFile: Sendable {
 
     private func endAllTails(_ writer: inout Writer) -> Bool {
         let indices = writer.tails.keys.sorted()
-        // Lost bytes are missing, which the next reader finds.
+        // Lost bytes count as missing, and the next reader fetches them again.
         for index in indices { _ = endTail(at: index, &writer) }
         return !indices.isEmpty
     }
@@ -210,7 +216,7 @@ final class MediaFile: Sendable {
         guard let sealer, let tail = tails[index], !tail.isEmpty else { return }
         let known = blocks.withMap { $0.seal(of: index) }
         guard Int(known?.length ?? 0) < tail.count else { return }
-        // If the cipher fails, the bytes have no checksum, and are fetched again later.
+        // If the cipher fails, the bytes get no checksum, and are fetched again later.
         guard let record = tail.withUnsafeBytes({ try? sealer.seal($0, index: index) }) else { return }
         blocks.withMap { map in
             if map.storedCount(of: index) == Int64(record.length) { map.sealPrefix(record) }
@@ -238,14 +244,14 @@ final class MediaFile: Sendable {
     /// Evicts the blocks whose stored bytes are within `range`.
     ///
     /// A block is evicted completely or not at all. Blocks that a transfer is filling (until ``endWriting(at:)``) and
-    /// blocks that a slice holds stay. All blocks stay if a cache that has been closed still has readers of the file.
-    /// The blocks are removed from the map first, and their space is freed afterwards, so that no reader sees zeros.
-    /// Record the change in the catalog afterwards. If that record is lost, the checksums show what happened.
+    /// blocks that a slice holds stay. All blocks stay if readers of a closed cache still use the file. The blocks are
+    /// removed from the map first, and their space is freed afterwards, so that no reader sees zeros. Record the change
+    /// in the catalog afterwards. If that record is lost, the checksums detect the eviction.
     ///
-    /// After the disk has failed to free space, no more blocks are evicted until the space of those is freed. Each call
-    /// tries it once.
+    /// After the disk has failed to free space, no more blocks are evicted until that space is freed. Each call retries
+    /// once.
     ///
-    /// If the file is being written to, no block is evicted. Eviction is for all keys, and must not wait for one file.
+    /// If the file is being written to, no block is evicted. Eviction serves all keys, and must not wait for one file.
     /// Writes to memory take no time, so eviction waits for them.
     func evict(_ range: Range<Int64>) -> BlockReclaimer.Evicted {
         if sealer == nil { return writer.withLock { evict(range, &$0) } }

@@ -5,20 +5,21 @@ import Synchronization
 /// The file of one version, and the map of the blocks in it.
 ///
 /// It is one of the three parts of a ``MediaFile``, with ``EncryptedBlocks`` and ``BlockReclaimer``. Only this part
-/// changes the map, reads checksums from the catalog, and returns claims of space. It does not decide what is read or
-/// written.
+/// changes the map, reads checksums from the catalog, and returns claims of space. It does not decide which bytes are
+/// read or written.
 ///
 /// Methods that use the file block the calling thread. The others hold a lock for a few nanoseconds.
 final class StoredBlocks: Sendable {
     private struct State: Sendable {
         var map: BlockMap
-        /// Whether stored bytes count as claims of space.
+        /// Whether stored bytes count as claimed space.
         var isCounted = true
-        /// The bytes of evicted blocks whose space the disk has not freed. They are claimed until the file is removed.
+        /// The number of bytes in evicted blocks whose space the disk has not freed. They are claimed until the file is
+        /// removed.
         var unfreed: Int64 = 0
         /// The blocks of an encrypted file that transfers are filling. Their bytes are only in memory.
         var filling: [Int64: FillingBlock] = [:]
-        /// The opening of the file in which blocks were checked.
+        /// The number of the opening of the file in which blocks were checked.
         var checkedIn: UInt64 = 0
         /// The elapsed time after which blocks are checked again.
         var checkAgainAt = Duration.zero
@@ -29,19 +30,19 @@ final class StoredBlocks: Sendable {
         }
     }
 
-    /// The time after which blocks are checked again, although the file has been open since.
+    /// The time after which blocks are checked again, even if the file has stayed open.
     static let trustTime = Duration.seconds(86_400)
 
     let file: PooledFile
     private let state: ClassedMutex<State>
-    /// Whether blocks have to be checked again. Those in memory can't change, and encrypted ones are checked at each
+    /// Whether blocks have to be checked again. Blocks in memory can't change, and encrypted blocks are checked by each
     /// read.
     private let trustEnds: Bool
     private let elapsed: @Sendable () -> Duration
     /// Reads the catalog's records of the blocks with these indices. It blocks the calling thread.
     private let storedSeals: @Sendable (Range<Int64>) throws -> [BlockRecord]
-    /// Returns claims to the account: for bytes that are no longer stored, or that the disk has freed. It may be called
-    /// under the lock of the map.
+    /// Returns claims to the account for bytes that are no longer stored, or that the disk has freed. It may be called
+    /// while the map's lock is held.
     private let giveBack: @Sendable (Int64) -> Void
 
     init(
@@ -59,8 +60,8 @@ final class StoredBlocks: Sendable {
 
     // MARK: - The map
 
-    /// Reads or changes the map, and returns the claim of bytes that are no longer stored. Except for
-    /// ``evict(_:keeping:)``, no other method ends claims.
+    /// Reads or changes the map, and returns the claims of bytes that are no longer stored. Only this method and
+    /// ``evict(_:keeping:)`` end claims.
     func withMap<R, Failure: Error>(_ body: (inout BlockMap) throws(Failure) -> sending R) throws(Failure) -> sending R
     {
         try state.withLock { state throws(Failure) in
@@ -84,9 +85,9 @@ final class StoredBlocks: Sendable {
     /// Adds bytes that were written to the file to the map.
     ///
     /// - Parameters:
-    ///   - stored: The number of stored bytes before them in their first block.
-    ///   - records: The blocks that they complete.
-    /// - Returns: The number of bytes that are claimed from now on.
+    ///   - stored: The number of stored bytes that precede them in their first block.
+    ///   - records: The records of the blocks that they complete.
+    /// - Returns: The number of newly claimed bytes.
     /// - Throws: ``MissingBytes`` if a reader has meanwhile found the start of the first block damaged.
     func add(_ range: Range<Int64>, after stored: Int, completing records: [BlockRecord]) throws -> Int64 {
         try state.withLock { state in
@@ -114,13 +115,13 @@ final class StoredBlocks: Sendable {
     /// - Returns: The blocks.
     func invalidateAll() -> [Range<Int64>] { withMap { $0.invalidateAll() }.map(Self.wholeBlocks) }
 
-    /// Returns the checked bytes from `offset` on, and the number of removals so far. `nil` if the byte at `offset` has
+    /// Returns the checked bytes from `offset`, and the number of removals so far; `nil` if the byte at `offset` has
     /// not been checked.
     func trusted(at offset: Int64) -> (range: Range<Int64>, removals: UInt64)? {
         state.withLock { state in state.map.trustedPrefix(at: offset).map { ($0, state.map.removals) } }
     }
 
-    /// Returns the same if the bytes were checked in this opening of the file, and not more than ``trustTime`` ago.
+    /// Returns the same if the bytes were checked while this file was open, and not more than ``trustTime`` ago.
     func trusted(at offset: Int64, in open: OpenFile) -> (range: Range<Int64>, removals: UInt64)? {
         let now = trustEnds ? elapsed() : .zero
         return state.withLock { state in
@@ -133,10 +134,10 @@ final class StoredBlocks: Sendable {
         !trustEnds || state.checkedIn == open.number && now < state.checkAgainAt
     }
 
-    /// Ends the trust in the blocks if they were checked in an earlier opening of the file, or too long ago.
+    /// Ends the trust in the blocks if they were checked before the file was reopened, or too long ago.
     ///
-    /// The system may lose written bytes without an error, or report it only when the file is closed. The disk, or
-    /// another program, may change bytes later.
+    /// The system may lose written bytes without an error, or report the error only when the file is closed. The disk,
+    /// or another program, may change bytes later.
     func recordOpened(_ open: OpenFile) {
         let now = trustEnds ? elapsed() : .zero
         state.withLock { state in
@@ -146,7 +147,7 @@ final class StoredBlocks: Sendable {
         }
     }
 
-    /// Whether no bytes have been removed since this number of removals.
+    /// Whether the number of removals is still `removals`.
     func isUnchanged(since removals: UInt64) -> Bool { state.withLock { $0.map.removals == removals } }
 
     /// Protects `range` from eviction if all of it has been checked.
@@ -164,15 +165,16 @@ final class StoredBlocks: Sendable {
 
     // MARK: - Claims
 
-    /// The bytes that the file claims: stored bytes, and those of evicted blocks whose space is not freed.
+    /// The number of bytes that the file claims: stored bytes, and bytes of evicted blocks whose space is not freed
+    /// yet.
     var claimedByteCount: Int64 { state.withLock { $0.map.storedRanges.byteCount + $0.unfreed } }
 
     /// Whether evicted blocks or refused bytes still use space on disk.
     var holdsUnfreedBytes: Bool { state.withLock { $0.unfreed > 0 } }
 
-    /// Ends all claims, because the version has left the cache.
+    /// Ends all claims, because the version is no longer in the cache.
     ///
-    /// - Returns: The number of bytes that were claimed until now; 0 if the claims have already ended.
+    /// - Returns: The number of bytes that were claimed so far; 0 if the claims have already ended.
     func endCounting() -> Int64 {
         state.withLock { state in
             defer { state.isCounted = false }
@@ -180,7 +182,7 @@ final class StoredBlocks: Sendable {
         }
     }
 
-    /// Removes the blocks that are to be evicted from the map.
+    /// Removes the blocks to evict from the map.
     ///
     /// - Returns: Their stored ranges, and the claim that the caller ends with ``recordFreed(_:of:)``.
     func evict(
@@ -194,12 +196,12 @@ final class StoredBlocks: Sendable {
         }
     }
 
-    /// Claims bytes that the disk may have written although they are not stored.
+    /// Claims bytes that are not stored, but that the disk may have written.
     ///
     /// - Returns: The number of bytes that are claimed.
     func recordUnfreed(_ count: Int64) -> Int64 {
         state.withLock { state in
-            // A file that has left the cache has no claims.
+            // A file that is no longer in the cache has no claims.
             guard state.isCounted else { return 0 }
             state.unfreed += count
             return count
@@ -209,7 +211,7 @@ final class StoredBlocks: Sendable {
     /// Returns the part of a claim that the disk has freed. The rest stays claimed.
     func recordFreed(_ freed: Int64, of claim: Int64) {
         let gone = state.withLock { state in
-            // A file that has left the cache has no claims.
+            // A file that is no longer in the cache has no claims.
             guard state.isCounted else { return claim }
             state.unfreed += claim - freed
             return freed
@@ -235,8 +237,8 @@ final class StoredBlocks: Sendable {
         return open
     }
 
-    /// Returns the open file if it still reaches the end of `range`. Otherwise discards its missing end, because a
-    /// sender that does not look at the bytes would wait for it.
+    /// Returns the open file if it still reaches the end of `range`. Otherwise discards the missing end, because a
+    /// sender that does not examine the bytes would wait for it.
     func openFile(holding range: Range<Int64>) throws -> OpenFile {
         let open = try openFile(for: range)
         let size = try open.file.size()
@@ -255,13 +257,13 @@ final class StoredBlocks: Sendable {
         }
     }
 
-    /// Returns the newest checksum of `block`, which is the stored part of a block. `nil` if there is none, or if it
-    /// covers other bytes.
+    /// Returns the newest checksum of `block`, which is the stored part of a block. Returns `nil` if there is none, or
+    /// if it covers other bytes.
     func seal(of block: Range<Int64>) throws -> BlockRecord? {
         let index = Block.index(of: block.lowerBound)
         let (known, removals) = withMap { ($0.seal(of: index), $0.removals) }
         if let known { return known.range == block ? known : nil }
-        // Records are read in groups, because a player soon reads the next blocks.
+        // Records are read in groups, because players usually read the next blocks soon afterwards.
         let group: Int64 = 64
         let start = index / group * group
         let records = try storedSeals(start..<start + group)

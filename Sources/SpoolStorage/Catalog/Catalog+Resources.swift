@@ -11,7 +11,7 @@ extension Catalog {
         }
     }
 
-    /// Returns all resources, sorted by URL and key, or the parts of a presentation.
+    /// Returns all resources, or only the parts of a presentation, sorted by URL and key.
     func resources(partOf presentation: String? = nil) throws -> [ResourceRecord] {
         let parts = " WHERE resource.presentation = (SELECT id FROM resource WHERE key = ?)"
         let sql = Self.resourceQuery + (presentation == nil ? "" : parts) + " ORDER BY resource.url, resource.key"
@@ -21,7 +21,7 @@ extension Catalog {
                 try resource($0, db)
             }
         }
-        // Encrypted values have no order.
+        // Encrypted values do not sort in the order of their unencrypted values.
         return cipher.isPlain ? resources : resources.sorted { ($0.url, $0.key) < ($1.url, $1.key) }
     }
 
@@ -44,7 +44,7 @@ extension Catalog {
 
     /// Returns the keys of a presentation's parts.
     ///
-    /// - Parameter forRemoval: Whether pinned parts are left out if the presentation is not pinned.
+    /// - Parameter forRemoval: Whether to omit pinned parts if the presentation is not pinned.
     func parts(of presentation: String, forRemoval: Bool = false) throws -> [String] {
         try readOnce { db in
             let statement = try db.cachedStatement(
@@ -75,7 +75,7 @@ extension Catalog {
     /// Returns the next keys after `key`, in the catalog's order.
     func keys(after key: String, limit: Int) throws -> [String] {
         try readOnce { db in
-            // In a damaged catalog, a key of another type follows all texts, and would be listed again and again.
+            // In a damaged catalog, a key of another type sorts after all texts, and would be listed again and again.
             try String.fetchAll(
                 db,
                 sql: """
@@ -94,7 +94,7 @@ extension Catalog {
         }
     }
 
-    /// Whether a version of this name is recorded. Every other media file is an orphan.
+    /// Whether a version with this identifier is recorded. Every other media file is an orphan.
     func contains(_ identifier: GenerationIdentifier) throws -> Bool {
         try readOnce { db in
             let statement = try db.cachedStatement(sql: "SELECT 1 FROM generation WHERE identifier = ?")
@@ -150,7 +150,7 @@ extension Catalog {
         else { throw CatalogCipher.UnreadableValue() }
         let length = try row.integer(8)
         let recorded = row.storedRanges(14, count: 11).flatMap { ranges in
-            // Which of the two is wrong is only known from the blocks.
+            // Only the blocks show which of the two is wrong.
             length.map { ranges.bounds?.upperBound ?? 0 > $0 } ?? false ? nil : ranges
         }
         let storedRanges = try recorded ?? CatalogBlocks.storedRanges(of: id, db)
@@ -181,7 +181,7 @@ extension Catalog {
     /// Returns a recorded number of bytes, between 0 and ``Block/offsetLimit``.
     static func byteCount(_ recorded: Int64?) -> Int64 { min(max(recorded ?? 0, 0), Block.offsetLimit) }
 
-    /// Scheme, host and path of a URL: cut before `?` and `#`, and without `user:password@`.
+    /// Returns the scheme, host and path of a URL, without `user:password@`, query and fragment.
     static func withoutSecrets(_ url: String) -> String {
         var text = url.prefix { $0 != "?" && $0 != "#" }
         if let slashes = text.range(of: "//") {
@@ -192,7 +192,7 @@ extension Catalog {
     }
 }
 
-/// Cells whose damage costs less than the row.
+/// Reads cells whose damage does not invalidate the row.
 extension Row {
     /// Returns the integer in a cell; `nil` if it holds anything else.
     func number(_ index: Int) -> Int64? { (try? integer(index)) ?? nil }  // It has another type.
@@ -200,14 +200,15 @@ extension Row {
     /// Returns the number of bytes in a cell; 0 if it holds anything else.
     func byteCount(_ index: Int) -> Int64 { Catalog.byteCount(number(index)) }
 
-    /// Returns the stored ranges in a cell; `nil` if they contradict their number of bytes in another cell. Another
-    /// program has then changed one of the two, and they are computed from the blocks.
+    /// Returns the stored ranges in a cell; `nil` if they contradict their number of bytes in another cell. In that
+    /// case, another program has changed one of the cells, and the ranges are computed from the blocks.
     func storedRanges(_ index: Int, count: Int) -> ByteRangeSet? {
         guard let storedRanges = storedRanges(index), number(count) == storedRanges.byteCount else { return nil }
         return storedRanges
     }
 
-    /// Returns the stored ranges in a cell; `nil` if the value is invalid. Then they are computed from the blocks.
+    /// Returns the stored ranges in a cell; `nil` if the value is invalid, in which case they are computed from the
+    /// blocks.
     func storedRanges(_ index: Int) -> ByteRangeSet? {
         guard let encoded = try? data(index),  // It has another type.
             let storedRanges = try? ByteRangeSet(decoding: Array(encoded)),  // It can't be decoded.
@@ -227,8 +228,8 @@ extension Catalog {
         var rowBytes: Int64 = 0
     }
 
-    /// Removes rows that no key leads to, because their key or their owner is damaged. The files of such versions
-    /// belong to no record from then on, so they are searched for.
+    /// Removes rows that can't be found by any key, because their key or their owner is damaged. Their media files then
+    /// have no record, so a search for orphans is scheduled.
     func repairRows() throws -> RemovedRows {
         try write { db in
             let before = (Self.byteCount(try db.number("storedBytes")), Self.byteCount(try db.number("rowBytes")))

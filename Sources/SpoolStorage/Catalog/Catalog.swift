@@ -3,44 +3,45 @@ import GRDB
 import GRDBSQLite
 import Synchronization
 
-/// The database of stored media: resources, their version, its blocks, and the date of each use.
+/// The database of stored media: the resources, their versions and blocks, and the date of last use.
 ///
-/// It uses SQLite in WAL mode with synchronous NORMAL. A crash of the machine may lose the last transactions, but never
-/// their order, and lost media is only fetched again. It contains no bytes of media, query value, header or credential.
-/// Opening reads only the schema and the settings.
+/// It uses SQLite in WAL mode with synchronous NORMAL. A system crash may lose the last transactions, but never
+/// reorders them, and lost media is simply fetched again. The catalog contains no media bytes, query values, headers or
+/// credentials. Opening reads only the schema and the settings.
 ///
 /// In an encrypted cache, ``CatalogCipher`` encrypts the values. Callers pass and receive unencrypted keys and URLs.
 ///
-/// Every method blocks and belongs on a ``BlockingExecutor``. Any thread may call. The methods throw ``CacheError``:
-/// `storage` names the path and SQLite's cause. `catalogDamaged` means that SQLite found the file damaged. The method
-/// then also leaves a mark, so that the next opening sets the file aside.
+/// Every method blocks and belongs on a ``BlockingExecutor``. Any thread may call it. The methods throw ``CacheError``:
+/// `storage` names the path and SQLite's cause. `catalogDamaged` means that SQLite found the file damaged. In that
+/// case, the method also leaves a mark, so that the file is set aside when the catalog is next opened.
 final class Catalog: Sendable {
     /// The database's path.
     let path: String
-    /// The path to which a damaged catalog was moved at this opening; `nil` if there was none.
+    /// The path to which a damaged catalog was moved during this opening; `nil` if none was damaged.
     let setAside: String?
-    /// Whether it was created at this opening. Then no record names the files of a previous one.
+    /// Whether the catalog was created during this opening. If so, no record names the files of a previous catalog.
     let isNew: Bool
     private let database: any DatabaseWriter
-    /// The file system for a mark of damage; `nil` in a catalog that is only read.
+    /// The file system in which damage is marked; `nil` for a read-only catalog.
     private let marks: (any FileSystem)?
-    /// The encryption of its values.
+    /// The cipher for the catalog's values.
     let cipher: CatalogCipher
     /// The secret of an encrypted cache; `nil` if it is unencrypted.
     private let unlocked: CacheSecret?
     /// Whether the catalog was closed. SQLite crashes if a closed connection is used.
     private let isClosed = Atomic(false)
-    /// The time for which writing waits for another program.
+    /// The time that a write waits for another program.
     private let busyWait: BusyWait
     /// The unit in bytes in which the volume allocates space to media files; 0 if it is unknown.
     let volumeBlockSize = Atomic<Int64>(0)
-    /// The last number for the order of use in an encrypted cache.
+    /// The last number that an encrypted cache assigned to record the order of use.
     private let lastOrdinal = Mutex<Int64?>(nil)
 
-    /// Opens a catalog to read and write, or creates it. The lock of the cache directory allows one process at a time.
+    /// Opens a catalog for reading and writing, or creates it. The lock of the cache directory allows only one process
+    /// at a time.
     ///
-    /// A damaged one is renamed to `catalog-damaged-<time>.sqlite`, with its other files, and an empty one is created.
-    /// See ``setAside``.
+    /// A damaged catalog is renamed to `catalog-damaged-<time>.sqlite`, together with its other files, and an empty one
+    /// is created. See ``setAside``.
     ///
     /// - Parameter key: The key of an encrypted cache. A catalog that is created is encrypted with it.
     /// - Throws: ``CacheError``, and the catalog is not changed: `catalogTooNew` if a newer version of Spool wrote it,
@@ -65,10 +66,10 @@ final class Catalog: Sendable {
 
     /// Opens an existing catalog read-only, while another process may write to it.
     ///
-    /// - Parameter isFrozen: Whether the disk is full or read-only, so that not even the file with the marks of readers
-    ///   can be written. The last commits may be missing then.
+    /// - Parameter isFrozen: Whether the disk is full or read-only, so that not even SQLite's shared-memory file can be
+    ///   written. In that case, the last commits may be missing.
     /// - Throws: ``CacheError``:
-    ///   - `storage` if there is none, if a frozen one is not complete, or if an earlier version of Spool wrote it
+    ///   - `storage` if there is no catalog, if a frozen one is incomplete, or if an earlier version of Spool wrote it
     ///   - `catalogTooNew` or `catalogDamaged`
     ///   - `keyRequired` or `wrongEncryptionKey`
     init(inspecting path: String, key: EncryptionKey? = nil, isFrozen: Bool = false) throws {
@@ -77,8 +78,8 @@ final class Catalog: Sendable {
         self.marks = nil
         self.isNew = false
         busyWait = BusyWait()
-        // SQLite would follow a link, and wait for the other end of a pipe. The file is not opened here, because
-        // closing any descriptor of a database releases the locks that this process has on it.
+        // SQLite would follow a link, or wait for the other end of a pipe. The file is not opened here, because closing
+        // any descriptor of a database releases the locks that this process has on it.
         try SystemFile.refuseOtherThanFile(path)
         var configuration = Self.configuration(busyWait)
         configuration.readonly = true
@@ -99,7 +100,8 @@ final class Catalog: Sendable {
             }
             (cipher, unlocked) = (lock.cipher, lock.secret)
         } catch let error as CacheError where isFrozen && error.code == .catalogDamaged {
-            // Half of it may be in the log, which is not read, if the disk became full during a checkpoint.
+            // If the disk became full during a checkpoint, a part of the catalog may still be in the log, which is not
+            // read.
             throw CacheError(
                 .storage, "“\(path)” can't be read without its log, which can't be read on this volume",
                 underlying: error.underlying)
@@ -139,7 +141,7 @@ final class Catalog: Sendable {
         self.path = path
         self.setAside = setAside
         self.marks = fileSystem
-        // The file is created here, so that its mode is 0600. SQLite gives its other files the same mode.
+        // The file is created here so that its mode is 0600. SQLite gives its other files the same mode.
         _ = try fileSystem.openFile(path, .create)
         let busyWait = BusyWait()
         self.busyWait = busyWait
@@ -158,7 +160,7 @@ final class Catalog: Sendable {
                 }
                 try pool.writeWithoutTransaction { db in try CatalogSchema.check(db) }
             } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
-                // A table is missing, or there is one too many. Trying again does not help.
+                // A table is missing, or an unexpected one exists. A retry would not help.
                 throw CacheError(.catalogDamaged, "“\(path)” is damaged: \(Self.cause(error))", underlying: error)
             }
             return (pool, isNew, try pool.write { db in try CatalogLock(db, key, path: path, isWritable: true) })
@@ -166,7 +168,7 @@ final class Catalog: Sendable {
         (cipher, unlocked) = (lock.cipher, lock.secret)
     }
 
-    /// Shortens the waits for the lock of another program, because the catalog is about to be closed.
+    /// Shortens waits for a lock that another program holds, because the catalog is about to be closed.
     func beginClosing() { busyWait.shorten() }
 
     /// Closes the database, after a checkpoint of its log. Later calls throw, except for this one.
@@ -174,7 +176,7 @@ final class Catalog: Sendable {
         guard !isClosed.exchange(true, ordering: .relaxed) else { return }
         try Self.translating(path) {
             // SQLite leaves the checkpoint to the last connection. GRDB closes the writing connection first, and the
-            // last one can't write. If it fails here, the next opening does it.
+            // last one can't write. If the checkpoint fails here, it is made at the next opening.
             try? database.writeWithoutTransaction { db in
                 if isWritable { _ = try db.checkpoint(.truncate) }
             }
@@ -189,18 +191,19 @@ final class Catalog: Sendable {
         configuration.busyMode = .callback { busyWait.wait(after: $0) }
         configuration.maximumReaderCount = 3
         configuration.prepareDatabase { db in
-            // Keys are random, so the more changes share a page, the less is written. 16 MiB of log, 4 MiB of pages.
+            // Keys are random, so fewer pages are written if more changes share a page. The log is limited to 16 MiB,
+            // and the page cache to 4 MiB.
             try db.execute(sql: "PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -4096")
         }
         return configuration
     }
 
-    /// Limits the size of the log to a 64th of the capacity, at least 1 MiB and at most 16 MiB.
+    /// Limits the size of the log to 1/64 of the capacity, but at least 1 MiB and at most 16 MiB.
     ///
     /// The log exceeds the limit only while a large transaction is written, or while a reader in another process needs
-    /// its first part.
+    /// the start of the log.
     ///
-    /// - Parameter capacity: The capacity in bytes; `nil` if there is none.
+    /// - Parameter capacity: The capacity in bytes; `nil` if it is unlimited.
     func limitLog(toPartOf capacity: Int64?) throws {
         guard isWritable else { return }
         let bytes = min(max((capacity ?? .max) / 64, 1 << 20), 16 << 20)
@@ -215,16 +218,16 @@ final class Catalog: Sendable {
     /// Returns the cache's secret.
     func secret() throws -> CacheSecret { try unlocked ?? CacheSecret(format: .plain, key: settings.sealKey()) }
 
-    /// The format of new versions' blocks.
+    /// The block format for new versions.
     var format: BlockFormat { unlocked?.format ?? .plain }
 
-    /// Returns a number for the order of use: the date, or in an encrypted cache, which does not reveal it, the next
-    /// number.
+    /// Returns a number that records the order of use. It is the date or, in an encrypted cache, which does not reveal
+    /// dates, the next number.
     func ordinal(at date: Date, _ db: Database) throws -> Int64 {
         guard !cipher.isPlain else { return date.microseconds }
         return try lastOrdinal.withLock { last in
-            // Pinned and unpinned resources each have an index. Numbers between two uses are left free, as between two
-            // dates.
+            // Pinned and unpinned resources each have an index. Numbers between two uses are left unused, as between
+            // two dates.
             let highest =
                 try last
                 ?? [0, 1].map {
@@ -256,7 +259,7 @@ final class Catalog: Sendable {
 
     // MARK: - Transactions
 
-    /// Whether the catalog can be written.
+    /// Whether the catalog is writable.
     var isWritable: Bool { marks != nil }
 
     /// Reads in one snapshot of the database.
@@ -264,12 +267,12 @@ final class Catalog: Sendable {
         try marking { try Self.translating(path) { try database.read(body) } }
     }
 
-    /// Reads by one statement, which needs no transaction to see one state of the database.
+    /// Reads with a single statement, which sees a consistent state of the database without a transaction.
     func readOnce<R>(_ body: (Database) throws -> R) throws -> R {
         try marking { try Self.translating(path) { try database.unsafeRead(body) } }
     }
 
-    /// Runs `body` alone among all writers, and commits its changes if it returns.
+    /// Runs `body` as the only writer, and commits its changes unless it throws.
     ///
     /// - Parameters:
     ///   - committed: Called after the commit, before any other write.
@@ -294,12 +297,12 @@ final class Catalog: Sendable {
         }
     }
 
-    /// Writes in one transaction: all of it or nothing.
+    /// Runs `body` in one transaction: either all of its changes are written or none.
     func write<R>(_ body: (Database) throws -> R) throws -> R {
         try marking { try Self.translating(path) { try database.write(body) } }
     }
 
-    /// Lets `body` write in separate transactions. No other write happens meanwhile.
+    /// Allows `body` to write in separate transactions. No other write happens meanwhile.
     func writeAlone<R>(_ body: (Database) throws -> R) throws -> R {
         try marking { try Self.translating(path) { try database.writeWithoutTransaction(body) } }
     }
@@ -336,8 +339,8 @@ final class Catalog: Sendable {
 
     /// Removes catalogs that were set aside, except for the newest one if it is at most 30 days old and small enough.
     ///
-    /// - Parameter limit: The maximum size of the one that stays, in bytes.
-    /// - Returns: The size of the one that stays, in bytes; 0 if there is none.
+    /// - Parameter limit: The maximum size of the remaining catalog, in bytes.
+    /// - Returns: The size of the remaining catalog, in bytes; 0 if there is none.
     static func removeSetAside(
         of path: String, limit: Int64, fileSystem: any FileSystem, now: Date
     ) throws(CacheError) -> Int64 {
@@ -371,9 +374,9 @@ final class Catalog: Sendable {
         path.hasSuffix(".sqlite") ? String(path.dropLast(".sqlite".count)) : path
     }
 
-    /// Runs a database operation, and throws its errors as ``CacheError``.
+    /// Runs a database operation, and rethrows its errors as ``CacheError``.
     ///
-    /// Only SQLite itself reports the file as damaged. A row that can't be read counts as missing instead.
+    /// The file counts as damaged only if SQLite itself reports it. A row that can't be read counts as missing instead.
     static func translating<R>(_ path: String, _ body: () throws -> R) throws -> R {
         do {
             return try body()
@@ -390,14 +393,14 @@ final class Catalog: Sendable {
         }
     }
 
-    /// SQLite's message, without the statement and its arguments.
+    /// Returns SQLite's message, without the statement and its arguments.
     private static func cause(_ error: DatabaseError) -> String {
         "\(error.message ?? "unknown cause") (SQLite code \(error.extendedResultCode.rawValue))"
     }
 }
 
-/// The waits for SQLite's lock while another program holds it. A wait takes up to five seconds, or a fifth of a second
-/// once the catalog is being closed.
+/// The waits for SQLite's lock while another program holds it. A wait lasts up to five seconds, or 0.2 seconds once the
+/// catalog is being closed.
 final class BusyWait: Sendable {
     /// The time between two attempts, in milliseconds.
     static let interval: Int32 = 5
@@ -406,7 +409,7 @@ final class BusyWait: Sendable {
     /// Ends long waits, including those that have started.
     func shorten() { isShort.store(true, ordering: .relaxed) }
 
-    /// Whether another attempt follows after a number of attempts.
+    /// Whether another attempt is allowed after `count` attempts.
     func allowsAttempt(after count: Int) -> Bool { count < (isShort.load(ordering: .relaxed) ? 40 : 1000) }
 
     /// Blocks until the next attempt, and returns `false` if there is none.
@@ -419,7 +422,7 @@ final class BusyWait: Sendable {
 }
 
 extension CacheError {
-    /// Whether SQLite reports that nothing can be written: the disk is full, read-only or failing, or no file can be
+    /// Whether SQLite reports that writing is impossible: the disk is full, read-only or failing, or files can't be
     /// created.
     var isDatabaseRefusal: Bool {
         guard let error = underlying as? DatabaseError else { return false }

@@ -1,13 +1,13 @@
 import ByteRanges
 import GRDB
 
-/// The table of stored blocks, with their lengths and checksums: `block`. It is a value that operates on a catalog.
+/// The `block` table: the stored blocks, with their lengths and checksums. It is a value that operates on a catalog.
 struct CatalogBlocks {
     private let catalog: Catalog
 
     init(_ catalog: Catalog) { self.catalog = catalog }
 
-    /// Returns the recorded blocks of a version with these indices, ascending. Invalid rows are skipped.
+    /// Returns the recorded blocks of a version with these indices, in ascending order. Invalid rows are skipped.
     func records(
         of generation: Int64, in indices: Range<Int64> = 0..<Int64.max, limit: Int = .max
     ) throws -> [BlockRecord] {
@@ -37,7 +37,7 @@ struct CatalogBlocks {
             sql: "SELECT idx, length FROM block WHERE generation = ? ORDER BY idx")
         let rows = try Row.fetchCursor(statement, arguments: [generation])
         var storedRanges = ByteRangeSet()
-        // Adjacent blocks are joined first, so that each run of blocks needs one insertion.
+        // Adjacent blocks are merged first, so that each run of blocks needs only one insertion.
         var run: Range<Int64>?
         while let row = try rows.next() {
             guard let index = row.number(0), let length = row.number(1),

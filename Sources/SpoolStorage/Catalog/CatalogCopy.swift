@@ -3,10 +3,10 @@ import Crypto
 import Foundation
 import GRDB
 
-/// A copy of a catalog for another key, in a separate file.
+/// A copy of a catalog that is encrypted with another key, in a separate file.
 ///
-/// It starts as the previous catalog without blocks, and receives each version with its blocks after ``Rekeyer`` has
-/// copied the media. It is not opened as a catalog before ``finish(_:)``.
+/// It starts as the previous catalog without blocks. Each version and its blocks are added after ``Rekeyer`` has copied
+/// the media. It must not be opened as a catalog before ``finish(_:)``.
 final class CatalogCopy: Sendable {
     /// The secret of the copy.
     let secret: CacheSecret
@@ -17,14 +17,14 @@ final class CatalogCopy: Sendable {
     private let cipher: CatalogCipher
     /// The encrypted secret; `nil` if the copy is unencrypted.
     private let mark: EncryptionMark?
-    /// The format of versions that have not been moved.
+    /// The format value of versions that have not been moved.
     private static let notMoved = 0
 
     /// Starts a copy next to a catalog, and removes the remains of an interrupted copy.
     ///
     /// - Parameter key: The key of the copy; `nil` for an unencrypted copy.
-    /// - Throws: ``CacheError`` with code `invalidArgument` for an invalid key, or `storage`. Also the errors of the
-    ///   key derivation.
+    /// - Throws: ``CacheError`` with code `invalidArgument` for an invalid key, or `storage`. Also throws the errors of
+    ///   the key derivation.
     init(of previous: Catalog, for key: EncryptionKey?, fileSystem: any FileSystem) throws {
         let secret = CacheSecret(format: key == nil ? .plain : .encrypted)
         let folder = (previous.path as NSString).deletingLastPathComponent
@@ -37,7 +37,7 @@ final class CatalogCopy: Sendable {
         database = try Catalog.translating(path) {
             let database = try DatabaseQueue(path: path, configuration: Catalog.configuration())
             try database.writeWithoutTransaction { db in
-                // An interrupted copy is of no use, so only the complete copy is synchronized to the device.
+                // An interrupted copy is useless, so only the complete copy is synchronized to the device.
                 try db.execute(sql: "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
                 // Rows without a key, and versions without a resource, were changed by another program and can't be
                 // read.
@@ -66,7 +66,7 @@ final class CatalogCopy: Sendable {
 
     // MARK: - Versions
 
-    /// Adds blocks of a version.
+    /// Adds blocks to a version.
     func add(_ blocks: [BlockRecord], to generation: Int64) throws {
         try write { db in
             let insert = try db.cachedStatement(
@@ -79,7 +79,7 @@ final class CatalogCopy: Sendable {
         }
     }
 
-    /// Records that the blocks of a version are in another file.
+    /// Records that the blocks of a version are now in another file.
     ///
     /// - Parameter storedRanges: The ranges of its blocks.
     func move(
@@ -102,14 +102,14 @@ final class CatalogCopy: Sendable {
         }
     }
 
-    /// Removes a resource that can't be read, with its version.
+    /// Removes an unreadable resource and its version.
     func remove(_ key: String) throws {
         try write { db in
             try db.execute(sql: "DELETE FROM resource WHERE key = ?", arguments: [previous.cipher.name(of: key)])
         }
     }
 
-    // MARK: - The rest
+    // MARK: - Other values
 
     /// Encrypts all other values with the secret of the copy, and writes the copy to the device.
     func finish(_ fileSystem: any FileSystem) throws {
@@ -129,7 +129,7 @@ final class CatalogCopy: Sendable {
             try db.set("encryption", to: mark?.data.databaseValue)
             let bytes = secret.key.withUnsafeBytes { Data($0) }
             try db.set("sealKey", to: mark == nil ? bytes.databaseValue : nil)
-            // No record of the copy names the previous media files.
+            // The copy contains no records of the previous media files.
             try db.set("sweepPending", to: true.databaseValue)
         }
         try Catalog.translating(path) {
@@ -140,7 +140,7 @@ final class CatalogCopy: Sendable {
         try fileSystem.openFile(path, .readWrite).synchronize()
     }
 
-    /// Returns the values of all resources, in the order of eviction, which does not change.
+    /// Returns the values of all resources, in their order of eviction, which stays the same.
     private func sealedResources() throws -> [StatementArguments] {
         try previous.read { db in
             let rows = try Row.fetchCursor(
@@ -240,10 +240,10 @@ extension Catalog {
         }
     }
 
-    /// Writes the log of a closed catalog into its file, and removes the log.
+    /// Merges the log of a closed catalog into its file, and removes the log.
     ///
-    /// The file can then be replaced. SQLite does not allow this while any other connection has the catalog open. After
-    /// that, no reader can start a new log.
+    /// The file can then be replaced, because no reader can start a new log. SQLite does not allow this while any other
+    /// connection has the catalog open.
     ///
     /// - Throws: ``CacheError`` with code `directoryInUse`, or `storage`.
     static func endLog(of path: String) throws {

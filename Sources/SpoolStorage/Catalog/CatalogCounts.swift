@@ -3,23 +3,23 @@ import Foundation
 import GRDB
 import Synchronization
 
-/// The byte counts of single versions. If another program has changed a count, it is computed from the stored blocks
+/// The byte counts of single versions. If another program has changed a count, it is recomputed from the stored blocks
 /// and texts, and corrected. It is a value that operates on a catalog.
 struct CatalogCounts {
     private let catalog: Catalog
 
     init(_ catalog: Catalog) { self.catalog = catalog }
 
-    /// The number of bytes by which an earlier rule counted less for each row. The sums agree with such rows.
+    /// The number of bytes per row that an earlier rule did not count. The sums agree with such rows.
     private static let earlierDifference = GenerationDescription.leastRowBytes - GenerationDescription.pageBytes
 
-    /// The number of bytes that few rows exceed.
+    /// A number of bytes that few rows exceed.
     private static let usualRowBytes: Int64 = 1 << 20
 
-    /// Corrects the counts of a version whose turn the caller has, and which is not open. A row whose
-    /// byte count follows an earlier rule is not changed.
+    /// Corrects the counts of a version that is not open. The caller holds the turn of its key. A row whose byte count
+    /// follows an earlier rule is not changed.
     ///
-    /// - Returns: The number of bytes by which the account is wrong; `nil` if the counts are right.
+    /// - Returns: The number of bytes by which the account is wrong; `nil` if the counts are correct.
     func correct(_ stored: inout GenerationRecord, of record: ResourceRecord) throws -> CountCorrection? {
         guard catalog.isWritable, !stored.isCounted || isRowChanged(stored, of: record) else { return nil }
         var corrected = stored
@@ -40,7 +40,7 @@ struct CatalogCounts {
             sql: "UPDATE generation SET storedBytes = ?, landed = ?, rowBytes = ? WHERE id = ?",
             arguments: [stored.storedBytes, Data(stored.storedRanges.encoded()), rowBytes, stored.id])
         if mustCount {
-            // The sums may not include the wrong numbers, so they are counted again.
+            // The sums may not include the wrong numbers, so they are computed again.
             for column in ["storedBytes", "rowBytes"] {
                 try db.set(column, to: CatalogSettings.count(column, db).databaseValue)
             }
@@ -51,8 +51,8 @@ struct CatalogCounts {
             storedBytes: after.storedBytes - before.storedBytes, rowBytes: after.rowBytes - before.rowBytes)
     }
 
-    /// Corrects rows that alone exceed the capacity, or whose own bytes do not fit any response. Such a row would make
-    /// the cache evict all others.
+    /// Corrects rows that exceed the capacity on their own, or whose own size is too large for any response. Such a row
+    /// would cause the eviction of all others.
     func correctImplausible(_ capacity: Int64, _ db: Database) throws {
         let rows = try Row.fetchAll(
             db, sql: Catalog.resourceQuery + " WHERE generation.storedBytes > ? OR generation.rowBytes > ?",

@@ -2,7 +2,7 @@ import ByteRanges
 import Foundation
 import GRDB
 
-/// The sets of resources to store offline, and pins: tables `download` and `handPin`. It is a value that operates on a
+/// The `download` and `handPin` tables: sets of resources to store offline, and pins. It is a value that operates on a
 /// catalog.
 struct CatalogDownloads {
     private let catalog: Catalog
@@ -13,7 +13,7 @@ struct CatalogDownloads {
     // MARK: - Sets
 
     /// Adds resources to sets and pins them, even if none of their bytes are stored yet. Existing members of a set
-    /// stay, and get a URL if they had none.
+    /// stay, and get a URL if they did not have one.
     func add(_ downloads: [DownloadRecord], at date: Date) throws {
         try catalog.write { db in
             for download in downloads {
@@ -56,10 +56,10 @@ struct CatalogDownloads {
         }
     }
 
-    /// Removes one resource from a set, or all of them. Resources that no other set has, and that are not pinned
+    /// Removes one resource, or all resources, from a set. Resources that are in no other set, and are not pinned
     /// separately, are unpinned.
     ///
-    /// - Returns: The keys that are no longer in any set; `nil` if the set had none of them.
+    /// - Returns: The keys that are no longer in any set; `nil` if none of them were in the set.
     func remove(_ key: String?, from set: String) throws -> [String]? {
         try catalog.write { db in
             let (set, key) = (try cipher.sealForSearch(set, .collection), key.map { cipher.name(of: $0) })
@@ -78,7 +78,8 @@ struct CatalogDownloads {
         }
     }
 
-    /// Removes the URL of a resource from every set that has it. It is not started again until it is added again.
+    /// Removes the URL of a resource from every set that contains it. The download is not restarted until the resource
+    /// is added again.
     func forgetSource(of key: String) throws {
         try catalog.write { db in
             try db.execute(
@@ -110,7 +111,7 @@ struct CatalogDownloads {
                 records.append(record)
             }
             guard !cipher.isPlain else { return records }
-            // Encrypted names have no order.
+            // Encrypted names do not sort in the order of the unencrypted names.
             return records.enumerated().sorted { ($0.element.set, $0.offset) < ($1.element.set, $1.offset) }.map(
                 \.element)
         }
@@ -140,10 +141,10 @@ struct CatalogDownloads {
         return unreadable.count
     }
 
-    /// Returns the bytes of all pinned resources except one.
+    /// Returns the number of bytes of all pinned resources except one.
     ///
-    /// Members that were added before that one count with their whole length. If two members don't fit together, the
-    /// first one therefore gets the space.
+    /// Members that were added before that one count with their full length. If two members don't fit together, the
+    /// earlier one therefore gets the space.
     func pinnedBytes(except key: String) throws -> Int64 {
         try catalog.readOnce { db in
             let sum = try Double.fetchOne(
@@ -163,7 +164,7 @@ struct CatalogDownloads {
 
     // MARK: - Pins
 
-    /// Pins or unpins a resource with its parts. Members of sets stay pinned.
+    /// Pins or unpins a resource and its parts. Members of sets stay pinned.
     ///
     /// - Returns: `false` if the resource is not recorded.
     func setPinned(_ isPinned: Bool, key: String) throws -> Bool {
@@ -182,7 +183,7 @@ struct CatalogDownloads {
                     WHERE key = ?1 OR presentation = (SELECT id FROM resource WHERE key = ?1)
                     """,
                 arguments: [key])
-            // The resource leaves a presentation that is not pinned, and that may be of another origin.
+            // The resource is removed from a presentation that is not pinned, and that may be from another origin.
             try db.execute(
                 sql: """
                     UPDATE resource SET presentation = NULL

@@ -3,15 +3,16 @@ import Foundation
 
 /// The record of one resource.
 struct ResourceRecord: Hashable, Sendable {
-    /// The cache key's hash: 64 lower-case hexadecimal digits.
+    /// The hash of the cache key, as 64 lower-case hexadecimal digits.
     var key: String
-    /// Scheme, host and path of the URL, which is shown to users. Never a query, a fragment or user information.
+    /// The scheme, host and path of the URL, to be shown to users. It never contains a query, a fragment or user
+    /// information.
     var url: String
     /// The media type that the origin reported.
     var contentType: String?
     /// Whether the resource is excluded from eviction.
     var isPinned: Bool
-    /// The date at which the resource was first stored. All dates here are accurate to the microsecond.
+    /// The date when the resource was first stored. All dates here are accurate to the microsecond.
     var createdAt: Date
     /// The date of the last use by a reader or a preload.
     var lastUsedAt: Date
@@ -19,49 +20,50 @@ struct ResourceRecord: Hashable, Sendable {
     var presentation: String?
     /// The stored version; `nil` if only a pin is stored.
     var generation: GenerationRecord?
-    /// Whether another program changed the record, so that none of its values is used. Either a date is out of range,
-    /// or a value of an encrypted cache can't be decrypted.
+    /// Whether another program changed the record, in which case none of its values are used. Either a date is out of
+    /// range, or a value of an encrypted cache can't be decrypted.
     var isUnreadable = false
 }
 
 /// The record of one version of a resource.
 struct GenerationRecord: Hashable, Sendable, Identifiable {
-    /// The catalog's number, which is never used for another version.
+    /// The version's number in the catalog, which is never reused for another version.
     var id: Int64
     /// The name of its media file, and a part of the data that its checksums cover.
     var identifier: GenerationIdentifier
     /// The whole resource's length in bytes; `nil` if it is unknown.
     var length: Int64?
-    /// Validator, length and type as the engine encodes them.
+    /// The validator, length and type, as encoded by the engine.
     var version: String
-    /// Other values of the engine, such as freshness.
+    /// Other values that the engine stores, such as freshness.
     var fields: String
-    /// The bytes in recorded blocks.
+    /// The number of bytes in recorded blocks.
     var storedBytes: Int64
-    /// The number of these bytes that the row states, and that the sums of the catalog count. It differs only if
+    /// The value that the row states for ``storedBytes``, and that the sums of the catalog include. It differs only if
     /// another program has changed it.
     var countedBytes: Int64 = 0
-    /// The bytes that the row, its header fields and its file use in addition to the media, as the row states.
+    /// The number of bytes that the row, its header fields and its file use in addition to the media, as stated in the
+    /// row.
     var rowBytes: Int64 = 0
-    /// Whether a process ended uncleanly since the file was last compared with its record. It may then hold bytes that
-    /// no block claims.
+    /// Whether a process ended uncleanly since the file was last compared with its record. In that case, the file may
+    /// contain bytes that no block claims.
     var needsTidying: Bool
-    /// The layout of its blocks in the file: a ``BlockFormat``, or one of a later version.
+    /// The layout of its blocks in the file: a ``BlockFormat``, or a value from a later version of Spool.
     var format: Int64
     /// The ranges of the recorded blocks.
     var storedRanges: ByteRangeSet
-    /// Whether the row has the ranges. Otherwise, or if they are wrong, they were computed from the blocks.
+    /// Whether the row contains the ranges. If they were absent or wrong, they were computed from the blocks.
     var hasRanges = true
 
-    /// Whether the row states the right number of bytes. Otherwise another program has changed it.
+    /// Whether the row states the correct number of bytes. If not, another program has changed it.
     var isCounted: Bool { storedBytes == countedBytes }
 }
 
-/// A resource that may be evicted, and the bytes that would be freed.
+/// A resource that may be evicted, and the number of bytes that this would free.
 struct EvictionCandidate: Hashable, Sendable {
     /// The resource's key.
     var key: String
-    /// The bytes in its recorded blocks.
+    /// The number of bytes in its recorded blocks.
     var storedBytes: Int64
     /// The date of its last use.
     var lastUsedAt: Date
@@ -85,11 +87,11 @@ struct RemovedResource: Hashable, Sendable {
     var isPinned: Bool
     /// The version whose file is to be removed now; `nil` if only a pin was stored.
     var generation: GenerationIdentifier?
-    /// The bytes in its recorded blocks.
+    /// The number of bytes in its recorded blocks.
     var storedBytes: Int64
-    /// The bytes that its row claimed.
+    /// The number of bytes that its row claimed.
     var rowBytes: Int64 = 0
-    /// The errors in the counts of the row, which were corrected before it was removed.
+    /// The errors in the counts of its row, which were corrected before it was removed.
     var correction = CountCorrection()
 }
 
@@ -105,13 +107,13 @@ package struct DownloadRecord: Hashable, Sendable {
     package var set: String
     /// The cache key's hash.
     package var key: String
-    /// Scheme, host and path, which are shown to users.
+    /// The scheme, host and path, to be shown to users.
     package var url: String
     /// The whole URL; `nil` if it must not be stored.
     package var source: String?
     /// The whole resource's length in bytes; `nil` if it is unknown.
     package var length: Int64?
-    /// The bytes in recorded blocks.
+    /// The number of bytes in recorded blocks.
     package var storedBytes: Int64 = 0
 
     /// Creates a record.

@@ -3,7 +3,7 @@ import GRDB
 
 /// The catalog's tables.
 ///
-/// Statements and triggers of the transaction that changes blocks also change all byte counts.
+/// The transaction that changes blocks also updates all byte counts, by statements and triggers.
 enum CatalogSchema {
     /// The only version of the tables that this version of Spool reads.
     static let version = "9"
@@ -11,7 +11,7 @@ enum CatalogSchema {
     private static let earlierVersions: Set = ["1", "2", "3", "offline", "4", "5", "6", "7", "8"]
 
     static var migrator: DatabaseMigrator {
-        // A row that refers to a missing one counts as missing, and does not keep the catalog from being opened.
+        // A row that refers to a missing row counts as missing, and does not prevent the catalog from being opened.
         var migrator = DatabaseMigrator().disablingDeferredForeignKeyChecks()
         migrator.registerMigration(version) { db in
             try db.execute(sql: tables)
@@ -21,7 +21,7 @@ enum CatalogSchema {
         return migrator
     }
 
-    /// Refuses a catalog of another version.
+    /// Rejects a catalog of another version.
     ///
     /// - Throws: ``CacheError``: `storage` if an earlier version of Spool wrote it, or `catalogTooNew` if a newer one
     ///   did.
@@ -38,8 +38,8 @@ enum CatalogSchema {
         }
     }
 
-    /// Whether the catalog has exactly the tables, indices and triggers of this version, and no recorded version.
-    /// Another program has removed the record.
+    /// Whether the catalog has exactly the tables, indices and triggers of this version, but no recorded version,
+    /// because another program removed the record.
     static func isVersionLost(_ db: Database) throws -> Bool {
         let isRecorded = try db.tableExists("grdb_migrations") && !migrator.appliedIdentifiers(db).isEmpty
         guard try !isRecorded && db.tableExists("resource") else { return false }
@@ -86,24 +86,24 @@ enum CatalogSchema {
     /// The tables of media.
     ///
     /// - Dates are microseconds since 1970.
-    /// - AUTOINCREMENT: a late record of a removed generation must not find another one under its number.
-    /// - `resource.presentation`: the resource that names this one as its part, such as the playlist of a segment. They
-    ///   are used, pinned and removed together. A presentation is never part of another one. A part's `lastUsedAt` may
-    ///   be earlier than that of the presentation. It is corrected when the part is about to be evicted, so that using
-    ///   thousands of parts changes one row. Among parts with the same date, the later ones are evicted first, because
-    ///   the next playback needs the first ones.
+    /// - AUTOINCREMENT: a late record for a removed generation must not apply to another one that reuses its number.
+    /// - `resource.presentation`: the resource that references this one as a part, such as a segment's playlist. A
+    ///   presentation and its parts are used, pinned and removed together. A presentation is never part of another one.
+    ///   A part's `lastUsedAt` may be earlier than that of the presentation. It is corrected when the part is about to
+    ///   be evicted, so that a use of thousands of parts changes only one row. Among parts with the same date, later
+    ///   parts are evicted first, because the next playback needs the first parts.
     /// - `createdSealed`, `usedSealed`: the encrypted dates of an encrypted cache. There, `createdAt` and `lastUsedAt`
     ///   only define an order.
     /// - `history`: how a resource is played, as `PlaybackHistory.text`, encrypted in an encrypted cache.
-    /// - `tidyEpoch`: the number of unclean shutdowns after which the generation's file was freed of bytes that no
-    ///   block claims.
+    /// - `tidyEpoch`: the number of unclean shutdowns when bytes that no block claims were last removed from the
+    ///   generation's file.
     /// - `storedRanges`: the union of the generation's blocks, encoded with `ByteRangeSet.encoded()`, so that opening
-    ///   long media reads one row.
+    ///   long media reads only one row.
     /// - `format`: the layout of a block's bytes in the file. 1 is unencrypted.
     /// - `rowBytes`: the bytes that a generation uses on disk in addition to its media, as computed by
     ///   `GenerationDescription.rowBytes(url:)`.
     /// - `variant`: the keys of the resources that a generation is a variant of. A request for all variants of a
-    ///   resource reads only their rows. The resource `base` need not be stored.
+    ///   resource reads only their rows. The resource `base` does not have to be stored.
     private static let tables = """
         CREATE TABLE setting (
             name TEXT NOT NULL PRIMARY KEY,
@@ -211,7 +211,7 @@ struct CatalogLock {
     var secret: CacheSecret?
 
     init(_ db: Database, _ key: EncryptionKey?, path: String, isWritable: Bool) throws {
-        // If the mark has another type, no key matches it, but the catalog is still encrypted.
+        // If the mark has the wrong type, no key matches it, but the catalog is still encrypted.
         let mark = try db.setting("encryption").map { value in
             if case .blob(let data) = value.storage { data } else { Data() }
         }
@@ -222,7 +222,7 @@ struct CatalogLock {
         case (let mark?, let key?):
             secret = try EncryptionMark(mark).secret(key, path: path)
         case (nil, let key?):
-            // A catalog that was never used has no secret.
+            // A catalog that has never been used has no secret.
             guard try db.setting("sealKey") == nil,
                 try Int.fetchOne(db, sql: "SELECT 1 FROM resource LIMIT 1") == nil
             else {
@@ -241,8 +241,8 @@ struct CatalogLock {
 }
 
 extension Catalog {
-    /// Checks whether an existing catalog is of this version and opens with a key. If it is refused, no file has been
-    /// changed or created, except for the index of the log (`-shm`) that a killed process has left.
+    /// Checks whether an existing catalog is of this version and opens with a key. If it is rejected, no file is
+    /// changed or created, except for the index (`-shm`) of a log that a killed process left.
     ///
     /// - Parameter isAlone: Whether no other process can write the catalog. Otherwise its log and the key are not
     ///   checked.
@@ -252,8 +252,8 @@ extension Catalog {
     static func check(_ key: EncryptionKey?, path: String, fileSystem: any FileSystem, isAlone: Bool) throws {
         guard try fileSystem.attributes(path) != nil else { return }
         try SystemFile.refuseOtherThanFile(path)
-        // SQLite creates files next to a catalog with a log, so the catalog is first read without its log. That is
-        // enough after a clean shutdown.
+        // SQLite creates files next to a catalog with a log, so the catalog is first read without its log. After a
+        // clean shutdown, that is sufficient.
         let hasLog = try fileSystem.attributes(path + "-wal") != nil
         try check(key, checksKey: isAlone && !hasLog, path: path, isFrozen: true)
         guard hasLog, isAlone else { return }
@@ -278,7 +278,7 @@ extension Catalog {
             }
             try queue.close()
         } catch is DatabaseError {
-            // Opening reports it.
+            // Opening the catalog reports this error.
         } catch is RowDecodingError {
             // As above.
         }

@@ -3,7 +3,7 @@ import Crypto
 import Foundation
 import GRDB
 
-/// The settings of a cache directory: table `setting`. It is a value that operates on a catalog.
+/// The `setting` table: the settings of a cache directory. It is a value that operates on a catalog.
 struct CatalogSettings {
     private let catalog: Catalog
 
@@ -11,11 +11,11 @@ struct CatalogSettings {
 
     // MARK: - Sums
 
-    /// Returns the bytes in all recorded blocks. Every write updates the sum. The sum is counted again only if it is
+    /// Returns the number of bytes in all recorded blocks. Every write updates this sum. It is recomputed only if it is
     /// invalid or larger than the capacity.
     ///
-    /// - Parameter capacity: The capacity in bytes; `nil` if there is none. A damaged sum above the capacity would make
-    ///   the cache seem permanently full.
+    /// - Parameter capacity: The capacity in bytes; `nil` if it is unlimited. With a damaged sum above the capacity,
+    ///   the cache would seem permanently full.
     func storedBytes(capacity: Int64? = nil) throws -> Int64 { try sum("storedBytes", capacity) }
 
     /// Returns the number of bytes that the rows of all versions use, like ``storedBytes(capacity:)``.
@@ -41,12 +41,12 @@ struct CatalogSettings {
         }
     }
 
-    /// Counts the bytes in all recorded blocks again, and stores the sum.
+    /// Recounts the bytes in all recorded blocks, and stores the sum.
     ///
     /// - Returns: The difference from the previous sum.
     func recountStoredBytes() throws -> Int64 { try recount("storedBytes") }
 
-    /// Counts the bytes of all rows again, and stores the sum.
+    /// Recounts the bytes of all rows, and stores the sum.
     ///
     /// - Returns: The difference from the previous sum.
     func recountRowBytes() throws -> Int64 { try recount("rowBytes") }
@@ -77,8 +77,8 @@ struct CatalogSettings {
         try catalog.write { db in try db.set("capacity", to: bytes?.databaseValue) }
     }
 
-    /// Returns the secret from which the keys of all checksums are derived. It is created at the first use. In a
-    /// catalog that is only read and has none, and therefore no checksums, it is random.
+    /// Returns the secret from which the keys of all checksums are derived. It is created when it is first used. A
+    /// read-only catalog without a secret contains no checksums, so a random secret is returned.
     func sealKey() throws -> SymmetricKey {
         if let stored = try catalog.read({ db in try Self.sealKey(db) }) { return stored }
         guard catalog.isWritable else { return SymmetricKey(size: .bits256) }
@@ -91,7 +91,7 @@ struct CatalogSettings {
     }
 
     private static func sealKey(_ db: Database) throws -> SymmetricKey? {
-        // With a key of another type, no checksum is valid, and the media is fetched again.
+        // If the stored key has the wrong type, no checksum is valid, and the media is fetched again.
         guard case .blob(let data) = try db.setting("sealKey")?.storage, data.count == 32 else { return nil }
         return SymmetricKey(data: data)
     }
@@ -105,7 +105,7 @@ struct CatalogSettings {
         }
     }
 
-    /// Records whether there may be such files.
+    /// Records whether there may be files without a record.
     func setSweepPending(_ isPending: Bool) throws {
         try catalog.write { db in try db.set("sweepPending", to: isPending ? true.databaseValue : nil) }
     }
@@ -113,7 +113,7 @@ struct CatalogSettings {
     /// Whether the number of unclean shutdowns can't be read, so that no version can be recorded.
     func isTidyEpochLost() throws -> Bool { try catalog.read { db in try db.number("tidyEpoch") == nil } }
 
-    /// Whether no row can be added, because a row number has been changed to one that has no successor.
+    /// Whether rows can't be added, because another program has changed a row number to the largest one.
     func areRowNumbersUsedUp() throws -> Bool {
         let limit = Self.rowNumberLimit
         let rows = Self.numberedTables.map { "EXISTS (SELECT 1 FROM \($0) WHERE id > \(limit))" }
@@ -129,7 +129,7 @@ struct CatalogSettings {
             for table in Self.numberedTables {
                 try db.execute(sql: "DELETE FROM \(table) WHERE id > \(Self.rowNumberLimit)")
             }
-            // Otherwise, these rows would belong to the next row that gets the deleted row's number.
+            // Otherwise, these rows would belong to the next row that gets the number of a deleted row.
             for sql in [
                 "DELETE FROM generation WHERE resource NOT IN (SELECT id FROM resource)",
                 "DELETE FROM block WHERE generation NOT IN (SELECT id FROM generation)",
@@ -151,7 +151,7 @@ struct CatalogSettings {
     /// The tables whose rows SQLite numbers.
     private static let numberedTables = ["resource", "generation", "download"]
 
-    /// Records an unclean shutdown: there may be files without a record, and each file may hold bytes that no block
+    /// Records an unclean shutdown: there may be files without a record, and each file may contain bytes that no block
     /// claims.
     func advanceTidyEpoch() throws {
         try catalog.write { db in
@@ -166,7 +166,7 @@ struct CatalogSettings {
         }
     }
 
-    /// Records that a version's file holds only bytes that blocks claim.
+    /// Records that a version's file contains only bytes that blocks claim.
     func recordTidied(_ generation: Int64) throws {
         try catalog.write { db in
             try db.execute(
@@ -199,8 +199,8 @@ struct CatalogSettings {
 }
 
 extension Database {
-    /// Returns a setting that is a number from 0 to ``Block/offsetLimit``. `nil` if it is absent, or if another program
-    /// has stored anything else.
+    /// Returns a setting that is a number from 0 to ``Block/offsetLimit``; `nil` if it is absent, or if another program
+    /// has stored a different value.
     func number(_ name: String) throws -> Int64? {
         guard case .int64(let number) = try setting(name)?.storage else { return nil }
         return (0...Block.offsetLimit).contains(number) ? number : nil
@@ -228,7 +228,7 @@ extension Database {
 /// The time from which the maximum age counts. It does no I/O.
 ///
 /// A sudden change of the wall clock restarts all ages, because dates before it can't be compared with dates after it.
-/// A clock that is years ahead for a moment therefore causes no eviction. The same applies to a clock that starts in
+/// A clock that is briefly years ahead therefore does not cause evictions. The same applies to a clock that starts in
 /// 1970 and is corrected later.
 struct AgeStart: Sendable {
     /// The difference between the wall clock and the elapsed time that counts as a sudden change of the clock, in
@@ -239,7 +239,7 @@ struct AgeStart: Sendable {
     struct Record: Sendable, Hashable {
         /// The time of the last sudden change forward; `nil` if there was none.
         var start: Date?
-        /// The last time at which Spool read the wall clock.
+        /// The time when Spool last read the wall clock.
         var seen: Date?
     }
 
@@ -251,7 +251,7 @@ struct AgeStart: Sendable {
     /// Compares the wall clock with the times that were recorded before this opening.
     ///
     /// If all of them are older than `age`, either the cache was closed for that long or the clock is wrong. Spool
-    /// can't know which, so ages restart.
+    /// can't determine which, so ages restart.
     ///
     /// - Parameters:
     ///   - record: The times that the catalog stores.
@@ -272,15 +272,15 @@ struct AgeStart: Sendable {
     mutating func pass(now: Date, elapsed: Duration) -> Bool {
         let jump = now.timeIntervalSince(last.now) - (elapsed - last.elapsed) / .seconds(1)
         last = (now, elapsed)
-        // If the clock was set back, no date is too old, and ages restart when it is corrected. A start in the future
-        // was recorded while the clock was ahead.
+        // If the clock was set back, no date is too old, and ages restart when the clock is corrected. A start in the
+        // future was recorded while the clock was ahead.
         let restarts = jump > Self.tolerance || record.start.map { $0 > now } ?? false
         if restarts { record.start = now }
         record.seen = now
         return restarts
     }
 
-    /// The earliest last use of media that is not too old yet; `nil` if no media can be too old.
+    /// The date before which the last use of media is too old; `nil` if no media can be too old.
     var oldest: Date? {
         let oldest = last.now.addingTimeInterval(-age)
         return record.start.map { $0 > oldest } ?? false ? nil : oldest

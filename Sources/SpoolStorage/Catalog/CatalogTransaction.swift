@@ -2,7 +2,7 @@ import ByteRanges
 import Foundation
 import GRDB
 
-/// Changes of the catalog that are committed together; see ``Catalog/transaction(_:committed:failed:)``.
+/// Changes to the catalog that are committed together; see ``Catalog/transaction(_:committed:failed:)``.
 struct CatalogTransaction {
     let db: Database
     let catalog: Catalog
@@ -13,16 +13,16 @@ struct CatalogTransaction {
 
     /// Adds a version of a resource, and removes the records of the previous one.
     ///
-    /// The pin and the first date stay. The resource counts as used at `date`.
+    /// The pin and the date of creation stay. The resource counts as used at `date`.
     ///
     /// - Parameters:
     ///   - identifier: The name of its media file.
-    ///   - key: The cache key's hash: 64 lower-case hexadecimal digits.
+    ///   - key: The hash of the cache key, as 64 lower-case hexadecimal digits.
     ///   - url: The URL. Its user information, its query and its fragment are removed here.
-    ///   - version: The version as the engine encodes it.
-    ///   - fields: Other values of the engine.
-    ///   - rowBytes: The bytes that all of this uses on disk.
-    /// - Returns: The catalog's number of the version, and the version that it replaces.
+    ///   - version: The version, as encoded by the engine.
+    ///   - fields: Other values that the engine stores.
+    ///   - rowBytes: The number of bytes that these values use on disk.
+    /// - Returns: The version's number in the catalog, and the version that it replaces.
     func begin(
         _ identifier: GenerationIdentifier, key: String, url: String, version: String, length: Int64?,
         contentType: String?, fields: String, rowBytes: Int64 = GenerationDescription.leastRowBytes, at date: Date
@@ -32,7 +32,7 @@ struct CatalogTransaction {
         let key = cipher.name(of: key)
         let keepsDate = try replaced == nil || hasCreationDate(key)
         let ordinal = try catalog.ordinal(at: date, db)
-        // Prepared once, because there may be many in a second.
+        // The statement is prepared only once, because it may run many times per second.
         try db.cachedStatement(
             sql: """
                 INSERT INTO resource (key, url, contentType, createdAt, lastUsedAt, createdSealed, usedSealed)
@@ -72,14 +72,14 @@ struct CatalogTransaction {
         return (id, replaced)
     }
 
-    /// Whether the date on which a resource was first stored can be read. If not, its row would count as missing again.
+    /// Whether the creation date of a resource can be read. If not, its row would count as missing again.
     private func hasCreationDate(_ name: String) throws -> Bool {
         let statement = try db.cachedStatement(sql: "SELECT createdSealed, createdAt FROM resource WHERE key = ?")
         guard let row = try Row.fetchOne(statement, arguments: [name]) else { return true }
         return (try? cipher.open(row, 0, number: 1, .createdAt, of: name)) != nil  // Changed by another program.
     }
 
-    /// Returns the version that is stored under the key.
+    /// Returns the version that is stored for the key.
     func generation(of key: String) throws -> GenerationIdentifier? {
         let statement = try db.cachedStatement(
             sql: """
@@ -89,14 +89,14 @@ struct CatalogTransaction {
         return try Data.fetchOne(statement, arguments: [cipher.name(of: key)]).flatMap { GenerationIdentifier($0) }
     }
 
-    /// The number of ranges up to which each change of blocks also records the ranges of all blocks. They fit into a
-    /// page of the database. The ranges of media with more are recorded when no reader uses it.
+    /// The maximum number of ranges for which each change to blocks also records the ranges of all blocks. They fit
+    /// into one page of the database. For media with more ranges, they are recorded when no reader uses it.
     static let rangeLimit = 128
 
-    /// Records changes of a version's blocks. A version that was removed is skipped.
+    /// Records changes to a version's blocks. A version that was removed is skipped.
     ///
-    /// - Parameter withRanges: Whether the ranges of all blocks are recorded, too. If not, an opening computes them
-    ///   from the blocks.
+    /// - Parameter withRanges: Whether the ranges of all blocks are also recorded. If not, they are computed from the
+    ///   blocks when the version is opened.
     func apply(_ changes: BlockChanges, to generation: Int64, withRanges: Bool = true) throws {
         guard try exists(generation) else { return }
         if !changes.removed.isEmpty {
@@ -122,7 +122,7 @@ struct CatalogTransaction {
         try db.cachedStatement(sql: sql).execute(arguments: [changes.after.byteCount, generation])
     }
 
-    /// Records which resources a version is a variant of.
+    /// Records the resources that a version is a variant of.
     func setVariantOf(_ keys: [String], _ generation: Int64) throws {
         let insert = try db.cachedStatement(sql: "INSERT OR IGNORE INTO variant (base, generation) VALUES (?, ?)")
         for key in keys { try insert.execute(arguments: [cipher.name(of: key), generation]) }
@@ -166,9 +166,9 @@ struct CatalogTransaction {
         if length != nil { try pinDownload(name, isLengthKnown: true) }
     }
 
-    /// Pins a member of a set with its parts, if its length is known.
+    /// Pins a member of a set and its parts, if its length is known.
     ///
-    /// A body of unknown length may have no end. It is pinned only when it has ended, unless it or its presentation is
+    /// A body of unknown length may have no end. It is not pinned until it has ended, unless it or its presentation is
     /// pinned separately.
     private func pinDownload(_ name: String, isLengthKnown: Bool) throws {
         try db.cachedStatement(
@@ -193,14 +193,14 @@ struct CatalogTransaction {
 
     // MARK: - Resources
 
-    /// Records a use of a resource and of its presentation. It never moves a date back.
+    /// Records a use of a resource and of its presentation. Dates never move back.
     ///
-    /// - Parameter isEnd: Whether the use ends now, which starts no playback session.
+    /// - Parameter isEnd: Whether a use is ending, which does not start a playback session.
     func recordUse(of key: String, at date: Date, isEnd: Bool = false) throws {
         let key = cipher.name(of: key)
         let ordinal = try catalog.ordinal(at: date, db)
         if !isEnd { try recordSession(key, at: date) }
-        // A wrong clock has recorded a date that is far ahead.
+        // A date that is far ahead was recorded by a wrong clock.
         try db.cachedStatement(
             sql: """
                 UPDATE resource SET lastUsedAt = ?1, usedSealed = ?3
@@ -214,7 +214,7 @@ struct CatalogTransaction {
                 """)
         guard let whole = try String.fetchOne(naming, arguments: [key]) else { return }
         if !isEnd { try recordSession(whole, at: date) }
-        // Just after its part, so that it is evicted last.
+        // The presentation's date is just after that of its part, so that it is evicted last.
         try db.cachedStatement(
             sql: """
                 UPDATE resource SET lastUsedAt = ?1 + 1, usedSealed = ?3
@@ -223,7 +223,7 @@ struct CatalogTransaction {
         ).execute(arguments: [ordinal, whole, try cipher.seal(date, .lastUsedAt, of: whole)])
     }
 
-    /// Counts a playback session if the last use is long ago.
+    /// Counts a playback session if the last use was long enough ago.
     private func recordSession(_ name: String, at date: Date) throws {
         let statement = try db.cachedStatement(sql: "SELECT lastUsedAt, usedSealed FROM resource WHERE key = ?")
         guard let row = try Row.fetchOne(statement, arguments: [name]) else { return }
@@ -239,7 +239,7 @@ struct CatalogTransaction {
         }
     }
 
-    /// Records the position at which playback of a resource has stopped; `nil` for its end.
+    /// Records the position at which playback of a resource stopped; `nil` for its end.
     ///
     /// - Parameter isConsumed: Whether the media is to be played once and was played to its end.
     func recordStop(_ stop: Int64?, isConsumed: Bool, of key: String) throws {
@@ -249,7 +249,7 @@ struct CatalogTransaction {
         }
     }
 
-    /// Records the app's tag of a resource.
+    /// Records the app's tag for a resource.
     ///
     /// - Returns: `false` if the resource is not recorded.
     func recordTag(_ tag: String, of key: String) throws -> Bool {
@@ -269,11 +269,11 @@ struct CatalogTransaction {
         return true
     }
 
-    /// Makes a resource a part of a presentation, and pins it if that is pinned, if both are recorded.
+    /// Makes a resource a part of a presentation if both are recorded, and pins it if the presentation is pinned.
     ///
-    /// Parts of the resource become parts of the presentation: a master playlist has the segments of its media
-    /// playlists. A manifest from another origin may also reference the resource. Therefore, a resource that is pinned,
-    /// separately or as a part of another presentation, is not changed.
+    /// Parts of the resource become parts of the presentation. For example, a master playlist includes the segments of
+    /// its media playlists. A manifest from another origin may also reference the resource. Therefore, a resource that
+    /// is pinned, either separately or as a part of another presentation, is not changed.
     func setPresentation(_ presentation: String, of key: String) throws {
         guard presentation != key else { return }
         let (presentation, key) = (cipher.name(of: presentation), cipher.name(of: key))
@@ -296,10 +296,10 @@ struct CatalogTransaction {
         ).execute(arguments: [key])
     }
 
-    /// Removes a resource with its pin.
+    /// Removes a resource and its pin.
     ///
     /// - Parameter unlessPinned: Whether a pinned resource stays.
-    /// - Returns: The removed resource; `nil` if nothing was stored, or it stays.
+    /// - Returns: The removed resource; `nil` if it was not recorded, or if it stays.
     func remove(_ key: String, unlessPinned: Bool = false) throws -> RemovedResource? {
         guard let stored = try stored(key), !unlessPinned || !stored.isPinned else { return nil }
         try db.cachedStatement(sql: "DELETE FROM resource WHERE key = ?").execute(arguments: [

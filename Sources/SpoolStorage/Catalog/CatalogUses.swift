@@ -17,12 +17,12 @@ struct CatalogUses {
         var storedRanges: ByteRangeSet
         var lastUsedAt: Date
         var history: PlaybackHistory
-        /// Scheme, host and path; empty if another program has changed it.
+        /// The scheme, host and path of its URL; empty if another program has changed it.
         var url: String
     }
 
     /// Calls `body` with every resource that is not pinned, the least recently used first. The parts of a presentation
-    /// count as used when the presentation was used, and are in order of creation.
+    /// count as used when the presentation was used, and follow in order of creation.
     func forEachEvictable(_ body: (Evictable) -> Void) throws {
         try catalog.readOnce { db in
             let rows = try Row.fetchCursor(
@@ -37,11 +37,11 @@ struct CatalogUses {
         }
     }
 
-    /// Returns one resource, and with `andParts` its parts; none if it is pinned or not stored.
+    /// Returns one resource, and also its parts if `andParts`; an empty array if it is pinned or not stored.
     func evictables(of key: String, andParts: Bool = false) throws -> [Evictable] {
         try catalog.readOnce { db in
             let name = cipher.name(of: key)
-            // One statement for each, because each has an index.
+            // Each condition has its own index, so each has its own statement.
             var found: [Row] = []
             let own = try db.cachedStatement(
                 sql: evictableQuery + " WHERE resource.pinned = 0 AND resource.key = ?")
@@ -73,7 +73,7 @@ struct CatalogUses {
         let whole = (try? row.text(1)) ?? nil  // The row of the presentation is damaged, not this one.
         let storedRanges =
             try row.storedRanges(2, count: 3) ?? row.number(8).map { try CatalogBlocks.storedRanges(of: $0, db) }
-        // If another program has changed the date, it is unknown.
+        // If another program has changed the date, it counts as unknown.
         let date = try? cipher.open(row, 5, number: 4, .lastUsedAt, of: name)
         let url = try? Catalog.url(row, 7, cipher, of: name)  // A value of another type has no host.
         return Evictable(
@@ -86,7 +86,8 @@ struct CatalogUses {
 
     /// Returns the resources that are not pinned, the least recently used first, including those without bytes.
     ///
-    /// The parts of a presentation count as used when it was. Its later parts are listed first, then the presentation.
+    /// The parts of a presentation count as used when the presentation was used. Its last part is listed first, and the
+    /// presentation itself last.
     ///
     /// - Parameters:
     ///   - limit: The maximum number of resources.
@@ -102,8 +103,7 @@ struct CatalogUses {
         }
     }
 
-    /// Returns the recorded order, and the parts that are to get a later date because their presentation was used
-    /// later.
+    /// Returns the recorded order, and the parts that need a later date because their presentation was used later.
     private func candidates(
         limit: Int, after position: EvictionPosition?
     ) throws -> (candidates: [EvictionCandidate], late: [(id: Int64, lastUsedAt: Int64)]) {
@@ -125,12 +125,12 @@ struct CatalogUses {
             while let row = try rows.next() {
                 guard let id = row.number(3), let name = try? row.text(0) else { continue }  // Only repaired.
                 guard let lastUsedAt = row.number(2) else {
-                    // A date that is not a number has no place in the order. It becomes the oldest one.
+                    // A date that is not a number can't be sorted, so it becomes the oldest date.
                     late.append((id, 0))
                     continue
                 }
                 if let date = row.number(4), date > lastUsedAt { late.append((id, date)) }
-                // A date that can't be read was changed by another program, and is unknown.
+                // A date that can't be read was changed by another program, and counts as unknown.
                 let date = try? cipher.open(row, 5, number: 2, .lastUsedAt, of: name)
                 candidates.append(
                     EvictionCandidate(
@@ -162,15 +162,16 @@ struct CatalogUses {
         }
     }
 
-    /// Moves dates of use after `date` to just before it, in their order, a few hundred at a time. A wrong clock has
-    /// recorded them.
+    /// Moves dates of use after `date`, which a wrong clock recorded, to just before it, a few hundred at a time. Their
+    /// order stays the same.
     ///
-    /// - Returns: The number of dates that were moved. Call it again until that is 0.
+    /// - Returns: The number of dates that were moved. Repeat the call until the result is 0.
     func clampFutureUses(to date: Date) throws -> Int {
         // The order of an encrypted cache has no dates.
         guard cipher.isPlain else { return 0 }
         let now = date.microseconds
-        // A date that is less ahead is not wrong: uses are recorded at least a microsecond apart.
+        // Dates that are less than a minute ahead are not wrong, because uses are recorded at least one microsecond
+        // apart.
         let wrong = now + 60_000_000
         let counting = "SELECT COUNT(*) FROM resource WHERE pinned = ? AND lastUsedAt > ?"
         let chunk = 512

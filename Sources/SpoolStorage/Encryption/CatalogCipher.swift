@@ -2,10 +2,10 @@ import Crypto
 import Foundation
 import GRDB
 
-/// The encryption of the catalog's values; none in an unencrypted cache.
+/// The cipher for the catalog's values. In an unencrypted cache, it does not change them.
 ///
-/// An encrypted value belongs to one column and row. A value that was moved to another cell counts as changed. A row
-/// with a value that can't be read counts as missing.
+/// An encrypted value belongs to one column and row. A value that has been moved to another cell counts as changed. A
+/// row with a value that can't be read counts as missing.
 struct CatalogCipher: Sendable {
     /// A column that is encrypted.
     enum Column: String {
@@ -25,12 +25,12 @@ struct CatalogCipher: Sendable {
     /// The keys; `nil` if values are not encrypted.
     private let keys: Keys?
 
-    /// The cipher that encrypts nothing.
+    /// The cipher that leaves values unencrypted.
     static let plain = CatalogCipher(keys: nil)
 
     private init(keys: Keys?) { self.keys = keys }
 
-    /// Creates the cipher of a cache's secret.
+    /// Creates the cipher for a cache's secret.
     init(_ secret: CacheSecret) {
         guard secret.format.isEncrypted else {
             self.init(keys: nil)
@@ -46,15 +46,15 @@ struct CatalogCipher: Sendable {
 
     // MARK: - Keys
 
-    /// Returns the name of a cache key's hash in the catalog.
+    /// Returns the name that represents a cache key's hash in the catalog.
     func name(of key: String) -> String { keys?.names.name(of: key) ?? key }
 
-    /// Returns the cache key's hash that a name stands for.
+    /// Returns the cache key's hash that a name represents.
     func key(of name: String) -> String { keys?.names.key(of: name) ?? name }
 
     // MARK: - Values
 
-    /// Returns the value of a cell.
+    /// Returns the value to store in a cell.
     ///
     /// - Parameter row: The name of the row's resource, and other values that identify the row.
     func seal(_ text: String?, _ column: Column, of row: String) throws -> DatabaseValue {
@@ -63,11 +63,11 @@ struct CatalogCipher: Sendable {
         return try Self.seal(Data(text.utf8), Self.place(column, row), keys).databaseValue
     }
 
-    /// Returns the value of a cell by which rows are found: the same text gives the same value each time.
+    /// Returns the value to store in a cell that is searched. The same text always has the same value.
     func sealForSearch(_ text: String, _ column: Column) throws -> DatabaseValue {
         guard let keys else { return text.databaseValue }
         let place = Self.place(column, "")
-        // A nonce that belongs to this text and no other (as in RFC 5297).
+        // The nonce is unique to this text, as in RFC 5297.
         let nonce = HMAC<SHA256>.authenticationCode(for: place + Data(text.utf8), using: keys.sets)
         return try Self.seal(Data(text.utf8), place, keys, nonce: Data(nonce.prefix(12))).databaseValue
     }
@@ -81,12 +81,13 @@ struct CatalogCipher: Sendable {
         return String(decoding: try Self.open(data, Self.place(column, name), keys), as: UTF8.self)
     }
 
-    /// Returns the encrypted date, next to the number that defines the order of rows; null if that number is the date.
+    /// Returns the encrypted date, to be stored next to the number that defines the order of rows; null if that number
+    /// is the date.
     func seal(_ date: Date, _ column: Column, of row: String) throws -> DatabaseValue {
         isPlain ? .null : try seal(String(date.microseconds), column, of: row)
     }
 
-    /// Returns the date in such a cell, or if it has none, the date that the number represents.
+    /// Returns the date in such a cell or, if it is null, the date that the number represents.
     ///
     /// - Throws: ``UnreadableValue``, including if the date is more than 10,000 years from 1970.
     func open(_ row: Row, _ index: Int, number: Int, _ column: Column, of name: String) throws -> Date {
@@ -102,14 +103,14 @@ struct CatalogCipher: Sendable {
         PlaybackHistory(try? open(row, index, .history, of: name))  // Changed by another program.
     }
 
-    /// Returns the row of a version, which is identified by its resource, its file and its length.
+    /// Returns the text that identifies the row of a version: its resource, file and length.
     static func place(of generation: GenerationIdentifier, length: Int64?, in name: String) -> String {
         "\(name)\0\(generation.hex)\0\(length.map { "\($0)" } ?? "")"
     }
 
     private static func place(_ column: Column, _ row: String) -> Data { Data("\(column.rawValue)\0\(row)".utf8) }
 
-    /// Returns a nonce of 12 bytes, the ciphertext, and a tag of 16.
+    /// Returns a 12-byte nonce, the ciphertext, and a 16-byte tag.
     private static func seal(_ data: Data, _ place: Data, _ keys: Keys, nonce: Data? = nil) throws -> Data {
         let sealed = try keys.format.seal(data, using: keys.cells, nonce: nonce, authenticating: place)
         return sealed.nonce + sealed.ciphertext + sealed.tag
@@ -127,9 +128,9 @@ struct CatalogCipher: Sendable {
     }
 }
 
-/// The cells of a row. SQLite stores a value of any type in any column, so each cell is read by its own type.
+/// The cells of a row. SQLite stores values of any type in any column, so each cell's type is checked when it is read.
 ///
-/// Each method throws ``CatalogCipher/UnreadableValue`` if the cell holds another type, and returns `nil` for null.
+/// Each method throws ``CatalogCipher/UnreadableValue`` if the cell contains another type, and returns `nil` for null.
 extension Row {
     /// Returns the integer in a cell.
     func integer(_ index: Int) throws(CatalogCipher.UnreadableValue) -> Int64? {
@@ -158,7 +159,8 @@ extension Row {
         }
     }
 
-    /// Whether a cell holds anything but 0 and null, so that a pin of another type still protects its resource.
+    /// Whether a cell contains anything other than 0 or null, so that a pin of the wrong type still protects its
+    /// resource.
     func isSet(_ index: Int) -> Bool {
         switch (self[index] as DatabaseValue).storage {
         case .null, .int64(0): false
@@ -167,8 +169,8 @@ extension Row {
     }
 }
 
-/// A mapping of the 256 bits of a cache key to 256 other bits, and back, under a secret. The catalog finds a resource
-/// by its key, and a reader of the catalog alone can't test URLs.
+/// A mapping of the 256 bits of a cache key to 256 other bits, and back, under a secret. The catalog can find a
+/// resource by its key, but a reader of only the catalog can't test URLs.
 ///
 /// It uses four rounds of a Feistel network over HMAC-SHA256, which is a pseudo-random permutation in both directions
 /// (M. Luby, C. Rackoff: How to construct pseudorandom permutations from pseudorandom functions, 1988).
@@ -177,10 +179,10 @@ struct KeyPermutation: Sendable {
 
     init(_ key: SymmetricKey) { self.key = key }
 
-    /// Returns the name of a key. A text that is not 64 hexadecimal digits is its own name.
+    /// Returns the name of a key. If a text is not 64 hexadecimal digits, it is returned unchanged.
     func name(of key: String) -> String { apply(to: key, rounds: [0, 1, 2, 3]) }
 
-    /// Returns the key of a name.
+    /// Returns the key that a name represents.
     func key(of name: String) -> String {
         guard let (left, right) = Self.halves(of: name) else { return name }
         // The inverse of the network is the same network with its halves and rounds in the opposite order.

@@ -4,8 +4,8 @@ import Synchronization
 
 /// The key with which a cache's files and catalog are encrypted.
 ///
-/// Keep it where other users can't read it: on Apple's platforms in the Keychain, on a server in a separate file. If
-/// the key is lost, only the stored media is lost, and is fetched again.
+/// Store it where other users can't read it: in the Keychain on Apple platforms, or in a separate file on a server. If
+/// the key is lost, only the stored media is lost, and it is fetched again.
 public struct EncryptionKey: Sendable {
     /// The number of bytes in a key.
     public static let byteCount = 32
@@ -14,7 +14,7 @@ public struct EncryptionKey: Sendable {
     /// The bytes of a key that is not derived.
     private var fixed: Data?
 
-    /// Creates a key of 256 random bits, such as those of CryptoKit's `SymmetricKey(size: .bits256)`.
+    /// Creates a key from 256 random bits, such as those of CryptoKit's `SymmetricKey(size: .bits256)`.
     ///
     /// - Parameter bytes: The bytes. Opening fails with `.invalidArgument` if their number is not ``byteCount``.
     public init(bytes: Data) {
@@ -24,9 +24,9 @@ public struct EncryptionKey: Sendable {
 
     /// Creates a key that is derived from something else, such as a passphrase.
     ///
-    /// - Parameter derive: Returns ``byteCount`` bytes for a cache's salt. A salt has 16 random bytes, and does not
-    ///   change as long as the cache has the key. The closure is called once for each salt, on a thread that may block.
-    ///   Opening throws its errors.
+    /// - Parameter derive: Returns ``byteCount`` bytes for a cache's salt. A salt consists of 16 random bytes, and does
+    ///   not change as long as the cache has the same key. The closure is called once for each salt, on a thread that
+    ///   may block. Its errors are rethrown when the cache is opened.
     public init(deriving derive: @escaping @Sendable (_ salt: Data) throws -> Data) {
         derivation = Derivation(derive: derive)
     }
@@ -38,7 +38,7 @@ public struct EncryptionKey: Sendable {
 
     /// Returns the bytes for a salt.
     ///
-    /// - Throws: ``CacheError`` with code `invalidArgument` if they have another length. Also the errors of the
+    /// - Throws: ``CacheError`` with code `invalidArgument` if their number is wrong. Also throws the errors of the
     ///   closure.
     func bytes(salt: Data) throws -> Data {
         let bytes = try derivation.bytes(salt: salt)
@@ -50,7 +50,7 @@ public struct EncryptionKey: Sendable {
         return bytes
     }
 
-    /// The closure with its last result, because it may be intentionally slow.
+    /// The closure with its last result, which is cached because the closure may be intentionally slow.
     private final class Derivation: Sendable {
         let derive: @Sendable (Data) throws -> Data
         let last = Mutex<(salt: Data, bytes: Data)?>(nil)
@@ -66,11 +66,11 @@ public struct EncryptionKey: Sendable {
     }
 }
 
-/// The 256 random bits from which a cache derives all keys of its checksums and ciphers, and the format of its blocks.
+/// The 256 random bits from which a cache derives all keys for its checksums and ciphers, and the format of its blocks.
 ///
 /// In an unencrypted cache, the catalog contains the secret, which only distinguishes damaged bytes from received ones.
-/// In an encrypted cache, the secret is itself encrypted with the cache's key. If the key of a cache is changed, the
-/// secret is changed, too.
+/// In an encrypted cache, the secret is itself encrypted with the cache's key. If the cache's key is changed, the
+/// secret is changed as well.
 struct CacheSecret: Sendable {
     /// The format of blocks.
     let format: BlockFormat
@@ -92,7 +92,7 @@ struct CacheSecret: Sendable {
         BlockSealer(secret: self.key, format: format, resource: key.hash, generation: generation)
     }
 
-    // MARK: - The envelope
+    // MARK: - Encrypting the secret
 
     /// Returns the secret, encrypted with `key`. The first bytes identify the format.
     func sealed(with key: SymmetricKey) throws -> Data {
@@ -104,8 +104,8 @@ struct CacheSecret: Sendable {
         return head + box
     }
 
-    /// Decrypts the result of ``sealed(with:)``; `nil` if the data was encrypted with another key, or is something
-    /// else.
+    /// Decrypts the result of ``sealed(with:)``; `nil` if the data was encrypted with another key, or has another
+    /// format.
     init?(opening data: Data, with key: SymmetricKey) {
         let head = data.prefix(Self.headByteCount)
         guard head.count == Self.headByteCount, head.first == Self.version,
@@ -121,26 +121,28 @@ struct CacheSecret: Sendable {
     private static let headByteCount = 2
 }
 
-/// The record of an encrypted catalog: a salt, and the cache's secret in an envelope that the user's key opens.
+/// The encryption record of a catalog: a salt, and the cache's secret, which is encrypted with the user's key.
 struct EncryptionMark {
     private static let saltByteCount = 16
 
     let data: Data
 
-    /// Reads a record.
+    /// Creates a record from its stored bytes.
     init(_ data: Data) { self.data = data }
 
-    /// Puts a secret into an envelope for a key.
+    /// Creates a record with a secret, which is encrypted with a key.
     ///
-    /// - Throws: ``CacheError`` with code `invalidArgument` for an invalid key. The errors of deriving it.
+    /// - Throws: ``CacheError`` with code `invalidArgument` for an invalid key. Also throws the errors of the key
+    ///   derivation.
     init(_ secret: CacheSecret, for key: EncryptionKey) throws {
         let salt = SymmetricKey(size: .bits128).withUnsafeBytes { Data($0) }
         data = try salt + secret.sealed(with: Self.envelopeKey(key, salt: salt))
     }
 
-    /// Returns the secret.
+    /// Decrypts the secret.
     ///
-    /// - Throws: ``CacheError`` with code `wrongEncryptionKey` for another key. The errors of deriving it.
+    /// - Throws: ``CacheError`` with code `wrongEncryptionKey` for another key. Also throws the errors of the key
+    ///   derivation.
     func secret(_ key: EncryptionKey, path: String) throws -> CacheSecret {
         let salt = data.prefix(Self.saltByteCount)
         let envelopeKey = try Self.envelopeKey(key, salt: Data(salt))

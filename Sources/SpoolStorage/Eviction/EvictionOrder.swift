@@ -1,16 +1,17 @@
 package import ByteRanges
 package import Foundation
 
-/// The resources that may be evicted, in their order. It passes the changes of resources to a strategy, which knows
-/// them only by number.
+/// The resources that may be evicted, in their order. It passes changes to a strategy, which identifies resources only
+/// by number.
 ///
-/// A presentation counts as one resource with all its parts. This is a value without I/O or a clock.
+/// A presentation counts as one resource with all its parts. The order is a value that uses neither I/O nor a clock.
 package struct EvictionOrder: Sendable {
     /// The next resource or presentation to evict.
     package struct Victim: Sendable {
-        /// The number that identifies it in this order.
+        /// The number that identifies the victim in this order.
         var number: Int
-        /// The resources to evict, in this order. The resources of a presentation are returned in several steps.
+        /// The resources to evict, in the order of the array. The resources of a presentation are returned in several
+        /// steps.
         package var members: [Member]
     }
 
@@ -29,13 +30,13 @@ package struct EvictionOrder: Sendable {
     private struct Unit: Sendable {
         var key: CacheKey
         var bytes = EvictableBytes()
-        /// The parts in the order in which they were added, including some that were removed since.
+        /// The parts in the order in which they were added. Some of them may have been removed since.
         var parts: [CacheKey] = []
         /// The number of parts that have bytes.
         var partCount = 0
         /// The time of the last use, in seconds since 1970.
         var lastUse: Double?
-        /// The bytes of its members, grouped by the quota that they count toward.
+        /// The numbers of bytes of its members, by the quota that they count toward.
         var ofQuotas: [Int: EvictableBytes] = [:]
     }
 
@@ -47,7 +48,7 @@ package struct EvictionOrder: Sendable {
         var quota: Int?
     }
 
-    /// A change of the quota that a resource counts toward.
+    /// A change to the quota that a resource counts toward.
     package enum QuotaChange: Sendable {
         /// The quota does not change.
         case none
@@ -59,10 +60,11 @@ package struct EvictionOrder: Sendable {
     package static let sessionGap: TimeInterval = 600
     /// The time in seconds during which a presentation counts as being played after a use.
     private static let playingTime: TimeInterval = 60
-    /// The number of parts, and of their bytes, that are the start of a presentation.
+    /// The maximum number of parts, and of bytes in them, that form the start of a presentation.
     private static let startParts = (count: 8, bytes: Int64(2 << 20))
 
-    /// The maximum number of bytes that a resource counts for, so that sums of millions do not overflow.
+    /// The maximum size that is counted for a resource, in bytes, so that sums over millions of resources do not
+    /// overflow.
     private static let largest: Int64 = 1 << 40
 
     private var strategy: any EvictionStrategy
@@ -73,7 +75,7 @@ package struct EvictionOrder: Sendable {
     private var places: [CacheKey: Place] = [:]
     /// The units of presentations that are not stored themselves.
     private var presentations: [CacheKey: Int] = [:]
-    /// The number of resources that were examined for victims.
+    /// The number of resources that were examined to find victims.
     package private(set) var examinedCount = 0
 
     /// Creates an empty order.
@@ -95,7 +97,7 @@ package struct EvictionOrder: Sendable {
     ///
     /// - Parameters:
     ///   - date: The time of the change. If the resource is new, it is the time of its first use.
-    ///   - quota: Whether it counts toward another quota from now on.
+    ///   - quota: Whether the resource now counts toward another quota.
     package mutating func update(
         _ key: CacheKey, partOf whole: CacheKey?, _ storedRanges: ByteRangeSet, at date: Date,
         quota: QuotaChange = .none
@@ -121,7 +123,7 @@ package struct EvictionOrder: Sendable {
 
     /// Sets the stored bytes of a resource that stays part of the same presentation.
     ///
-    /// - Returns: `false` if the order does not contain it, so that nothing has changed.
+    /// - Returns: `false`, and nothing changes, if the order does not contain it.
     package mutating func update(_ key: CacheKey, _ storedRanges: ByteRangeSet, at date: Date) -> Bool {
         guard places[key] != nil else { return false }
         update(key, partOf: nil, storedRanges, at: date)
@@ -169,10 +171,10 @@ package struct EvictionOrder: Sendable {
     }
 
     /// Records that playback of a resource has stopped at `stop`, or at its end if `stop` is `nil`. It takes effect
-    /// with the next change of its bytes.
+    /// when the resource's bytes next change.
     package mutating func setStop(_ stop: Int64?, of key: CacheKey) { places[key]?.stop = stop ?? -1 }
 
-    /// Records that a resource that is played once was played to its end.
+    /// Records that a resource to be played only once was played to its end.
     package mutating func markConsumed(_ key: CacheKey) {
         if let place = places[key] { report(place.unit) { $0.markConsumed(place.unit) } }
     }
@@ -200,15 +202,15 @@ package struct EvictionOrder: Sendable {
         return nil
     }
 
-    /// Whether a victim is a presentation that was used so recently that it is being played. No reader is open while
-    /// playback moves from one of its parts to the next.
+    /// Whether a victim is a presentation that was used so recently that it counts as being played. No reader is open
+    /// while playback moves from one of its parts to the next.
     package func isPlaying(_ victim: Victim, at date: Date) -> Bool {
         units[victim.number].map { isPlaying($0, at: date) } ?? false
     }
 
     private func isPlaying(_ unit: Unit, at date: Date) -> Bool {
         guard unit.partCount > 0, let last = unit.lastUse else { return false }
-        // Times of use may be a little ahead of the clock.
+        // Times of use may be slightly ahead of the clock.
         return abs(date.timeIntervalSince1970 - last) < Self.playingTime
     }
 
@@ -241,7 +243,7 @@ package struct EvictionOrder: Sendable {
         let isForward = isPlaying(unit, at: date)
         let count = unit.parts.count
         var place = 0
-        // A presentation may have 100,000 parts, and is a victim again and again.
+        // A presentation may have 100,000 parts, and may be a victim repeatedly.
         while place < count, members.count < limit {
             add(unit.parts[isForward ? place : count - 1 - place])
             place += 1
@@ -280,7 +282,7 @@ package struct EvictionOrder: Sendable {
         return units.count - 1
     }
 
-    /// Moves a resource, with everything that it is a presentation of, to another presentation.
+    /// Moves a resource and all its own parts to another presentation.
     private mutating func move(_ previous: Int, _ key: CacheKey, to target: Int) {
         let keys = units[previous]?.key == key ? (units[previous]?.parts ?? []) + [key] : [key]
         for key in keys {
@@ -302,14 +304,15 @@ package struct EvictionOrder: Sendable {
         while let last = units[number]?.parts.last, places[last]?.unit != number, change < 0 {
             units[number]?.parts.removeLast()
         }
-        // The unit itself is not copied, because its list would then be copied, too.
+        // The unit is not copied as a whole, because that would also copy its list.
         guard let (all, present) = units[number].map({ ($0.parts.count, $0.partCount) }), all > 16, all > 2 * present
         else { return }
         units[number]?.parts.removeAll { places[$0]?.unit != number }
     }
 
     private func bytes(_ storedRanges: ByteRangeSet, of key: CacheKey, in number: Int, stop: Int64) -> EvictableBytes {
-        // A resource without bytes has a row in the catalog. A resource larger than any disk counts for a fixed size.
+        // A resource without bytes still has a row in the catalog. A resource larger than any disk counts with a fixed
+        // size.
         let total = min(max(1, storedRanges.byteCount), Self.largest)
         guard let unit = units[number], unit.key != key else {
             let bytes = EvictableParts(stop: stop < 0 ? nil : stop).count(storedRanges)
@@ -349,7 +352,7 @@ package struct EvictionOrder: Sendable {
         return quotas[quota].strategy.nextVictim(isLastResort: isLastResort)
     }
 
-    /// Passes a change of a unit to its strategies.
+    /// Passes a change to a unit on to its strategies.
     private mutating func report(_ number: Int, _ change: (inout any EvictionStrategy) -> Void) {
         change(&strategy)
         for quota in units[number]?.ofQuotas.keys.sorted() ?? [] { change(&quotas[quota].strategy) }

@@ -3,7 +3,7 @@ import Foundation
 
 /// The order in which media is evicted when space is needed; see ``/Spool/MediaCacheConfiguration/eviction``.
 ///
-/// Pinned media, and bytes that a player needs next, stay with every policy.
+/// Every policy keeps pinned media and the bytes that a player needs next.
 public struct EvictionPolicy: Sendable {
     /// Creates the strategy of one cache.
     package let makeStrategy: @Sendable () -> any EvictionStrategy
@@ -20,31 +20,31 @@ public struct EvictionPolicy: Sendable {
         makesSpace == other.makesSpace && type(of: makeStrategy()) == type(of: other.makeStrategy())
     }
 
-    /// The policy that keeps media that is played again, and the starts of all other media.
+    /// The policy that keeps media that is played repeatedly, and the start of all other media.
     ///
     /// New media that was played in only one session is evicted first, starting with the largest. Media that was played
     /// again stays longer (S3-FIFO: Yang et al., “FIFO queues are all you need for cache eviction”, SOSP 2023). Its
-    /// first 256 KiB, and the bytes around the offset where its last session stopped, stay. A fifth of the cache is for
-    /// these bytes. A night in which everything is played once therefore does not evict the media that is played every
+    /// first 256 KiB, and the bytes around the offset where its last session stopped, stay. A fifth of the cache is
+    /// reserved for these bytes. Playing much new media once therefore does not evict the media that is played every
     /// day.
     public static let standard = EvictionPolicy { StandardEviction() }
 
     /// The policy that evicts the least recently used media.
     public static let leastRecentlyUsed = EvictionPolicy { LeastRecentlyUsed() }
 
-    /// The policy that evicts the largest of the least recently used media. Many short resources stay instead of a long
-    /// one.
+    /// The policy that evicts the largest of the least recently used media. Therefore, many short resources stay
+    /// instead of a long one.
     public static let largestFirst = EvictionPolicy { LargestFirst() }
 
-    /// The policy that evicts nothing for new media. When the cache is full, media that is not stored plays without
-    /// being stored.
+    /// The policy that does not evict media to free space for new media. When the cache is full, media that is not
+    /// stored plays without being stored.
     ///
     /// ``/Spool/MediaCache/evict(to:)``, a smaller capacity and ``/Spool/MediaCacheConfiguration/maximumAge`` still
     /// evict media, the least recently used first.
     public static let never = EvictionPolicy(makesSpace: false) { LeastRecentlyUsed() }
 }
 
-/// The maximum size of some of the media: of one host, or of media with a tag of the app.
+/// The maximum size of a part of the media: the media from one host, or the media with one of the app's tags.
 ///
 /// Media that exceeds the quota is evicted soon, according to the cache's policy. Media that is being read stays until
 /// its readers close. Pinned media does not count. The cache's capacity also applies.
@@ -74,7 +74,7 @@ public struct EvictionQuota: Sendable, Hashable {
 struct QuotaIndex: Sendable {
     private var hosts: [String: Int] = [:]
     private var tags: [String: Int] = [:]
-    /// Returns the host of a URL in lower case.
+    /// Returns the host of a URL, in lower case.
     private let host: @Sendable (String) -> String?
 
     init(
@@ -82,7 +82,7 @@ struct QuotaIndex: Sendable {
         host: @escaping @Sendable (String) -> String? = { URL(string: $0)?.host()?.lowercased() }
     ) {
         self.host = host
-        // If two quotas have the same subject, the first one counts.
+        // If two quotas limit the same host or tag, the first one applies.
         for (number, quota) in quotas.enumerated() {
             switch quota.subject {
             case .host(let host): hosts[host] = hosts[host] ?? number
@@ -102,9 +102,9 @@ struct QuotaIndex: Sendable {
 
 /// The maximum size of the media in a cache.
 ///
-/// The limit holds at every moment, because space is freed before bytes are stored. When it is reached, the media that
-/// is least likely to be played again is evicted (``EvictionPolicy``). If all media is in use or pinned, new media
-/// plays without being stored.
+/// The limit is never exceeded, because space is freed before bytes are stored. When it is reached, the media that is
+/// least likely to be played again is evicted (``EvictionPolicy``). If all media is in use or pinned, new media plays
+/// without being stored.
 public struct CacheCapacity: Sendable, Hashable {
     enum Kind: Hashable, Sendable {
         case bytes(Int64)
@@ -129,10 +129,10 @@ public struct CacheCapacity: Sendable, Hashable {
     /// One gibibyte, the default.
     public static let standard = bytes(1 << 30)
 
-    /// The capacity that is recorded in the directory; no limit if there is none.
+    /// The capacity that is recorded in the directory; unlimited if none is recorded.
     package static let remembered = CacheCapacity(kind: .remembered)
 
-    /// Checks the number.
+    /// Checks that the capacity is valid.
     ///
     /// - Throws: ``CacheError`` with code `invalidArgument` for an invalid number.
     func validate() throws {

@@ -1,38 +1,39 @@
 package import ByteRanges
 import Foundation
 
-/// The order in which resources are evicted: a value without I/O or a clock.
+/// The order in which resources are evicted. A strategy is a value that uses neither I/O nor a clock.
 ///
-/// Resources are numbers from 0. The owner of the strategy reuses a number after its resource was evicted. Each call
-/// takes constant amortized time. A strategy never returns a resource that is held.
+/// Resources are numbers from 0. The owner of the strategy reuses a number after its resource was evicted. Every method
+/// takes amortized constant time. A strategy never returns a resource that is held.
 package protocol EvictionStrategy: Sendable {
-    /// Sets the stored bytes of a resource. A resource is new the first time. If it has no bytes, it was removed.
+    /// Sets the stored bytes of a resource. The first call adds the resource. If it has no bytes, it was removed.
     ///
     /// - Parameter fingerprint: A value that identifies the resource even after its removal.
     mutating func update(_ resource: Int, fingerprint: UInt64, _ bytes: EvictableBytes)
     /// Records a use.
     ///
-    /// - Parameter startsSession: Whether a playback session starts. Media whose parts are read one after the other has
-    ///   one session.
+    /// - Parameter startsSession: Whether a playback session starts. Reading the parts of media one after another
+    ///   counts as one session.
     mutating func use(_ resource: Int, startsSession: Bool)
-    /// Sets whether the resource must not be evicted, because it is being read. When it is released, it is the last one
-    /// to evict.
+    /// Sets whether the resource must not be evicted, because it is being read. When it is released, it is evicted
+    /// last.
     mutating func setHeld(_ isHeld: Bool, _ resource: Int)
-    /// Records that a resource that is played once was played to its end. It is evicted first, until it is used.
+    /// Records that a resource to be played only once was played to its end. It is evicted first, unless it is used
+    /// again.
     mutating func markConsumed(_ resource: Int)
-    /// Returns the resource to evict next, which is the same until ``update(_:fingerprint:_:)``; `nil` if there is
-    /// none.
+    /// Returns the resource to evict next, which stays the same until ``update(_:fingerprint:_:)`` is called; `nil` if
+    /// there is none.
     ///
-    /// - Parameter isLastResort: Whether parts that readers have passed are evicted already, so that no resource is
-    ///   spared.
+    /// - Parameter isLastResort: Whether even parts that readers have just passed are being evicted, so that no
+    ///   resource is spared.
     mutating func nextVictim(isLastResort: Bool) -> EvictionVictim?
 }
 
-/// The stored bytes of a resource, by their value for its next playback.
+/// The numbers of a resource's stored bytes, grouped by their value for its next playback.
 package struct EvictableBytes: Hashable, Sendable {
-    /// The bytes with which playback starts or resumes; see ``EvictableParts``.
+    /// The number of bytes with which playback starts or resumes; see ``EvictableParts``.
     package var start: Int64
-    /// All other bytes.
+    /// The number of all other bytes.
     package var body: Int64
 
     package init(start: Int64 = 0, body: Int64 = 0) {
@@ -60,10 +61,10 @@ package struct EvictableBytes: Hashable, Sendable {
     }
 }
 
-/// A resource to evict, and the part of it.
+/// A resource to evict, and the part of it to evict.
 package struct EvictionVictim: Hashable, Sendable {
     package enum Part: Sendable {
-        /// All except its start.
+        /// All bytes except its start.
         case body
         /// Its start, because nothing else is left of it.
         case start
@@ -108,12 +109,12 @@ package struct EvictableParts: Sendable {
         return EvictableBytes(start: start, body: storedRanges.byteCount - start)
     }
 
-    /// Returns the ranges to evict for `count` bytes. They have more bytes, up to the end of a block, or fewer if there
-    /// are fewer bytes.
+    /// Returns the ranges to evict to free `count` bytes. They may contain more bytes, up to the end of a block, or
+    /// fewer if fewer are stored.
     ///
-    /// In the body, the played bytes are first, from their start, then the bytes ahead, from their end. A body without
-    /// a stop is evicted from its end. In the start, the bytes around the stop are first, then the first bytes, from
-    /// their end.
+    /// In the body, the played bytes are evicted first, from their start, and then the bytes ahead, from their end.
+    /// Without a stop, the body is evicted from its end. In the start, the bytes around the stop are evicted first, and
+    /// then the first bytes, from their end.
     package func ranges(_ count: Int64, of part: EvictionVictim.Part, in storedRanges: ByteRangeSet) -> [Range<Int64>] {
         var taken: [Range<Int64>] = []
         var missing = count
@@ -147,22 +148,22 @@ package struct EvictableParts: Sendable {
     }
 }
 
-/// The playback history of a resource, which the catalog records for its eviction.
+/// The playback history of a resource, which the catalog records for eviction.
 package struct PlaybackHistory: Hashable, Sendable {
     /// The number of playback sessions after the first, up to 255.
     package var sessions = 0
     /// The offset at which its last session stopped, in bytes; `nil` if there is none, or it reached the end.
     package var stop: Int64?
-    /// Whether it is meant to be played only once, and was played to its end.
+    /// Whether the resource is to be played only once, and was played to its end.
     package var isConsumed = false
-    /// The tag of the app, for quotas.
+    /// The app's tag, for quotas.
     package var tag: String?
 
     package init(sessions: Int = 0, stop: Int64? = nil, isConsumed: Bool = false, tag: String? = nil) {
         (self.sessions, self.stop, self.isConsumed, self.tag) = (sessions, stop, isConsumed, tag)
     }
 
-    /// Reads a ``text``. Unknown words are ignored.
+    /// Creates a history from its ``text``. Unknown words are ignored.
     package init(_ text: String?) {
         for word in (text ?? "").split(separator: " ") {
             let value = word.dropFirst()
@@ -176,7 +177,7 @@ package struct PlaybackHistory: Hashable, Sendable {
         }
     }
 
-    /// The text for the catalog; `nil` if there is nothing to record.
+    /// The text to store in the catalog; `nil` if there is nothing to record.
     package var text: String? {
         let name = tag.flatMap { $0.addingPercentEncoding(withAllowedCharacters: .alphanumerics) }
         let words = [

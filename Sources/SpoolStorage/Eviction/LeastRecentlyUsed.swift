@@ -30,7 +30,7 @@ package struct LeastRecentlyUsed: EvictionStrategy {
     }
 }
 
-/// The strategy that evicts bytes from the end of the largest among the least recently used resources. Many short
+/// The strategy that evicts the largest of the least recently used resources, from its end. Therefore, many short
 /// resources stay instead of a long one.
 package struct LargestFirst: EvictionStrategy {
     /// The number of least recently used resources that are compared for each eviction.
@@ -83,7 +83,7 @@ package struct LargestFirst: EvictionStrategy {
     }
 }
 
-/// The bytes of resources, and which resources are held.
+/// The stored bytes of resources, and the resources that are held.
 struct EvictionEntries: Sendable {
     private var entries: [(bytes: Int64, isHeld: Bool)] = []
 

@@ -1,28 +1,28 @@
 import Synchronization
 
-/// Counts the bytes of one kind that the cache has, on disk or in memory, and rejects bytes that would exceed the
+/// The account of the bytes that the cache stores, either on disk or in memory. It rejects bytes that would exceed the
 /// limit.
 ///
 /// `used` is the sum of claimed and reserved bytes. Bytes are reserved before they are written. When they are stored,
-/// the reservation becomes a claim, and `used` does not change. Removed bytes, and reservations that were not used, are
-/// returned once. Only received bytes are counted.
+/// the reservation becomes a claim, and `used` does not change. Removed bytes and unused reservations are returned
+/// once. Only received bytes are counted.
 ///
-/// Rows of the catalog, with their header fields, are counted separately (``rowBytes``). They may exceed the limit by a
-/// small part of it, ``allowance(of:)``; further rows use the space of media. Therefore, a cache uses at most the limit
-/// and that allowance on disk, even if all resources are small.
+/// Rows of the catalog, with their header fields, are counted separately (``rowBytes``). They may exceed the limit by
+/// ``allowance(of:)``, a small part of it; further rows use the space of media. Therefore, a cache uses at most the
+/// limit plus that allowance on disk, even if all resources are small.
 ///
-/// Its lock is the innermost one: nothing is called under it.
+/// Its lock is the innermost one: no other lock is taken while it is held.
 final class Ledger: Sendable {
     private struct State {
         var limit: Int64?
         var used: Int64
-        /// The part of `used` that is not stored yet.
+        /// The part of `used` that is reserved, but not stored yet.
         var reserved: Int64 = 0
         var rowBytes: Int64 = 0
-        /// The size of a damaged catalog that was set aside.
+        /// The size of a damaged catalog that was set aside, in bytes.
         var setAsideByteCount: Int64 = 0
 
-        /// The limit of media and rows together.
+        /// The limit for media and rows together, in bytes.
         var sumLimit: Int64 {
             guard let limit else { return .max }
             let (sum, overflow) = limit.addingReportingOverflow(Ledger.allowance(of: limit))
@@ -37,7 +37,7 @@ final class Ledger: Sendable {
         state = Mutex(State(limit: limit, used: used, rowBytes: rowBytes))
     }
 
-    /// Returns the bytes that rows may use beyond a limit: a sixteenth of it, and at least 128 KiB.
+    /// Returns the number of bytes that rows may use beyond a limit: a sixteenth of it, but at least 128 KiB.
     static func allowance(of limit: Int64) -> Int64 { max(limit / 16, 128 << 10) }
 
     /// The limit in bytes, or `nil` for no limit.
@@ -46,7 +46,7 @@ final class Ledger: Sendable {
         set { state.withLock { $0.limit = newValue } }
     }
 
-    /// The size of a damaged catalog that was set aside, in bytes. It uses the space of rows, or of media.
+    /// The size of a damaged catalog that was set aside, in bytes. It counts against the space for rows, or for media.
     var setAsideByteCount: Int64 {
         get { state.withLock { $0.setAsideByteCount } }
         set { state.withLock { $0.setAsideByteCount = newValue } }
@@ -76,7 +76,7 @@ final class Ledger: Sendable {
         return fits ? .reserved(Reservation(count, of: self)) : .full
     }
 
-    /// Reserves `count` bytes even if they do not fit, because a reader would wait forever.
+    /// Reserves `count` bytes even if they do not fit, because a reader would otherwise wait forever.
     func reserveRegardless(_ count: Int64) -> Reservation {
         state.withLock { state in
             state.used += count
@@ -85,24 +85,25 @@ final class Ledger: Sendable {
         return Reservation(count, of: self)
     }
 
-    /// Returns the number of bytes of media or rows to evict until a row of this size fits; 0 or less if it fits now.
+    /// Returns the number of bytes of media or rows to evict before a row of this size fits; 0 or less if it already
+    /// fits.
     func shortage(ofRowBytes count: Int64) -> Int64 {
         state.withLock { $0.used.saturatingSum($0.rowBytes).saturatingSum(count) - $0.sumLimit }
     }
 
-    /// Changes the claim of rows by this number of bytes.
+    /// Changes the claims of rows by this number of bytes.
     func correctRows(by difference: Int64) {
         state.withLock { $0.rowBytes = max(0, $0.rowBytes.saturatingSum(difference)) }
     }
 
     /// Records that claimed bytes were removed.
     func giveBack(_ count: Int64) {
-        // Bytes that were just stored may be removed before their reservation ends. The sum of a damaged catalog may be
-        // less than its parts.
+        // Bytes that were just stored may be removed before their reservation ends. In a damaged catalog, the sum may
+        // be less than its parts.
         state.withLock { $0.used = max(0, $0.used - max(0, count)) }
     }
 
-    /// Corrects the claims of a stored generation, which has this many more bytes than were recorded.
+    /// Corrects the claims of a stored generation by the number of bytes by which its record was too low.
     func correct(by difference: Int64) {
         state.withLock { state in
             let (sum, overflow) = state.used.addingReportingOverflow(difference)
@@ -133,7 +134,7 @@ enum ReservationResult: ~Copyable, Sendable {
     case reserved(Reservation)
     /// There is no space for them.
     case full
-    /// There is no space yet, and a reader has waited for long enough.
+    /// There is still no space, and a reader has waited long enough.
     case late
 
     var isReserved: Bool {
@@ -145,7 +146,7 @@ enum ReservationResult: ~Copyable, Sendable {
     }
 }
 
-/// Reserved bytes of an account. The bytes that are not stored are returned when it ends.
+/// A reservation of bytes in an account. Bytes that were not stored are returned when it ends.
 struct Reservation: ~Copyable, Sendable {
     private let ledger: Ledger?
     /// The number of bytes that may still be stored.

@@ -1,15 +1,16 @@
-/// Three first-in, first-out queues. New resources pass through a small queue, and stay only if they are used again.
+/// An eviction algorithm with first-in, first-out queues. New resources pass through a small queue, and stay only if
+/// they are used again.
 ///
 /// The algorithm is S3-FIFO, weighted by bytes ("FIFO queues are all you need for cache eviction", Yang et al., SOSP
-/// 2023). The fingerprints of resources that leave the small queue unused are stored as *ghosts*, at most as many as
-/// there are resources. A ghost that returns enters the main queue immediately. Uses are counted up to 3, and do not
-/// move a resource. A resource that was not used again, and is so large that others would be evicted for it, is evicted
-/// before them. A held resource is in no queue, and is appended when it is released.
+/// 2023). The fingerprints of resources that leave the small queue unused are stored as *ghosts*, whose number is at
+/// most that of the resources. A ghost that returns enters the main queue immediately. Uses are counted up to 3, and do
+/// not move a resource. A resource that was not used again is evicted before others if it is so large that it would
+/// displace them. A held resource is in no queue, and is appended when it is released.
 struct S3FIFO: Sendable {
     private static let (small, main, large) = (0, 1, 2)
     /// The share of all bytes above which new resources are evicted.
     private static let smallShare = 0.14
-    /// The part of that share above which a resource is large.
+    /// The part of that share above which a resource counts as large.
     private static let largeShare = 0.25
 
     private struct Entry {
@@ -28,7 +29,7 @@ struct S3FIFO: Sendable {
     private var bytes: (new: Int64, main: Int64) = (0, 0)
     private var count = 0
 
-    /// The bytes of all resources.
+    /// The number of bytes of all resources.
     var byteCount: Int64 { bytes.new + bytes.main }
 
     private var largeLimit: Int64 { Int64(Self.largeShare * Self.smallShare * Double(byteCount)) }
@@ -74,12 +75,13 @@ struct S3FIFO: Sendable {
         if contains(resource) { entries[resource].uses = min(3, entries[resource].uses + 1) }
     }
 
-    /// Returns the resource to evict, which is the same until its bytes are evicted; `nil` if there is none.
+    /// Returns the resource to evict, which stays the same until its bytes are evicted; `nil` if there is none.
     ///
-    /// - Parameter isMainSpared: Whether nothing is evicted if new resources exceed their share and all of them are
-    ///   held. Their readers have passed bytes that are worth less.
+    /// - Parameter isMainSpared: Whether to return `nil` if new resources exceed their share and all of them are held.
+    ///   Their readers have passed bytes that are less valuable.
     mutating func nextVictim(isMainSpared: Bool = false) -> Int? {
-        // A step without a result reduces a use count, or permanently moves a resource that is used or no longer large.
+        // Each iteration without a result reduces a use count, or permanently moves a resource that is used or no
+        // longer large.
         while true {
             let isNewFull = Double(bytes.new) > Self.smallShare * Double(byteCount)
             let new = queues.first(Self.large) ?? queues.first(Self.small)
@@ -117,9 +119,9 @@ struct S3FIFO: Sendable {
     }
 }
 
-/// The fingerprints of the resources that were evicted last.
+/// The fingerprints of recently evicted resources.
 struct GhostList: Sendable {
-    /// The number of each fingerprint. A resource that returns and is evicted again has a later one.
+    /// The number of each fingerprint. A resource that returns and is evicted again gets a later number.
     private var numbers: [UInt64: UInt64] = [:]
     private var order: [(fingerprint: UInt64, number: UInt64)] = []
     private var first = 0
@@ -130,7 +132,7 @@ struct GhostList: Sendable {
     /// The number of entries, including resources that have returned since.
     var entryCount: Int { order.count }
 
-    /// Adds a fingerprint, and removes the oldest ones beyond `limit`.
+    /// Adds a fingerprint, and removes the oldest fingerprints beyond `limit`.
     mutating func insert(_ fingerprint: UInt64, limit: Int) {
         next += 1
         numbers[fingerprint] = next
@@ -147,7 +149,7 @@ struct GhostList: Sendable {
 
     /// Removes a fingerprint.
     ///
-    /// - Returns: Whether it was there.
+    /// - Returns: Whether the list contained it.
     mutating func remove(_ fingerprint: UInt64) -> Bool { numbers.removeValue(forKey: fingerprint) != nil }
 }
 

@@ -1,14 +1,14 @@
-/// The strategy that keeps media that is played again, and the starts of all other media.
+/// The strategy that keeps media that is played repeatedly, and the start of all other media.
 ///
 /// Bodies are evicted by S3-FIFO, and each playback session counts as one use. A separate S3-FIFO pool contains the
-/// starts of resources that have lost their body, up to a share of all bytes. Media that is played once is evicted
-/// first after it has been played to its end.
+/// starts of resources that have lost their body, up to a share of all bytes. Media that is to be played only once is
+/// evicted first, once it has been played to its end.
 package struct StandardEviction: EvictionStrategy {
     private struct Entry {
         var byteCount: Int64 = 0
         var isHeld = false
         var isConsumed = false
-        /// Whether it was returned as a victim since its bytes last increased. This is remembered even if no bytes are
+        /// Whether it was returned as a victim since its bytes last increased. The value stays even if no bytes are
         /// left.
         var isNamed = false
     }
@@ -17,7 +17,7 @@ package struct StandardEviction: EvictionStrategy {
     private var bodies = S3FIFO()
     /// The starts of resources without a body.
     private var starts = S3FIFO()
-    /// Resources that are played once, and were played to their end.
+    /// Resources that are to be played only once, and were played to their end.
     private var spent = LinkedQueues(1)
     /// The share of all bytes above which starts are evicted.
     package var startShare = 0.2
@@ -31,7 +31,7 @@ package struct StandardEviction: EvictionStrategy {
         if bytes.total == 0 || bytes.total > entries[resource].byteCount { entries[resource].isNamed = false }
         entries[resource].byteCount = bytes.total
         bodies.update(resource, fingerprint: fingerprint, bytes: bytes.body, isHeld: isHeld, isRemembered: isNamed)
-        // A start with a body is not in the pool. It is remembered, and returns to the main queue of the pool.
+        // A start with a body is not in the pool. It stays as a ghost, and returns to the main queue of the pool.
         starts.update(
             resource, fingerprint: fingerprint, bytes: bytes.body > 0 ? 0 : bytes.start, isHeld: isHeld,
             isRemembered: bytes.body > 0 || isNamed)

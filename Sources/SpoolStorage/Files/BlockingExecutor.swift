@@ -2,33 +2,33 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// The executor of all blocking calls. It has its own threads, so that a slow disk never delays a player's event loop
-/// or Swift's shared threads.
+/// The executor for all blocking calls. It has its own threads, so a slow disk never delays a player's event loop or
+/// Swift's shared threads.
 ///
-/// Jobs wait in ``Lane``s and are taken strictly by lane, first in, first out within each. A lane leaves one thread
-/// free for each lane above it (``LaneLimits``). Background work therefore never takes the thread that a player waits
-/// for. Jobs run concurrently, so there is no other order.
+/// Jobs wait in ``Lane``s and are taken strictly by lane, and within each lane in first-in, first-out order. A lane
+/// leaves one thread free for each lane above it (``LaneLimits``). Background work therefore never takes the thread
+/// that a player waits for. Jobs run concurrently, so no other order is guaranteed.
 ///
-/// A thread starts when there is work and no thread is idle, up to the limit. Threads then sleep until ``shutdown()``
-/// or deinitialization. The thread that fell asleep last is woken first, because its caches and its freed memory are
-/// still warm.
+/// Up to the limit, a thread starts if there is work and no thread is idle. Idle threads sleep until there is more
+/// work, or until ``shutdown()`` or deinitialization. The thread that fell asleep last is woken first, because its
+/// caches and its freed memory are still warm.
 package final class BlockingExecutor: Sendable {
-    /// The purpose of a job. The first lane is served first.
+    /// The purpose of a job. Jobs in earlier lanes run first.
     package enum Lane: Int, Sendable, CaseIterable {
-        /// A player waits for the job.
+        /// A player is waiting for the job.
         case playback
-        /// Bytes are written, and get checksums.
+        /// Bytes are written and get checksums.
         case storing
-        /// No player waits, for example while the catalog is written, or media is evicted.
+        /// No player is waiting for the job, for example a write to the catalog or an eviction.
         case background
-        /// Long work on all stored media: checks, exports, sweeps.
+        /// Long work on all stored media, such as checks, exports and sweeps.
         case maintenance
     }
 
     private let threads: ThreadPool?
     private let lanes: [any TaskExecutor]
 
-    /// Creates an executor with its own threads, which start later.
+    /// Creates an executor with its own threads, which start when there is work.
     ///
     /// - Parameters:
     ///   - threadLimit: The maximum number of threads, at least one, and thus of concurrent blocking calls.
@@ -52,7 +52,7 @@ package final class BlockingExecutor: Sendable {
 
     /// Runs a blocking call on one of the threads, and returns its result. The caller waits without blocking.
     ///
-    /// It ignores cancellation. A call that has started is finished.
+    /// The method ignores cancellation, and the call always runs to its end.
     package func run<R: Sendable, Failure: Error>(
         in lane: Lane = .playback, _ body: @Sendable () throws(Failure) -> R
     ) async throws(Failure) -> R {
@@ -61,9 +61,10 @@ package final class BlockingExecutor: Sendable {
         }
     }
 
-    /// Runs a function that blocks and waits alternately on the threads, so that it does not change threads in between.
+    /// Runs an async function that alternately blocks and suspends on these threads, so that it does not switch to
+    /// other threads in between.
     ///
-    /// It holds no thread while it waits.
+    /// It does not occupy a thread while it is suspended.
     package func runAsync<R: Sendable, Failure: Error>(
         in lane: Lane = .playback, _ body: @Sendable () async throws(Failure) -> R
     ) async throws(Failure) -> R {
@@ -82,24 +83,23 @@ package final class BlockingExecutor: Sendable {
     @concurrent private func callAsync<R: Sendable, Failure: Error>(
         _ body: @Sendable () async throws(Failure) -> R
     ) async throws(Failure) -> R {
-        // Without a statement here, Swift 6.3 leaves the change of threads to the function that is called next, which
-        // makes none.
+        // Without a statement here, Swift 6.3 leaves the switch of threads to the next function, which does not switch.
         _ = threadCount
         return try await body()
     }
 
     /// Starts threads until there are `count`. The first playback needs some, and starting a thread takes longer than
-    /// its work.
+    /// the work itself.
     package func prepareThreads(_ count: Int) { threads?.prepare(count) }
 
-    /// Ends the threads after the queued jobs. Later jobs still run.
+    /// Ends the threads after the queued jobs have run. Later jobs still run.
     package func shutdown() { threads?.close() }
 
     /// The number of threads.
     package var threadCount: Int { threads?.count ?? 0 }
 }
 
-/// A lane that tasks can prefer.
+/// An executor for one lane, which tasks can prefer.
 private final class LaneExecutor: TaskExecutor {
     private let lane: Int
     private let threads: ThreadPool
@@ -117,12 +117,13 @@ private final class LaneExecutor: TaskExecutor {
 /// The number of threads that each lane may use. It is a pure value, so that tests need no threads.
 ///
 /// A lane and all lanes below it together leave one thread free for each lane above. With eight threads and four lanes,
-/// all lanes below the first use at most seven threads. Those below the second use six, and the last one uses five. A
-/// pool with fewer threads than lanes leaves one thread free of the last lane, if it has two.
+/// all lanes below the first use at most seven threads. Those below the second use at most six, and the last one at
+/// most five. If a pool has at least two threads, but fewer than lanes, one thread stays free of jobs from the last
+/// lane.
 struct LaneLimits: Sendable {
-    /// The maximum number of jobs that run in a lane and in all lanes below it, by lane.
+    /// For each lane, the maximum number of jobs that may run in it and in all lanes below it.
     let limits: [Int]
-    /// The number of jobs that run in a lane and in all lanes below it, by lane.
+    /// For each lane, the number of running jobs in it and in all lanes below it.
     private(set) var running: [Int]
 
     init(threadLimit: Int, laneCount: Int) {
@@ -133,7 +134,7 @@ struct LaneLimits: Sendable {
         running = Array(repeating: 0, count: laneCount)
     }
 
-    /// Whether a job of the lane may start.
+    /// Whether a job in the lane may start.
     func allows(_ lane: Int) -> Bool { (0...lane).allSatisfy { running[$0] < limits[$0] } }
 
     mutating func start(_ lane: Int) { for above in 0...lane { running[above] += 1 } }
@@ -141,14 +142,14 @@ struct LaneLimits: Sendable {
     mutating func end(_ lane: Int) { for above in 0...lane { running[above] -= 1 } }
 }
 
-/// The waiting jobs by lane, and the threads that take them. It lives until the last thread has ended.
+/// The waiting jobs of each lane, and the threads that run them. The pool exists until the last thread has ended.
 final class ThreadPool: Sendable {
     private struct Entry {
         var job: UnownedJob
         var executor: UnownedTaskExecutor
     }
 
-    /// First in, first out.
+    /// A first-in, first-out queue.
     private struct Queue {
         private var entries: [Entry] = []
         /// The index of the first entry. The entries before it are removed in bulk.
@@ -174,7 +175,7 @@ final class ThreadPool: Sendable {
 
     private struct State {
         var lanes: [Queue]
-        /// The semaphores of sleeping threads. The last thread fell asleep last.
+        /// The semaphores of sleeping threads, in the order in which they fell asleep.
         var idle: [DispatchSemaphore] = []
         var threads = 0
         var limits: LaneLimits
@@ -219,7 +220,7 @@ final class ThreadPool: Sendable {
         }
     }
 
-    /// Starts threads before there is work, until there are `count`.
+    /// Starts threads in advance, until there are `count`.
     func prepare(_ count: Int) {
         let missing = state.withLock { state -> Int in
             guard !state.isClosed else { return 0 }
@@ -230,7 +231,7 @@ final class ThreadPool: Sendable {
         for _ in 0..<missing { startThread() }
     }
 
-    /// Ends the threads after the queued jobs.
+    /// Ends the threads after the queued jobs have run.
     func close() {
         let sleeping = state.withLock { state in
             state.isClosed = true
@@ -244,12 +245,12 @@ final class ThreadPool: Sendable {
         let isStarted = DispatchSemaphore(value: 0)
         let thread = Thread {
             // The name is set on the thread itself, because Linux ignores it elsewhere. It is set only after `start`
-            // has returned, because the thread is not known before.
+            // has returned, because the thread does not exist earlier.
             isStarted.wait()
             Thread.current.name = self.name
             self.work()
         }
-        // A player is waiting for most of their jobs. The other jobs wait in their lanes.
+        // Players wait for most of their jobs. Other jobs have lower priority through their lanes.
         thread.qualityOfService = .userInitiated
         thread.start()
         isStarted.signal()
@@ -262,14 +263,14 @@ final class ThreadPool: Sendable {
     }
 
     private func work() {
-        // Signaled once each time that it is removed from the idle ones.
+        // It is signaled once each time it is removed from `idle`.
         let wake = DispatchSemaphore(value: 0)
         var last: Int?
         while true {
             let step = state.withLock { state -> Step in
                 if let last { state.limits.end(last) }
                 last = nil
-                // If a lane has reached its limit, so have the lanes below it.
+                // If a lane has reached its limit, the lanes below it have, too.
                 for lane in state.lanes.indices {
                     guard state.limits.allows(lane) else { break }
                     guard let entry = state.lanes[lane].takeFirst() else { continue }

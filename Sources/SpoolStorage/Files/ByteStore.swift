@@ -1,44 +1,44 @@
-/// The storage of media bytes, which need not be files.
+/// The storage for media bytes, which do not have to be in files.
 ///
 /// The default is a ``FileByteStore``. ``/Spool/MediaCacheConfiguration/byteStore`` sets another one, such as a
 /// ``MemoryByteStore``. The store contains only bytes. URLs, validators, checksums and times of use are in the cache's
-/// catalog. Each block is checked against its checksum when it is first read. A store that loses or changes bytes
-/// therefore causes a fetch, and never wrong bytes.
+/// catalog. Each block is checked against its checksum when it is first read. If a store loses or changes bytes, they
+/// are fetched again, and are never returned to a player.
 ///
-/// A file belongs to the cache that has created it, so two caches must not share a store. Its name has 32 random
-/// lower-case hexadecimal digits. All calls block, on the cache's threads. Several threads may call concurrently. Every
-/// store has to pass `ByteStoreContract` of SpoolTesting.
+/// A file belongs to the cache that created it, so two caches must not share a store. Its name consists of 32 random
+/// lower-case hexadecimal digits. All methods may block, and are called on the cache's threads, possibly concurrently.
+/// Every store must pass `ByteStoreContract` from SpoolTesting.
 public protocol ByteStore: Sendable {
     /// Opens a file.
     ///
     /// - Parameters:
     ///   - name: The name of the file.
-    ///   - isWritable: Whether the file is going to be written. Otherwise it may be on a read-only disk.
+    ///   - isWritable: Whether the file will be written to. If not, it may be on a read-only disk.
     /// - Returns: `nil` if there is no file with this name.
     /// - Throws: `CacheError` with code `storage` if the file can't be opened this time. The cache tries again later.
     ///   See ``CacheError/storage(_:underlying:)``.
     func open(_ name: String, isWritable: Bool) throws(CacheError) -> (any StoredFile)?
 
-    /// Whether there is a file with this name. By default, the file is opened to find out.
+    /// Whether a file with this name exists. The default implementation tries to open it.
     func contains(_ name: String) throws(CacheError) -> Bool
 
     /// Opens a file for reading and writing, or creates an empty one if there is none with this name.
     ///
-    /// - Throws: `CacheError` with code `storage`. Its media then plays without being stored.
+    /// - Throws: `CacheError` with code `storage`. The media then plays without being stored.
     func create(_ name: String) throws(CacheError) -> any StoredFile
 
-    /// Removes a file. Open files have its bytes until they are released.
+    /// Removes a file. If it is open, its bytes stay readable until it is released.
     ///
     /// - Returns: `false` if there was none.
-    /// - Throws: `CacheError` with code `storage`. The cache tries again at its next opening.
+    /// - Throws: `CacheError` with code `storage`. The cache tries again when it is next opened.
     @discardableResult
     func remove(_ name: String) throws(CacheError) -> Bool
 
     /// Calls `body` with the name of each file, in any order, until it returns `false`. Files that are created or
-    /// removed meanwhile may be included or not.
+    /// removed meanwhile may or may not be included.
     func forEachName(_ body: (String) throws -> Bool) throws
 
-    /// Returns the space for files; `nil` if it is unknown. In that case, only a capacity in bytes is possible.
+    /// Returns the space for files; `nil` if it is unknown, in which case the capacity can't be a fraction of it.
     func volumeSpace() throws(CacheError) -> VolumeSpace?
 }
 
@@ -62,31 +62,32 @@ public struct VolumeSpace: Hashable, Sendable {
 
 /// An open file of a ``ByteStore``, which is read and written by offset. It is closed when it is released.
 ///
-/// Several threads may use it concurrently, because there is no shared position. All calls block. Methods that a store
-/// may not need have a default implementation.
+/// Several threads may use it concurrently, because there is no shared position. All calls block. Optional methods have
+/// a default implementation.
 public protocol StoredFile: AnyObject, Sendable {
     /// Reads from `offset` until `buffer` is full or the file ends. Bytes that use no space are zeros.
     ///
     /// - Returns: The number of bytes. It is less than `buffer.count` only at the end of the file.
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(CacheError) -> Int
 
-    /// Reads bytes from `offset` on that are in memory, without waiting for a disk.
+    /// Reads bytes at `offset` if they are in memory, without waiting for a disk.
     ///
-    /// - Returns: The number of bytes, at least one; `nil` if the first bytes are not in memory, or if that is unknown.
+    /// - Returns: The number of bytes, at least one; `nil` if the first bytes are not in memory, or if the store can't
+    ///   determine this.
     func readWithoutBlocking(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int?
 
-    /// Writes all of `bytes` at `offset`. If it throws, any part of them may have been written.
+    /// Writes all of `bytes` at `offset`. If the method throws, any part of them may have been written.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError)
 
     /// Frees the space of `range`. Its bytes are zeros afterwards.
     ///
-    /// If the bounds are multiples of 4 KiB, all of the range is freed. A range that reaches the end of the file
-    /// shortens the file instead. A range at or after the end does nothing.
+    /// If the bounds are multiples of 4 KiB, all of the range is freed. If the range reaches the end of the file, the
+    /// file is shortened instead. If the range starts at or after the end, nothing happens.
     func punchHole(_ range: Range<Int64>) throws(CacheError)
 
-    /// Returns the next bytes at or after `offset` that use space; `nil` if there are none up to the end.
+    /// Returns the next range at or after `offset` that uses space; `nil` if there is none.
     ///
-    /// If that is unknown, all of the file counts. Bytes that were written always count.
+    /// If the store can't determine this, all of the file counts as using space. Bytes that were written always count.
     func nextData(from offset: Int64) throws(CacheError) -> Range<Int64>?
 
     /// Returns the length of the file in bytes, including bytes that use no space.
@@ -100,15 +101,15 @@ public protocol StoredFile: AnyObject, Sendable {
     /// - Returns: `false` if the lock of another open file prevents it.
     func lock(_ lock: FileLock) throws(CacheError) -> Bool
 
-    /// The system's descriptor, which is valid while the file exists, for `sendfile`; `nil` if there is none.
+    /// The system's descriptor for `sendfile`, which is valid while this object exists; `nil` if there is none.
     var fileDescriptor: Int32? { get }
 }
 
 extension StoredFile {
-    /// Returns `nil`, because it is unknown.
+    /// Returns `nil`, because the default implementation can't determine whether bytes are in memory.
     public func readWithoutBlocking(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? { nil }
 
-    /// Returns all bytes after `offset`.
+    /// Returns the range from `offset` to the end of the file.
     public func nextData(from offset: Int64) throws(CacheError) -> Range<Int64>? {
         let size = try size()
         return offset < size ? max(offset, 0)..<size : nil
@@ -124,14 +125,14 @@ extension StoredFile {
     public var fileDescriptor: Int32? { nil }
 }
 
-/// A lock on an open file that other users of the file respect, here and in other processes (`flock(2)`).
+/// A lock on an open file that other users of the file, in this process and others, respect (`flock(2)`).
 #if hasAttribute(nonexhaustive)
 @nonexhaustive
 #endif
 public enum FileLock: Sendable {
-    /// The file is being read, so its bytes have to stay. Any number of open files may have this lock.
+    /// A lock for reading, which prevents the removal of bytes. Any number of open files may hold it.
     case shared
-    /// No other open file may have any lock.
+    /// An exclusive lock. No other open file may hold any lock.
     case exclusive
     /// No lock.
     case none

@@ -1,20 +1,21 @@
 import ByteRanges
 package import Foundation
 
-/// The only source of time and of random numbers: a monotonic clock for measuring and waiting, a calendar for dates,
-/// and random bits. A simulation has its own.
+/// The only source of time and random numbers: a monotonic clock for measuring and waiting, a wall clock for dates, and
+/// random bits. A simulation provides its own.
 package struct CacheClock: Sendable {
     /// The time since the clock was created.
     package let elapsed: @Sendable () -> Duration
-    /// Waits. Throws if the task is cancelled.
+    /// Suspends the task for a duration. Throws if the task is cancelled.
     package let sleep: @Sendable (Duration) async throws -> Void
-    /// The calendar.
+    /// Returns the wall clock's date.
     package let now: @Sendable () -> Date
     /// Random bits, for the jitter of retries and the names of media files; never for keys.
     package var random: @Sendable () -> UInt64
 
-    /// Waits for the network. Throws if the task is cancelled. The network's time is the machine's time, like the
-    /// timeouts of a transport, even if a test advances the cache's clock. Only a simulation of both has its own time.
+    /// Suspends the task while it waits for the network. Throws if the task is cancelled. Like a transport's timeouts,
+    /// the wait uses the machine's clock, even if a test advances the cache's clock. Only a simulation that includes
+    /// the network replaces it.
     package var networkSleep: @Sendable (Duration) async throws -> Void = { try await ContinuousClock().sleep(for: $0) }
 
     /// Creates a clock from `clock` and `now`.
@@ -29,16 +30,16 @@ package struct CacheClock: Sendable {
         self.random = random
     }
 
-    /// A random number from 0 up to, not including, 1.
+    /// A random number from 0 up to, but not including, 1.
     package var jitter: Double { Double(random() >> 11) * 0x1p-53 }
 
-    /// Returns the calendar's whole seconds since 1970.
+    /// Returns the wall clock's whole seconds since 1970.
     package func secondsSince1970() -> Int64 { Int64(now().timeIntervalSince1970) }
 }
 
 extension Date {
-    /// Whole microseconds since 1970. Dates near ``microsecondLimit``, or beyond it, are clamped to two minutes before
-    /// it. The catalog adds a few microseconds, and the result must be a date, too.
+    /// The whole microseconds since 1970. Dates near or beyond ``microsecondLimit`` are clamped to two minutes before
+    /// it. The catalog adds a few microseconds, and the result must also be a valid date.
     var microseconds: Int64 {
         let limit = Self.microsecondLimit - 120_000_000
         let microseconds = (timeIntervalSince1970 * 1_000_000).rounded()
@@ -48,7 +49,7 @@ extension Date {
     /// The largest distance from 1970, in microseconds: 10,000 years.
     static let microsecondLimit = Int64(NumberLimits.seconds) * 1_000_000
 
-    /// A date from microseconds since 1970; `nil` if it is more than 10,000 years from 1970.
+    /// Creates a date from microseconds since 1970; `nil` if it is more than 10,000 years from 1970.
     init?(microseconds: Int64) {
         guard microseconds.magnitude <= Self.microsecondLimit else { return nil }
         self.init(timeIntervalSince1970: Double(microseconds) / 1_000_000)

@@ -6,8 +6,8 @@ public import Foundation
 public struct CacheError: Error, CustomStringConvertible {
     /// The kind of an error. Codes may be added, so a `switch` needs a default.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
-        // docs/errors.md has a row for each code. Apps store the numbers in statistics, so no number is ever changed or
-        // reused.
+        // docs/errors.md contains a row for each code. Apps store the numbers in statistics, so no number is ever
+        // changed or reused.
         enum Name: Int, CaseIterable {
             case resourceChanged = 1, unsatisfiableRange, originUnavailable, originErrorStatus, malformedResponse,
                 storage
@@ -19,10 +19,10 @@ public struct CacheError: Error, CustomStringConvertible {
 
         private init(_ name: Name) { self.name = name }
 
-        /// All codes of this version.
+        /// All codes in this version.
         package static var allCases: [Code] { Name.allCases.map(Code.init) }
 
-        /// The code's number, which is the same in every version, and the `code` of the `NSError`.
+        /// The code's number, which is the same in every version, and is also the `code` of the `NSError`.
         public var number: Int { name.rawValue }
 
         /// The code's name, for logs.
@@ -32,9 +32,9 @@ public struct CacheError: Error, CustomStringConvertible {
         public static let resourceChanged = Code(.resourceChanged)
         /// The range starts at or after the end of the resource (HTTP status 416).
         public static let unsatisfiableRange = Code(.unsatisfiableRange)
-        /// The origin could not be reached, or failed in all retries.
+        /// The origin could not be reached, or all retries failed.
         public static let originUnavailable = Code(.originUnavailable)
-        /// The origin responded with a status that retries do not change, such as 404.
+        /// The origin responded with a status that a retry would not change, such as 404.
         public static let originErrorStatus = Code(.originErrorStatus)
         /// The origin's response contradicts itself or the request.
         public static let malformedResponse = Code(.malformedResponse)
@@ -44,7 +44,7 @@ public struct CacheError: Error, CustomStringConvertible {
         public static let directoryInUse = Code(.directoryInUse)
         /// The catalog was written by a newer version of Spool.
         public static let catalogTooNew = Code(.catalogTooNew)
-        /// The catalog can't be read, and was moved aside.
+        /// The catalog could not be read, and was moved aside.
         public static let catalogDamaged = Code(.catalogDamaged)
         /// No part of the resource is stored.
         public static let notStored = Code(.notStored)
@@ -54,11 +54,12 @@ public struct CacheError: Error, CustomStringConvertible {
         public static let invalidArgument = Code(.invalidArgument)
         /// The cache or the resource has been closed or removed.
         public static let closed = Code(.closed)
-        /// The capacity is in use by media that is being played or pinned, so that media plays without being stored.
+        /// All of the capacity is in use by media that is being played or is pinned, so other media plays without being
+        /// stored.
         public static let capacityExceeded = Code(.capacityExceeded)
         /// The cache is encrypted, and no key was given.
         public static let keyRequired = Code(.keyRequired)
-        /// The cache is encrypted with a key other than the given one, or is not encrypted.
+        /// The cache is encrypted with a different key, or is not encrypted.
         public static let wrongEncryptionKey = Code(.wrongEncryptionKey)
     }
 
@@ -71,14 +72,14 @@ public struct CacheError: Error, CustomStringConvertible {
     /// The bytes that failed; `nil` if the error does not concern bytes. The end is `Int64.max` if the end of the
     /// resource is unknown.
     public internal(set) var range: Range<Int64>?
-    /// The HTTP status; `nil` if no response from an origin is the cause.
+    /// The HTTP status; `nil` if the error was not caused by an origin's response.
     public let httpStatus: Int?
     /// The underlying error from the system, SQLite or a transport.
     public let underlying: (any Error)?
-    /// Details that a higher layer adds to the error, such as the rejected response. The store does not read them.
+    /// Details that a higher layer adds to the error, such as the rejected response. The store does not use them.
     package var detail: (any CacheErrorDetail)?
 
-    /// Creates an error; `status` is HTTP's.
+    /// Creates an error; `status` is the HTTP status.
     package init(
         _ code: Code, _ message: String, status: Int? = nil, key: CacheKey? = nil, range: Range<Int64>? = nil,
         underlying: (any Error)? = nil
@@ -91,7 +92,7 @@ public struct CacheError: Error, CustomStringConvertible {
         self.underlying = underlying
     }
 
-    /// Creates an error that a ``ByteStore`` of the app throws.
+    /// Creates an error for an app's own ``ByteStore`` to throw.
     ///
     /// - Parameters:
     ///   - message: A sentence that names the operation, the file and the cause.
@@ -100,7 +101,7 @@ public struct CacheError: Error, CustomStringConvertible {
         CacheError(.storage, message, underlying: underlying)
     }
 
-    /// Returns the error with a resource and a range, unless it has them.
+    /// Returns the error with a resource and a range, unless it already has them.
     package func about(_ key: CacheKey?, _ range: Range<Int64>? = nil) -> CacheError {
         var error = self
         error.key = error.key ?? key
@@ -113,13 +114,13 @@ public struct CacheError: Error, CustomStringConvertible {
 }
 
 extension CacheError {
-    /// Returns the error of a system call on a file.
+    /// Returns the error for a failed system call on a file.
     ///
     /// - Parameters:
     ///   - attempt: The operation, such as "could not be written".
     ///   - path: The file.
     ///   - code: The system's `errno`.
-    ///   - cause: The cause, if the system's text would mislead; otherwise `nil`.
+    ///   - cause: The cause, if the system's text would be misleading; otherwise `nil`.
     package static func system(
         _ attempt: String, path: String, errno code: Int32, cause: String? = nil
     ) -> CacheError {
@@ -131,13 +132,13 @@ extension CacheError {
         return CacheError(.storage, "“\(path)” \(attempt): \(cause)", underlying: underlying)
     }
 
-    /// The system's code of a failed file operation, such as `.ENOSPC` or `.ENOENT`.
+    /// The system's code for a failed file operation, such as `.ENOSPC` or `.ENOENT`.
     package var posixCode: POSIXErrorCode? { (underlying as? POSIXError)?.code }
 }
 
 /// Texts for users, and numbers for statistics.
 ///
-/// The texts are English. An app in other languages chooses its own by ``CacheError/code``.
+/// The texts are in English. An app in another language can choose its own text by ``CacheError/code``.
 extension CacheError: LocalizedError, CustomNSError {
     /// A sentence without a URL or a number, for an alert.
     public var errorDescription: String? {
@@ -168,7 +169,7 @@ extension CacheError: LocalizedError, CustomNSError {
     /// Whether the disk or the catalog can't be used now, so that media is played without them.
     package var isOfStorage: Bool { code == .storage || code == .catalogDamaged }
 
-    /// The ``message``: resource, byte range and cause.
+    /// The ``message``, which names the resource, the byte range and the cause.
     public var failureReason: String? { message }
 
     /// The action that the user can take; `nil` if the user can only contact the developer.
@@ -194,7 +195,7 @@ extension CacheError: LocalizedError, CustomNSError {
     /// The domain of the error as an `NSError`.
     public static var errorDomain: String { "Spool.CacheError" }
 
-    /// The code's number, the same in every version; docs/errors.md lists them.
+    /// The code's number, which is the same in every version. docs/errors.md lists all numbers.
     public var errorCode: Int { code.number }
 
     /// The cause and the ``message`` under Foundation's keys.
@@ -213,5 +214,5 @@ extension LocalizedError {
     }
 }
 
-/// Details of an error that a layer above the store adds.
+/// Details that a layer above the store adds to an error.
 package protocol CacheErrorDetail: Sendable {}

@@ -2,20 +2,20 @@ import Dispatch
 import Foundation
 package import Synchronization
 
-/// The class of a lock: what a thread may wait for while it holds the lock.
+/// The class of a lock, which defines what a thread may wait for while it holds the lock.
 ///
 /// A thread takes locks in the order of their classes. While it holds a lock, it may take only locks of a later class,
-/// or another lock of the last class. A lock that all keys share therefore never waits for the file of one key, and no
-/// lock of the engine waits for the app. `withLockIfAvailable` takes a lock only if it is free, so that the thread
-/// never waits. It may be used for any class at any time.
+/// or another lock of the last class. A thread that holds a lock that all keys share therefore never waits for the file
+/// of one key. While it holds a lock of the engine, it never waits for the app. `withLockIfAvailable` takes a lock only
+/// if it is free, so the thread never waits. It may be called for a lock of any class at any time.
 package enum LockClass: Int, Sendable, CaseIterable {
     /// The holder may wait for the app, for example for the resolver of a source.
     case mayWaitForApp
     /// The holder may wait for the file of one key.
     case mayWaitForFile
-    /// The holder may wait for the catalog, and for nothing else. The files of one key never delay it.
+    /// The holder may wait only for the catalog. The files of one key never delay it.
     case mayWaitForCatalog
-    /// The holder waits for nothing.
+    /// The holder never waits.
     case neverWaits
 
     /// Whether a thread that holds a lock of this class may wait for a lock of another class.
@@ -24,8 +24,8 @@ package enum LockClass: Int, Sendable, CaseIterable {
     }
 }
 
-/// A mutex that knows its class. In debug builds, taking it checks the classes that the thread holds. In release
-/// builds, it is a `Mutex`.
+/// A mutex with a class. In debug builds, taking it checks the classes of the locks that the thread holds. In release
+/// builds, it is equivalent to a `Mutex`.
 package struct ClassedMutex<Value: ~Copyable>: ~Copyable, Sendable {
     @usableFromInline let mutex: Mutex<Value>
     #if DEBUG
@@ -53,9 +53,10 @@ package struct ClassedMutex<Value: ~Copyable>: ~Copyable, Sendable {
     }
 }
 
-/// A lock with a class that can also be tried. Threads that wait for it get it in order.
+/// A lock with a class that can also be tried without waiting. Waiting threads get it in the order in which they
+/// started to wait.
 ///
-/// `Mutex` can be tried as well, but not in all SDKs that this package is built with.
+/// `Mutex` also supports this, but not in all SDKs with which this package is built.
 package final class TryableLock<Value>: Sendable {
     private struct State {
         var isTaken = false
@@ -63,7 +64,7 @@ package final class TryableLock<Value>: Sendable {
     }
 
     private let state = Mutex(State())
-    // Only the thread that has the lock uses it.
+    // Only the thread that holds the lock uses the value.
     nonisolated(unsafe) private var value: Value
     #if DEBUG
     private let lockClass: LockClass
@@ -133,7 +134,7 @@ package final class TryableLock<Value>: Sendable {
 #if DEBUG
 /// The classes of the locks that the calling thread holds or is taking.
 package enum HeldLocks {
-    /// A thread's value is the number of its locks of each class, in 8 bits each.
+    /// A thread's value contains the number of its locks of each class, in 8 bits each.
     private static let key: pthread_key_t = {
         var key = pthread_key_t()
         let code = pthread_key_create(&key, nil)
@@ -148,7 +149,7 @@ package enum HeldLocks {
 
     private static func unit(_ lockClass: LockClass) -> UInt { 1 << (8 * UInt(lockClass.rawValue)) }
 
-    /// The classes that the calling thread holds.
+    /// The classes of the locks that the calling thread holds.
     package static var classes: [LockClass] {
         let counts = counts
         return LockClass.allCases.filter { counts / unit($0) % 256 > 0 }

@@ -3,13 +3,13 @@ import Synchronization
 
 /// A byte store that uses sparse files in a directory. Bytes that have not been fetched use no space on the disk.
 ///
-/// The default is the folder `media` of the cache's directory. Another directory may be on a volume other than the
-/// catalog's.
+/// The default is the folder `media` of the cache's directory. A different directory may be on another volume than the
+/// catalog.
 public final class FileByteStore: ByteStore {
     private let folder: String
     private let fileSystem: any FileSystem
 
-    /// Creates a store of files in `directory`, which is created with the first file, readable by its owner only.
+    /// Creates a store of files in `directory`, which is created with the first file and is readable only by its owner.
     public convenience init(directory: URL) { self.init(folder: directory.path, fileSystem: SystemFileSystem()) }
 
     package init(folder: String, fileSystem: any FileSystem) {
@@ -17,7 +17,7 @@ public final class FileByteStore: ByteStore {
         self.fileSystem = fileSystem
     }
 
-    /// Returns the path of a file. There is a folder for each pair of first digits, so that folders stay small.
+    /// Returns the path of a file. Files are in folders named after their first two digits, so that folders stay small.
     func path(_ name: String) -> String { "\(folder)/\(name.prefix(2))/\(name).media" }
 
     /// Opens a file. Throws if it is not a regular file, for example if it is a link.
@@ -33,7 +33,7 @@ public final class FileByteStore: ByteStore {
     /// Whether a file with this name exists.
     public func contains(_ name: String) throws(CacheError) -> Bool { try fileSystem.attributes(path(name)) != nil }
 
-    /// Creates a file and its folders, readable by their owner only.
+    /// Creates a file and its folders, readable only by their owner.
     public func create(_ name: String) throws(CacheError) -> any StoredFile {
         do {
             return try fileSystem.openFile(path(name), .create)
@@ -48,11 +48,11 @@ public final class FileByteStore: ByteStore {
     @discardableResult
     public func remove(_ name: String) throws(CacheError) -> Bool { try fileSystem.remove(path(name)) }
 
-    /// Calls `body` with the names, sorted by their first two digits. Files of other programs in the directory are
-    /// skipped.
+    /// Calls `body` with the names, sorted by their first two digits. Files in the directory that belong to other
+    /// programs are skipped.
     public func forEachName(_ body: (String) throws -> Bool) throws {
         for shard in try fileSystem.list(folder).sorted() {
-            // Folders of other programs are neither read nor removed.
+            // Folders that belong to other programs are neither read nor removed.
             guard shard.utf8.count == 2, shard.utf8.allSatisfy({ (48...57).contains($0) || (97...102).contains($0) })
             else { continue }
             let names: [String]
@@ -70,7 +70,7 @@ public final class FileByteStore: ByteStore {
 
     /// Returns the space on the volume.
     public func volumeSpace() throws(CacheError) -> VolumeSpace? {
-        // The nearest existing folder is used, because this one is created with its first file.
+        // The nearest existing folder is used, because the store's folder is not created before its first file.
         var path = folder
         while true {
             if try fileSystem.attributes(path) != nil { return try fileSystem.volumeSpace(at: path) }
@@ -83,15 +83,15 @@ public final class FileByteStore: ByteStore {
 
 /// A byte store that uses memory, in pages of 64 KiB, up to the cache's capacity.
 ///
-/// It is for a cache in memory, which also has its catalog there. If the cache has a directory, stored media is fetched
-/// again after each start.
+/// It is intended for a cache in memory, whose catalog is also in memory. If the cache has a directory, stored media is
+/// fetched again after each start.
 public final class MemoryByteStore: ByteStore {
     private let files = Mutex<[String: MemoryFile]>([:])
 
     /// Creates an empty store.
     public init() {}
 
-    /// The memory that the files take, in bytes.
+    /// The memory that the files use, in bytes.
     public var byteCount: Int64 { files.withLock { files in files.values.reduce(0) { $0 + $1.allocatedByteCount } } }
 
     /// Opens a file for reading and writing.

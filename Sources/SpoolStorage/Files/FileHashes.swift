@@ -1,7 +1,7 @@
 import Crypto
 import Foundation
 
-/// Hashes of a whole file, read once, in bounded memory.
+/// Hashes of a whole file, which is read once, using bounded memory.
 package struct FileHashes: Sendable, Hashable {
     /// SHA-256 (FIPS 180-4).
     package let sha256: [UInt8]
@@ -10,7 +10,7 @@ package struct FileHashes: Sendable, Hashable {
     /// MD5 (RFC 1321). It detects damage and mistakes, but not forgery.
     package let md5: [UInt8]
 
-    /// Reads all of a file; blocks.
+    /// Computes the hashes of a file. This reads all of the file, and blocks.
     ///
     /// - Throws: ``CacheError`` with code `storage`; `CancellationError`.
     package init(of file: any StoredFile) throws {

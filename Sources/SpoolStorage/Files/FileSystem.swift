@@ -9,34 +9,35 @@ import Glibc
 import Musl
 #endif
 
-/// The disk, as a protocol, so that tests can make any call fail.
+/// The disk, as a protocol, so that tests can cause any call to fail.
 ///
-/// Two implementations, ``SystemFileSystem`` and the test kit's `FaultyFileSystem`, pass one `FileSystemContract`. All
-/// calls block and belong on a ``BlockingExecutor``. They may be made from several threads concurrently. Every error is
-/// a ``CacheError`` with code `storage` whose message names the path and the cause, and whose underlying error is a
-/// `POSIXError`; see ``CacheError/posixCode``.
+/// Both implementations, ``SystemFileSystem`` and the test kit's `FaultyFileSystem`, pass the same
+/// `FileSystemContract`. All methods block and belong on a ``BlockingExecutor``. Several threads may call them
+/// concurrently. Every error is a ``CacheError`` with code `storage` whose message names the path and the cause, and
+/// whose underlying error is a `POSIXError`; see ``CacheError/posixCode``.
 package protocol FileSystem: Sendable {
-    /// Creates a directory and its missing parents, each readable by its owner only (0700). Existing ones are not
-    /// changed.
+    /// Creates a directory and its missing parents, each readable only by its owner (0700). Existing directories are
+    /// not changed.
     func createDirectory(_ path: String) throws(CacheError)
 
     /// Excludes a cache's directory from backups and sets its data protection class, on platforms that have these.
     ///
-    /// - Returns: The errors of attributes that could not be set. They do not affect the use of the directory.
+    /// - Returns: The errors for attributes that could not be set. They do not affect the use of the directory.
     func protectDirectory(_ path: String) -> [CacheError]
 
     /// Opens a file.
     ///
     /// It does not follow a symbolic link in the last component (`ELOOP`), and child processes do not inherit the
-    /// descriptor. A file that is created is readable and writable by its owner only (0600).
+    /// descriptor. A new file is readable and writable only by its owner (0600).
     func openFile(_ path: String, _ access: FileAccess) throws(CacheError) -> any StoredFile
 
     /// Takes an exclusive lock that lasts as long as the returned file is open. The file is created if it is missing.
     ///
-    /// If it may only be read (`EROFS`, `EACCES`), the error has that code, and nothing is locked.
+    /// If the file can't be written (`EROFS`, `EACCES`), the method throws an error with that code, and nothing is
+    /// locked.
     ///
-    /// - Returns: The lock's file, which may be read and written; `nil` if the lock is taken, here or in another
-    ///   process.
+    /// - Returns: The lock's file, which may be read and written; `nil` if the lock is already held, in this process or
+    ///   another.
     func lockFile(_ path: String) throws(CacheError) -> (any StoredFile)?
 
     /// Returns the owner and permissions of a file or directory; `nil` if there is none. It follows symbolic links.
@@ -48,13 +49,14 @@ package protocol FileSystem: Sendable {
     @discardableResult
     func remove(_ path: String) throws(CacheError) -> Bool
 
-    /// Renames a file, and replaces a file with the new name.
+    /// Renames a file, and replaces any file that already has the new name.
     func rename(_ path: String, to newPath: String) throws(CacheError)
 
-    /// Waits until the names in a directory have reached the device. A rename survives a loss of power only then.
+    /// Waits until the names in a directory have reached the device. A rename is not guaranteed to survive a loss of
+    /// power until then.
     func synchronizeDirectory(_ path: String) throws(CacheError)
 
-    /// Returns the names in a directory, without `.` and `..`, in any order. There are none if the directory is
+    /// Returns the names in a directory, without `.` and `..`, in any order. The result is empty if the directory is
     /// missing.
     func list(_ path: String) throws(CacheError) -> [String]
 
@@ -62,21 +64,21 @@ package protocol FileSystem: Sendable {
     func volumeSpace(at path: String) throws(CacheError) -> VolumeSpace
 
     /// Returns the space on the volume of `path`, in bytes, that the system offers for content that can be fetched
-    /// again. It may ask another process, which takes longer than ``volumeSpace(at:)``.
+    /// again. It may query another process, which takes longer than ``volumeSpace(at:)``.
     ///
-    /// - Returns: `nil` if the system has no such number. ``VolumeSpace/free`` applies instead.
+    /// - Returns: `nil` if the system does not provide this number, in which case ``VolumeSpace/free`` applies.
     func spaceForCaches(at path: String) -> Int64?
 }
 
 extension FileSystem {
-    /// Does nothing, because names are not on a device.
+    /// Does nothing, because the names are not on a device.
     package func synchronizeDirectory(_ path: String) throws(CacheError) {}
 
     /// Returns `nil`.
     package func spaceForCaches(at path: String) -> Int64? { nil }
 }
 
-/// The use of an open file.
+/// The access mode of an open file.
 package enum FileAccess: Sendable {
     /// Reading an existing file.
     case read
@@ -88,7 +90,7 @@ package enum FileAccess: Sendable {
 
 /// The attributes of a file or directory.
 package struct FileAttributes: Sendable, Hashable {
-    /// The number of the owner.
+    /// The user ID of the owner.
     package var owner: UInt32
     /// The lower twelve bits of the mode, such as 0o700.
     package var permissions: UInt16
@@ -122,7 +124,7 @@ package struct SystemFileSystem: FileSystem {
                 throw .system("could not be created", path: path, errno: ENOENT)
             }
             try createDirectory(parent)
-            // Another process may have been faster.
+            // Another process may have created it meanwhile.
             guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
                 throw .system("could not be created", path: path, errno: errno)
             }
@@ -233,7 +235,7 @@ package struct SystemFileSystem: FileSystem {
 /// Calls the C function `rename`, which a method of the same name hides.
 private func renameFile(_ path: String, _ newPath: String) -> Int32 { rename(path, newPath) }
 
-/// Rejects a path with a NUL, because a C call would use only the part before it.
+/// Rejects a path that contains a NUL byte, because a C function would use only the part before it.
 func checkPath(_ path: String) throws(CacheError) {
     guard !path.isEmpty, !path.utf8.contains(0) else {
         throw CacheError(.invalidArgument, "“\(path)” is not a path: it is empty or contains a NUL byte")
@@ -243,15 +245,15 @@ func checkPath(_ path: String) throws(CacheError) {
 /// The platform's attributes for a cache's directory and files: the data protection class and the exclusion from
 /// backups.
 ///
-/// It creates and opens nothing, and a failure never makes a directory or file unusable: some volumes and simulators
-/// reject these attributes. Tests replace ``system`` with a recorder, because Linux has no such attributes.
+/// It does not create or open files, and a failure never makes a directory or file unusable, because some volumes and
+/// simulators reject these attributes. Tests replace ``system`` with a recorder, because Linux has no such attributes.
 package struct FileProtection: Sendable {
-    /// Sets the attributes of a cache's directory, and returns the errors of those that could not be set.
+    /// Sets the attributes of a cache's directory, and returns the errors for those that could not be set.
     package var protectDirectory: @Sendable (_ path: String) -> [CacheError]
-    /// Sets the attributes of a file that has just been opened to be written.
+    /// Sets the attributes of a file that has just been opened for writing.
     ///
-    /// It returns no error. A volume that rejects the attributes of a file rejects those of the directory, too, and the
-    /// cache reports that once, when it is opened.
+    /// It does not report errors. A volume that rejects the attributes of a file also rejects those of the directory,
+    /// and the cache reports that once, when it is opened.
     package var protectFile: @Sendable (_ descriptor: Int32, _ path: String) -> Void
 
     /// Creates a protection that calls these closures.

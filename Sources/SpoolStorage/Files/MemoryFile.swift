@@ -1,8 +1,8 @@
 import ByteRanges
 import Synchronization
 
-/// A file in memory, for use when the disk accepts no data. Its bytes are in pages of 64 KiB. Each page is as long as
-/// the bytes that were written to it, and at most twice as long.
+/// A file in memory, for use when the disk accepts no data. Its bytes are in pages of 64 KiB. The size of each page is
+/// between one and two times the number of bytes that were written to it.
 ///
 /// It grows with each write, and shrinks only by ``punchHole(_:)``. The caller limits its size.
 final class MemoryFile: StoredFile {
@@ -11,7 +11,7 @@ final class MemoryFile: StoredFile {
         var size: Int64 = 0
     }
 
-    /// Bytes in a page.
+    /// The size of a page, in bytes.
     static let pageSize: Int64 = 65536
 
     private let state = Mutex(Pages())
@@ -19,10 +19,10 @@ final class MemoryFile: StoredFile {
     /// Creates an empty file.
     init() {}
 
-    /// The maximum memory of the pages, in bytes, which their user counts.
+    /// The maximum memory that the current pages can use, in bytes, which is counted against the limit.
     var byteCount: Int64 { state.withLock { Int64($0.pages.count) * Self.pageSize } }
 
-    /// Bytes of memory that the pages take.
+    /// The memory that the pages use, in bytes.
     var allocatedByteCount: Int64 { state.withLock { $0.pages.values.reduce(0) { $0 + Int64($1.count) } } }
 
     /// Returns the number of additional pages that `range` needs.
@@ -40,7 +40,7 @@ final class MemoryFile: StoredFile {
     func size() -> Int64 { state.withLock { $0.size } }
 
     func readWithoutBlocking(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
-        // Nothing here can fail.
+        // Reading from memory can't fail.
         let count = try? read(into: buffer, at: offset)
         return count == 0 ? nil : count
     }
@@ -116,7 +116,7 @@ final class MemoryFile: StoredFile {
             guard !range.isEmpty else { return }
             let shortens = range.upperBound == state.size
             let indices = Self.pages(of: range)
-            // An origin may state any length, so the range may have far more pages than there are.
+            // An origin may state any length, so the range may span far more pages than exist.
             for index in Array(state.pages.keys) where indices.contains(index) {
                 let part = range.clamped(to: Self.bytes(of: index))
                 let isWhole = part.lowerBound == index * Self.pageSize && (shortens || part.count == Self.pageSize)

@@ -1,8 +1,8 @@
 import Foundation
 import Synchronization
 
-/// The limit of open media files. A file's descriptor is opened when its bytes are needed. If there are too many, the
-/// one that was unused for the longest time is closed.
+/// A pool that limits the number of open media files. A file's descriptor is opened when its bytes are needed. If too
+/// many are open, one that has not been used recently is closed.
 ///
 /// A descriptor that a read or a slice uses stays open until its user releases it, even beyond the limit. The pool's
 /// lock is taken before a file's lock. Neither is held while a file is opened.
@@ -11,7 +11,7 @@ final class FilePool: Sendable {
         /// The files that have or had a descriptor. `hand` is the position of the clock algorithm.
         var ring: [Entry] = []
         var hand = 0
-        /// The length of the ring at which released files are removed.
+        /// The length of the ring at which released files are removed from it.
         var sweepAt = 512
         var isClosed = false
     }
@@ -21,8 +21,8 @@ final class FilePool: Sendable {
     }
 
     private let state = ClassedMutex(State(), .neverWaits)
-    /// The number of descriptors that are open or about to be opened. It is not under the lock, because the clock may
-    /// release the last reference to a file.
+    /// The number of descriptors that are open or about to be opened. It is not protected by the lock, because the
+    /// clock may release the last reference to a file.
     private let count = Atomic(0)
     private let limit: Int
 
@@ -32,14 +32,14 @@ final class FilePool: Sendable {
     /// The number of open descriptors.
     var openCount: Int { count.load(ordering: .relaxed) }
 
-    /// Prevents further openings. Open files stay open while they are used.
+    /// Prevents files from being opened. Open files stay open while they are used.
     func close() { state.withLock { $0.isClosed = true } }
 
-    /// Counts one more descriptor, and closes others if there are too many.
+    /// Counts one more descriptor, and closes others if too many are open.
     ///
     /// - Returns: `false` if the pool is closed.
     func makePlace() -> Bool {
-        // Closed after unlocking: closing may block.
+        // The files are closed after the lock is released, because closing may block.
         let (isAllowed, closing) = state.withLock { state -> (Bool, [OpenFile]) in
             guard !state.isClosed else { return (false, []) }
             var closing: [OpenFile] = []
@@ -53,9 +53,9 @@ final class FilePool: Sendable {
         return isAllowed
     }
 
-    /// Closes unused files, at most half of the limit, because the system has no more descriptors.
+    /// Closes at most half of the limit of unused files, because the system has no more descriptors.
     ///
-    /// - Returns: Whether there was anything to close.
+    /// - Returns: Whether any files were closed.
     func relieve() -> Bool {
         let closing = state.withLock { state in
             var closing: [OpenFile] = []
@@ -109,10 +109,10 @@ final class OpenFile: Sendable {
 
     /// The file.
     let file: any StoredFile
-    /// The number of this opening, which no other one in the process has.
+    /// The number of this opening, which is unique in the process.
     let number: UInt64
-    // After the file, because properties are released in the order of declaration, and a descriptor counts until it is
-    // closed. The pool's test depends on it.
+    // This property follows `file`, because properties are released in the order of declaration, and a descriptor
+    // counts until it is closed. The pool's test depends on this order.
     private let place: Place?
 
     init(_ file: any StoredFile, pool: FilePool?) {
@@ -132,11 +132,12 @@ final class OpenFile: Sendable {
 
 /// A file that is opened when its bytes are needed, and may be closed between two uses.
 ///
-/// Any thread may call. A descriptor that is in use stays open, and its bytes stay, even if the file is removed.
+/// Any thread may call its methods. A descriptor that is in use stays open and its bytes stay readable, even if the
+/// file is removed.
 final class PooledFile: Sendable {
     private struct State {
         var open: OpenFile?
-        /// Whether it was used since its last turn of the pool's clock.
+        /// Whether it was used since the pool's clock last reached it.
         var isRecent = false
         var isInRing = false
     }
@@ -146,10 +147,10 @@ final class PooledFile: Sendable {
     private let openExisting: @Sendable () throws(CacheError) -> (any StoredFile)?
     private let create: @Sendable () throws(CacheError) -> any StoredFile
 
-    /// Creates a file of `pool`.
+    /// Creates a file in `pool`.
     ///
     /// - Parameters:
-    ///   - openExisting: Opens the file; `nil` if there is none.
+    ///   - openExisting: Opens the file; returns `nil` if it does not exist.
     ///   - create: Creates the file.
     init(
         pool: FilePool, openExisting: @escaping @Sendable () throws(CacheError) -> (any StoredFile)?,
@@ -179,7 +180,7 @@ final class PooledFile: Sendable {
 
     /// Returns the file, which is opened if necessary; `nil` if there is none.
     ///
-    /// - Throws: ``CacheError`` with code `storage` if it can't be opened this time, `closed` after the pool was
+    /// - Throws: ``CacheError`` with code `storage` if it can't be opened this time, or `closed` after the pool was
     ///   closed.
     func opened() throws(CacheError) -> OpenFile? {
         if let open = openNow { return open }
@@ -192,17 +193,17 @@ final class PooledFile: Sendable {
         return try keep(create)
     }
 
-    /// Uses a file that has just been created.
+    /// Adopts a file that has just been created.
     ///
-    /// - Returns: `false` if there is an open one already, or the pool is closed.
+    /// - Returns: `false` if a file is already open, or if the pool is closed.
     func adopt(_ file: any StoredFile) -> Bool {
         guard pool?.makePlace() ?? true else { return false }
         return adopt(OpenFile(file, pool: pool)).isAdopted
     }
 
-    /// Closes the descriptor as soon as it is unused.
+    /// Closes the descriptor as soon as it is no longer used.
     func close() {
-        // Released after unlocking: closing may block.
+        // The file is released after the lock, because closing may block.
         let open = state.withLock { state in
             defer { state.open = nil }
             return state.open
@@ -210,7 +211,7 @@ final class PooledFile: Sendable {
         withExtendedLifetime(open) {}
     }
 
-    /// Returns the file that `open` returns, which stays open; `nil` if there is none.
+    /// Returns the file that `open` returns, and keeps it open; `nil` if there is none.
     private func keepIfFound(
         _ open: () throws(CacheError) -> (any StoredFile)?
     ) throws(CacheError) -> OpenFile? {
@@ -235,7 +236,7 @@ final class PooledFile: Sendable {
         }
     }
 
-    /// Tries again after other files have been closed, if no file can be opened.
+    /// Calls `open`. If the system has no more descriptors, closes other files and tries again.
     private func withRelief<R>(_ open: () throws(CacheError) -> R) throws(CacheError) -> R {
         do {
             return try open()
@@ -248,7 +249,7 @@ final class PooledFile: Sendable {
 
     private func adopt(_ file: OpenFile) -> (open: OpenFile, isAdopted: Bool) {
         let (open, isAdopted, enters) = state.withLock { state -> (OpenFile, Bool, Bool) in
-            // Another thread may have been faster.
+            // Another thread may have opened it meanwhile.
             if let open = state.open { return (open, false, false) }
             state.open = file
             state.isRecent = true
@@ -264,7 +265,7 @@ final class PooledFile: Sendable {
         case taken(OpenFile)
     }
 
-    /// Closes the file if it is unused, for the pool's clock.
+    /// Takes the open file if it is unused, so that the pool's clock can close it.
     func takeIfUnused() -> Taken {
         state.withLock { state in
             guard state.open != nil else {

@@ -6,7 +6,7 @@ import Synchronization
 extension SystemFile {
     /// Frees the disk space of `range`, which ends before the end of the file: `fcntl` with `F_PUNCHHOLE`.
     ///
-    /// APFS requires both bounds to be multiples of 4 KiB. The bytes of `range` outside of such bounds are not freed.
+    /// APFS requires both bounds to be multiples of 4 KiB. The bytes of `range` outside such bounds are not freed.
     func free(_ range: Range<Int64>) throws(CacheError) {
         let grain: Int64 = 4096
         let lower = (range.lowerBound + grain - 1) / grain * grain
@@ -27,8 +27,8 @@ extension SystemFile {
     private static let start = ContinuousClock.now
     private static var secondsSinceStart: Int64 { start.duration(to: .now).components.seconds }
 
-    /// No system call reads from memory only. Bytes that were written recently are in the unified buffer cache unless
-    /// memory is short, and a `pread` of them does not wait. All other reads use ``read(into:at:)``.
+    /// No system call reads only from memory. Recently written bytes are in the unified buffer cache unless memory is
+    /// low, so a `pread` of them does not wait. All other reads use ``read(into:at:)``.
     func readWithoutBlocking(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
         guard Self.secondsSinceStart - lastWrite.load(ordering: .relaxed) < 30, let base = buffer.baseAddress else {
             return nil
@@ -48,7 +48,7 @@ func synchronizeToDevice(_ descriptor: Int32) -> Int32 {
     fcntl(descriptor, F_FULLFSYNC) == 0 ? 0 : fsync(descriptor)
 }
 
-/// Returns the space in bytes that the system offers for content that can be fetched again; `nil` if it does not know.
+/// Returns the space in bytes that the system offers for content that can be fetched again; `nil` if it is unknown.
 ///
 /// The number includes the content of other apps that the system can purge, and excludes a reserve of the system.
 /// Volumes without that feature, such as external ones, report 0. Source: `volumeAvailableCapacityForOpportunisticUsage`.
@@ -56,8 +56,7 @@ func opportunisticSpace(at path: String) -> Int64? {
     #if os(tvOS) || os(watchOS)
     return nil
     #else
-    // Without the number, the free space of the volume applies.
-    // If the volume does not report it, its free space counts.
+    // If the volume does not report the number, its free space applies.
     let values = try? URL(fileURLWithPath: path, isDirectory: true)
         .resourceValues(forKeys: [.volumeAvailableCapacityForOpportunisticUsageKey])
     guard let space = values?.volumeAvailableCapacityForOpportunisticUsage, space > 0 else { return nil }
@@ -66,8 +65,8 @@ func opportunisticSpace(at path: String) -> Int64? {
 }
 
 extension FileProtection {
-    /// The system's protection: it excludes a cache's directory from backups, because its media can be fetched again,
-    /// and sets protection classes.
+    /// The system's protection, which excludes a cache's directory from backups, because its media can be fetched
+    /// again, and sets protection classes.
     ///
     /// The class of the directory and its files is "complete until first user authentication". Playback then continues
     /// while the screen is locked. macOS has no protection classes. Source: `NSURLIsExcludedFromBackupKey`,
@@ -99,7 +98,7 @@ extension FileProtection {
         },
         protectFile: { descriptor, _ in
             #if !os(macOS)
-            // PROTECTION_CLASS_C. Without it the file has its directory's class; see `protectFile` for failures.
+            // PROTECTION_CLASS_C. Without it, the file has its directory's class; see `protectFile` for failures.
             _ = fcntl(descriptor, F_SETPROTECTIONCLASS, 3)
             #endif
         })

@@ -37,17 +37,18 @@ extension SystemFile {
     }
 }
 
-/// Waits until all data that was written to a file or directory has reached the device: `fsync`, which also empties
-/// the drive's cache.
+/// Waits until all data that was written to a file or directory has reached the device. It uses `fsync`, which also
+/// empties the drive's cache.
 ///
 /// - Returns: 0, or -1 with the cause in `errno`.
 func synchronizeToDevice(_ descriptor: Int32) -> Int32 { fsync(descriptor) }
 
-/// Returns `nil`, because Linux offers no space for content that can be fetched again.
+/// Returns `nil`, because Linux does not reserve space for content that can be fetched again.
 func opportunisticSpace(at path: String) -> Int64? { nil }
 
 extension FileProtection {
-    /// Sets nothing: Linux has neither attribute, and the modes 0600 and 0700 are the only protection.
+    /// The system's protection, which does nothing. Linux has neither attribute, so the modes 0600 and 0700 are the
+    /// only protection.
     package static let system = FileProtection(protectDirectory: { _ in [] }, protectFile: { _, _ in })
 }
 #endif

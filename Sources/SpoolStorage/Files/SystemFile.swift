@@ -9,14 +9,14 @@ import Glibc
 import Musl
 #endif
 
-/// An open file of the machine: `pread`, `pwrite` and the platform's way to punch holes.
+/// An open file on the machine's disk. It uses `pread`, `pwrite` and the platform's method to punch holes.
 final class SystemFile: StoredFile {
     let path: String
     let descriptor: Int32
     /// Whether the file system can read without waiting. This is determined once for each opened file.
     let canReadNow = Atomic(true)
-    /// The time of this opening's last write, in seconds since the first write of the process. Only Apple platforms use
-    /// it.
+    /// The time of the last write through this object, in seconds since the first write of the process. Only Apple
+    /// platforms use it.
     let lastWrite = Atomic<Int64>(-3600)
 
     init(path: String, access: FileAccess, protection: FileProtection) throws(CacheError) {
@@ -29,7 +29,7 @@ final class SystemFile: StoredFile {
             }
         var descriptor: Int32
         repeat {
-            // O_NONBLOCK, because opening a pipe would wait otherwise.
+            // O_NONBLOCK is set because opening a pipe would otherwise wait.
             descriptor = open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
         } while descriptor < 0 && errno == EINTR
         guard descriptor >= 0 else {
@@ -47,7 +47,7 @@ final class SystemFile: StoredFile {
         if access == .create { protection.protectFile(descriptor, path) }
     }
 
-    /// Rejects an object that is not a file, without opening it. A missing file is skipped.
+    /// Rejects an object that is not a file, without opening it. A missing file is accepted.
     static func refuseOtherThanFile(_ path: String) throws(CacheError) {
         try checkPath(path)
         var status = stat()
@@ -62,10 +62,10 @@ final class SystemFile: StoredFile {
         throw .system("could not be opened", path: path, errno: code, cause: cause)
     }
 
-    // The result does not matter. A network file system may report only here that it has lost bytes that it had
-    // accepted (ENOSPC, EDQUOT, EIO). Media files are checked when they are read next, and lost bytes are fetched
-    // again. All other data is synchronized before, and that call reports these errors. After EINTR, Linux has closed
-    // the descriptor, and other systems leave it unspecified.
+    // The result does not matter. A network file system may only report here that it has lost bytes that it had
+    // accepted (ENOSPC, EDQUOT, EIO). Media files are checked when they are next read, and lost bytes are fetched
+    // again. All other data is synchronized first, and that call reports these errors. After EINTR, Linux has closed
+    // the descriptor, while on other systems its state is unspecified.
     deinit { close(descriptor) }
 
     var fileDescriptor: Int32? { descriptor }
@@ -78,7 +78,7 @@ final class SystemFile: StoredFile {
             case 0: return count
             case let read where read > 0: count += read
             case _ where errno == EINTR: continue
-            default: throw failure("could not be read at \(offset + Int64(count))")
+            default: throw failure("could not be read at offset \(offset + Int64(count))")
             }
         }
         return count
@@ -91,9 +91,9 @@ final class SystemFile: StoredFile {
             guard let base = bytes.baseAddress else { break }
             switch pwrite(descriptor, base + count, bytes.count - count, off_t(offset) + off_t(count)) {
             case let written where written > 0: count += written
-            case 0: throw .system("accepted no bytes at \(offset + Int64(count))", path: path, errno: EIO)
+            case 0: throw .system("accepted no bytes at offset \(offset + Int64(count))", path: path, errno: EIO)
             case _ where errno == EINTR: continue
-            default: throw failure("could not be written at \(offset + Int64(count))")
+            default: throw failure("could not be written at offset \(offset + Int64(count))")
             }
         }
     }
@@ -114,7 +114,7 @@ final class SystemFile: StoredFile {
     func nextData(from offset: Int64) throws(CacheError) -> Range<Int64>? {
         let size = try size()
         guard offset < size else { return nil }
-        // This changes the position of the descriptor, which no method uses.
+        // This changes the descriptor's position, which no method uses.
         let start = seekData(off_t(max(offset, 0)))
         if start < 0, errno == ENXIO { return nil }
         let end = start < 0 ? start : seekHole(start)
@@ -124,7 +124,7 @@ final class SystemFile: StoredFile {
             }
             return max(offset, 0)..<size
         }
-        // Both are at the end, if the file was shortened meanwhile.
+        // Both are at the end if the file was shortened meanwhile.
         return start < end ? Int64(start)..<Int64(end) : nil
     }
 
@@ -154,6 +154,6 @@ final class SystemFile: StoredFile {
         return true
     }
 
-    /// Returns the error of the system call that has just failed.
+    /// Returns the error for the system call that has just failed.
     func failure(_ attempt: String) -> CacheError { .system(attempt, path: path, errno: errno) }
 }

@@ -13,12 +13,12 @@ extension Generation {
         return isDiskSkipped ? nil : disk?.readWithoutBlocking(offset, into: buffer)
     }
 
-    /// Reads up to `range.count` stored bytes from `range.lowerBound` on, up to the end of the stored bytes, or to the
-    /// boundary of disk and memory.
+    /// Reads stored bytes from the start of `range`. The result ends at the end of the range or of the stored bytes, or
+    /// at a boundary between disk and memory.
     ///
-    /// - Throws: ``MissingBytes`` if they are not stored, or are damaged. Damaged ones are discarded, and users are
-    ///   informed. ``CacheError`` if the file can't be opened this time. Nothing is then discarded. Its code is
-    ///   `closed` for bytes that were not open when the cache was closed.
+    /// - Throws: ``MissingBytes`` if they are not stored, or are damaged. Damaged bytes are discarded, and users are
+    ///   notified. ``CacheError`` if the file can't be opened this time, in which case no bytes are discarded. Its code
+    ///   is `closed` if the file was not open when the cache was closed.
     package func read(_ range: Range<Int64>) throws -> Data {
         let (file, part) = try source(of: range)
         return try reporting(file, part) {
@@ -26,25 +26,26 @@ extension Generation {
         }
     }
 
-    /// Reads bytes like ``read(_:)`` into a buffer that is large enough, and returns their number.
+    /// Reads bytes like ``read(_:)``, into a buffer with space for the range, and returns their number.
     package func read(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
         let (file, part) = try source(of: range)
         try reporting(file, part) { try file.read(part, into: buffer) }
         return Int(part.upperBound - part.lowerBound)
     }
 
-    /// Returns a slice of the stored bytes at the start of `range`, for `sendfile`. They are proven, and stay as long
-    /// as the slice.
+    /// Returns a slice of the stored bytes at the start of `range`, for `sendfile`. They are proven, and stay readable
+    /// as long as the slice exists.
     ///
     /// - Throws: The same errors as ``read(_:)``.
     package func slice(_ range: Range<Int64>) throws -> MediaSlice {
         guard let lease = owner?.extend(self) else { throw CacheError(.closed, "\(url) is no longer open") }
         let (file, part) = try source(of: range)
-        // The bytes are held first and then proven, because they may be evicted until they are held.
+        // The bytes are held before they are proven, because they could otherwise be evicted in between.
         let ticket = file.hold(part)
         do {
             let open = try reporting(file, part) {
-                // The file is opened before the check and stays open, because a closed file must be checked again.
+                // The file is opened before the check and stays open, because its bytes must be checked again once it
+                // has been closed.
                 try withExtendedLifetime(try file.blocks.openFile(for: part)) {
                     try file.prove(part)
                     return try file.blocks.openFile(holding: part)
@@ -57,7 +58,7 @@ extension Generation {
         }
     }
 
-    /// Returns a slice of all of `range` if the disk is not needed. An event loop may therefore call it.
+    /// Returns a slice of all of `range` if no disk access is needed. It may therefore be called on an event loop.
     ///
     /// - Parameter lease: A lease on this version. The slice holds it.
     /// - Returns: `nil` if ``slice(_:)`` is needed.
@@ -71,9 +72,9 @@ extension Generation {
     }
 
     /// Reads all of `range` immediately, under the conditions of ``sliceIfAvailable(_:holding:)``, if every byte is in
-    /// memory. An event loop may therefore call it.
+    /// memory. It may therefore be called on an event loop.
     ///
-    /// - Parameter buffer: A buffer of the length of `range`.
+    /// - Parameter buffer: A buffer that is as long as `range`.
     /// - Returns: Whether the buffer contains the bytes.
     package func readWholeWithoutBlocking(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) -> Bool {
         guard handsOutSlices, !isDiskSkipped, let disk else { return false }
@@ -94,7 +95,8 @@ extension Generation {
         do {
             return try body()
         } catch let missing as MissingBytes {
-            // Damaged blocks are often adjacent. More of them are found here, so that one request fetches all of it.
+            // Damaged blocks are often adjacent. This looks for more of them, so that one request fetches all of them
+            // again.
             let isDamage = !missing.invalidated.isEmpty && missing.cause == nil && !isShared
             let more = isDamage ? file.badBlocks(after: part) : []
             recordInvalidated(missing.invalidated + more, cause: missing.cause)
@@ -104,11 +106,11 @@ extension Generation {
 }
 
 extension MediaFile {
-    /// The distance from the start of a read within which more damage is looked for: the default length of a new
-    /// request.
+    /// The distance from the start of a read within which the method looks for more damage. It is the default length of
+    /// a new request.
     private static let lookAhead: Int64 = 1 << 20
 
-    /// Checks the bytes after a read that has found damaged blocks, and discards damaged ones.
+    /// Checks the bytes after a read that found damaged blocks, and discards further damaged blocks.
     fileprivate func badBlocks(after read: Range<Int64>) -> [Range<Int64>] {
         let start = Block.roundUp(read.upperBound)
         let end = Block.roundDown(read.lowerBound) + Self.lookAhead
@@ -119,38 +121,38 @@ extension MediaFile {
         } catch let missing as MissingBytes {
             return missing.invalidated
         } catch {
-            // If the file or the checksums can't be read now, the next reader of these bytes finds out.
+            // If the file or the checksums can't be read now, the next read of these bytes reports the error.
             return []
         }
     }
 }
 
 extension Generation {
-    /// Reads up to `count` bytes from `offset` on, now, on the calling thread; `nil` if that would need the disk, or
-    /// they are not stored. See ``readWithoutBlocking(_:into:)``.
+    /// Reads up to `count` bytes at `offset` immediately, on the calling thread; `nil` if that would need disk access,
+    /// or if they are not stored. See ``readWithoutBlocking(_:into:)``.
     package func dataIfAvailable(at offset: Int64, count: Int) -> Data? {
-        // The slower path reports a lack of memory.
+        // A lack of memory is reported when the caller uses `read(_:)` instead.
         try? ReadBuffers.data(upTo: count) { readWithoutBlocking(offset, into: $0) }
     }
 }
 
 extension MediaSlice {
-    /// The bytes of the slice, which are read now; empty if the disk fails. This blocks.
+    /// The bytes of the slice, which are read on each access; empty if the disk fails. This blocks.
     package var data: Data {
         // The data is empty if the disk has failed since the bytes were verified; ``read(into:)`` throws the error.
         (try? ReadBuffers.data(upTo: count) { try read(into: $0) }) ?? Data()  // See above.
     }
 }
 
-/// The memory for bytes that readers receive. It is reused after they have released it.
+/// The memory for bytes that readers receive. It is reused once they have released it.
 ///
-/// New memory costs as much as the copy into it, because the kernel clears each page. A few buffers of 64 KiB to 1 MiB
-/// are reused, 2 MiB altogether. Smaller and larger buffers are left to the allocator. Any thread may call, and may
-/// release the `Data`.
+/// New memory costs as much as the copy into it, because the kernel clears each page. A few buffers of 64 KiB to 1 MiB,
+/// at most 2 MiB in total, are reused. Smaller and larger buffers are left to the allocator. The methods may be called,
+/// and the `Data` may be released, on any thread.
 enum ReadBuffers {
     /// An unused buffer.
     ///
-    /// `@unchecked Sendable`: the thread that takes it out of the list is the only one that has it.
+    /// `@unchecked Sendable`: only the thread that took the buffer from the list uses it.
     private struct Spare: @unchecked Sendable {
         var start: UnsafeMutableRawPointer
         var capacity: Int
@@ -160,10 +162,10 @@ enum ReadBuffers {
     private static let reused = 64 << 10...1 << 20
     private static let keptInAll = 2 << 20
 
-    /// Returns the bytes that `fill` has written, up to `count`; `nil` if there are none.
+    /// Returns the bytes that `fill` writes, at most `count`; `nil` if there are none.
     ///
-    /// - Parameter fill: Returns the number of bytes that it has written.
-    /// - Throws: ``CacheError`` with code `storage` if there is no memory. The errors of `fill`.
+    /// - Parameter fill: Writes bytes to the buffer, and returns their number.
+    /// - Throws: ``CacheError`` with code `storage` if there is no memory. Also throws the errors of `fill`.
     static func data(upTo count: Int, fill: (UnsafeMutableRawBufferPointer) throws -> Int?) throws -> Data? {
         let capacity = reused.contains(count) ? 1 << (Int.bitWidth - (count - 1).leadingZeroBitCount) : count
         guard let start = take(capacity) ?? malloc(capacity) else {
@@ -181,7 +183,7 @@ enum ReadBuffers {
         }
     }
 
-    /// Returns `count` bytes that `fill` has written.
+    /// Returns the `count` bytes that `fill` writes.
     ///
     /// - Throws: The same errors as ``data(upTo:fill:)``.
     static func data(count: Int, fill: (UnsafeMutableRawBufferPointer) throws -> Void) throws -> Data {

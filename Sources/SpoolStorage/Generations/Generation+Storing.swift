@@ -4,27 +4,28 @@ import Synchronization
 extension Generation {
     /// The result of storing bytes.
     package enum StoringResult: Sendable, Hashable {
-        /// The bytes that are readable now. They may be fewer than were passed, or none. Reserve space again for the
-        /// rest.
+        /// The bytes were stored and are now readable. The range may be shorter than the passed bytes, or empty.
+        /// Reserve space again for the rest.
         case stored(Range<Int64>)
-        /// Neither disk nor memory has space for the bytes now, and no reader waits for them.
+        /// Neither disk nor memory has space for the bytes now, and no reader is waiting for them.
         case noSpace
-        /// The version has left the cache.
+        /// The version is no longer in the cache.
         case retired
         /// The stored part of the first byte's block is damaged, unreadable or missing. Fetch these bytes again first.
         case prefixInvalidated(Range<Int64>)
     }
 
-    /// Reserves space for bytes of `range`, and evicts other media if necessary.
+    /// Reserves space for bytes in `range`, and evicts other media if necessary.
     ///
-    /// It suspends only if media has to be evicted, and holds no thread while other tasks evict.
+    /// The method suspends only if media has to be evicted, and does not occupy a thread while other tasks evict.
     ///
     /// - Parameters:
-    ///   - isAwaited: Whether a reader waits for the bytes. If the disk has no space, the first block is stored in
-    ///     memory. It evicts bytes that other readers have passed, and if necessary exceeds its limit by that block, so
-    ///     that nothing hangs.
-    ///   - isUrgent: Whether a player waits for the bytes, at the time of the call. If freeing space then takes a long
-    ///     time, the first block goes through memory. A preload waits, because all of its bytes are to be stored.
+    ///   - isAwaited: Whether a reader is waiting for the bytes. If the disk has no space, the first block is stored in
+    ///     memory. For this, bytes in memory that other readers have passed are evicted. If necessary, the memory limit
+    ///     is exceeded by that block, so that the reader does not wait forever.
+    ///   - isUrgent: Returns whether a player is waiting for the bytes at the time of the call. If so, and freeing
+    ///     space takes a long time, the first block is stored in memory. A preload waits, because all of its bytes must
+    ///     be stored on disk.
     package func reserveSpace(
         for range: Range<Int64>, isAwaited: Bool, isUrgent: @escaping @Sendable () -> Bool
     ) async -> ReservedSpace {
@@ -41,7 +42,7 @@ extension Generation {
             recordRowClaim(rowBytes)
             return ReservedSpace(range, .disk, reservation)
         case .late:
-            // Only this block is not stored. The next one is, if there is space by then.
+            // Only this block is not stored on disk. The next one is, if there is space by then.
             let isAwaited = isAwaited || isUrgent()
             return isAwaited ? makeMemory(for: range, isAwaited) : ReservedSpace(range, .none)
         case .full: break
@@ -70,7 +71,7 @@ extension Generation {
         let part = range.lowerBound..<min(range.upperBound, Block.roundDown(range.lowerBound) + Block.size)
         let needed = memory.missingByteCount(in: part)
         if case .reserved(let reservation) = memory.reserve(needed) { return ReservedSpace(part, .memory, reservation) }
-        // More memory than needed is requested, so that this does not happen for each block.
+        // More memory than needed is freed, so that this does not happen for each block.
         while isAwaited, owner?.makeMemory(max(needed, 4 * Block.size)) ?? false {
             if case .reserved(let reservation) = memory.reserve(needed) {
                 return ReservedSpace(part, .memory, reservation)
@@ -82,8 +83,8 @@ extension Generation {
     /// Stores bytes in the space that was reserved for them. They are readable when this method returns.
     ///
     /// - Parameters:
-    ///   - bytes: The bytes. Those outside of the reservation are ignored.
-    ///   - offset: The offset of the first one.
+    ///   - bytes: The bytes. Bytes outside the reservation are ignored.
+    ///   - offset: The offset of the first byte.
     ///   - space: The result of ``reserveSpace(for:isAwaited:)`` for a range that starts at `offset`.
     /// - Throws: ``CacheError`` with code `invalidArgument` if the bytes exceed the length.
     package func store(
@@ -152,8 +153,8 @@ extension Generation {
                 try prefix.withUnsafeMutableBytes { try disk.read(start..<offset, into: $0) }
             } catch let error as CacheError {
                 guard error.code != .closed else { return .retired }
-                // The disk neither accepts new bytes nor returns these. This block is discarded, because
-                // playback would stall otherwise.
+                // The disk neither accepts new bytes nor returns these bytes. The block is discarded, because playback
+                // would otherwise stall.
                 throw MissingBytes(invalidated: disk.blocks.invalidate(start..<offset), range: start..<offset)
             }
         }
@@ -165,7 +166,7 @@ extension Generation {
     /// Ends the transfer that has stored bytes up to `position`. The stored part of its last block gets a checksum.
     package func endWriting(at position: Int64) {
         if let missing = disk?.endWriting(at: position) {
-            // Bytes that are in memory by now are not missing.
+            // Bytes that are now in memory are not missing.
             let lost = missing.invalidated.filter { !memory.file.contains($0.clamped(to: missing.range)) }
             recordInvalidated(lost, cause: missing.cause)
         }
@@ -175,15 +176,15 @@ extension Generation {
     }
 }
 
-/// A reservation for bytes: of the capacity, or of memory.
+/// Space that is reserved for bytes, either in the capacity or in memory.
 ///
 /// The unused part is returned when the reservation ends.
 package struct ReservedSpace: ~Copyable, Sendable {
     enum Place: Sendable {
         case disk, memory
-        /// There is no space now, and no reader waits for the bytes.
+        /// There is no space now, and no reader is waiting for the bytes.
         case none
-        /// The version has left the cache.
+        /// The version is no longer in the cache.
         case retired
     }
 
@@ -206,9 +207,9 @@ final class GenerationMemory: Sendable {
     /// The bytes.
     let file: MediaFile
     private let pages = MemoryFile()
-    /// The account of such memory, of the whole cache.
+    /// The account of such memory for the whole cache.
     private let ledger: Ledger
-    /// Storing and evicting take turns, so that each page is counted once.
+    /// A lock that makes storing and evicting exclude each other, so that each page is counted once.
     private let turn = Mutex(())
     private let isUsed = Atomic(false)
 
@@ -217,7 +218,7 @@ final class GenerationMemory: Sendable {
         self.ledger = ledger
     }
 
-    /// Whether there may be bytes.
+    /// Whether there may be bytes in memory.
     var isInUse: Bool { isUsed.load(ordering: .acquiring) }
 
     /// The ranges that are in memory.
@@ -231,7 +232,7 @@ final class GenerationMemory: Sendable {
         Int64(pages.missingPageCount(in: range)) * MemoryFile.pageSize
     }
 
-    /// Reserves memory, as far as the limit allows.
+    /// Reserves memory, if the limit allows it.
     func reserve(_ count: Int64) -> ReservationResult { ledger.reserve(count) }
 
     /// Reserves memory, even beyond the limit.
@@ -240,10 +241,10 @@ final class GenerationMemory: Sendable {
     /// Stores bytes.
     ///
     /// - Parameters:
-    ///   - prefix: The bytes before them in their block, which are on disk. A block is in one place.
+    ///   - prefix: The preceding bytes of their block, which are on disk. A block is either on disk or in memory.
     ///   - reservation: The memory that is reserved for them.
-    /// - Returns: `false`, and nothing is stored, if more memory would be needed. A page that existed when it was
-    ///   reserved may have been released since.
+    /// - Returns: `false`, and nothing is stored, if more memory would be needed. A page that existed when the memory
+    ///   was reserved may have been released since.
     func store(
         _ bytes: UnsafeRawBufferPointer, at offset: Int64, after prefix: [UInt8], _ reservation: inout Reservation
     ) throws -> Bool {
@@ -263,7 +264,7 @@ final class GenerationMemory: Sendable {
     func evict(_ ranges: [Range<Int64>]) {
         turn.withLock { _ in
             let before = pages.byteCount
-            // In memory, all of the ranges can be freed.
+            // In memory, freeing a range never fails.
             for range in ranges { _ = file.evict(range) }
             ledger.giveBack(before - pages.byteCount)
             if pages.byteCount == 0 { isUsed.store(false, ordering: .releasing) }

@@ -1,25 +1,25 @@
 package import ByteRanges
 import Synchronization
 
-/// An open version of a resource: its bytes, on disk if the disk accepts them, otherwise in memory.
+/// An open version of a resource. Its bytes are on disk or, if the disk does not accept them, in memory.
 ///
 /// A process has one object for each version. The store creates it, and users hold a ``Lease`` on it. Bytes in memory
-/// have no checksums and no record, and are evicted as soon as no reader is near them. Calls that access bytes block,
-/// except ``readWithoutBlocking(_:into:)``, and belong on the blocking executor. The queries take short locks. Any
-/// thread may call them.
+/// have no checksums and no record, and are evicted as soon as no reader is near them. Methods that access bytes block,
+/// except ``readWithoutBlocking(_:into:)``, and belong on the blocking executor. The queries take short locks, and may
+/// be called on any thread.
 package final class Generation: Sendable {
     struct State {
         var description: GenerationDescription
         var isDescriptionNew = false
         /// Whether bytes may be stored on disk.
         let mayStoreOnDisk: Bool
-        /// The elapsed time at which the disk is used again, after it has failed. `nil` if it has not.
+        /// The elapsed time at which the disk is used again after a failure; `nil` if it has not failed.
         var retryAt: Duration?
-        /// The bytes that are claimed for the row; `nil` until there is something to record.
+        /// The number of bytes that are claimed for the row; `nil` until there is something to record.
         var rowClaim: Int64?
-        /// The unused space at the ends of stored ranges that exceeds ``GenerationDescription/pageBytes``.
+        /// The unused space at the ends of stored ranges, in bytes, that exceeds ``GenerationDescription/pageBytes``.
         var padding: Int64 = 0
-        /// Whether it was reported that bytes go to memory.
+        /// Whether it has been reported that bytes are stored only in memory.
         var isLossReported = false
     }
 
@@ -31,22 +31,23 @@ package final class Generation: Sendable {
     package let url: String
     /// The presentation that the resource is a part of; `nil` if there is none.
     let presentation: CacheKey?
-    /// The keys of the resources that it is a variant of, if it was started in this process.
+    /// The keys of the resources that this version is a variant of, if it was created in this process.
     let variantOf: [CacheKey]
 
-    /// The bytes on disk; `nil` if nothing may be stored there.
+    /// The bytes on disk; `nil` if nothing is stored there.
     let disk: MediaFile?
     let memory: GenerationMemory
-    /// Whether users may offer bytes to evict, because a reader or a transfer has moved since they had none.
+    /// Whether ``GenerationUser/offerEvictable(_:within:of:)`` may return ranges again, because a reader or a transfer
+    /// has moved since the last call.
     private let hasMoved = Atomic(true)
-    /// Whether the bytes on disk are not read, because the file could not be opened several times. It ends with the
+    /// Whether the bytes on disk are not read, because the file could not be opened several times. This ends with the
     /// pause of ``stopKeeping(_:)``.
     private let skipsDisk = Atomic(false)
     /// The accounting of disk space.
     let ledger: Ledger
     let row: CatalogRow
     let state: Mutex<State>
-    /// Whether the version has left the cache, or the cache is closed, so that no more bytes are stored.
+    /// Whether the version is no longer in the cache, or the cache is closed. In both cases, no more bytes are stored.
     let isRetired = Atomic(false)
     /// Whether the first block is stored, or the version was stored before.
     let isProven: Atomic<Bool>
@@ -75,15 +76,15 @@ package final class Generation: Sendable {
         self.owner = owner
     }
 
-    // MARK: - Questions
+    // MARK: - Queries
 
-    /// Length, type, version and fields.
+    /// The length, content type, version and fields.
     package var description: GenerationDescription { state.withLock { $0.description } }
 
     /// Changes the description. It is recorded in the background.
     ///
-    /// - Returns: `false`, and nothing changes, if the new length contradicts stored bytes or the previous length. It
-    ///   would be another version.
+    /// - Returns: `false`, and nothing changes, if the new length contradicts stored bytes or the previous length. In
+    ///   that case, the description is that of another version.
     package func update(_ change: (inout GenerationDescription) -> Void) -> Bool {
         let (isPossible, isNew) = state.withLock { state -> (Bool, Bool) in
             var description = state.description
@@ -111,7 +112,7 @@ package final class Generation: Sendable {
         return isPossible
     }
 
-    /// Whether new bytes go to disk.
+    /// Whether new bytes are stored on disk.
     package var isKept: Bool { storesOnDisk && !isRetired.load(ordering: .relaxed) }
 
     /// Whether new bytes may be stored on disk, and the disk has not failed within ``retryTime``.
@@ -121,10 +122,10 @@ package final class Generation: Sendable {
         return owner.map { $0.elapsed >= retryAt } ?? false
     }
 
-    /// Whether another process may change the file meanwhile. Then there are no slices of it.
+    /// Whether another process may change the file meanwhile, in which case there are no slices of it.
     package var isShared: Bool { disk?.isShared ?? false }
 
-    /// Whether slices of it are useful, because the file has its bytes unencrypted, and they stay.
+    /// Whether slices can be used, because the bytes in the file are unencrypted and no other process removes them.
     package var handsOutSlices: Bool { disk.map { !$0.isShared && !$0.isEncrypted } ?? true }
 
     /// All bytes that can be read, on disk and in memory.
@@ -134,7 +135,7 @@ package final class Generation: Sendable {
         return storedRanges
     }
 
-    /// Returns the stored bytes from `offset` on; `nil` if the byte at `offset` is not stored.
+    /// Returns the run of stored bytes that starts at `offset`; `nil` if the byte at `offset` is not stored.
     package func storedPrefix(at offset: Int64) -> Range<Int64>? {
         if isDiskSkipped { return memory.file.prefix(at: offset) }
         guard memory.isInUse else { return disk?.prefix(at: offset) }
@@ -145,13 +146,13 @@ package final class Generation: Sendable {
         return offset < end ? offset..<end : nil
     }
 
-    /// The bytes that are only in memory.
+    /// The ranges that are only in memory.
     package var storedInMemory: ByteRangeSet { memory.storedRanges }
 
-    /// Evicts ranges in memory that no reader is near.
+    /// Evicts ranges in memory that are not near any reader.
     package func evictFromMemory(_ ranges: [Range<Int64>]) { memory.evict(ranges) }
 
-    /// Whether the bytes on disk are not read now.
+    /// Whether reads currently skip the bytes on disk.
     var isDiskSkipped: Bool {
         guard skipsDisk.load(ordering: .acquiring) else { return false }
         guard storesOnDisk else { return true }
@@ -160,7 +161,7 @@ package final class Generation: Sendable {
     }
 
     /// Stores and reads bytes only in memory for ``retryTime``, because the file can't be opened, for example because
-    /// too many are open. The bytes on disk stay. Later openings of the resource find them.
+    /// too many are open. The bytes on disk stay, and are available when the resource is next opened.
     package func skipDisk(_ cause: CacheError) {
         stopKeeping(cause)
         guard !skipsDisk.exchange(true, ordering: .acquiringAndReleasing) else { return }
@@ -171,15 +172,15 @@ package final class Generation: Sendable {
 
     // MARK: - The row
 
-    /// The bytes that its row claims.
+    /// The number of bytes that its row claims.
     var rowClaim: Int64 { state.withLock { $0.rowClaim ?? 0 } }
 
-    /// The bytes that still have to be claimed for the row.
+    /// The number of bytes that still have to be claimed for the row.
     var missingRowBytes: Int64 {
         state.withLock { $0.rowClaim == nil ? $0.description.rowBytes(url: url) + $0.padding : 0 }
     }
 
-    /// Returns the bytes that a row with this description claims.
+    /// Returns the number of bytes that a row with this description claims.
     func rowBytes(_ description: GenerationDescription) -> Int64 {
         description.rowBytes(url: url) + state.withLock { $0.padding }
     }
@@ -200,7 +201,7 @@ package final class Generation: Sendable {
         return difference.isNew
     }
 
-    /// Records the bytes that have been claimed for the row.
+    /// Records the number of bytes that have been claimed for the row.
     func recordRowClaim(_ rowBytes: Int64) {
         guard rowBytes > 0 else { return }
         let excess = state.withLock { state -> Int64 in
@@ -215,7 +216,7 @@ package final class Generation: Sendable {
 
     /// Claims the row of a resource without bytes.
     ///
-    /// - Parameter isRequired: Whether it is claimed even if it does not fit.
+    /// - Parameter isRequired: Whether to claim it even if it does not fit.
     /// - Returns: Whether it is claimed.
     func claimRow(isRequired: Bool = false) -> Bool {
         let rowBytes = missingRowBytes
@@ -230,7 +231,7 @@ package final class Generation: Sendable {
         return true
     }
 
-    /// Returns the claim of its row, which was removed.
+    /// Returns the claim of its row to the account, because the row was removed.
     func endRowClaim() {
         let claim = state.withLock { state in
             defer { state.rowClaim = nil }
@@ -241,16 +242,17 @@ package final class Generation: Sendable {
 
     // MARK: - For the store
 
-    /// Whether its users may have bytes to offer to eviction.
+    /// Whether its users may have bytes that can be evicted.
     var mayOffer: Bool { hasMoved.load(ordering: .relaxed) }
 
-    /// Records that a reader or a transfer moves, so that other bytes may be evicted.
+    /// Records that a reader or a transfer has moved, so that other bytes may be evictable.
     func recordMove() { hasMoved.store(true, ordering: .relaxed) }
 
-    /// Records that a search for bytes to evict asks its users.
+    /// Records that a search for bytes to evict is querying its users.
     func recordAsked() { hasMoved.store(false, ordering: .relaxed) }
 
-    /// The time for which bytes are stored in memory after the disk has failed. One attempt in this time costs little.
+    /// The time for which bytes are stored in memory after the disk has failed. Retrying once in this time costs
+    /// little.
     package static let retryTime = Duration.seconds(2)
 
     /// Stores new bytes in memory for ``retryTime``, because the disk has failed. The bytes on disk stay readable.
@@ -271,7 +273,7 @@ package final class Generation: Sendable {
         if hasChanged { owner?.report(.notCached(key, url: url, cause)) }
     }
 
-    /// Returns the description, if it is not recorded.
+    /// Returns the description if it is not recorded yet.
     func takeDescription() -> GenerationDescription? {
         state.withLock { state in
             defer { state.isDescriptionNew = false }
@@ -279,16 +281,16 @@ package final class Generation: Sendable {
         }
     }
 
-    /// Takes the description back, because it could not be recorded.
+    /// Marks the description as new again, because it could not be recorded.
     func restoreDescription() { state.withLock { $0.isDescriptionNew = true } }
 
-    /// Whether anything is not recorded.
+    /// Whether there are changes that are not recorded yet.
     var hasChanges: Bool { state.withLock { $0.isDescriptionNew } || disk?.hasChanges ?? false }
 
     /// Whether there are bytes on disk, or the resource is empty.
     var hasContent: Bool { disk.map { $0.storedByteCount > 0 || $0.isWhole } ?? false }
 
-    /// Reports bytes that were found damaged or unreadable, and that are missing now.
+    /// Reports bytes that were found damaged or unreadable, and that are now missing.
     func recordInvalidated(_ ranges: [Range<Int64>], cause: CacheError? = nil) {
         guard let owner, !ranges.isEmpty else { return }
         owner.recordChange(of: self)
@@ -298,8 +300,8 @@ package final class Generation: Sendable {
         for user in owner.users(of: self) { user.invalidated(ranges, of: self) }
     }
 
-    /// Makes this the stored version if it is complete. Its last short block may have been stored before its end was
-    /// known.
+    /// Makes this the stored version if it is complete. Its short last block may have been stored before the end of the
+    /// resource was known.
     func proveIfWhole() {
         guard !isProven.load(ordering: .acquiring), let disk, disk.isWhole, disk.storedByteCount > 0 else { return }
         prove()
@@ -315,11 +317,11 @@ package final class Generation: Sendable {
 package struct GenerationDescription: Sendable, Hashable {
     /// The whole resource's length in bytes; `nil` if it is unknown.
     package var length: Int64?
-    /// The media type that the origin sent.
+    /// The media type that the origin reported.
     package var contentType: String?
-    /// The identity of this version as the engine encodes it. The store does not read it.
+    /// The identity of this version, as encoded by the engine. The store does not interpret it.
     package var version: String
-    /// Other values of the engine, such as freshness. The store does not read them.
+    /// Other values that the engine stores, such as freshness. The store does not interpret them.
     package var fields: String
 
     /// Creates a description.
@@ -330,17 +332,18 @@ package struct GenerationDescription: Sendable, Hashable {
         self.fields = fields
     }
 
-    /// The bytes of a page of the catalog. Most volumes also allocate this number of bytes to files.
+    /// The size of a page in the catalog, in bytes. Most volumes also allocate space to files in this unit.
     static let pageBytes: Int64 = 4096
 
     /// The number of bytes that a resource uses on disk in addition to its media. The unused end of the last block of
-    /// its file counts 4 KiB, and its rows with their indices count 2 KiB.
+    /// its file counts as 4 KiB, and its rows with their indices count as 2 KiB.
     static let leastRowBytes: Int64 = pageBytes + 2048
 
-    /// Returns the part of the unused space that is counted separately. Every row counts the end of one block of 4 KiB.
+    /// Returns the part of the unused space that is counted separately. Every row already counts one such end of 4 KiB.
     static func countedPadding(_ padding: Int64) -> Int64 { max(0, padding - pageBytes) }
 
-    /// Returns the bytes that the description uses on disk. Texts of more than 2 KiB use separate pages in the catalog.
+    /// Returns the number of bytes that the description uses on disk. Texts of more than 2 KiB use separate pages in
+    /// the catalog.
     func rowBytes(url: String) -> Int64 {
         let texts = [url, contentType ?? "", version, fields].reduce(0) { $0 + Int64($1.utf8.count) }
         let page = Self.pageBytes

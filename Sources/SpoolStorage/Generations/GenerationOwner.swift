@@ -4,71 +4,72 @@ import Synchronization
 
 /// The interface through which a version sends requests to its store, so that neither depends on the other's parts.
 ///
-/// No method is called under a lock of the version.
+/// No method is called while a lock of the version is held.
 protocol GenerationOwner: AnyObject, Sendable {
-    /// The monotonic time, since the store's clock was created.
+    /// The monotonic time since the store's clock was created.
     var elapsed: Duration { get }
 
-    /// Records a change of the version in the catalog soon.
+    /// Schedules the recording of a change to the version in the catalog.
     func recordChange(of generation: Generation)
 
-    /// Records a block that is complete in the catalog soon.
+    /// Schedules the recording of a complete block in the catalog.
     func recordCompletion(of generation: Generation)
 
-    /// Prepares for the next version, because a transfer has ended, and no reader waits for it.
+    /// Prepares for the next version, because a transfer has ended and no reader is waiting.
     func recordStoringEnded(of generation: Generation)
 
-    /// Makes the version the stored one of its key, because its first block is stored.
+    /// Makes the version the stored one for its key, because its first block is stored.
     func recordProof(of generation: Generation)
 
-    /// Reserves capacity, claims it for a row, and evicts media if necessary. No thread is held while it waits for its
-    /// turn.
+    /// Reserves capacity, claims it for a row, and evicts media if necessary. The method does not occupy a thread while
+    /// it waits for its turn.
     ///
-    /// - Parameter isUrgent: Whether a player waits for the bytes, at the time of the call.
-    /// - Returns: `full` if there is no space after all evictable media has been evicted; `late` if a player waits and
-    ///   freeing space takes a long time.
+    /// - Parameter isUrgent: Returns whether a player is waiting for the bytes at the time of the call.
+    /// - Returns: `full` if there is no space after all evictable media has been evicted, or `late` if a player is
+    ///   waiting and freeing space takes long.
     func reserveSpace(
         _ count: Int64, rowBytes: Int64, isUrgent: @escaping @Sendable () -> Bool
     ) async -> ReservationResult
 
-    /// Evicts bytes in memory, of any version, that no reader is near.
+    /// Evicts bytes in memory, of any version, that are not near any reader.
     ///
-    /// - Returns: Whether any were evicted.
+    /// - Returns: Whether any bytes were evicted.
     func makeMemory(_ count: Int64) -> Bool
 
     /// Returns the users that have the version open.
     func users(of generation: Generation) -> [any GenerationUser]
 
-    /// Returns one more lease on an open version; `nil` if it is no longer open.
+    /// Returns another lease on an open version; `nil` if it is no longer open.
     func extend(_ generation: Generation) -> Lease?
 
     /// Reports an event.
     func report(_ event: StoreEvent)
 }
 
-/// A user that has a version open to read or to store bytes.
+/// An object that has a version open to read or store its bytes.
 ///
-/// The store holds it weakly. Methods are called on any thread, never under a lock of the store. They must not block.
+/// The store references it weakly. Methods are called on any thread, but never while a lock of the store is held. They
+/// must not block.
 package protocol GenerationUser: AnyObject, Sendable {
-    /// Returns ranges of whole blocks within `place`, together about `count` bytes, that no reader is near. The user
-    /// treats them as missing from now on, until the result is reported.
+    /// Returns ranges of whole blocks within `place`, about `count` bytes in total, that are not near any reader. This
+    /// object treats them as missing until the result is reported.
     func offerEvictable(_ count: Int64, within place: ByteRangeSet, of generation: Generation) -> [Range<Int64>]
 
     /// Reports that the offered ranges were evicted, except `kept`, which a slice holds or a transfer is filling.
     func evicted(_ ranges: [Range<Int64>], kept: ByteRangeSet, of generation: Generation)
 
-    /// Reports bytes that a read found damaged or unreadable, and that are missing now.
+    /// Reports bytes that a read found damaged or unreadable, and that are now missing.
     func invalidated(_ ranges: [Range<Int64>], of generation: Generation)
 
-    /// Whether a transfer fetches bytes of the generation that a reader of this user needs now or later.
+    /// Whether a transfer is fetching bytes of the generation that a reader of this object needs now or later.
     func isFilling(_ generation: Generation) -> Bool
 
-    /// Reports that the version has left the cache, because it was removed or replaced. Its bytes stay readable under
-    /// leases. No more of its bytes are stored.
+    /// Reports that the version is no longer in the cache, because it was removed or replaced. Its bytes stay readable
+    /// through leases, but no more bytes are stored.
     func retired(_ generation: Generation)
 }
 
-/// An event in a store. Events are delivered on any thread, never under a lock.
+/// An event in a store. Events are delivered on any thread, but never while a lock is held.
 package enum StoreEvent: Sendable {
     /// `bytes` bytes of the resource were evicted.
     case evicted(CacheKey, url: String, bytes: Int64)
@@ -76,16 +77,17 @@ package enum StoreEvent: Sendable {
     case evictedRanges(CacheKey, ByteRangeSet)
     /// Stored bytes did not match their checksums, or could not be read, and were discarded.
     case blocksInvalidated(CacheKey, url: String, Range<Int64>)
-    /// Bytes of the resource are stored in memory for some time, because of the error. Reported once for each version.
+    /// Because of the error, bytes of the resource are temporarily stored in memory. The event is reported once for
+    /// each version.
     case notCached(CacheKey, url: String, CacheError)
-    /// A warning about work in the background, such as a catalog that could not be written.
+    /// A warning about background work, such as a catalog that could not be written.
     case warning(String)
 }
 
-/// The receiver of a store's events. It remembers the warnings that were reported.
+/// The reporter of a store's events. It records the warnings that were reported, so that some are reported only once.
 final class StoreReporter: Sendable {
     private let onEvent: @Sendable (StoreEvent) -> Void
-    /// Causes that one warning was reported for.
+    /// The causes for which a warning was reported.
     private let warnedCauses = Mutex<Set<String>>([])
 
     init(_ onEvent: @escaping @Sendable (StoreEvent) -> Void) { self.onEvent = onEvent }
@@ -96,7 +98,7 @@ final class StoreReporter: Sendable {
     /// Reports a warning.
     func warn(_ text: String) { onEvent(.warning(text)) }
 
-    /// Reports a warning, unless one of this kind with the same system error was reported before.
+    /// Reports a warning, unless a warning of this kind with the same system error was already reported.
     func warnOnce(_ kind: String, _ cause: CacheError, _ text: @autoclosure () -> String) {
         let name = "\(kind) \(cause.posixCode.map { "\($0.rawValue)" } ?? cause.code.description)"
         guard warnedCauses.withLock({ $0.insert(name).inserted }) else { return }

@@ -1,8 +1,8 @@
 import Synchronization
 
-/// A hold on an open version. While it lasts, stored bytes stay readable.
+/// A hold on an open version. As long as it lasts, stored bytes stay readable.
 ///
-/// It ends with ``end()`` or with its last reference.
+/// It ends with ``end()``, or when its last reference is released.
 package final class Lease: Sendable {
     /// The version.
     package let generation: Generation
@@ -27,10 +27,10 @@ package final class Lease: Sendable {
 
 /// Proven bytes of a media file, for `sendfile`.
 ///
-/// It holds a lease, the blocks and the descriptor, so it stays valid if anything is evicted, removed or closed
-/// meanwhile.
+/// It holds a lease, the blocks and the descriptor. It therefore stays valid even if the version is removed or the
+/// cache is closed.
 package final class MediaSlice: Sendable {
-    /// The bytes of the resource.
+    /// The range of the bytes in the resource.
     package let range: Range<Int64>
     private let file: MediaFile
     private let ticket: UInt64
@@ -45,7 +45,7 @@ package final class MediaSlice: Sendable {
         self.lease = lease
     }
 
-    // The lease ends with its last reference.
+    // The lease ends when its last reference is released.
     deinit { file.endHold(ticket) }
 
     /// The descriptor to send from; `nil` if the bytes are in memory or encrypted, and ``read(into:)`` is needed.

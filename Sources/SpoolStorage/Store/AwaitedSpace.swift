@@ -20,7 +20,7 @@ final class AwaitedSpace: Sendable {
 
     /// Reserves the space if there is enough.
     ///
-    /// - Returns: Whether nothing more has to be evicted, because the space is reserved or the wait is over.
+    /// - Returns: Whether no more media has to be evicted, because the space is reserved or the wait is over.
     func reserve(_ count: Int64, rowBytes: Int64, of ledger: Ledger) -> Bool {
         state.withLock { state in
             guard !state.isOver else { return true }
@@ -34,7 +34,7 @@ final class AwaitedSpace: Sendable {
         state.withLock { Self.exchange(&$0.result, with: .full) }
     }
 
-    // In older standard libraries, only copyable values can be exchanged.
+    // In older standard libraries, only copyable values can be swapped.
     private static func exchange(
         _ result: inout ReservationResult, with new: consuming ReservationResult
     ) -> ReservationResult {

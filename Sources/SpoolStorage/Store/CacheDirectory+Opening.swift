@@ -9,7 +9,7 @@ import Musl
 #endif
 
 extension CacheDirectory {
-    /// Opens a cache to read and write, or creates one that only its owner can read.
+    /// Opens a cache for reading and writing, or creates one that only its owner can read.
     ///
     /// If the disk is full or read-only, the stored media is opened for reading. If there is none, a cache without a
     /// directory is created. After an unclean shutdown, no files are examined here. The catalog records that they must
@@ -17,7 +17,7 @@ extension CacheDirectory {
     ///
     /// - Parameters:
     ///   - key: The key of an encrypted cache. A new cache is encrypted with it.
-    ///   - mustWrite: Whether a disk that is full or read-only is an error.
+    ///   - mustWrite: Whether to throw an error if the disk is full or read-only.
     /// - Throws: ``CacheError``. `directoryInUse` names the process that has the directory open. Other codes are
     ///   `catalogTooNew`, `keyRequired` and `wrongEncryptionKey`. `storage` is also thrown if other users can write to
     ///   the directory.
@@ -30,8 +30,8 @@ extension CacheDirectory {
         do {
             try self.init(writing: path, key, fileSystem: fileSystem, bytes: bytes, now: now, lock: &lock)
         } catch {
-            // A later opening, or another process, may write as soon as the disk accepts data again.
-            _ = try? lock?.lock(.none)  // Closing the file does the same.
+            // As soon as the disk accepts data again, another process, or a later opening in this process, may write.
+            _ = try? lock?.lock(.none)  // Closing the file also releases the lock.
             lock = nil
             guard let error = error as? CacheError, error.isRefusalToWrite, !mustWrite else { throw error }
             try self.init(reading: path, key, fileSystem: fileSystem, bytes: bytes, cause: error)
@@ -43,7 +43,7 @@ extension CacheDirectory {
         lock: inout (any StoredFile)?
     ) throws {
         try fileSystem.createDirectory(path)
-        // Another account may have created it since the first check.
+        // Another user may have created it since the first check.
         try Self.refuseForeign(path, fileSystem)
         let held = try Self.takeLock(path, fileSystem)
         lock = held
@@ -51,13 +51,13 @@ extension CacheDirectory {
         let wasUnclean = try held.size() > 0
         let signature = try Self.sign(held)
         try Self.writeTag(path, fileSystem)
-        // Each opening protects this directory, and no other, because the app or an earlier version may have created
-        // it.
+        // Each opening protects the directory again, because the app or an earlier version may have created it. No
+        // other directory is changed.
         let failures = fileSystem.protectDirectory(path).map(\.message)
         try fileSystem.createDirectory(path + "/media")
         try Self.refuseForeign(path + "/media", fileSystem)
         let catalog = try Catalog(path: path + "/catalog.sqlite", key: key, fileSystem: fileSystem, now: now)
-        // A new catalog, which replaces one that was damaged or is missing, lists none of the media in the directory.
+        // A new catalog, which replaces a damaged or missing one, does not list any of the media in the directory.
         let isForgotten = try catalog.isNew && (!fileSystem.list(path + "/media").isEmpty || bytes?.hasNames == true)
         if try catalog.settings.areRowNumbersUsedUp() { try catalog.settings.restoreRowNumbers() }
         let isEpochLost = try catalog.settings.isTidyEpochLost()
@@ -85,9 +85,10 @@ extension CacheDirectory {
             bytes: bytes, lock: nil, signature: "")
     }
 
-    /// Opens a cache read-only, while another process has it or may open it. It takes no lock and changes nothing.
+    /// Opens a cache read-only while another process has it open or may open it. The method takes no lock and changes
+    /// no files.
     ///
-    /// - Parameter cause: The reason why it is only read.
+    /// - Parameter cause: The reason why the cache is read-only.
     /// - Throws: ``CacheError`` with code `notStored` if there is no cache, or `catalogTooNew`, `catalogDamaged`,
     ///   `storage`, `keyRequired` or `wrongEncryptionKey`.
     convenience init(
@@ -102,14 +103,14 @@ extension CacheDirectory {
             lock: nil, signature: "")
     }
 
-    /// Creates a cache in memory, with its catalog. It disappears when it is released.
+    /// Creates a cache whose media and catalog are in memory. It disappears when it is released.
     convenience init(inMemory bytes: any ByteStore, fileSystem: any FileSystem) throws {
         try self.init(
             path: "memory", catalog: Catalog(inMemory: "memory"), access: .readWrite, notices: [],
             fileSystem: fileSystem, bytes: bytes, lock: nil, signature: "")
     }
 
-    /// Returns the catalog, opened read-only, or the reason why the disk does not allow that; `nil` if there is no
+    /// Opens the catalog read-only, or returns the reason why the disk does not allow that; `nil` if there is no
     /// catalog.
     private static func readableCatalog(
         _ path: String, _ key: EncryptionKey?, _ fileSystem: any FileSystem
@@ -119,9 +120,9 @@ extension CacheDirectory {
         do {
             return .success(try Catalog(inspecting: path, key: key))
         } catch let cause as CacheError where cause.code == .storage {
-            // An interrupted change can't be distinguished from earlier content.
+            // Without the journal, an interrupted change could not be distinguished from earlier content.
             guard try fileSystem.attributes(path + "-journal") == nil else { return .failure(cause) }
-            // Readers of a live database write files next to it, which this disk does not allow.
+            // A reader of a live database writes files next to it, which this disk does not allow.
             do {
                 return .success(try Catalog(inspecting: path, key: key, isFrozen: true))
             } catch let error as CacheError where error.code == .storage {
@@ -145,7 +146,8 @@ extension CacheDirectory {
         return try catalog.get()
     }
 
-    /// Throws an error if other users can put files or links in a directory, because media must not be read from it.
+    /// Throws an error if other users can put files or links in a directory, because it would not be safe to read media
+    /// from it.
     static func refuseForeign(_ path: String, _ fileSystem: any FileSystem) throws {
         guard let attributes = try refuseFile(path, fileSystem) else { return }
         guard attributes.owner == geteuid() else {
@@ -173,19 +175,18 @@ extension CacheDirectory {
     private static func takeLock(_ path: String, _ fileSystem: any FileSystem) throws -> any StoredFile {
         let lockPath = path + "/lock"
         if let lock = try fileSystem.lockFile(lockPath) { return lock }
-        // Only the message needs it, so it does not matter if the file is empty or was removed meanwhile.
+        // Only the error message needs the holder, so it does not matter if the file is empty or was removed meanwhile.
         let holder = (try? text(of: fileSystem.openFile(lockPath, .read)))?.prefix { !$0.isNewline } ?? ""
         throw CacheError(.directoryInUse, "“\(path)” is in use by \(holder.isEmpty ? "another process" : holder)")
     }
 
-    /// Writes the identity of the process that has the directory open, and a random word that distinguishes it from all
-    /// others.
+    /// Writes the identity of this process, and a random word that distinguishes this opening from all others.
     private static func sign(_ lock: any StoredFile) throws -> String {
         let process = ProcessInfo.processInfo
         let name = process.processName.filter { !$0.isNewline }.prefix(60)
         let signature = "process \(process.processIdentifier) (\(name))\n\(GenerationIdentifier().hex)\n"
-        // The signature is written over the remains of an unclean shutdown, and then the file is shortened, so that it
-        // is never empty.
+        // The signature overwrites the remains of an unclean shutdown before the file is shortened, so that the file is
+        // never empty.
         try write(signature, to: lock)
         try lock.punchHole(Int64(signature.utf8.count)..<Int64.max)
         return signature

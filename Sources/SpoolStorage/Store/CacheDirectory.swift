@@ -2,14 +2,14 @@ import Crypto
 import Foundation
 import Synchronization
 
-/// The directory of a cache, or its equivalent in memory. It has the lock, the media files, and the remains of an
+/// The directory of a cache, or its equivalent in memory. It manages the lock, the media files, and the remains of an
 /// unclean shutdown.
 ///
 /// ```
 /// <path>/CACHEDIR.TAG          tells backup programs to skip the directory
-///        lock                  locked while a process writes; holds its id and name, and is empty after a clean end
+///        lock                  locked while a process writes; contains its ID and name; empty after a clean shutdown
 ///        catalog.sqlite        see Catalog
-///        media/ab/ab…cd.media  one file for each generation, named at random; see ``ByteStore``
+///        media/ab/ab…cd.media  one file for each generation, with a random name; see ``ByteStore``
 /// ```
 ///
 /// Methods block, and belong on a ``BlockingExecutor``. Any thread may call them.
@@ -17,11 +17,11 @@ final class CacheDirectory: Sendable {
     /// The access of this process to the folder.
     enum Access: Sendable {
         case readWrite
-        /// The folder is only read, and this process does not have its lock. The disk is full or read-only, or another
-        /// process may have the folder open. Its files can be removed or replaced at any moment, even by a later
-        /// opening in this process.
+        /// The folder is only read, and this process does not hold its lock. The disk is full or read-only, or another
+        /// process may have the folder open. Its files can be removed or replaced at any time, even by a later opening
+        /// in this process.
         case read(CacheError)
-        /// There is nothing to read either.
+        /// The folder can't be written, and contains nothing to read.
         case none(CacheError)
 
         var isWritable: Bool { if case .readWrite = self { true } else { false } }
@@ -30,7 +30,7 @@ final class CacheDirectory: Sendable {
 
     /// The folder.
     let path: String
-    /// The catalog of the folder's contents.
+    /// The catalog of the folder's content.
     let catalog: Catalog
     let access: Access
     /// The problems that were found and repaired, as sentences.
@@ -40,12 +40,12 @@ final class CacheDirectory: Sendable {
     let bytes: any ByteStore
     private let secret: CacheSecret
     private let lock: Mutex<(any StoredFile)?>
-    /// The content of the lock file. If the file has other content, the folder no longer belongs to this process. Empty
-    /// if there is no lock file.
+    /// The content of the lock file. If the file has different content, the folder no longer belongs to this process.
+    /// The value is empty if there is no lock file.
     private let signature: String
     /// See ``prepareFile(_:)``.
     private let prepared = Mutex(Prepared.none)
-    /// Whether a file could not be removed, and the catalog could not record that.
+    /// Whether a file could not be removed and the catalog could not record this.
     private let isSweepUnnoted = Atomic(false)
     /// Whether the catalog has recorded since the last sweep that a file could not be removed.
     private let isSweepNoted = Atomic(false)
@@ -65,18 +65,18 @@ final class CacheDirectory: Sendable {
         self.lock = Mutex(lock)
         self.signature = signature
         self.secret = try catalog.secret()
-        // Read now, because a player would wait for it.
+        // The block size is read now, because a player would otherwise wait for it.
         _ = blockSize
     }
 
     deinit {
         // If the store could not be opened, the next attempt needs the lock; see `close()`.
-        lock.withLock { _ = try? $0?.lock(.none) }  // Closing the file does the same.
+        lock.withLock { _ = try? $0?.lock(.none) }  // Closing the file also releases the lock.
     }
 
-    /// Ends the use of the folder. Closes the catalog and releases the lock. Open media files stay open.
+    /// Ends the use of the folder: closes the catalog and releases the lock. Open media files stay open.
     ///
-    /// If the folder is not closed, that counts as an unclean shutdown.
+    /// A process that ends without this call counts as shut down uncleanly.
     func close() throws {
         // If the unused file can't be removed, the next opening searches for it.
         if let (unused, _) = prepared.withLock({ $0.take(closing: true) }) { removeMedia(unused) }
@@ -84,11 +84,11 @@ final class CacheDirectory: Sendable {
         try lock.withLock { lock in
             guard let file = lock else { return }
             lock = nil
-            // The lock is released explicitly rather than by closing the file, because a process that is being started
-            // also has the descriptor.
-            defer { _ = try? file.lock(.none) }  // Closing it, a moment later, does the same.
-            // If the catalog could not record that a sweep is pending, the shutdown counts as unclean, and the next
-            // opening sweeps.
+            // The lock is released explicitly rather than by closing the file, because a child process that is being
+            // started also has the descriptor.
+            defer { _ = try? file.lock(.none) }  // Closing the file, shortly afterwards, also releases the lock.
+            // If the catalog could not record that a sweep is pending, the shutdown counts as unclean, so that a sweep
+            // runs at the next opening.
             guard access.isWritable, !isSweepUnnoted.load(ordering: .relaxed) else { return }
             // An empty lock file marks a clean shutdown.
             try file.punchHole(0..<Int64.max)
@@ -96,8 +96,8 @@ final class CacheDirectory: Sendable {
         }
     }
 
-    /// Records in the lock file how other processes can send requests to this one, until the folder is closed. This
-    /// blocks.
+    /// Publishes in the lock file how other processes can send requests to this one. The text stays until the folder is
+    /// closed. This blocks.
     ///
     /// - Parameter text: One line of at most 128 bytes; `nil` if other processes can't send requests.
     func announce(_ text: String?) throws {
@@ -110,7 +110,7 @@ final class CacheDirectory: Sendable {
         }
     }
 
-    /// Returns the text that the process with the folder at `path` has recorded there; `nil` if there is none. This
+    /// Returns the text that the process that has the folder at `path` open has published; `nil` if there is none. This
     /// blocks.
     static func announcement(path: String, fileSystem: any FileSystem) -> String? {
         // A file that can't be read counts as empty.
@@ -131,12 +131,12 @@ final class CacheDirectory: Sendable {
         return max(space.blockSize, 1)
     }
 
-    /// Returns the sealer of a new generation.
+    /// Returns the sealer for a new generation.
     func sealer(_ identifier: GenerationIdentifier, key: CacheKey) -> BlockSealer {
         secret.sealer(of: identifier, key: key)
     }
 
-    /// Returns the sealer of a stored generation; `nil` if its blocks are in an unknown format.
+    /// Returns the sealer for a stored generation; `nil` if its blocks are in an unknown format.
     func sealer(of stored: GenerationRecord, key: CacheKey) -> BlockSealer? {
         guard stored.format == secret.format.rawValue else { return nil }
         return secret.sealer(of: stored.identifier, key: key)
@@ -156,8 +156,8 @@ final class CacheDirectory: Sendable {
 
     /// Creates the file of a generation.
     ///
-    /// It throws if the folder was deleted, or was deleted and created again by another process. No process would
-    /// remove the file there.
+    /// The method throws if the folder was deleted, even if another process has created it again, because no process
+    /// would remove the file.
     func makeFile(_ identifier: GenerationIdentifier) throws(CacheError) -> any StoredFile {
         guard access.isWritable else {
             throw CacheError(
@@ -179,13 +179,12 @@ final class CacheDirectory: Sendable {
         }
     }
 
-    /// Creates the file of the next generation in advance, because a player would wait for it. This blocks.
+    /// Creates the file of the next generation in advance, because a player would otherwise wait for it. This blocks.
     ///
-    /// If the file can't be created, that is not an error here. The caller that needs it tries again, and reports the
-    /// error.
+    /// A failure is not reported here. The caller that needs the file tries again, and reports the error.
     ///
     /// - Parameter identifier: The name of the file, which must already count as in use.
-    /// - Returns: Whether the file was created, so that the name is taken.
+    /// - Returns: Whether the file was created, in which case the name is in use.
     func prepareFile(_ identifier: GenerationIdentifier) -> Bool {
         guard access.isWritable, prepared.withLock({ $0.beginMaking() }) else { return false }
         guard let file = try? makeFile(identifier) else {  // The caller tries again and reports the error.
@@ -197,15 +196,16 @@ final class CacheDirectory: Sendable {
         return false
     }
 
-    /// Whether the file that was created in advance has been taken.
+    /// Whether the file that was created in advance has been taken, so that a new one is needed.
     var wantsPreparedFile: Bool { access.isWritable && prepared.withLock { $0.isWanted } }
 
-    /// Returns the file that was created in advance, if there is one. From now on, it belongs to the caller.
+    /// Returns the file that was created in advance, if there is one. It then belongs to the caller.
     func takePrepared() -> (GenerationIdentifier, any StoredFile)? { prepared.withLock { $0.take() } }
 
-    /// Removes the file of a generation that was removed from the catalog. Its open readers keep the bytes.
+    /// Removes the file of a generation that was removed from the catalog. Readers that have it open can still read its
+    /// bytes.
     ///
-    /// - Returns: The reason why the file could not be removed. The next opening then searches for it.
+    /// - Returns: The error if the file could not be removed, in which case the next opening searches for it.
     @discardableResult
     func removeMedia(_ identifier: GenerationIdentifier) -> CacheError? {
         do throws(CacheError) {
@@ -214,7 +214,7 @@ final class CacheDirectory: Sendable {
         } catch {
             // The order matters; see ``recordSwept(since:)``.
             failedRemovals.add(1, ordering: .sequentiallyConsistent)
-            // Recorded once, for any number of files that can't be removed.
+            // This is recorded only once, regardless of the number of files that can't be removed.
             guard !isSweepNoted.exchange(true, ordering: .sequentiallyConsistent) else { return error }
             do {
                 try catalog.settings.setSweepPending(true)
@@ -228,8 +228,8 @@ final class CacheDirectory: Sendable {
 
     /// Removes catalogs that were set aside, except for one that is recent and small.
     ///
-    /// - Parameter limit: The maximum size of the one that stays, in bytes.
-    /// - Returns: The size of the one that stays, in bytes.
+    /// - Parameter limit: The maximum size of the remaining catalog, in bytes.
+    /// - Returns: The size of the remaining catalog, in bytes.
     func removeSetAside(limit: Int64, now: Date) -> Int64 {
         guard access.isWritable, !signature.isEmpty else { return 0 }
         let removed = try? Catalog.removeSetAside(  // The next opening tries again.
@@ -237,17 +237,17 @@ final class CacheDirectory: Sendable {
         return removed ?? 0
     }
 
-    /// The value that a sweep passes to ``recordSwept(since:)`` at its end.
+    /// The number of failed removals, which a sweep reads at its start and passes to ``recordSwept(since:)``.
     var removalsFailed: Int { failedRemovals.load(ordering: .sequentiallyConsistent) }
 
-    /// Records that a sweep has examined all files. It records nothing if a file that the sweep may have passed could
-    /// not be removed since.
+    /// Records that a sweep has examined all files, unless the removal of a file that the sweep may already have passed
+    /// has failed since.
     func recordSwept(since failed: Int) throws {
         guard removalsFailed == failed else { return }
         isSweepNoted.store(false, ordering: .sequentiallyConsistent)
         try catalog.settings.setSweepPending(false)
-        // A removal that failed between these lines was recorded before or after. If it was before, it is recorded
-        // again.
+        // A removal that failed between these lines was recorded either before or after this change. If it was recorded
+        // before, it is recorded again.
         if removalsFailed != failed {
             try catalog.settings.setSweepPending(true)
             isSweepNoted.store(true, ordering: .sequentiallyConsistent)
@@ -272,11 +272,11 @@ final class CacheDirectory: Sendable {
     }
 
     /// Returns the space that media may use, in bytes. It is the space that the system offers for content that can be
-    /// fetched again, if known, and otherwise all free space of the volume.
+    /// fetched again. If that is unknown, it is all free space on the volume.
     ///
     /// - Throws: The same errors as ``volumeSpace()``.
     func spaceForMedia() throws(CacheError) -> Int64 {
-        // Another byte store may be on another volume.
+        // A different byte store may be on another volume.
         if bytes is FileByteStore, let space = fileSystem.spaceForCaches(at: path) { return space }
         return try volumeSpace().free
     }
@@ -284,7 +284,7 @@ final class CacheDirectory: Sendable {
     static func text(of file: any StoredFile) throws(CacheError) -> String {
         var bytes = [UInt8](repeating: 0, count: 256)
         var count = 0
-        // A closure would lose the type of the error.
+        // Throwing from the closure would lose the type of the error.
         var failure: CacheError?
         bytes.withUnsafeMutableBytes { buffer in
             do throws(CacheError) { count = try file.read(into: buffer, at: 0) } catch { failure = error }
@@ -297,7 +297,7 @@ final class CacheDirectory: Sendable {
 /// The file that was created for the next generation.
 private enum Prepared {
     case none
-    /// A file is being created, so no second one is.
+    /// A file is being created, so a second one is not started.
     case making
     case file((GenerationIdentifier, any StoredFile))
     /// The directory is closed, and no file is needed anymore.
@@ -317,14 +317,14 @@ private enum Prepared {
         if case .making = self { self = .none }
     }
 
-    /// Keeps the file that was created, unless no file is needed anymore. Returns whether it did so.
+    /// Keeps the file that was created, unless no file is needed anymore. Returns `false` in that case.
     mutating func keep(_ file: (GenerationIdentifier, any StoredFile)) -> Bool {
         guard case .making = self else { return false }
         self = .file(file)
         return true
     }
 
-    /// Returns the file. From now on, it belongs to the caller.
+    /// Returns the file. It then belongs to the caller.
     mutating func take(closing: Bool = false) -> (GenerationIdentifier, any StoredFile)? {
         defer { if closing { self = .closed } }
         guard case .file(let file) = self else { return nil }

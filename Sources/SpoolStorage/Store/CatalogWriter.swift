@@ -2,16 +2,16 @@ import ByteRanges
 import Foundation
 import Synchronization
 
-/// The writer of changes of versions, and of uses of resources, to the catalog. It writes one round at a time.
+/// The writer that records changes to versions, and uses of resources, in the catalog. It writes one round at a time.
 ///
 /// ``Flusher`` decides when it writes. It is a value that operates on a store.
 struct CatalogWriter: Sendable {
-    /// The state of a store's writing.
+    /// The state of a store's writer.
     final class State: Sendable {
         fileprivate let flusher: Flusher
         fileprivate let rounds: CatalogRounds
         fileprivate let uses = ClassedMutex(UseTimes(), .neverWaits)
-        /// One task at a time changes the catalog. The others wait without a thread.
+        /// The turns of tasks that change the catalog, one at a time. Waiting for a turn does not block a thread.
         fileprivate let turns = KeyTurns<Int>(.catalog)
 
         init(flusher: Flusher, rounds: CatalogRounds) {
@@ -19,7 +19,7 @@ struct CatalogWriter: Sendable {
             self.rounds = rounds
         }
 
-        /// Starts no more rounds by timer.
+        /// Stops the timer, so that it starts no more rounds.
         func stop() { flusher.stop() }
     }
 
@@ -33,24 +33,24 @@ struct CatalogWriter: Sendable {
 
     private var catalog: Catalog { store.catalog }
 
-    /// Starts to write when changes are due.
+    /// Enables rounds by timer, which write changes when they are due.
     func start() {
         state.flusher.start { [weak store] in
             guard let writer = store?.writer else { return }
-            // A failure was reported, and its changes wait for the next round.
+            // A failure has been reported, and the changes wait for the next round.
             try? await writer.write(isDue: true)
         }
         clampFutureUses(to: nextUse())
     }
 
-    /// Whether any change waits to be written.
+    /// Whether any changes are waiting to be written.
     var isPending: Bool { state.flusher.isPending }
 
-    /// The number of tasks that wait for their turn to change the catalog.
+    /// The number of tasks that are waiting for their turn to change the catalog.
     var waiterCount: Int { state.turns.waiterCount(0) }
 
-    /// Runs `body`, which changes the catalog, on a thread in the task's turn. Until then the task holds no thread, so
-    /// that tasks that wait for the catalog's only writer do not use up the threads.
+    /// Waits for the task's turn, and then runs `body`, which changes the catalog, on a blocking thread. The task does
+    /// not occupy a thread while it waits, so that waiting tasks do not use up all threads.
     func inTurn<Result: Sendable>(_ body: @Sendable () throws -> Result) async throws -> Result {
         try await state.turns.run(0) { try await store.executor.run(in: .background) { try body() } }
     }
@@ -62,9 +62,9 @@ struct CatalogWriter: Sendable {
         try state.rounds.pausing(body)
     }
 
-    /// Adds a version with changes that the catalog does not have.
+    /// Adds a version with changes that are not in the catalog yet.
     ///
-    /// - Parameter isComplete: Whether a block of it is complete, or a transfer has ended.
+    /// - Parameter isComplete: Whether one of its blocks is now complete, or a transfer has ended.
     func note(_ generation: Generation, isComplete: Bool) {
         guard generation.disk != nil, store.directory.access.isWritable else { return }
         state.flusher.note(generation, isComplete: isComplete)
@@ -83,33 +83,35 @@ struct CatalogWriter: Sendable {
     private struct Round {
         var taken: [Taken] = []
         var begun: [Generation] = []
-        /// Versions that are not written now.
+        /// The versions that are not written in this round.
         var passedOver: [Generation] = []
-        /// Tags of resources that are not recorded yet.
+        /// The tags of resources that are not recorded yet.
         var earlyTags: [CacheKey: String] = [:]
         var replaced: [RemovedResource] = []
-        /// Whether a row was added, or has found no space.
+        /// Whether a row was added, or did not fit.
         var hasNewRows = false
         var outcome = GenerationTable.Outcome()
     }
 
-    /// The result of a round. The caller finishes it without the lock of the rounds, because that needs files.
+    /// The result of a round. The caller finishes it after releasing the lock of the rounds, because this accesses
+    /// files.
     private struct RoundResult: Sendable {
         var outcome = GenerationTable.Outcome()
         var ended = GenerationTable.Ended()
-        /// Versions that were closed.
+        /// The versions that were closed.
         var closed: [Generation] = []
         var failure: (any Error)?
     }
 
-    /// Writes all pending changes, after a round that is running. It waits for its turn without a thread.
+    /// Writes all pending changes, after any round that is already running. It does not occupy a thread while it waits
+    /// for its turn.
     ///
-    /// The newest bytes of a file that is being written to wait for the next round. Files are removed and written to
-    /// after the turn.
+    /// If a file is being written to, its newest bytes wait for the next round. Files are removed and written to after
+    /// the turn has ended.
     ///
-    /// - Parameter isDue: Whether the round is by timer. Then it needs no media file before the changes of all keys are
-    ///   recorded.
-    /// - Throws: ``CacheError`` if the catalog can't be written. Then the changes wait for the next round.
+    /// - Parameter isDue: Whether the round was started by the timer. Such a round does not access media files before
+    ///   the changes of all keys are recorded.
+    /// - Throws: ``CacheError`` if the catalog can't be written. In that case, the changes wait for the next round.
     func write(isDue: Bool = false) async throws {
         try await store.work.countingTask { () async throws -> Void in
             if !isDue { await store.executor.run(in: .background) { endAbandonedWriting() } }
@@ -121,7 +123,7 @@ struct CatalogWriter: Sendable {
         }
     }
 
-    /// Writes all pending changes, after a round that is running. This blocks; see ``write(isDue:)``.
+    /// Writes all pending changes, after any round that is already running. This blocks; see ``write(isDue:)``.
     func writeChanges() throws {
         try store.work.counting {
             endAbandonedWriting()
@@ -129,8 +131,8 @@ struct CatalogWriter: Sendable {
         }
     }
 
-    /// Encrypts bytes that failed transfers have left in memory, of versions without users. It writes to files, so it
-    /// runs without the lock of the rounds.
+    /// Encrypts bytes that failed transfers left in memory, for versions without users. The method writes to files, so
+    /// it is called without the lock of the rounds.
     private func endAbandonedWriting() {
         let left = store.table.withLock { table in
             table.lives.values.filter { $0.leases == 0 && $0.generation.disk?.hasUnfinishedBlocks == true }
@@ -143,8 +145,8 @@ struct CatalogWriter: Sendable {
 
     private func writeOneRound() -> RoundResult {
         store.eviction.ages.recordCalendar()
-        // The lock is held while the catalog is written, which other rounds would wait for in any case. A round that
-        // finds no changes therefore knows that all of them are written.
+        // The lock is held while the catalog is written. Other rounds would have to wait for the catalog in any case.
+        // If a round finds no changes, all of them have therefore been written.
         return state.rounds.pausing { writeRound() }
     }
 
@@ -158,17 +160,17 @@ struct CatalogWriter: Sendable {
     private func writeRound() -> RoundResult {
         let pending = state.flusher.take()
         guard !pending.isEmpty else { return RoundResult() }
-        // In order of creation, so that a simulated run can be repeated.
+        // The versions are written in order of creation, so that a simulation can be repeated exactly.
         let lives = store.table.withLock { table in
             pending.generations.keys.compactMap { table.life($0) }.sorted { $0.sequence < $1.sequence }
         }
         var round = Round()
         var result = RoundResult()
-        // A slow file does not delay the changes of the others.
+        // A slow file must not delay the changes to other files.
         let busy = lives.map(\.generation).filter { $0.disk?.sealTails() == false }
         do {
-            // In order of their dates, because an encrypted catalog records only the order. Stored resources were used
-            // before new ones.
+            // Uses are recorded in the order of their dates, because an encrypted catalog records only the order.
+            // Stored resources were used before new ones.
             let used = pending.used.sorted { $0.value < $1.value }
             let new = Set(lives.lazy.filter { !$0.isRecorded }.map(\.generation.key))
             _ = try catalog.transaction { transaction in
@@ -177,7 +179,7 @@ struct CatalogWriter: Sendable {
                 for (key, presentation) in pending.presentations {
                     try transaction.setPresentation(presentation.hash, of: key.hash)
                 }
-                // These uses also count for the presentations that the resources belong to by now.
+                // These uses also count for the presentations that the resources now belong to.
                 for (key, date) in used where new.contains(key) || pending.presentations[key] != nil {
                     try transaction.recordUse(of: key.hash, at: date)
                 }
@@ -190,7 +192,7 @@ struct CatalogWriter: Sendable {
                 }
             } committed: { _ in
                 result.ended = recordWritten(round)
-                // Here no other round has taken changes that are not written yet.
+                // At this point, no other round has taken changes that are not written yet.
                 result.closed = store.closeUnused()
             } failed: {
                 for taken in round.taken { restore(taken) }
@@ -205,7 +207,7 @@ struct CatalogWriter: Sendable {
             return result
         }
         result.outcome = round.outcome
-        // Tags of versions that have started and are not recorded yet.
+        // The tags of versions that were created, but are not recorded yet.
         let tags = store.table.withLock { table in round.earlyTags.filter { table.newest($0.key) != nil } }
         state.flusher.recordSuccess(leaving: round.passedOver + busy, tags: tags)
         recordEvictable(round.taken.map(\.generation), pending)
@@ -228,7 +230,8 @@ struct CatalogWriter: Sendable {
         case .retired: return
         case .current: break
         case .candidate:
-            // A stored version stays until a block of this one is complete. If none is stored, every byte counts.
+            // A stored version stays until a block of this one is complete. If no version is stored, even an incomplete
+            // block is recorded.
             round.hasNewRows = true
             let isFirst =
                 try generation.hasContent && transaction.generation(of: generation.key.hash) == nil
@@ -246,14 +249,16 @@ struct CatalogWriter: Sendable {
             generation.isProven.store(true, ordering: .releasing)
         }
         let isNew = generation.row.value == nil
-        // From here on, a new version does not end before the catalog has been changed.
+        // From this point, a new version does not end before the catalog has been changed.
         if isNew, !store.table.withLock({ $0.beginRecording(identifier) }) { return }
         var taken = Taken(generation: generation)
-        // Also if a statement below fails. Otherwise the version would keep the number of a row that does not exist.
+        // This also applies if a statement below fails, because the version would otherwise keep the number of a row
+        // that does not exist.
         defer { round.taken.append(taken) }
         if isNew {
             round.begun.append(generation)
-            // Its bytes count as stored, and readers may have received them, so the row is claimed in any case.
+            // Its bytes count as stored, and readers may already have received them, so the row is claimed even if it
+            // does not fit.
             _ = generation.claimRow(isRequired: true)
             let description = generation.takeDescription() ?? generation.description
             let begun = try transaction.begin(
@@ -272,7 +277,7 @@ struct CatalogWriter: Sendable {
             taken.description = generation.takeDescription()
         }
         taken.blocks = generation.disk?.takeChanges()
-        // The space that the ends of stored ranges waste is recorded with the description.
+        // The space that is wasted at the ends of stored ranges is recorded with the description.
         let hasNewPadding = taken.blocks.map {
             generation.setPadding($0.after.padding(to: store.directory.blockSize))
         }
@@ -284,7 +289,7 @@ struct CatalogWriter: Sendable {
                 contentType: description.contentType, rowBytes: generation.rowBytes(description))
         }
         if let blocks = taken.blocks {
-            // While the version is received, each change would otherwise write thousands of ranges again.
+            // While the version is being received, each change would otherwise write thousands of ranges again.
             let isLast = earlier.leases == 0 || !store.isOpen
             let withRanges = isLast || blocks.after.count <= CatalogTransaction.rangeLimit
             try transaction.apply(blocks, to: row, withRanges: withRanges)
@@ -315,7 +320,7 @@ struct CatalogWriter: Sendable {
         }
     }
 
-    /// Reports the written changes to the queue of eviction.
+    /// Reports the written changes to the eviction queue.
     private func recordEvictable(_ generations: [Generation], _ pending: Flusher.Pending) {
         guard store.eviction.queue.isRead else { return }
         let stopped = store.table.withLock { table in pending.stops.keys.compactMap { table.currentGeneration(of: $0) }
@@ -327,8 +332,8 @@ struct CatalogWriter: Sendable {
         store.evictor.holdQuotas()
     }
 
-    /// Encrypts the bytes in memory of blocks that transfers have left, because the process ends. A file that is still
-    /// being written to loses them, because closing must not wait for it.
+    /// Encrypts blocks that transfers left incomplete in memory, because the process is about to end. If a file is
+    /// still being written to, its blocks are lost, because closing must not wait for it.
     func sealUnfinished() {
         for life in store.table.withLock({ Array($0.lives.values) }) {
             guard let disk = life.generation.disk, disk.isEncrypted, disk.hasChanges else { continue }
@@ -347,7 +352,7 @@ struct CatalogWriter: Sendable {
         state.flusher.recordUse(of: key, in: presentation, tag: tag, at: date)
     }
 
-    /// Records the position at which playback of the resource has stopped.
+    /// Records the position at which playback of the resource stopped.
     func recordStop(_ offset: Int64?, isConsumed: Bool, of key: CacheKey) {
         guard store.directory.access.isWritable, store.isOpen else { return }
         let offset = offset.map { min($0, Block.offsetLimit) }
@@ -360,14 +365,14 @@ struct CatalogWriter: Sendable {
         return use.date
     }
 
-    /// Moves dates of use after `date` to just before it, in the background. A wrong clock has recorded them.
+    /// Moves dates of use after `date`, which a wrong clock recorded, to just before it. This runs in the background.
     private func clampFutureUses(to date: Date) {
         guard store.directory.access.isWritable else { return }
         store.work.start(in: .background) { [weak store] in
             do {
-                // Uses with dates of the wrong clock are written first.
+                // Pending uses with dates of the wrong clock are written first.
                 try await store?.writer.write()
-                // Uses since then have dates of the right clock, which are not after now.
+                // Later uses have dates of the corrected clock, which are not in the future.
                 while let store, store.isOpen,
                     try await store.writer.inTurn({
                         try store.catalog.uses.clampFutureUses(to: max(date, store.clock.now()))
@@ -380,7 +385,8 @@ struct CatalogWriter: Sendable {
     }
 }
 
-/// The lock of the rounds of writing. It is taken before the catalog's writer and the table, never inside.
+/// The lock of the rounds of writing. It is always taken before the lock of the catalog's writer and the lock of the
+/// table.
 final class CatalogRounds: Sendable {
     private let turn = ClassedMutex((), .mayWaitForCatalog)
 
@@ -392,23 +398,24 @@ final class CatalogRounds: Sendable {
     }
 }
 
-/// Dates of use by the wall clock. No two are equal, and a small step back of the clock does not move them back.
+/// The dates of uses, based on the wall clock. All dates are distinct, and they stay in order even if the clock is set
+/// back slightly.
 ///
-/// When a clock that was wrong by years is corrected, the new time is used, and dates that were recorded meanwhile are
+/// When a clock that was years ahead is corrected, the new time is used, and dates that were recorded meanwhile are
 /// moved back.
 struct UseTimes: Sendable {
     private var last = Date.distantPast
 
     struct Use {
         var date: Date
-        /// Whether the clock was set back, so that dates after this one are wrong.
+        /// Whether the clock was set back, in which case later recorded dates are wrong.
         var isAfterJump: Bool
     }
 
     mutating func next(at now: Date) -> Use {
         let isAfterJump = now.addingTimeInterval(60) < last
-        // The catalog stores times to the microsecond. The microsecond between two uses is for the presentation of the
-        // used resource.
+        // The catalog stores times with a precision of one microsecond. The microsecond between two uses is for the
+        // presentation of the used resource.
         last = isAfterJump ? now : max(now, last.addingTimeInterval(0.000_002))
         return Use(date: last, isAfterJump: isAfterJump)
     }

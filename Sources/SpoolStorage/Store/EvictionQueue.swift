@@ -2,12 +2,12 @@ import ByteRanges
 import Foundation
 import Synchronization
 
-/// The resources that may be evicted, in the order of the policy. It agrees with the catalog.
+/// The resources that may be evicted, in the order of the policy. The queue is consistent with the catalog.
 ///
-/// The order is read from the catalog when space is first needed. From then on, each change of the catalog is reported
-/// to it. It does not decide when or how much is evicted.
+/// The order is read from the catalog when space is first needed. From then on, each change to the catalog is reported
+/// to the queue. The queue does not decide when to evict or how much.
 final class EvictionQueue: Sendable {
-    /// The order; `nil` until it has been read, and after the catalog could not be read.
+    /// The order; `nil` until it has been read, and after a failure to read the catalog.
     private let order = ClassedMutex<EvictionOrder?>(nil, .neverWaits)
     private let policy: EvictionPolicy
     private let quotas: [EvictionQuota]
@@ -27,7 +27,7 @@ final class EvictionQueue: Sendable {
         self.clock = clock
     }
 
-    /// Whether the policy evicts media to make space for new media.
+    /// Whether the policy evicts media to free space for new media.
     var makesSpace: Bool { policy.makesSpace }
 
     /// Whether the order has been read.
@@ -39,7 +39,7 @@ final class EvictionQueue: Sendable {
     /// Reads the order from the catalog, unless it has been read. This blocks.
     func read() throws {
         guard !isRead else { return }
-        // No round writes meanwhile. Later changes are reported to the order.
+        // No round is written meanwhile. Later changes are reported to the order.
         try rounds.pausing {
             var new = EvictionOrder(policy.makeStrategy, quotaCount: quotas.count)
             try catalog.uses.forEachEvictable { note($0, quota: quota(of: $0), in: &new) }
@@ -85,21 +85,21 @@ final class EvictionQueue: Sendable {
         order.withLock { $0?.use(key, partOf: presentation, at: date) }
     }
 
-    /// Records which bytes of a resource are stored.
+    /// Sets the stored bytes of a resource.
     func update(_ key: CacheKey, _ stored: ByteRangeSet) {
         let now = clock.now()
         order.withLock { _ = $0?.update(key, stored, at: now) }
     }
 
-    /// Adds resources that were to be evicted, but stay. This blocks.
+    /// Adds resources again that were about to be evicted, but stay. This blocks.
     func recordAgain(_ keys: [CacheKey]) {
-        // Most evictions leave nothing, and do not wait for a round.
+        // After most evictions, no resources stay, so there is no need to wait for a round.
         guard !keys.isEmpty else { return }
         rounds.pausing { recordFromCatalog(keys) }
     }
 
     /// Adds resources as the catalog describes them. If the catalog can't be read, the whole order is read again when
-    /// it is needed next.
+    /// it is next needed.
     private func recordFromCatalog(_ keys: [CacheKey]) {
         do {
             try recordEvictable(keys)
@@ -108,10 +108,10 @@ final class EvictionQueue: Sendable {
         }
     }
 
-    /// Adds resources that may be evicted from now on, as the catalog describes them. This blocks. No round may write
+    /// Adds resources that may now be evicted, as the catalog describes them. This blocks. No round may be written
     /// meanwhile.
     ///
-    /// - Parameter andParts: Whether their parts are added, too.
+    /// - Parameter andParts: Whether to add their parts as well.
     func recordEvictable(_ keys: [CacheKey], andParts: Bool = false) throws {
         guard !keys.isEmpty, isRead else { return }
         let found = try keys.flatMap { try catalog.uses.evictables(of: $0.hash, andParts: andParts) }
@@ -123,14 +123,14 @@ final class EvictionQueue: Sendable {
         }
     }
 
-    /// Removes resources that were pinned, with their parts. This blocks. No round may write meanwhile.
+    /// Removes resources that were pinned, and their parts. This blocks. No round may be written meanwhile.
     func recordPinned(_ keys: [CacheKey]) throws {
         guard isRead else { return }
         let parts = try keys.flatMap { try catalog.parts(of: $0.hash) }.map { CacheKey(hash: $0) }
         remove(keys + parts)
     }
 
-    /// Records the changes that a round has written. This blocks. No other round may write meanwhile.
+    /// Records the changes that a round has written. This blocks. No other round may be written meanwhile.
     func recordRound(_ generations: [Generation], _ pending: Flusher.Pending) {
         let stored = generations.compactMap { generation in
             generation.isRetired.load(ordering: .relaxed)
@@ -151,7 +151,7 @@ final class EvictionQueue: Sendable {
             for (key, stop) in pending.stops where stop.isConsumed { order?.markConsumed(key) }
             return unknown
         }
-        // The catalog knows which presentation each belongs to.
+        // The catalog contains the presentation that each resource belongs to.
         recordFromCatalog(unknown)
     }
 
@@ -164,7 +164,7 @@ final class EvictionQueue: Sendable {
         let whole = evictable.presentation.map { CacheKey(hash: $0) }
         let isNew = !order.contains(key)
         order.update(key, partOf: whole, evictable.storedRanges, at: evictable.lastUsedAt, quota: .to(quota))
-        // The order already has the history of a known resource.
+        // For a known resource, the order already contains the history.
         guard isNew else { return }
         if let stop = evictable.history.stop {
             order.setStop(stop, of: key)

@@ -2,10 +2,10 @@ import ByteRanges
 import Foundation
 import Synchronization
 
-/// Eviction: when a store evicts media, and how much.
+/// The eviction of a store's media, which determines when media is evicted and how much.
 ///
-/// It makes space for new bytes, and holds the capacity, the quotas, the maximum age and the free space of the volume.
-/// It is a value that operates on a store; ``VersionEvictor`` frees the bytes.
+/// It frees space for new bytes, and enforces the capacity, the quotas, the maximum age and the minimum free space of
+/// the volume. It is a value that operates on a store; ``VersionEvictor`` frees the bytes.
 struct Evictor: Sendable {
     /// The state of a store's eviction.
     final class State: Sendable {
@@ -17,15 +17,15 @@ struct Evictor: Sendable {
         let limit: SpaceLimit
         /// The maximum age of unused media.
         let ages: AgeLimit
-        /// The state of freeing bytes.
+        /// The state of the type that frees bytes.
         let freeing = VersionEvictor.State()
-        /// The turns of evictions, of which one runs at a time.
+        /// The turns of evictions, which run one at a time.
         fileprivate let turns = KeyTurns<Int>(.file)
-        /// The number of evictions for new bytes that run, or wait for their turn.
+        /// The number of evictions for new bytes that are running or waiting for their turn.
         fileprivate let running = Atomic(0)
-        /// Whether a player has waited too long for one of them.
+        /// Whether a player has waited too long for one of these evictions.
         fileprivate let isSlow = Atomic(false)
-        /// Searches for media to evict that found nothing.
+        /// The searches for media to evict that found nothing.
         let searches = FailedSearches()
         fileprivate let aging = RepeatedWork()
         fileprivate let watching = RepeatedWork()
@@ -37,7 +37,7 @@ struct Evictor: Sendable {
             self.ages = ages
         }
 
-        /// Stops the checks that are repeated.
+        /// Stops the repeated checks.
         func stop() {
             aging.stop()
             watching.stop()
@@ -56,12 +56,12 @@ struct Evictor: Sendable {
     private var queue: EvictionQueue { state.queue }
     private var versions: VersionEvictor { VersionEvictor(store) }
 
-    /// The number of evictions that wait for another one.
+    /// The number of evictions that are waiting for another one to finish.
     var waiterCount: Int { state.turns.waiterCount(0) }
 
     // MARK: - Checks
 
-    /// Starts the checks that are repeated until the store is closed.
+    /// Starts the checks, which are repeated until the store is closed.
     func start() {
         startAging()
         readAhead()
@@ -86,36 +86,37 @@ struct Evictor: Sendable {
         }
     }
 
-    /// Reads the queue now if it is needed soon: for quotas, or because the cache is nearly full.
+    /// Reads the queue in advance if it will soon be needed, either for quotas or because the cache is nearly full.
     private func readAhead() {
         let isNearlyFull = queue.makesSpace && ledger.limit.map { ledger.used > $0 - 2 * Self.margin(of: $0) } ?? false
         guard queue.hasQuotas || isNearlyFull else { return }
         store.work.start(in: .background) { [weak store] in
             guard let evictor = store?.evictor else { return }
-            guard (try? evictor.queue.read()) != nil else { return }  // If it can't be read, the next round tries.
+            guard (try? evictor.queue.read()) != nil else { return }  // If it can't be read, it is read later.
             evictor.holdQuotas()
         }
     }
 
     // MARK: - Space for new bytes
 
-    /// Reserves capacity, and evicts as much as is needed, in this order:
+    /// Reserves capacity, and evicts as much as needed, in this order:
     ///
     /// - unused media, by policy
-    /// - ranges that users of open media offer
+    /// - ranges of open media that are not near any reader
     /// - unused media that the policy would rather keep
     /// - versions that are being replaced
     ///
-    /// One eviction runs at a time. Others wait without a thread.
+    /// Evictions run one at a time. Waiting for a turn does not block a thread.
     ///
-    /// - Parameter isUrgent: Whether a player waits for the bytes now. In that case, the result is `late` after the
-    ///   patience, although the eviction continues. Other bytes wait until it has finished.
+    /// - Parameter isUrgent: Returns whether a player is waiting for the bytes. In that case, the result is `late`
+    ///   after ``Store/Configuration/spaceTimeout``, while the eviction continues. Without a waiting player, the method
+    ///   waits until the eviction has finished.
     func reserveSpace(
         _ count: Int64, rowBytes: Int64, isUrgent: @escaping @Sendable () -> Bool
     ) async -> ReservationResult {
         let limit = ledger.limit ?? .max
         guard count <= limit, queue.makesSpace else { return ledger.reserve(count, rowBytes: rowBytes) }
-        // Each block would otherwise wait for the same slow eviction.
+        // Otherwise, each block would wait for the same slow eviction.
         let isKnownToBeLate =
             state.isSlow.load(ordering: .relaxed) && state.running.load(ordering: .relaxed) > 0 && isUrgent()
         if isKnownToBeLate {
@@ -126,14 +127,14 @@ struct Evictor: Sendable {
         }
         let space = AwaitedSpace()
         state.running.add(1, ordering: .relaxed)
-        // A separate task, because a slow eviction must not block the reader.
+        // The eviction runs in a separate task, because it must not block the reader if it is slow.
         store.work.start(in: .storing) { [weak store, state] in
             await store?.evictor.evict(for: space, count, rowBytes: rowBytes)
             state.running.subtract(1, ordering: .relaxed)
             space.end()
         }
         let timer = Task(executorPreference: store.executor.executor(for: .playback)) { [state, clock = store.clock] in
-            // The sleep fails if the eviction has ended.
+            // The sleep is cancelled when the eviction ends.
             while (try? await clock.sleep(state.patience)) != nil {
                 guard space.isCancelled || isUrgent() else { continue }
                 state.isSlow.store(true, ordering: .relaxed)
@@ -149,7 +150,8 @@ struct Evictor: Sendable {
         return space.isLate ? .late : .full
     }
 
-    /// Evicts until the space can be reserved, nothing more can be evicted, or no task waits for it anymore.
+    /// Evicts until the space can be reserved, nothing more can be evicted, or no task is waiting for the space
+    /// anymore.
     private func evict(for space: AwaitedSpace, _ count: Int64, rowBytes: Int64) async {
         await state.turns.run(0) {
             defer { state.isSlow.store(false, ordering: .relaxed) }
@@ -166,7 +168,8 @@ struct Evictor: Sendable {
         }
     }
 
-    /// Evicts a little more than is needed now if little space is left, so that the next bytes need not wait.
+    /// If little space is left, evicts slightly more than is currently needed, so that the next bytes do not have to
+    /// wait.
     ///
     /// Only unused media is evicted, and only if all of it, or all of its body, may be evicted.
     ///
@@ -188,7 +191,7 @@ struct Evictor: Sendable {
             do {
                 try queue.read()
                 if excess > 0 { _ = try freeUnused(1, upTo: excess, isAhead: true) }
-                // The rows of the media that is left.
+                // This considers the rows of the remaining media.
                 let rowExcess = ledger.shortage(ofRowBytes: rowMargin)
                 guard rowExcess > 0 else { return }
                 _ = try freeUnused(1, upTo: rowExcess, isAhead: true, rowBytes: GenerationDescription.leastRowBytes)
@@ -208,13 +211,13 @@ struct Evictor: Sendable {
             throw CacheError(.invalidArgument, "invalid size of \(size) bytes: must not be negative")
         }
         try store.checkWritable()
-        // The user has requested it, so everything is searched.
+        // The user requested this eviction, so all media is searched.
         state.searches.recordChange()
-        // Media that was closed or used a moment ago counts in the policy's order.
-        try? await store.flush()  // If it can't be written, that was reported, and the recorded order counts.
+        // Media that was just closed or used must count in the policy's order.
+        try? await store.flush()  // A failure has already been reported, and the recorded order applies.
         return await state.turns.run(0) {
             let before = state.freeing.byteCount
-            // All media is evicted, in any order, including media without bytes.
+            // All media is evicted in arbitrary order, including media without bytes.
             if size == 0 { await store.executor.run(in: .background) { evictAll() } }
             while ledger.used > size {
                 guard await store.executor.run(in: .background, { free(ledger.used - size) }) > 0 else { break }
@@ -268,7 +271,7 @@ struct Evictor: Sendable {
         }
     }
 
-    /// Evicts media above quotas, in the background.
+    /// Evicts media that exceeds quotas, in the background.
     func holdQuotas() {
         for number in queue.exceededQuotas {
             store.work.start(in: .background) { [weak store] in
@@ -324,11 +327,11 @@ struct Evictor: Sendable {
         }
     }
 
-    // MARK: - What is evicted
+    // MARK: - Choosing media
 
     /// Evicts `count` bytes of media and rows together. This blocks.
     ///
-    /// - Returns: The number of bytes that were freed, or 1 if others were freed meanwhile.
+    /// - Returns: The number of bytes that were freed, or 1 if another task freed bytes meanwhile.
     private func freeRows(_ count: Int64) -> Int64 {
         count > 0 ? free(count, rowBytes: GenerationDescription.leastRowBytes) : 1
     }
@@ -337,8 +340,8 @@ struct Evictor: Sendable {
     ///
     /// - Parameters:
     ///   - most: The number of bytes up to which small resources are evicted. Evicting a hundred of them together takes
-    ///     a quarter of the time.
-    ///   - rowBytes: The bytes that the row of each evicted resource counts, if rows have to be removed.
+    ///     a quarter of the time of evicting them separately.
+    ///   - rowBytes: The number of bytes that the row of each evicted resource counts, if rows have to be removed.
     /// - Returns: The number of bytes that were freed, or the number of resources without bytes.
     private func free(_ count: Int64, upTo most: Int64? = nil, rowBytes: Int64 = 0) -> Int64 {
         guard store.directory.access.isWritable, store.isOpen else { return 0 }
@@ -346,14 +349,15 @@ struct Evictor: Sendable {
         var freed = store.remover.retryRemovals()
         guard freed < count, !store.remover.isRemovingHopeless else { return freed }
         let now = store.clock.elapsed()
-        // If the last search found nothing and nothing has changed, only readers may have moved.
+        // If the last search found nothing, and there were no changes since, only the positions of readers may be
+        // different.
         let search = state.searches.begin(at: now)
         do {
             try queue.read()
             if search != nil {
                 freed += try freeUnused(count - freed, upTo: most - freed, rowBytes: rowBytes)
                 if freed == 0, store.writer.isPending {
-                    // Media that was closed a moment ago is not in the catalog yet. If it can't be written, that was
+                    // Media that was just closed is not in the catalog yet. If it can't be written, this has been
                     // reported, and there may be other media to evict.
                     if (try? store.writer.writeChanges()) != nil {
                         freed = try freeUnused(count, upTo: most, rowBytes: rowBytes)
@@ -377,21 +381,21 @@ struct Evictor: Sendable {
 
     private func warn(_ error: any Error) { store.reporter.warn("eviction failed: \(error)") }
 
-    /// Resources that are evicted as a whole, in one transaction.
+    /// Resources that are evicted completely, in one transaction.
     private struct Batch {
         var keys: [CacheKey] = []
         var byteCount: Int64 = 0
-        /// The bytes that the row of each counts.
+        /// The number of bytes that the row of each resource counts.
         let rowBytes: Int64
     }
 
-    /// Evicts the first resources of the queue: whole ones a hundred at a time, and of the last one as much as is
-    /// needed. Resources with readers are skipped.
+    /// Evicts the first resources in the queue. Whole resources are evicted a hundred at a time, and the last one only
+    /// as far as needed. Resources with readers are skipped.
     ///
     /// - Parameters:
-    ///   - isAhead: Whether nothing is needed now. Then a body or a start is only evicted completely.
+    ///   - isAhead: Whether no space is needed yet, in which case a body or a start is only evicted completely.
     ///   - quota: The quota to evict from; `nil` for all media.
-    ///   - rowBytes: The bytes that the row of each evicted resource counts.
+    ///   - rowBytes: The number of bytes that the row of each evicted resource counts.
     private func freeUnused(
         _ count: Int64, upTo most: Int64, isLastResort: Bool = false, isAhead: Bool = false, ofQuota quota: Int? = nil,
         rowBytes: Int64 = 0
@@ -433,22 +437,22 @@ struct Evictor: Sendable {
         for member in victim.members {
             let (sum, overflow) = batch.byteCount.addingReportingOverflow(member.bytes.total + batch.rowBytes)
             guard member.bytes.count(of: member.part) == member.bytes.total, !overflow else { break }
-            // Whole rows are removed, even if the last one frees more than is needed.
+            // Whole rows are removed, even if the last one frees more than needed.
             guard sum <= most || batch.rowBytes > 0 && batch.byteCount < most && member.bytes.total <= most else {
                 break
             }
-            // Skipped if it has a reader, or another task has its turn.
+            // The member is skipped if it has a reader, or if another task has its turn.
             guard store.isUnused(member.key), store.turns.tryTake(member.key) else { continue }
             taken.append(member.key)
             batch.byteCount = sum
         }
-        // No longer in the queue. If one stays after all, it is added again.
+        // The members are removed from the queue. If one is not evicted after all, it is added again.
         queue.remove(taken)
         batch.keys += taken
         return taken.count
     }
 
-    /// Evicts the batch.
+    /// Evicts the resources in the batch.
     private func evict(_ batch: inout Batch) throws -> Int64 {
         let keys = batch.keys
         let rowBytes = batch.rowBytes
@@ -457,21 +461,21 @@ struct Evictor: Sendable {
         var left = Set(keys)
         defer {
             for key in keys { store.turns.end(key) }
-            // Resources that were opened meanwhile stay. Pinned ones are not added.
+            // Resources that were opened meanwhile stay, and are added again, but pinned resources are not.
             queue.recordAgain(keys.filter { left.contains($0) })
         }
         var freed: Int64 = 0
         for removed in try versions.evict(keys) {
             left.remove(CacheKey(hash: removed.resource.key))
-            // Removing a resource without bytes is progress, too.
+            // Removing a resource without bytes also counts as progress.
             if removed.isFreed { freed += removed.freedByteCount + rowBytes }
         }
         return freed
     }
 
-    /// Evicts as much of one resource as is needed.
+    /// Evicts as much of one resource as needed.
     private func evictPart(of member: EvictionOrder.Member, _ count: Int64) throws -> Int64 {
-        // Skipped if another task has its turn.
+        // The resource is skipped if another task has its turn.
         guard store.turns.tryTake(member.key) else { return 0 }
         defer { store.turns.end(member.key) }
         return try versions.evictPart(of: member, count)

@@ -41,7 +41,7 @@ struct Exporter: Sendable {
     }
 
     private func leaseComplete(_ key: CacheKey) async throws -> (lease: Lease, length: Int64) {
-        // An export needs all bytes, and offers none to eviction.
+        // An export needs all bytes, and does not allow any to be evicted.
         guard let lease = try await store.lease(key, user: ExportUser()) else {
             throw CacheError(.notStored, "nothing is stored under the key \(key)", key: key)
         }
@@ -57,8 +57,8 @@ struct Exporter: Sendable {
     private func pass(
         _ generation: Generation, _ range: Range<Int64>, to write: (Data) async throws -> Void
     ) async throws {
-        // The disk, or another program, may have changed bytes since players read them. Bytes whose checksums can't be
-        // written are trusted.
+        // The disk or another program may have changed bytes since players read them. If checksums can't be written,
+        // the bytes are trusted.
         if store.directory.access.isWritable { try? await store.flush() }
         generation.disk?.expireTrust()
         var offset = range.lowerBound
@@ -89,7 +89,7 @@ struct Exporter: Sendable {
     }
 }
 
-/// The user of a version while it is copied. It needs all bytes.
+/// The user of a version during an export. It needs all bytes.
 private final class ExportUser: GenerationUser {
     func offerEvictable(_ count: Int64, within place: ByteRangeSet, of generation: Generation) -> [Range<Int64>] { [] }
     func evicted(_ ranges: [Range<Int64>], kept: ByteRangeSet, of generation: Generation) {}
@@ -98,9 +98,9 @@ private final class ExportUser: GenerationUser {
     func retired(_ generation: Generation) {}
 }
 
-/// A file that replaces another one when it is complete. Until then it has a unique name in the same folder.
+/// A file that replaces another one when it is complete. Until then, it has a unique name in the same folder.
 ///
-/// Errors name the file that it replaces.
+/// Errors name the file that is to be replaced.
 final class ExportFile: Sendable {
     private let path: String
     private let partial: String
@@ -119,7 +119,8 @@ final class ExportFile: Sendable {
         let name = ".spool-\(GenerationIdentifier().hex).partial"
         let partial = folder.isEmpty ? name : "\(folder)/\(name)"
         try checkPath(path)
-        // The file is never another user's, and never a link. Its permissions are those of the user's other new files.
+        // The file never belongs to another user, and is never a link. It has the user's default permissions for new
+        // files.
         let descriptor = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o666)
         guard descriptor >= 0 else { throw CacheError.system("could not be created", path: path, errno: errno) }
         if isThere, fchmod(descriptor, status.st_mode & 0o7777) != 0 {
@@ -150,8 +151,7 @@ final class ExportFile: Sendable {
         }
     }
 
-    /// Replaces the other file. After a loss of power, the name leads to one of the two files, and that file is
-    /// complete.
+    /// Replaces the other file. After a loss of power, either the old or the new file has the name, and it is complete.
     ///
     /// - Parameter synchronize: The system call that synchronizes a file to the device. Tests replace it.
     func finish(synchronizing synchronize: (Int32) -> Int32 = synchronizeToDevice) throws {
@@ -167,7 +167,7 @@ final class ExportFile: Sendable {
         let directory = open(folder.isEmpty ? "." : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard directory >= 0 else { return }
         defer { close(directory) }
-        // A failure does not matter: the new name reaches the device later.
+        // A failure does not matter, because the new name reaches the device later.
         _ = synchronize(directory)
     }
 

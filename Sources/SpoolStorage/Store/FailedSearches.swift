@@ -1,9 +1,9 @@
 /// The record of searches for media to evict that found nothing, so that they are not repeated. In a full cache, each
-/// received piece needs space, and a search examines all media.
+/// received chunk needs space, and a search examines all media.
 ///
-/// After a search found nothing, it is not repeated until a version is released, recorded or unpinned. It is also
-/// repeated after a second, because other reasons end without a report, such as a key whose turn another task had. This
-/// type does not search.
+/// After a search has found nothing, it is not repeated until a version is released, recorded or unpinned. It is also
+/// repeated after a second, because other obstacles are not reported when they end, such as a key whose turn another
+/// task had. This type does not search itself.
 final class FailedSearches: Sendable {
     /// The time after which a search is repeated.
     static let interval: Duration = .seconds(1)
@@ -11,7 +11,7 @@ final class FailedSearches: Sendable {
     private struct State {
         var changes: UInt64 = 0
         var failure: (changes: UInt64, time: Duration)?
-        /// The time of the last search that asked all users of open versions.
+        /// The time of the last search that queried all users of open versions.
         var askedAllAt: Duration?
         var count = 0
     }
@@ -21,12 +21,12 @@ final class FailedSearches: Sendable {
     /// The number of searches that were started.
     var count: Int { state.withLock { $0.count } }
 
-    /// Records a change that may let a search find media.
+    /// Records a change after which a search may find media.
     func recordChange() { state.withLock { $0.changes += 1 } }
 
     /// Starts a search.
     ///
-    /// - Returns: The number of changes until now; `nil` if the search would find nothing.
+    /// - Returns: The number of changes so far; `nil` if the search would find nothing.
     func begin(at now: Duration) -> UInt64? {
         state.withLock { state in
             if let failure = state.failure, failure.changes == state.changes, now - failure.time < Self.interval {
@@ -40,7 +40,7 @@ final class FailedSearches: Sendable {
     /// Records that a search found nothing.
     func recordFailure(of changes: UInt64, at now: Duration) { state.withLock { $0.failure = (changes, now) } }
 
-    /// Whether a search asks the users of all open versions, and not only of those whose readers have moved.
+    /// Whether a search queries the users of all open versions, and not only of those whose readers have moved.
     func mustAskAll(at now: Duration) -> Bool {
         state.withLock { state in
             if let last = state.askedAllAt, now - last < Self.interval { return false }

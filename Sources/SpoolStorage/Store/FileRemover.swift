@@ -1,10 +1,10 @@
 import Foundation
 import Synchronization
 
-/// The removal of media files, and the claims of files that can't be removed.
+/// A type that removes media files, and tracks the claims of files that can't be removed.
 ///
-/// A claim ends once: with the file that holds its bytes. A file that can't be removed keeps its claim, and is tried
-/// again when space is needed.
+/// A claim ends only once, when the file with its bytes is removed. If a file can't be removed, its claim stays, and
+/// the removal is retried when space is needed.
 final class FileRemover: Sendable {
     private let directory: CacheDirectory
     private let ledger: Ledger
@@ -19,7 +19,7 @@ final class FileRemover: Sendable {
 
     // MARK: - Versions
 
-    /// Removes the files of resources that the catalog no longer names. This blocks.
+    /// Removes the files of resources that are no longer in the catalog. This blocks.
     func finish(_ ended: GenerationTable.Ended) {
         for resource in ended.stored {
             ledger.correct(by: resource.correction.storedBytes)
@@ -38,7 +38,7 @@ final class FileRemover: Sendable {
         finish(ended.outcome)
     }
 
-    /// Reports versions that were retired to their users, and disposes of those without leases. This blocks.
+    /// Reports retired versions to their users, and disposes of versions without leases. This blocks.
     func finish(_ outcome: GenerationTable.Outcome) {
         for (generation, users) in outcome.retired {
             for user in users { user.retired(generation) }
@@ -46,7 +46,7 @@ final class FileRemover: Sendable {
         for generation in outcome.gone { dispose(of: generation) }
     }
 
-    /// Removes the file of a version that has no lease and no record, then returns its claims. This blocks.
+    /// Removes the file of a version that has no lease and no record, and then returns its claims. This blocks.
     func dispose(of generation: Generation) {
         if let disk = generation.disk {
             disk.file.close()
@@ -58,7 +58,7 @@ final class FileRemover: Sendable {
 
     // MARK: - Files
 
-    /// Removes a file that no record names, then returns its claim. If the file can't be removed, the claim stays.
+    /// Removes a file that no record names, and then returns its claim. If the file can't be removed, the claim stays.
     private func remove(_ identifier: GenerationIdentifier, claiming claim: Int64) {
         let error = directory.removeMedia(identifier)
         if let error, hasFile(identifier) {
@@ -67,7 +67,7 @@ final class FileRemover: Sendable {
                 "removal", error,
                 "\(error.message); the space of such files counts as used until they can be removed")
         } else {
-            // A file that was never written proves nothing, because removing a missing file always succeeds.
+            // Without a file, the result shows nothing, because removing a missing file always succeeds.
             if let error {
                 reporter.warn(error.message)
             } else if claim > 0 {
@@ -77,7 +77,7 @@ final class FileRemover: Sendable {
         }
     }
 
-    /// Whether there may be a file with the claimed bytes. A directory or a link of that name does not count.
+    /// Whether there may be a file with the claimed bytes. A directory or a link with that name does not count.
     private func hasFile(_ identifier: GenerationIdentifier) -> Bool {
         do throws(CacheError) {
             return try directory.bytes.open(identifier.hex, isWritable: false) != nil
@@ -86,9 +86,9 @@ final class FileRemover: Sendable {
         }
     }
 
-    /// Tries again to remove some of the files that could not be removed. This blocks.
+    /// Retries removing some of the files that could not be removed. This blocks.
     ///
-    /// - Returns: The number of bytes that were returned.
+    /// - Returns: The number of bytes whose claims were returned.
     func retryRemovals() -> Int64 {
         var freed: Int64 = 0
         for (identifier, claim) in unremoved.withLock({ $0.takeForRetry() }) {
@@ -103,10 +103,11 @@ final class FileRemover: Sendable {
         return freed
     }
 
-    /// Whether evicting more would only lose media, because the last removals have all failed.
+    /// Whether evicting more would only discard media without freeing space, because the most recent removals all
+    /// failed.
     var isRemovingHopeless: Bool { unremoved.withLock { $0.isRemovingHopeless } }
 
-    /// The bytes that the files that could not be removed claim.
+    /// The number of bytes that files claim that could not be removed.
     var unremovedByteCount: Int64 { unremoved.withLock { $0.byteCount } }
 
     /// Whether the file could not be removed.
@@ -117,7 +118,8 @@ final class FileRemover: Sendable {
     /// Removes an incomplete copy of the catalog, and files that no record names, which remain after an unclean
     /// shutdown. This blocks.
     ///
-    /// - Parameter isLive: Whether the store uses a file of this name, recorded or not; `nil` once the store is closed.
+    /// - Parameter isLive: Returns whether the store uses a file with this name, recorded or not; `nil` once the store
+    ///   is closed.
     func sweep(_ isLive: (GenerationIdentifier) -> Bool?) {
         do {
             guard try directory.catalog.settings.isSweepPending() else { return }
@@ -146,7 +148,7 @@ final class FileRemover: Sendable {
             guard let error = directory.removeMedia(identifier) else { return true }
             failure = error
             guard !isUnremoved(identifier) else { return true }
-            // No record counts it.
+            // The account does not include the file yet, because it has no record.
             ledger.correct(by: count)
             unremoved.withLock { $0.add(identifier, count, isEvicted: false) }
             return true
@@ -155,12 +157,12 @@ final class FileRemover: Sendable {
         return isDone
     }
 
-    /// Returns the bytes that a file takes on disk; 0 if that is unknown.
+    /// Returns the number of bytes that a file occupies on disk; 0 if it is unknown.
     private func allocatedBytes(of identifier: GenerationIdentifier) -> Int64 {
         // The size of a file that can't be opened is unknown.
         guard let file = try? directory.bytes.open(identifier.hex, isWritable: false) else { return 0 }
         var (count, offset): (Int64, Int64) = (0, 0)
-        // If the next range can't be read, the ranges before it are all that is known.
+        // If the next range can't be determined, only the ranges before it are counted.
         while let data = try? file.nextData(from: offset), data.upperBound > offset {
             count += data.upperBound - data.lowerBound
             offset = data.upperBound
@@ -169,36 +171,37 @@ final class FileRemover: Sendable {
     }
 }
 
-/// Media files without a record that could not be removed. They keep their claims until they can be.
+/// Media files without a record that could not be removed. They keep their claims until they are removed.
 ///
-/// A value without I/O. ``FileRemover`` tries to remove them again when space is needed, a few at a time.
+/// This is a value without I/O. ``FileRemover`` retries the removals when space is needed, a few at a time.
 struct UnremovedFiles: Sendable {
-    /// The number of consecutive failures after which nothing more is evicted.
+    /// The number of consecutive failures after which no more media is evicted.
     static let failureLimit = 4
-    /// The number of files that an eviction tries to remove again.
+    /// The number of removals that an eviction retries.
     static let retryCount = 4
 
     /// The files, least recently tried first.
     private var files: [(identifier: GenerationIdentifier, claim: Int64)] = []
     private var failures = 0
 
-    /// The bytes that they claim together.
+    /// The total number of bytes that they claim.
     private(set) var byteCount: Int64 = 0
 
-    /// Whether evicting more would only lose media, because the last removals have all failed.
+    /// Whether evicting more would only discard media without freeing space, because the most recent removals all
+    /// failed.
     var isRemovingHopeless: Bool { failures >= Self.failureLimit }
 
     /// Adds a file that could not be removed.
     ///
-    /// - Parameter isEvicted: Whether an eviction or removal failed. A file that an earlier process left indicates
-    ///   nothing about other files. The default is `true`.
+    /// - Parameter isEvicted: Whether an eviction or removal failed. A file that an earlier process left is no
+    ///   indication for other files. The default is `true`.
     mutating func add(_ identifier: GenerationIdentifier, _ claim: Int64, isEvicted: Bool = true) {
         if isEvicted { failures = min(failures + 1, Self.failureLimit) }
         files.append((identifier, claim))
         byteCount += claim
     }
 
-    /// Takes the files to try again now. Each is put back with ``putBack(_:_:)`` or reported with
+    /// Takes the files whose removal is to be retried now. Each is put back with ``putBack(_:_:)`` or reported with
     /// ``recordRemoval(claim:)``.
     mutating func takeForRetry() -> [(identifier: GenerationIdentifier, claim: Int64)] {
         let taken = Array(files.prefix(Self.retryCount))
@@ -206,12 +209,12 @@ struct UnremovedFiles: Sendable {
         return taken
     }
 
-    /// Puts a file back that could not be removed this time either.
+    /// Puts back a file that could still not be removed.
     mutating func putBack(_ identifier: GenerationIdentifier, _ claim: Int64) { files.append((identifier, claim)) }
 
     /// Records that a file has been removed, which shows that files can be removed.
     ///
-    /// - Parameter claim: Its claim if it was taken for a retry.
+    /// - Parameter claim: The file's claim, if it was taken for a retry.
     mutating func recordRemoval(claim: Int64 = 0) {
         failures = 0
         byteCount -= claim
@@ -222,7 +225,7 @@ struct UnremovedFiles: Sendable {
 }
 
 extension CacheError {
-    /// Whether the error means that a link, a directory, a device or a pipe has the name of a file.
+    /// Whether the error means that a link, a directory, a device or a pipe has the file's name.
     var saysNoFile: Bool {
         posixCode.map { [.ELOOP, .EISDIR, .EINVAL, .ENXIO].contains($0) } ?? false
     }

@@ -1,11 +1,11 @@
 import Foundation
 import Synchronization
 
-/// The changes that the catalog does not have, and the time to write them.
+/// The changes that are not in the catalog yet, and the time at which to write them.
 ///
 /// Changes are written 10 ms after a block is complete or a transfer has ended, and 100 ms after any other change.
-/// After a failure they are written later. A process that is killed loses at most the changes since the last round.
-/// Nothing waits for them.
+/// After a failure, they are written later. If the process is killed, only the changes since the last round are lost.
+/// No caller waits for them.
 final class Flusher: Sendable {
     /// The changes to write.
     struct Pending: Sendable {
@@ -13,9 +13,9 @@ final class Flusher: Sendable {
         var used: [CacheKey: Date] = [:]
         /// The presentations that used resources belong to.
         var presentations: [CacheKey: CacheKey] = [:]
-        /// The tags of used resources. They wait until something else is written.
+        /// The tags of used resources. They are written only together with other changes.
         var tags: [CacheKey: String] = [:]
-        /// The positions at which playback has stopped.
+        /// The positions at which playback stopped.
         var stops: [CacheKey: PlaybackStop] = [:]
 
         var isEmpty: Bool { generations.isEmpty && used.isEmpty && stops.isEmpty }
@@ -24,10 +24,10 @@ final class Flusher: Sendable {
     private struct State {
         var pending = Pending()
         var timer: Task<Void, Never>?
-        /// Whether the timer is for a complete block.
+        /// Whether the timer was started for a complete block.
         var isSoon = false
         var failures = 0
-        /// Whether a round by timer waits for its turn or is being written. There is at most one.
+        /// Whether a round that the timer started is waiting for its turn or being written. There is at most one.
         var isInRound = false
         /// Whether a block was completed since the round started.
         var isSoonAfterRound = false
@@ -47,12 +47,12 @@ final class Flusher: Sendable {
     /// Sets the action that runs when changes are due.
     func start(_ action: @escaping @Sendable () async -> Void) { onDue.withLock { $0 = action } }
 
-    /// Whether any change waits to be written.
+    /// Whether any changes are waiting to be written.
     var isPending: Bool { state.withLock { !$0.pending.isEmpty } }
 
     /// Adds a version that has changed.
     ///
-    /// - Parameter isComplete: Whether a block of it is complete, or a transfer has ended.
+    /// - Parameter isComplete: Whether one of its blocks is now complete, or a transfer has ended.
     func note(_ generation: Generation, isComplete: Bool = false) {
         change(isSoon: isComplete) { $0.generations[generation.identifier] = generation }
     }
@@ -66,7 +66,7 @@ final class Flusher: Sendable {
         }
     }
 
-    /// Adds the position at which playback has stopped.
+    /// Adds the position at which playback stopped.
     func recordStop(_ stop: PlaybackStop, of key: CacheKey) { change { $0.stops[key] = stop } }
 
     private func change(isSoon: Bool = false, _ body: (inout Pending) -> Void) {
@@ -90,7 +90,7 @@ final class Flusher: Sendable {
         state.isSoon = isSoon
         let interval = isSoon ? Duration.milliseconds(10) : .milliseconds(100 << min(state.failures, 6))
         state.timer = Task(executorPreference: executor.executor(for: .background)) { [weak self, clock] in
-            // Cancelled: no change is due anymore.
+            // If the sleep was cancelled, no change is due anymore.
             guard (try? await clock.sleep(interval)) != nil else { return }
             await self?.round()
         }
@@ -112,7 +112,7 @@ final class Flusher: Sendable {
         }
     }
 
-    /// Takes all changes that wait.
+    /// Takes all waiting changes.
     func take() -> Pending {
         state.withLock { state in
             defer { state.pending = Pending() }
@@ -132,7 +132,7 @@ final class Flusher: Sendable {
 
     /// Puts back changes that could not be written, to be written after a longer delay.
     ///
-    /// - Returns: Whether the write before it succeeded.
+    /// - Returns: Whether the previous write succeeded.
     func recordFailure(_ pending: Pending) -> Bool {
         state.withLock { state in
             state.pending.generations.merge(pending.generations) { newer, _ in newer }
@@ -146,7 +146,7 @@ final class Flusher: Sendable {
         }
     }
 
-    /// Starts no more rounds.
+    /// Stops the timer, so that no more rounds start.
     func stop() {
         let timer = state.withLock { state in
             state.isStopped = true
@@ -157,11 +157,11 @@ final class Flusher: Sendable {
     }
 }
 
-/// The position and the date at which playback of a resource has stopped.
+/// The position and the date at which playback of a resource stopped.
 struct PlaybackStop: Sendable {
     /// The offset of the next byte; `nil` at the end of the resource.
     var offset: Int64?
-    /// Whether the resource is played once, and was played to its end.
+    /// Whether the resource is to be played only once, and was played to its end.
     var isConsumed: Bool
     var date: Date
 }

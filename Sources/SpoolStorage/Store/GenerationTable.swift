@@ -1,10 +1,10 @@
 import Synchronization
 
-/// The open generations, their keys and their states, without locks or I/O.
+/// The table of open generations, with their keys and states. It uses neither locks nor I/O.
 ///
 /// A new generation is a *candidate*. It becomes its key's *current* generation when it is stored or proven, and is
-/// *retired* when it is removed or replaced. A retired generation is removed when its last lease has ended and the
-/// catalog no longer names it. A key that is not in the table may nevertheless be stored.
+/// *retired* when it is removed or replaced. A retired generation is removed when its last lease has ended and it is no
+/// longer in the catalog. A key that is not in the table may still be stored.
 struct GenerationTable: Sendable {
     enum Phase: Sendable {
         /// → current, if it is proven or nothing else is stored; retired, if it is removed, or is released unproven
@@ -18,20 +18,20 @@ struct GenerationTable: Sendable {
     struct Life: Sendable {
         let generation: Generation
         var phase: Phase
-        /// Whether the catalog names it.
+        /// Whether the catalog contains it.
         var isRecorded: Bool
         var leases = 0
         var users: [WeakUser] = []
         /// The number that orders generations by their creation.
         let sequence: UInt64
-        /// The stamp of the last lease. It shows which generations were used recently, and whether one was used since a
-        /// check.
+        /// The stamp of its last lease. Stamps show which generations were used recently, and whether one was used
+        /// since a check.
         var stamp: UInt64 = 0
 
         var liveUsers: [any GenerationUser] { users.compactMap { $0.user } }
     }
 
-    /// `weak` is read by the holder of the table.
+    /// The weak reference is only read while the table's lock is held.
     struct WeakUser: Sendable {
         weak let user: (any GenerationUser)?
     }
@@ -39,19 +39,19 @@ struct GenerationTable: Sendable {
     private(set) var lives: [GenerationIdentifier: Life] = [:]
     private var current: [CacheKey: GenerationIdentifier] = [:]
     private var candidates: [CacheKey: [GenerationIdentifier]] = [:]
-    /// The names of files that are being created in advance.
+    /// The identifiers of files that are being created in advance.
     private var reserved: Set<GenerationIdentifier> = []
-    /// The keys whose removal is being written to the catalog. None of their generations is leased or recorded
-    /// meanwhile.
+    /// The keys whose removal is being written to the catalog. Meanwhile, their generations can't be leased or
+    /// recorded.
     private(set) var removing: Set<CacheKey> = []
     private(set) var isClosed = false
     private(set) var leaseCount = 0
-    /// The keys whose record a task reads from the catalog, and whether their stored version has changed since. The
-    /// task has the key's turn, so a key has one such task.
+    /// The keys whose record a task is reading from the catalog, and whether their stored version has changed since.
+    /// The task has the key's turn, so there is at most one such task for each key.
     private var reading: [CacheKey: Bool] = [:]
     private var lastStamp: UInt64 = 0
 
-    // MARK: - Questions
+    // MARK: - Queries
 
     func life(_ identifier: GenerationIdentifier) -> Life? { lives[identifier] }
 
@@ -59,23 +59,23 @@ struct GenerationTable: Sendable {
         current[key].flatMap { lives[$0]?.generation }
     }
 
-    /// Whether a file of this name belongs to a generation, recorded or not.
+    /// Whether a file with this name belongs to a generation, recorded or not.
     func isLive(_ identifier: GenerationIdentifier) -> Bool {
         lives[identifier] != nil || reserved.contains(identifier)
     }
 
-    /// Whether no user has the key open, so that its stored bytes may be evicted without asking one.
+    /// Whether no user has the key open, so that its stored bytes may be evicted without a query.
     func isUnused(_ key: CacheKey) -> Bool {
         candidates[key] == nil && (current[key].flatMap { lives[$0]?.leases } ?? 0) == 0
     }
 
-    /// Returns the newest candidate of the key. If there is none, returns the open version.
+    /// Returns the newest candidate for the key or, if there is none, the open current version.
     func newest(_ key: CacheKey) -> Generation? {
         guard !removing.contains(key) else { return nil }
         return (candidates[key]?.last ?? current[key]).flatMap { lives[$0]?.generation }
     }
 
-    /// Returns the generations that are open and in use and satisfy `isMeant`, least recently leased first.
+    /// Returns the open generations that are in use and satisfy `isMeant`, least recently leased first.
     func used(where isMeant: (Generation) -> Bool = { _ in true }) -> [Life] {
         lives.values.filter { $0.leases > 0 && isMeant($0.generation) }.sorted { $0.stamp < $1.stamp }
     }
@@ -87,7 +87,7 @@ struct GenerationTable: Sendable {
         return names.compactMap { lives[$0]?.generation }
     }
 
-    /// The current generations that no user has open and that have a candidate next to them, oldest first.
+    /// The current generations that no user has open and that a candidate may soon replace, oldest first.
     var outdated: [Life] {
         candidates.keys.compactMap { key in current[key].flatMap { lives[$0] } }.filter { $0.leases == 0 }
             .sorted { $0.sequence < $1.sequence }
@@ -115,9 +115,9 @@ struct GenerationTable: Sendable {
 
     enum Ending: Sendable {
         case none
-        /// No user has it open anymore. It is stored, or has to be settled.
+        /// No user has it open anymore. It is either stored, or the caller must decide whether to keep it.
         case unused(Generation)
-        /// It is removed from the table. Its file has to be removed, and its claim returned.
+        /// It was removed from the table. Its file must be removed, and its claim returned.
         case gone(Generation)
     }
 
@@ -138,24 +138,24 @@ struct GenerationTable: Sendable {
 
     // MARK: - Reading the catalog
 
-    /// Records that a task, which has the key's turn, reads the key's record from the catalog.
+    /// Records that a task, which has the key's turn, is reading the key's record from the catalog.
     mutating func beginReading(_ key: CacheKey) { reading[key] = false }
 
     /// Ends the reading.
     ///
-    /// - Returns: Whether the record has been current the whole time. Changes of other keys do not matter.
+    /// - Returns: Whether the record did not change meanwhile. Changes to other keys do not matter.
     mutating func endReading(_ key: CacheKey) -> Bool { reading.removeValue(forKey: key) == false }
 
     private mutating func recordChange(of key: CacheKey) {
         if reading[key] != nil { reading[key] = true }
     }
 
-    // MARK: - Coming
+    // MARK: - Adding
 
     /// Reserves the name of a file that is being created in advance, so that no sweep removes it as an orphan.
     mutating func reserve(_ identifier: GenerationIdentifier) { reserved.insert(identifier) }
 
-    /// Ends the reservation of a name that is not used, or that belongs to a generation by now.
+    /// Ends the reservation of a name that is not used, or that now belongs to a generation.
     mutating func endReservation(_ identifier: GenerationIdentifier) { reserved.remove(identifier) }
 
     /// Records that a stored generation has been opened.
@@ -174,15 +174,15 @@ struct GenerationTable: Sendable {
         candidates[generation.key, default: []].append(generation.identifier)
     }
 
-    /// Returns the newest candidate of the key that has bytes on disk.
+    /// Returns the newest candidate for the key that has bytes on disk.
     func candidate(of key: CacheKey) -> Generation? {
         candidates[key]?.reversed().lazy.compactMap { lives[$0]?.generation }.first { $0.hasContent }
     }
 
     struct Outcome: Sendable {
-        /// The generations that have just retired, with the users to inform.
+        /// The generations that were just retired, with the users to notify.
         var retired: [(generation: Generation, users: [any GenerationUser])] = []
-        /// The retired generations without users. Their files have to be removed, and their claims returned.
+        /// The retired generations without users. Their files must be removed, and their claims returned.
         var gone: [Generation] = []
 
         mutating func add(_ other: Outcome) {
@@ -191,9 +191,9 @@ struct GenerationTable: Sendable {
         }
     }
 
-    /// Makes a candidate the current generation. The previous current generation retires, and so do earlier candidates.
+    /// Makes a candidate the current generation. The previous current generation and earlier candidates are retired.
     ///
-    /// - Returns: `nil` if it is not, or no longer, a candidate.
+    /// - Returns: `nil` if it is not a candidate, or no longer one.
     mutating func promote(_ identifier: GenerationIdentifier) -> Outcome? {
         guard var life = lives[identifier], life.phase == .candidate else { return nil }
         let key = life.generation.key
@@ -204,7 +204,8 @@ struct GenerationTable: Sendable {
         let all = candidates.removeValue(forKey: key) ?? []
         let place = all.firstIndex(of: identifier) ?? 0
         let later = all[(place + 1)...]
-        // A generation that may not be stored replaces no other one. It is removed when no reader uses it anymore.
+        // A generation that may not be stored does not replace other generations. It is removed when no reader uses it
+        // anymore.
         let unkept = all[..<place].filter { lives[$0]?.generation.disk == nil }
         if !later.isEmpty || !unkept.isEmpty { candidates[key] = unkept + later }
         if let previous = current[key] { outcome.add(retire(previous)) }
@@ -213,7 +214,7 @@ struct GenerationTable: Sendable {
         return outcome
     }
 
-    // MARK: - Going
+    // MARK: - Removing
 
     /// Releases a candidate that no user has open.
     mutating func dropUnused(_ identifier: GenerationIdentifier) -> Outcome {
@@ -229,7 +230,7 @@ struct GenerationTable: Sendable {
         if candidates[key]?.isEmpty ?? false { candidates[key] = nil }
         life.phase = .retired
         lives[identifier] = life
-        // This is set under the table's lock, so that a caller that finds it retired finds it retired everywhere.
+        // The flag is set while the table's lock is held, so that it is consistent with the table.
         life.generation.isRetired.store(true, ordering: .sequentiallyConsistent)
         var outcome = Outcome(retired: [(life.generation, life.liveUsers)])
         if let gone = takeIfGone(identifier) { outcome.gone.append(gone) }
@@ -253,9 +254,10 @@ struct GenerationTable: Sendable {
         return true
     }
 
-    /// Retires the open generations of the key if the catalog has removed it. Otherwise nothing changes.
+    /// Retires the open generations of the key if it was removed from the catalog. Otherwise, the table does not
+    /// change.
     ///
-    /// - Parameter andCandidates: Whether candidates also retire. They do not if the key was only evicted.
+    /// - Parameter andCandidates: Whether candidates are also retired. They are not if the key was only evicted.
     mutating func endRemoval(_ key: CacheKey, isDone: Bool, andCandidates: Bool) -> Outcome {
         removing.remove(key)
         guard isDone else { return Outcome() }
@@ -270,10 +272,10 @@ struct GenerationTable: Sendable {
         return outcome
     }
 
-    /// Records that this generation is being written to the catalog. From now on, it counts as named, until the catalog
-    /// removes it.
+    /// Records that this generation is being written to the catalog. It counts as recorded until it is removed from the
+    /// catalog.
     ///
-    /// - Returns: `false` if it is not, or no longer, its key's current generation.
+    /// - Returns: `false` if it is not its key's current generation, or no longer.
     mutating func beginRecording(_ identifier: GenerationIdentifier) -> Bool {
         guard lives[identifier]?.phase == .current else { return false }
         lives[identifier]?.isRecorded = true
@@ -283,10 +285,10 @@ struct GenerationTable: Sendable {
     /// Records that generations of these keys have been written to the catalog.
     mutating func markRecorded(_ keys: some Sequence<CacheKey>) { for key in keys { recordChange(of: key) } }
 
-    /// Records that the catalog no longer names this generation.
+    /// Records that this generation is no longer in the catalog.
     ///
-    /// - Returns: The generations that are thereby removed. `nil` if the generation is not open, so that the caller has
-    ///   to remove its file and return its claim.
+    /// - Returns: The generations that are thereby removed. The result is `nil` if the generation is not open. In that
+    ///   case, the caller must remove its file and return its claim.
     mutating func recordForgotten(_ identifier: GenerationIdentifier, of key: CacheKey) -> Outcome? {
         recordChange(of: key)
         guard lives[identifier] != nil else { return nil }
@@ -296,15 +298,15 @@ struct GenerationTable: Sendable {
         return outcome
     }
 
-    /// Versions that the catalog no longer names.
+    /// Versions that are no longer in the catalog.
     struct Ended: Sendable {
-        /// The outcome for those that were open.
+        /// The outcome for the versions that were open.
         var outcome = Outcome()
         /// The resources whose versions were not open.
         var stored: [RemovedResource] = []
     }
 
-    /// Records that the catalog no longer names the versions of these resources.
+    /// Records that the versions of these resources are no longer in the catalog.
     mutating func recordForgotten(_ removed: [RemovedResource]) -> Ended {
         var ended = Ended()
         for resource in removed {
@@ -333,7 +335,8 @@ struct GenerationTable: Sendable {
         return Array(idle.sorted { $0.stamp < $1.stamp }.prefix(idle.count - count))
     }
 
-    /// Closes a stored generation, unless it has been used since `stamp`. Its claim belongs to the catalog again.
+    /// Closes a stored generation, unless it has been used since `stamp`. Its claim is then the number in the catalog
+    /// again.
     mutating func close(_ identifier: GenerationIdentifier, since stamp: UInt64) -> Generation? {
         guard let life = lives[identifier], life.phase == .current, life.leases == 0, life.isRecorded,
             life.stamp == stamp, !removing.contains(life.generation.key)
@@ -343,7 +346,7 @@ struct GenerationTable: Sendable {
         return life.generation
     }
 
-    /// Prevents further openings.
+    /// Prevents generations from being opened.
     mutating func closeAll() {
         isClosed = true
         for life in lives.values { life.generation.isRetired.store(true, ordering: .sequentiallyConsistent) }

@@ -1,19 +1,19 @@
 import Synchronization
 
-/// The turns of keys. One task at a time changes the state of a key, first come, first served. A task that waits holds
-/// no thread.
+/// The turns of tasks that change the state of a key. They get the turn one at a time, first come, first served. A
+/// waiting task does not occupy a thread.
 ///
-/// Turns of different keys are independent. A task may have the turn of its key during slow I/O. During that time, it
-/// waits only for turns of a later ``TurnKind``, and not for the turn of another key. Debug builds check this.
+/// Turns of different keys are independent. A task may keep the turn of its key during slow I/O. Meanwhile, it may wait
+/// only for turns of a later ``TurnKind``, and not for the turn of another key. Debug builds check this.
 package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
     private struct Waiter {
         let number: UInt64
-        /// Resumed with whether the task has the turn.
+        /// The continuation, which is resumed with `true` if the task has the turn.
         let continuation: CheckedContinuation<Bool, Never>
     }
 
     private struct State {
-        /// The tasks that wait, by key. Each key in this dictionary is taken.
+        /// The waiting tasks, by key. Each key in this dictionary is taken.
         var waiting: [Key: [Waiter]] = [:]
         var lastNumber: UInt64 = 0
     }
@@ -26,7 +26,7 @@ package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
 
     /// Waits for the turn, even if the task is cancelled, and runs `body`.
     ///
-    /// It is for work that must be done even if no caller is interested in its result anymore.
+    /// Use it for work that must be done even if its result is no longer needed.
     package func run<R: ~Copyable, Failure: Error>(
         _ key: Key, _ body: () async throws(Failure) -> R
     ) async throws(Failure) -> R {
@@ -40,9 +40,9 @@ package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
         return try await body()
     }
 
-    /// Waits for the turn until the task is cancelled, and runs `body`.
+    /// Waits for the turn, unless the task is cancelled, and runs `body`.
     ///
-    /// - Throws: `CancellationError` if the task was cancelled before its turn; the errors of `body`.
+    /// - Throws: `CancellationError` if the task was cancelled before its turn. Also throws the errors of `body`.
     package func runUnlessCancelled<R: ~Copyable>(_ key: Key, _ body: () async throws -> R) async throws -> R {
         recordWait()
         let number = state.withLock { state in
@@ -83,7 +83,7 @@ package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
 
     /// Waits for the turn. End it with ``end(_:)``.
     ///
-    /// - Returns: `false` if the task was cancelled before. The task then has no turn.
+    /// - Returns: `false` if the task was cancelled before its turn, in which case it does not have the turn.
     private func take(_ key: Key, _ number: UInt64 = 0, isCancellable: Bool = false) async -> Bool {
         await withCheckedContinuation { (continuation: CheckedContinuation<Bool, Never>) in
             let isTaken = state.withLock { state -> Bool? in
@@ -118,7 +118,7 @@ package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
         }
     }
 
-    /// Returns the number of tasks that wait for a key's turn.
+    /// Returns the number of tasks that are waiting for a key's turn.
     package func waiterCount(_ key: Key) -> Int { state.withLock { $0.waiting[key]?.count ?? 0 } }
 
     /// Passes the turn to the next task.
@@ -149,7 +149,7 @@ final class BackgroundWork: Sendable {
 
     init(executor: BlockingExecutor) { self.executor = executor }
 
-    /// Starts work in a lane. It may block.
+    /// Starts work, which may block, in a lane.
     func start(in lane: BlockingExecutor.Lane, _ body: @escaping @Sendable () async -> Void) {
         state.withLock { $0.running += 1 }
         Task(executorPreference: executor.executor(for: lane)) {
@@ -158,15 +158,15 @@ final class BackgroundWork: Sendable {
         }
     }
 
-    /// Counts `body`, and the work that it starts, as one. A task that waits for all work therefore never finds it half
-    /// done.
+    /// Counts `body`, and the work that it starts, as one unit. A task that waits for all work therefore never sees it
+    /// half done.
     func counting<Value>(_ body: () throws -> Value) rethrows -> Value {
         state.withLock { $0.running += 1 }
         defer { end() }
         return try body()
     }
 
-    /// Counts `body`, which may wait, and the work that it starts, as one.
+    /// Counts `body`, which may suspend, and the work that it starts, as one unit.
     func countingTask<Value: Sendable>(_ body: () async throws -> Value) async rethrows -> Value {
         state.withLock { $0.running += 1 }
         defer { end() }
@@ -183,7 +183,7 @@ final class BackgroundWork: Sendable {
         for continuation in waiting { continuation.resume() }
     }
 
-    /// Returns when no work is in progress.
+    /// Waits until no work is in progress.
     func waitUntilIdle() async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let isIdle = state.withLock { state in
@@ -199,7 +199,7 @@ final class BackgroundWork: Sendable {
 final class RepeatedWork: Sendable {
     private let task = Mutex<Task<Void, Never>?>(nil)
 
-    /// Starts the work now, and again after each interval, until it is stopped or `body` returns `false`.
+    /// Runs `body` now, and again after each interval, until the work is stopped or `body` returns `false`.
     func start(
         every interval: Duration, _ clock: CacheClock, on executor: BlockingExecutor,
         _ body: @escaping @Sendable () -> Bool
@@ -207,7 +207,7 @@ final class RepeatedWork: Sendable {
         let task = Task(executorPreference: executor.executor(for: .maintenance)) { [clock] in
             repeat {
                 guard body() else { return }
-            } while (try? await clock.sleep(interval)) != nil  // Cancelled: the store is being closed.
+            } while (try? await clock.sleep(interval)) != nil  // If the sleep was cancelled, the store is being closed.
         }
         self.task.withLock { $0 = task }
     }

@@ -6,7 +6,7 @@ import Synchronization
 package struct RekeyingPlan: Hashable, Sendable {
     /// The number of media files to copy.
     package var resources: Int
-    /// The number of their stored bytes.
+    /// The number of stored bytes in these files.
     package var bytes: Int64
     /// The free space that the copy needs, in bytes.
     package var neededSpace: Int64
@@ -20,15 +20,15 @@ extension Store {
     ///
     /// - Parameters:
     ///   - byteStore: The storage of media bytes; `nil` for files in the directory.
-    ///   - willCopy: Called before anything is copied.
-    /// - Throws: ``CacheError``, and the cache has its previous key:
+    ///   - willCopy: Called before the copy starts.
+    /// - Throws: ``CacheError``, and the cache keeps its previous key:
     ///   - `notStored` if there is no cache
-    ///   - `directoryInUse` if a process has the cache open, even only for reading
+    ///   - `directoryInUse` if a process has the cache open, even if only for reading
     ///   - `keyRequired` or `wrongEncryptionKey` for the previous key
     ///   - `invalidArgument` for an invalid key, or if the cache is unencrypted and would stay unencrypted
     ///   - `storage`, including if there is too little free space
     ///
-    ///   Also `CancellationError`, and the errors of the key derivation.
+    ///   Also throws `CancellationError`, and the errors of the key derivation.
     @discardableResult
     package static func rekey(
         path: String, from previous: EncryptionKey?, to key: EncryptionKey?, byteStore: (any ByteStore)? = nil,
@@ -37,14 +37,14 @@ extension Store {
     ) async throws -> RekeyingPlan {
         let executor = BlockingExecutor(threadLimit: 1)
         let rekeyer = try await executor.run {
-            // Opening would create a cache.
+            // Opening the directory would create a cache.
             try CacheDirectory.catalog(inspecting: path, key: previous, fileSystem: fileSystem).close()
             let directory = try CacheDirectory(
                 opening: path, key: previous, fileSystem: fileSystem, bytes: byteStore, now: clock.now())
             do {
                 return try Rekeyer(directory, from: previous, to: key, random: clock.random)
             } catch {
-                try? directory.close()  // The error that is thrown has the cause.
+                try? directory.close()  // The error that is thrown states the cause.
                 throw error
             }
         }
@@ -61,9 +61,10 @@ extension Store {
             throw error
         }
         await executor.run {
-            // Otherwise the previous catalog could return after a loss of power, and its media files would be missing.
+            // Otherwise, the previous catalog could reappear after a loss of power, and its media files would be
+            // missing.
             guard isDurable else { return }
-            // Removes the previous media files. If that fails, the next opening removes them.
+            // This opening removes the previous media files. If it fails, the next opening removes them.
             _ = try? CacheDirectory(opening: path, key: key, fileSystem: fileSystem, bytes: byteStore, now: clock.now())
                 .sweep().close()
         }
@@ -71,19 +72,19 @@ extension Store {
     }
 }
 
-/// An operation that copies a closed cache for another key, and replaces the cache with the copy.
+/// An operation that copies a closed cache, encrypted with another key, and replaces the cache with the copy.
 ///
-/// The copy of each media file has a new name in the same place, and a second catalog refers to the copies. At the end,
-/// the second catalog replaces the first one by a rename, and the previous media files are removed.
+/// Each media file is copied to a new name in the same directory, and a second catalog refers to the copies. At the
+/// end, the second catalog replaces the first one by a rename, and the previous media files are removed.
 ///
-/// Until the rename, the cache is unchanged. If the process is killed before that, no record names the copied files.
-/// The next opening removes them and the second catalog.
+/// Until the rename, the cache is unchanged. If the process is killed before the rename, no record names the copied
+/// files. The next opening removes them and the second catalog.
 ///
-/// The copy has no separate directory next to the first one. A cache directory may be the root of a volume, or in a
-/// directory that its owner may not write to.
+/// The copy does not have its own directory next to the first one. A cache directory may be the root of a volume, or in
+/// a directory that its owner may not write to.
 private struct Rekeyer: Sendable {
     private let directory: CacheDirectory
-    /// The previous catalog, which is only read.
+    /// The previous catalog, which is opened read-only.
     private let catalog: Catalog
     private let copy: CatalogCopy
     private let random: @Sendable () -> UInt64
@@ -104,7 +105,7 @@ private struct Rekeyer: Sendable {
         guard key != nil || directory.catalog.format.isEncrypted else {
             throw CacheError(.invalidArgument, "“\(directory.path)” is not encrypted, and no new key was given")
         }
-        // An interrupted run may have left files that take as much space as this run needs.
+        // An interrupted run may have left files that occupy as much space as this run needs.
         directory.sweep()
         try directory.catalog.close()
         try Catalog.endLog(of: directory.catalog.path)
@@ -112,7 +113,7 @@ private struct Rekeyer: Sendable {
         do {
             copy = try CatalogCopy(of: catalog, for: key, fileSystem: directory.fileSystem)
         } catch {
-            try? catalog.close()  // The error that is thrown has the cause.
+            try? catalog.close()  // The error that is thrown states the cause.
             throw error
         }
         self.directory = directory
@@ -121,8 +122,8 @@ private struct Rekeyer: Sendable {
 
     // MARK: - Space
 
-    /// Returns the size of the copy. Each file may use part of a page in addition to its bytes. The second catalog is
-    /// rewritten once.
+    /// Returns the size of the copy. Each file may use a part of a page in addition to its bytes, and the second
+    /// catalog is rewritten once.
     func plan() throws -> RekeyingPlan {
         let count = try catalog.generationCount()
         // The recorded sum may be wrong.
@@ -162,7 +163,7 @@ private struct Rekeyer: Sendable {
         let previousSealer: BlockSealer
         let sealer: BlockSealer
 
-        /// Copies a block; `nil` if the file does not have the bytes that were received.
+        /// Copies a block; returns `nil` if the file does not contain the bytes that were received.
         func copy(_ block: BlockRecord) throws -> BlockRecord? {
             var bytes = Data(count: Int(block.length))
             let start = block.range.lowerBound
@@ -180,8 +181,8 @@ private struct Rekeyer: Sendable {
         guard let version = try await executor.run({ try begin(key) }) else { return }
         var copied = ByteRangeSet()
         var next: Int64? = 0
-        // Copies a few blocks at a time, so that a cancellation is noticed. Only rows of blocks count, because the
-        // recorded ranges may be wrong.
+        // A few blocks are copied at a time, so that a cancellation takes effect soon. Only the rows of blocks are
+        // used, because the recorded ranges may be wrong.
         while let first = next {
             try Task.checkCancellation()
             let (blocks, last) = try await executor.run { () throws -> ([BlockRecord], Int64?) in
@@ -226,7 +227,7 @@ private struct Rekeyer: Sendable {
             sealer: copy.secret.sealer(of: identifier, key: cacheKey))
     }
 
-    /// Returns the file of a version; `nil` if the file no longer exists, or if something else has its name.
+    /// Returns the file of a version; `nil` if it no longer exists, or if something other than a file has its name.
     private func source(_ stored: GenerationRecord) throws -> (any StoredFile)? {
         do throws(CacheError) {
             return try directory.bytes.open(stored.identifier.hex, isWritable: false)
@@ -236,9 +237,9 @@ private struct Rekeyer: Sendable {
         }
     }
 
-    // MARK: - The end
+    // MARK: - Finishing
 
-    /// Replaces the catalog with the copy, which is on the device, as the copied media files are.
+    /// Replaces the catalog with the copy. The copy and the copied media files are already on the device.
     ///
     /// - Returns: Whether the replacement is on the device, so that the previous media files may be removed.
     func finish() throws -> Bool {
@@ -246,7 +247,7 @@ private struct Rekeyer: Sendable {
         try copy.finish(fileSystem)
         try catalog.close()
         try fileSystem.rename(copy.path, to: catalog.path)
-        // If that fails, the next opening removes the previous media files.
+        // If this fails, the next opening removes the previous media files.
         let isDurable = (try? fileSystem.synchronizeDirectory(directory.path)) != nil
         try? directory.close()  // The next opening then checks the files, as after an unclean shutdown.
         return isDurable
@@ -255,14 +256,14 @@ private struct Rekeyer: Sendable {
     /// Removes the copy.
     func discard() {
         copy.discard(directory.fileSystem)
-        try? catalog.close()  // It is only read.
+        try? catalog.close()  // It was opened read-only.
         for name in created.names.withLock({ $0 }) { directory.removeMedia(name) }
         try? directory.close()  // The next opening then removes files without a record, as after an unclean shutdown.
     }
 }
 
 extension CacheDirectory {
-    /// Removes media files that no record names, if there may be any, while no store has the directory.
+    /// Removes media files that no record names, if there may be any, while no store has the directory open.
     @discardableResult
     fileprivate func sweep() -> CacheDirectory {
         FileRemover(directory: self, ledger: Ledger(limit: nil, used: 0), reporter: StoreReporter { _ in })

@@ -8,20 +8,20 @@ struct ResourceRemover: Sendable {
 
     private var queue: EvictionQueue { store.eviction.queue }
 
-    /// Removes the version that is stored under the key, and those that are being received.
+    /// Removes the version that is stored for the key, and versions that are being received.
     func remove(_ key: CacheKey) async throws -> Bool {
         try store.checkWritable()
         return try await store.turns.run(key) {
             let (isRemoved, ended) = try await store.writer.inTurn { try removeNow(key) }
-            // After the turn, because other keys must not wait for this key's file.
+            // The files are removed after the turn, because other keys must not wait for this key's file.
             await store.executor.run(in: .background) { store.remover.finish(ended) }
             return isRemoved
         }
     }
 
-    /// Removes from the catalog a key whose turn the caller has. This blocks.
+    /// Removes a key from the catalog. The caller has the key's turn. This blocks.
     ///
-    /// - Returns: Whether anything was stored, and the versions whose files the caller removes.
+    /// - Returns: Whether anything was stored, and the versions whose files the caller must remove.
     private func removeNow(_ key: CacheKey) throws -> (isRemoved: Bool, ended: GenerationTable.Ended) {
         guard store.table.withLock({ $0.beginRemoval(key, ifUnused: false) }) else {
             throw CacheError(.closed, "the cache has been closed")
@@ -33,7 +33,8 @@ struct ResourceRemover: Sendable {
                 try $0.remove(key.hash)
             } committed: { removed in
                 ended = store.table.withLock { table in
-                    // A version that is retired here ends only when it is no longer named, which follows.
+                    // A version that is retired here does not end before it is recorded as removed from the catalog, in
+                    // the next step.
                     let outcome = table.endRemoval(key, isDone: true, andCandidates: true)
                     isStored = outcome.retired.contains { $0.generation.hasContent }
                     var ended = table.recordForgotten(removed.map { [$0] } ?? [])
@@ -66,14 +67,14 @@ struct ResourceRemover: Sendable {
                     // The sweep also removes files that no row names, because their rows were damaged.
                     await store.executor.run(in: .maintenance) { store.sweepNow() }
                 }
-                // Removals only subtract from the sums, which may have been wrong in the catalog.
+                // Removals only subtract from the sums in the catalog, which may have been wrong.
                 try await correctSums()
                 return
             }
             let taken = keys.filter { store.turns.tryTake($0) }
             defer { for key in taken { store.turns.end(key) } }
             if taken.isEmpty {
-                // Other tasks have all of the turns: wait for one of them.
+                // Other tasks have all of the turns, so this waits for one of them.
                 _ = try await remove(keys[0])
             } else {
                 try await store.executor.run(in: .background) { _ = try removeUnused(taken, evenPinned: true) }
@@ -81,7 +82,7 @@ struct ResourceRemover: Sendable {
         }
     }
 
-    /// Removes rows that no key leads to, because a cell was changed, with their files.
+    /// Removes rows that can't be found by any key, because a cell was changed, and their files.
     ///
     /// - Returns: The number of rows.
     func removeUnreachable() async throws -> Int {
@@ -95,7 +96,7 @@ struct ResourceRemover: Sendable {
         return removed.count
     }
 
-    /// Counts the stored bytes and the bytes of all rows again, and corrects the sums.
+    /// Recounts the stored bytes and the bytes of all rows, and corrects the sums.
     func correctSums() async throws {
         try await store.flush()
         let (difference, rowDifference) = try await store.executor.run(in: .maintenance) {
@@ -107,7 +108,7 @@ struct ResourceRemover: Sendable {
 
     /// Removes unused keys in one transaction. The caller has their turns. This blocks.
     ///
-    /// Keys that were opened meanwhile are skipped, and pinned ones unless `evenPinned`.
+    /// Keys that were opened meanwhile are skipped. Pinned keys are also skipped, unless `evenPinned` is `true`.
     ///
     /// - Returns: The resources that were removed.
     func removeUnused(_ keys: [CacheKey], evenPinned: Bool) throws -> [RemovedUnused] {
@@ -148,7 +149,7 @@ struct ResourceRemover: Sendable {
     func setPinned(_ isPinned: Bool, _ key: CacheKey) async throws -> Bool {
         try store.checkWritable()
         return try await store.turns.run(key) {
-            // A version that started a moment ago may not be in the catalog yet.
+            // A version that was just created may not be in the catalog yet.
             try await store.writer.write()
             return try await store.writer.inTurn {
                 try store.writer.pausing {
@@ -169,7 +170,7 @@ struct ResourceRemover: Sendable {
 /// A resource that was removed while no reader had it open.
 struct RemovedUnused {
     var resource: RemovedResource
-    /// The bytes that it claimed.
+    /// The number of bytes that it claimed.
     var bytes: Int64
     /// Whether its file has been removed, and its claim returned.
     var isFreed: Bool

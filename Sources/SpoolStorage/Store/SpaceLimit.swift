@@ -4,17 +4,17 @@ import Synchronization
 
 /// The maximum number of stored bytes: the capacity, or less if other programs need the space of the volume.
 ///
-/// It sets the store's ``Ledger/limit``, and evicts nothing.
+/// It sets the store's ``Ledger/limit``, but does not evict media.
 final class SpaceLimit: Sendable {
     private let ledger: Ledger
     private let reporter: StoreReporter
     /// The free space to leave on the volume, in bytes; 0 if the volume is not watched.
     private let minimumFreeSpace: Int64
-    /// The capacity in bytes; `nil` if there is no limit.
+    /// The capacity in bytes; `nil` if it is unlimited.
     private let configured: Mutex<Int64?>
-    /// The limit that the free space of the volume allows; `nil` until it has been measured.
+    /// The limit that the volume's free space allows, in bytes; `nil` until it has been measured.
     private let ofVolume = Mutex<Int64?>(nil)
-    /// Whether the warning that nothing can be stored was reported.
+    /// Whether the warning that nothing can be stored has been reported.
     private let isWarned = Atomic(false)
 
     init(capacity: Int64?, minimumFreeSpace: Int64, ledger: Ledger, reporter: StoreReporter) {
@@ -24,10 +24,10 @@ final class SpaceLimit: Sendable {
         self.reporter = reporter
     }
 
-    /// The capacity in bytes; `nil` if there is no limit.
+    /// The capacity in bytes; `nil` if it is unlimited.
     var capacity: Int64? { configured.withLock { $0 } }
 
-    /// Whether the free space of the volume limits the store.
+    /// Whether the volume's free space limits the store.
     var isWatchingVolume: Bool { minimumFreeSpace > 0 }
 
     /// Changes the capacity.
@@ -38,7 +38,7 @@ final class SpaceLimit: Sendable {
 
     /// Adapts the limit to the free space of the volume.
     ///
-    /// - Returns: The number of bytes to evict to; `nil` if no more are stored.
+    /// - Returns: The number of stored bytes down to which to evict; `nil` if no more are stored.
     func adapt(toFreeSpace free: Int64) -> Int64? {
         let used = ledger.used
         let size = max(0, used.addingReportingOverflow(free - minimumFreeSpace).partialValue)
@@ -61,10 +61,10 @@ final class SpaceLimit: Sendable {
 }
 
 extension Store.Configuration {
-    /// Returns the free space to leave on the volume of a directory, in bytes. The standard is 500 MB or 5 % of the
-    /// volume, whichever is less. If the volume is unknown, it is 0.
+    /// Returns the free space to leave on the volume of a directory, in bytes. The standard value is 500 MB or 5 % of
+    /// the volume, whichever is less. If the volume is unknown, it is 0.
     ///
-    /// - Throws: ``CacheError`` with code `invalidArgument` if more is to stay free than the volume has.
+    /// - Throws: ``CacheError`` with code `invalidArgument` if the value exceeds the size of the volume.
     func freeSpaceToLeave(in directory: CacheDirectory) throws -> Int64 {
         guard let minimumFreeSpace else {
             // The default must not make a cache unusable if the size of the volume can't be read.
@@ -83,7 +83,7 @@ extension Store.Configuration {
 }
 
 extension CacheCapacity {
-    /// Returns the limit in bytes; `nil` if there is none.
+    /// Returns the limit in bytes; `nil` if it is unlimited.
     ///
     /// - Throws: ``CacheError`` with code `storage` if the size of the volume can't be read, or `invalidArgument` if
     ///   there is no volume.
@@ -99,11 +99,11 @@ extension CacheCapacity {
     }
 }
 
-/// The maximum age of unused media, by a wall clock that may be set. It evicts nothing.
+/// The maximum age of unused media, measured by a wall clock that may change suddenly. It does not evict media.
 final class AgeLimit: Sendable {
     /// The maximum age; `nil` if only space limits the cache.
     let age: Duration?
-    /// The time from which ages count; `nil` without a maximum age, and in a store that is only read.
+    /// The time from which ages count; `nil` without a maximum age, and in a read-only store.
     private let start = Mutex<AgeStart?>(nil)
     private let catalog: Catalog
     private let clock: CacheClock
@@ -124,10 +124,10 @@ final class AgeLimit: Sendable {
         recordCalendar(isLook: true)
     }
 
-    /// Checks whether the wall clock has changed suddenly, and records that before a use is recorded with the new time.
+    /// Checks whether the wall clock has changed suddenly, and records this before a use is recorded with the new time.
     /// This blocks.
     ///
-    /// - Parameter isLook: Whether the time is recorded even without a sudden change.
+    /// - Parameter isLook: Whether to record the time even without a sudden change.
     func recordCalendar(isLook: Bool = false) {
         guard age != nil else { return }
         let (now, elapsed) = (clock.now(), clock.elapsed())
@@ -136,15 +136,16 @@ final class AgeLimit: Sendable {
             return start?.record
         }
         guard let record else { return }
-        // If writing fails, this process still has the record, and the next check writes it.
+        // If the write fails, this process still has the record, and the next check writes it.
         try? catalog.settings.setAgeRecord(record)
     }
 
-    /// The earliest last use of media that is not too old yet; `nil` if no media can be too old.
+    /// The date before which the last use of media is too old; `nil` if no media can be too old.
     var oldest: Date? { start.withLock { $0?.oldest } }
 
     /// The interval between two checks for media that is too old; `nil` without a maximum age.
     ///
-    /// Media stays for at most a tenth longer than allowed, and the checks take almost no time.
+    /// Media stays at most a tenth longer than allowed, unless the maximum age is very short, and the checks take
+    /// almost no time.
     var checkInterval: Duration? { age.map { min(max($0 / 10, .seconds(1)), .seconds(3600)) } }
 }

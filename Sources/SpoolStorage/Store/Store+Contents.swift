@@ -2,7 +2,7 @@ package import ByteRanges
 package import Foundation
 
 extension Store {
-    /// Returns all stored resources, sorted by URL, or those of a presentation.
+    /// Returns all stored resources, or those of a presentation, sorted by URL.
     ///
     /// - Throws: ``CacheError`` with code `storage` if the catalog can't be read or written.
     package func resources(partOf presentation: CacheKey? = nil) async throws -> [StoredResourceRecord] {
@@ -27,8 +27,8 @@ extension Store {
 
     /// Returns the keys of a presentation's parts.
     ///
-    /// - Parameter forRemoval: Whether pinned parts are left out if the presentation is not pinned, because a manifest
-    ///   of another origin may name them. The default is `false`.
+    /// - Parameter forRemoval: Whether to omit pinned parts if the presentation is not pinned, because a manifest from
+    ///   another origin may name them. The default is `false`.
     package func parts(of presentation: CacheKey, forRemoval: Bool = false) async throws -> [CacheKey] {
         try await readCatalog { catalog in
             try catalog.parts(of: presentation.hash, forRemoval: forRemoval).map { CacheKey(hash: $0) }
@@ -68,15 +68,15 @@ extension Store {
 package struct StoredResourceRecord: Sendable, Hashable {
     /// The resource's key.
     package var key: CacheKey
-    /// Scheme, host and path, without query values.
+    /// The scheme, host and path, without query values.
     package var url: String
-    /// The last description of its version; `nil` if only a pin is stored.
+    /// The most recent description of its version; `nil` if only a pin is stored.
     package var description: GenerationDescription?
-    /// The ranges that are stored.
+    /// The stored ranges.
     package var storedRanges: ByteRangeSet
     /// Whether it is excluded from eviction.
     package var isPinned: Bool
-    /// The date at which it was first stored.
+    /// The date when it was first stored.
     package var createdAt: Date
     /// The date of its last use.
     package var lastUsedAt: Date
@@ -85,8 +85,8 @@ package struct StoredResourceRecord: Sendable, Hashable {
 }
 
 extension StoredResourceRecord {
-    /// - Parameter store: The store that has the resource's version open. It knows the newest bytes of a file that is
-    ///   being written to, which the catalog lacks.
+    /// - Parameter store: The store that has the resource's version open. It has the newest state of a file that is
+    ///   being written to, which is not in the catalog yet.
     init(_ record: ResourceRecord, of store: Store? = nil) {
         let generation = record.generation
         self.init(
@@ -109,13 +109,13 @@ package struct StoredDownloads: Sendable {
 
     init(_ store: Store) { self.store = store }
 
-    /// Adds resources to sets and pins them, whether they are stored or not. When it returns, the change survives the
-    /// end of the process.
+    /// Adds resources to sets and pins them, whether they are stored or not. When the method returns, the change
+    /// survives the end of the process.
     ///
     /// - Throws: ``CacheError`` with code `storage` if the catalog can't be written, or `closed`.
     package func add(_ downloads: [DownloadRecord]) async throws {
         try store.checkWritable()
-        // A version that started a moment ago may not be in the catalog yet.
+        // A version that was just created may not be in the catalog yet.
         try await store.writer.write()
         try await store.writer.inTurn {
             try store.writer.pausing {
@@ -125,9 +125,9 @@ package struct StoredDownloads: Sendable {
         }
     }
 
-    /// Removes one resource from a set, or all of them if `key` is `nil`.
+    /// Removes one resource from a set, or all resources if `key` is `nil`.
     ///
-    /// - Returns: The keys that are no longer in any set; `nil` if the set had none of them.
+    /// - Returns: The keys that are no longer in any set; `nil` if none of them were in the set.
     package func remove(_ key: CacheKey?, from set: String) async throws -> [CacheKey]? {
         try store.checkWritable()
         try await store.writer.write()
@@ -141,21 +141,21 @@ package struct StoredDownloads: Sendable {
         }
     }
 
-    /// Removes the URL of a resource from every set that has it. Its download is not started again until it is added
-    /// again.
+    /// Removes the URL of a resource from every set that contains it. Its download is not restarted until the resource
+    /// is added again.
     package func forgetSource(of key: CacheKey) async throws {
         try store.checkWritable()
         try await store.writer.inTurn { try store.catalog.downloads.forgetSource(of: key.hash) }
     }
 
-    /// Returns the members of all sets, or of one, and how much of them is stored. Sets are sorted by name.
+    /// Returns the members of all sets, or of one set, with their numbers of stored bytes. Sets are sorted by name.
     package func members(of set: String? = nil) async throws -> [DownloadRecord] {
         try await store.readCatalog { try $0.downloads.members(of: set) }
     }
 
-    /// Returns the bytes of all pinned resources except one.
+    /// Returns the number of bytes of all pinned resources except one.
     ///
-    /// Members that were added before that one count with their whole length.
+    /// Members that were added before that one count with their full length.
     package func pinnedBytes(except key: CacheKey) async throws -> Int64 {
         try await store.readCatalog { try $0.downloads.pinnedBytes(except: key.hash) }
     }

@@ -5,14 +5,15 @@ import Synchronization
 extension Store: GenerationOwner {
     var elapsed: Duration { clock.elapsed() }
 
-    /// Returns a lease on the version that is stored under the key, which is opened if necessary; `nil` if nothing is
+    /// Returns a lease on the version that is stored for the key, and opens it if necessary; `nil` if nothing is
     /// stored.
     ///
-    /// If nothing is stored, but a version that is being received has bytes, that version becomes the stored one. A
-    /// version in an unknown format counts as not stored, and is not changed.
+    /// If nothing is stored, but a version that is being received has stored bytes, that version becomes the stored
+    /// one. A version in an unknown format counts as not stored, and is not changed.
     ///
-    /// - Throws: ``CacheError`` if it could not be opened this time; no stored bytes are discarded for that. `closed`
-    ///   after ``close()``. `CancellationError` if the task is cancelled while another one has the key's turn.
+    /// - Throws: ``CacheError`` if the version could not be opened this time, in which case its bytes stay stored; with
+    ///   code `closed` after ``close()``. `CancellationError` if the task is cancelled while another task has the key's
+    ///   turn.
     package func lease(_ key: CacheKey, user: (any GenerationUser)? = nil) async throws -> Lease? {
         let open = try table.withLock { table in
             try table.checkOpen()
@@ -24,17 +25,17 @@ extension Store: GenerationOwner {
         }
     }
 
-    /// Starts another version next to the stored one.
+    /// Creates a new version in addition to the stored one.
     ///
-    /// It replaces the stored version when one of its blocks, or all of it, is on disk. If nothing is stored, every
-    /// byte counts. A call that is cancelled before that stores nothing.
+    /// It replaces the stored version when one of its blocks, or all of it, is on disk. If nothing is stored, it
+    /// becomes the stored version with its first byte. If the version ends before that, nothing is stored.
     ///
     /// - Parameters:
-    ///   - url: Scheme, host and path. Other parts are removed when it is recorded.
-    ///   - presentation: The presentation that it belongs to, if that is stored; `nil` for that of the previous
-    ///     version.
-    ///   - variantOf: The keys of the resources that it is a variant of.
-    ///   - isKept: Whether anything may be on disk.
+    ///   - url: The scheme, host and path. Other parts are removed when the URL is recorded.
+    ///   - presentation: The presentation that the resource belongs to, if that is stored; `nil` for the presentation
+    ///     of the previous version.
+    ///   - variantOf: The keys of the resources that the version is a variant of.
+    ///   - isKept: Whether bytes may be stored on disk.
     /// - Throws: ``CacheError`` with code `closed` after ``close()``.
     package func begin(
         _ key: CacheKey, url: String, description: GenerationDescription, in presentation: CacheKey? = nil,
@@ -56,22 +57,23 @@ extension Store: GenerationOwner {
 
     /// Returns a lease on an open version of the key that satisfies `isMeant`, stored or not; `nil` if there is none.
     ///
-    /// A version that the disk has rejected since counts, but not one that may only be in memory.
+    /// A version that the disk has rejected since its creation counts, but a version that may only be in memory does
+    /// not.
     package func leaseOpen(
         _ key: CacheKey, user: any GenerationUser, where isMeant: (Generation) -> Bool
     ) -> Lease? {
         let open = table.withLock { $0.open(key) }
         guard let meant = open.first(where: { $0.disk != nil && isMeant($0) }) else { return nil }
         return table.withLock { table in
-            // It may have ended since.
+            // The version may have ended since.
             table.open(key).contains { $0 === meant } ? table.addLease(meant.identifier, user: user) : nil
         }.map { makeLease($0, user) }
     }
 
-    /// Whether readers of another user depend on a version that is open under the key and satisfies `isMeant`.
+    /// Whether readers of another user depend on a version that is open for the key and satisfies `isMeant`.
     ///
     /// A version without stored bytes counts as well, because its first response has just started. A version in memory
-    /// does not count: it has no place in the cache that another version could take.
+    /// does not count, because it has no place in the cache that another version could take.
     package func isFilled(
         _ key: CacheKey, besides user: any GenerationUser, where isMeant: (Generation) -> Bool
     ) -> Bool {
@@ -98,7 +100,7 @@ extension Store: GenerationOwner {
     }
 
     private func endLease(_ generation: Generation, _ user: (any GenerationUser)?) {
-        // Bytes that this user needed may be evicted now.
+        // Bytes that only this user needed may now be evicted.
         generation.recordMove()
         let ending = table.withLock { $0.endLease(generation.identifier, user: user) }
         if case .none = ending { return }
@@ -126,11 +128,12 @@ extension Store: GenerationOwner {
     /// Closes stored versions that have not been used for a long time. The most recently used ones stay open, with
     /// their checked blocks.
     ///
-    /// - Returns: The closed versions. The caller closes their descriptors, which may take time, without a lock.
+    /// - Returns: The closed versions. The caller closes their descriptors without holding a lock, because this may
+    ///   take time.
     func closeUnused() -> [Generation] {
         var closed: [Generation] = []
         for life in table.withLock({ $0.unused(but: 64) }) where !life.generation.hasChanges {
-            // Only the open file claims the bytes that the disk has not freed.
+            // Only the open file still claims the bytes that the disk has not freed.
             guard life.generation.disk?.holdsUnfreedBytes != true else { continue }
             if let generation = table.withLock({ $0.close(life.generation.identifier, since: life.stamp) }) {
                 closed.append(generation)
@@ -142,7 +145,7 @@ extension Store: GenerationOwner {
     /// Whether no reader or transfer has the key open, so that it may be evicted.
     func isUnused(_ key: CacheKey) -> Bool { table.withLock { $0.isUnused(key) } }
 
-    // MARK: - Requests of versions
+    // MARK: - Requests from versions
 
     func recordProof(of generation: Generation) {
         work.counting {
@@ -159,7 +162,7 @@ extension Store: GenerationOwner {
 
     func recordStoringEnded(of generation: Generation) {
         recordCompletion(of: generation)
-        // Now, because a player waits for its first bytes when a file is taken.
+        // The file is created now, because when it is needed, a player is waiting for its first bytes.
         versions.prepareFile()
     }
 

@@ -5,15 +5,16 @@ import Synchronization
 extension Store {
     /// Opens the cache in the directory at `path`, or creates it. If `path` is `nil`, creates a cache in memory.
     ///
-    /// No media is examined. Files that an unclean shutdown has left are removed in the background. If the disk is full
-    /// or read-only, stored media can be played and nothing new is stored; see ``readOnlyReason``.
+    /// The method does not examine any media. Files that an unclean shutdown left are removed in the background. If the
+    /// disk is full or read-only, stored media can be played and nothing new is stored; see ``readOnlyReason``.
     ///
-    /// - Parameter previous: A read-only store to replace. Both share open files, and the disk must accept writes.
+    /// - Parameter previous: A read-only store to replace. Both stores share open files, and the disk must accept
+    ///   writes.
     /// - Throws: ``CacheError``:
     ///   - `invalidArgument` for an invalid configuration
-    ///   - `directoryInUse`, which names the process
+    ///   - `directoryInUse`, with a message that names the process
     ///   - `catalogTooNew`
-    ///   - `keyRequired` or `wrongEncryptionKey`; nothing is changed
+    ///   - `keyRequired` or `wrongEncryptionKey`, in which case nothing is changed
     ///   - `storage` if the directory can't be used, for example because other users may write to it
     package static func open(
         path: String?, configuration: Configuration = Configuration(),
@@ -52,7 +53,7 @@ extension Store {
                 used: try directory.catalog.settings.storedBytes(capacity: capacity),
                 rowBytes: try directory.catalog.settings.rowBytes(capacity: capacity),
                 pool: previous?.pool, executor: executor, clock: clock, report: report)
-            // It takes space until a later opening removes it.
+            // The catalog that was set aside occupies space until a later opening removes it.
             store.ledger.setAsideByteCount = setAside
             if directory.access.isWritable { try store.eviction.ages.readStart() }
             return store
@@ -83,7 +84,7 @@ extension Store {
         configuration.memoryLimit = max(configuration.memoryLimit, 1 << 20)
         configuration.openFileLimit = max(configuration.openFileLimit, 8)
         if cause.code == .directoryInUse,
-            // If it can't be read either, the cache is treated as empty.
+            // If the directory can't be read either, the cache is treated as empty.
             let directory = try? CacheDirectory(
                 beside: path, key: configuration.key, fileSystem: fileSystem, bytes: configuration.byteStore,
                 because: cause)
@@ -108,7 +109,7 @@ extension Store {
         evictor.start()
     }
 
-    /// The number of threads that playback needs: one reads, one stores, one writes to the catalog.
+    /// The number of threads that playback needs: one each for reading, storing and writing to the catalog.
     private static let playThreads = 3
 
     /// Runs one query and starts threads, because the first query takes ten times as long as later ones.
@@ -118,7 +119,7 @@ extension Store {
         work.start(in: .background) { [weak self] in _ = try? self?.catalog.resource(key: "") }
     }
 
-    /// Removes files without a record in the background, which an unclean shutdown has left.
+    /// Removes files without a record, which an unclean shutdown left, in the background.
     private func sweep() {
         work.start(in: .maintenance) { [weak self] in self?.sweepNow() }
     }
@@ -130,10 +131,10 @@ extension Store {
 
     /// Writes all changes to the catalog, releases all versions and closes the directory.
     ///
-    /// Leases that remain can read open versions. Their bytes are marked, so that no other cache frees them. Later
-    /// calls throw `closed`.
+    /// Remaining leases can still read open versions. Their files are marked, so that no other cache frees the bytes.
+    /// Later calls throw `closed`.
     ///
-    /// - Throws: ``CacheError`` if the catalog could not be written. It is closed nevertheless.
+    /// - Throws: ``CacheError`` if the catalog could not be written. It is closed in any case.
     package func close() async throws {
         let isFirst = table.withLock { table in
             defer { table.closeAll() }
@@ -154,7 +155,7 @@ extension Store {
         for life in table.withLock({ $0.lives.values.sorted { $0.sequence < $1.sequence } }) {
             guard let disk = life.generation.disk else { continue }
             if life.leases > 0 { disk.markAsRead() } else { disk.file.close() }
-            // A file without a record would never be found.
+            // A file without a record would otherwise never be found.
             if !life.isRecorded, directory.access.isWritable,
                 let error = directory.removeMedia(life.generation.identifier)
             {
@@ -167,13 +168,13 @@ extension Store {
         if let failure { throw failure }
     }
 
-    /// Publishes an address in the lock file at which other processes can reach this one; `nil` removes it.
+    /// Publishes the address at which other processes can reach this one in the lock file; `nil` removes it.
     package func announce(_ text: String?) async throws {
         try await executor.run { [directory] in try directory.announce(text) }
     }
 
-    /// Returns the address that the process with the cache directory has published; `nil` if there is none. This
-    /// blocks.
+    /// Returns the address that the process that has the cache directory open has published; `nil` if there is none.
+    /// This blocks.
     package static func announcement(path: String) -> String? {
         CacheDirectory.announcement(path: path, fileSystem: SystemFileSystem())
     }

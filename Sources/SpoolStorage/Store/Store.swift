@@ -3,29 +3,30 @@ import Synchronization
 
 /// The owner of a cache's media: the only type that opens, creates and removes media files.
 ///
-/// It consists of the table of versions, the turns of keys and the leases. Other types do the rest as values that
+/// It consists of the table of versions, the turns of keys and the leases. All other work is done by values that
 /// operate on a store: ``VersionOpener``, ``CatalogWriter``, ``Evictor``, ``ResourceRemover``, ``StoredDownloads``,
 /// ``Verifier`` and ``Exporter``.
 ///
 /// A process has one ``Generation`` for each version. Readers, transfers, slices, checks, exports, eviction and a late
-/// close share it and hold leases on it. The life of a key is serialized: a task that opens, removes, evicts or pins it
-/// takes the key's turn (``KeyTurns``). A task that waits for a turn holds no thread, and turns of different keys are
-/// independent.
+/// close share it and hold leases on it. Operations on a key are serialized: a task that opens, removes, evicts or pins
+/// it takes the key's turn (``KeyTurns``). A task that is waiting for a turn does not occupy a thread, and turns of
+/// different keys are independent.
 ///
-/// **Space.** `usedBytes` is the sum of the claims of all versions on disk, and of reservations for bytes that are
-/// being received. The stored bytes of an open version are its claim (``MediaFile`` returns removed bytes, in one
-/// place). The claim of a version that is not open is the number in the catalog. Each claim ends once. The claim of a
-/// block ends when the disk has freed its space, and the claim of a version when its file is removed (``FileRemover``).
-/// A file that can't be removed keeps its claim. ``checkLedger()`` compares all of them.
+/// **Space.** `usedBytes` is the sum of the claims of all versions on disk, plus reservations for bytes that are being
+/// received. The claim of an open version is its stored bytes (only ``MediaFile`` returns removed bytes). The claim of
+/// a version that is not open is the number in the catalog. Each claim ends once. The claim of a block ends when the
+/// disk has freed its space, and the claim of a version when its file is removed (``FileRemover``). A file that can't
+/// be removed keeps its claim. ``checkLedger()`` compares all of them.
 ///
-/// **Locks**, outermost first. None is held over another key's I/O, and nothing is called back under any. Debug builds
-/// check the rule of ``LockClass``.
-/// 1. a key's turn, or the turn of eviction, then the turn of changes of the catalog (asynchronous: no thread is held);
-/// 2. a media file's writer, held while that file stores and evicts (its descriptor is opened inside). Work for all
+/// **Locks**, outermost first. No lock is held during another key's I/O, or while a callback runs. Debug builds check
+/// the rule of ``LockClass``.
+/// 1. a key's turn, or the turn of eviction, then the turn of changes to the catalog (asynchronous, so no thread is
+///    occupied);
+/// 2. a media file's writer, held while that file stores and evicts (its descriptor is opened meanwhile). Work for all
 ///    keys only tries to take it;
-/// 3. the rounds of writing, then the catalog's one writer (a change of the catalog and of the table happen together);
-/// 4. locks that are held for the time of a lookup, such as `table`, a media file's map, the order of eviction and the
-///    file pool. A ``Ledger`` is innermost.
+/// 3. the rounds of writing, then the catalog's only writer (the catalog and the table are changed together);
+/// 4. locks that are held only for a lookup, such as `table`, a media file's map, the order of eviction and the file
+///    pool. The lock of a ``Ledger`` is innermost.
 package final class Store: Sendable {
     /// The configuration of a store.
     package struct Configuration: Sendable {
@@ -36,21 +37,22 @@ package final class Store: Sendable {
         /// The time for which unused media stays in the cache; `nil` if only space limits it. A sudden change of the
         /// wall clock restarts all ages.
         package var maximumAge: Duration?
-        /// The maximum sizes of some of the media.
+        /// The quotas, each of which limits the size of a part of the media.
         package var quotas: [EvictionQuota] = []
         /// The free space to leave on the volume, in bytes; `nil` for the standard, which depends on the size of the
         /// volume. The default, 0, disables it.
         package var minimumFreeSpace: Int64? = 0
-        /// The bytes of memory for media that can't be stored, of all resources together; at least 1 MiB.
+        /// The maximum memory for media that can't be stored, in bytes, for all resources together. It must be at least
+        /// 1 MiB.
         package var memoryLimit: Int64
-        /// The time for which a player waits for space on disk. The wait occurs if the disk is slow, or if another
-        /// program has locked the catalog. It is short, because it delays playback.
+        /// The maximum time that a player waits for space on disk. Players wait if the disk is slow, or if another
+        /// program has locked the catalog. The time is short, because it delays playback.
         ///
         /// With a limit of 50 ms, blocks were not stored on a machine that was merely busy with other work.
         package var spaceTimeout = Duration.milliseconds(200)
-        /// The number of media files that may be open concurrently; at least 8.
+        /// The maximum number of media files that may be open concurrently, which must be at least 8.
         package var openFileLimit: Int
-        /// Whether the directory is only read, while another process may use it.
+        /// Whether the directory is opened read-only, while another process may use it.
         package var isReadOnly = false
         /// The key of an encrypted cache; `nil` if it is unencrypted.
         package var key: EncryptionKey?
@@ -77,7 +79,7 @@ package final class Store: Sendable {
         }
     }
 
-    /// The executor of all blocking work.
+    /// The executor for all blocking work.
     package let executor: BlockingExecutor
     let directory: CacheDirectory
     let pool: FilePool
@@ -102,7 +104,7 @@ package final class Store: Sendable {
     ) {
         self.executor = executor
         self.directory = directory
-        // Two more may be open for a moment: the file that was created for the next version, and the one after it.
+        // Two more files may be open briefly: the file that was created for the next version, and the one after it.
         self.pool = pool ?? FilePool(limit: configuration.openFileLimit - 2)
         ledger = Ledger(limit: capacity, used: used, rowBytes: rowBytes)
         memoryLedger = Ledger(limit: configuration.memoryLimit, used: 0)
@@ -123,7 +125,8 @@ package final class Store: Sendable {
             ages: AgeLimit(configuration.maximumAge, catalog: directory.catalog, clock: clock))
     }
 
-    // A store that is released without a close is in the state of an unclean shutdown. Leases do not retain it.
+    // If a store is released without being closed, its directory is in the state of an unclean shutdown. Leases do not
+    // retain the store.
     deinit {
         writing.stop()
         eviction.stop()
@@ -138,7 +141,7 @@ package final class Store: Sendable {
     /// The sets of resources to store offline.
     package var downloads: StoredDownloads { StoredDownloads(self) }
 
-    /// Sentences about problems that the opening found, and repaired or could not repair.
+    /// Sentences about the problems that were found when the store was opened, whether they were repaired or not.
     package var notices: [String] { directory.notices }
 
     /// The reason why nothing new is stored; `nil` if the directory could be opened for writing.
@@ -149,13 +152,13 @@ package final class Store: Sendable {
         }
     }
 
-    /// The maximum number of stored bytes; `nil` if there is no limit.
+    /// The maximum number of stored bytes; `nil` if it is unlimited.
     package var capacity: Int64? { eviction.limit.capacity }
 
-    /// The bytes that are stored or reserved.
+    /// The number of bytes that are stored or reserved.
     package var usedBytes: Int64 { ledger.used }
 
-    /// The bytes of memory for media that can't be stored.
+    /// The memory in use for media that can't be stored, in bytes.
     package var usedMemory: Int64 { memoryLedger.used }
 
     /// The number of leases that have not ended, including those of slices.
@@ -183,13 +186,13 @@ package final class Store: Sendable {
 
     /// Writes all changes to the catalog.
     ///
-    /// - Throws: ``CacheError`` if the catalog can't be written. The write is tried again in the background.
+    /// - Throws: ``CacheError`` if the catalog can't be written. The write is retried in the background.
     package func flush() async throws {
         try checkOpen()
         try await writer.write()
     }
 
-    /// Does the work that waits for a timer, and waits for all work in the background.
+    /// Performs all work that is scheduled by a timer, and waits for all background work.
     package func waitUntilIdle() async {
         repeat {
             guard (try? await flush()) != nil else { break }  // A failure is reported as a warning if it matters.
@@ -198,7 +201,7 @@ package final class Store: Sendable {
         await work.waitUntilIdle()
     }
 
-    /// Reads from the catalog after all changes were written to it.
+    /// Reads from the catalog after all changes have been written to it.
     func readCatalog<Value: Sendable>(
         in lane: BlockingExecutor.Lane = .background, _ body: @escaping @Sendable (Catalog) throws -> Value
     ) async throws -> Value {
@@ -210,14 +213,14 @@ package final class Store: Sendable {
     /// Records that the resource is used now.
     ///
     /// - Parameters:
-    ///   - presentation: The presentation that it belongs to from now on, if that is stored; `nil` if that is
+    ///   - presentation: The presentation that the resource now belongs to, if that is stored; `nil` if it is
     ///     unchanged.
-    ///   - tag: The app's tag from now on; `nil` if that is unchanged.
+    ///   - tag: The app's new tag; `nil` if it is unchanged.
     package func recordUse(of key: CacheKey, in presentation: CacheKey? = nil, tag: String? = nil) {
         writer.recordUse(of: key, in: presentation, tag: tag)
     }
 
-    /// Records that playback of the resource has stopped at `offset`, or at its end if that is `nil`.
+    /// Records that playback of the resource stopped at `offset`, or at its end if `offset` is `nil`.
     ///
     /// - Parameter isConsumed: Whether the media is to be played once and was played to its end. Such media is evicted
     ///   first.
@@ -227,13 +230,13 @@ package final class Store: Sendable {
 
     // MARK: - Removal and eviction
 
-    /// Removes the version that is stored under the key, pinned or not, and those that are being received.
+    /// Removes the version that is stored for the key, pinned or not, and versions that are being received.
     ///
-    /// Users of an open version are informed, and their leases stay valid. The file is removed, and its claim returned,
-    /// when the last lease has ended.
+    /// Users of an open version are notified, and their leases stay valid. When the last lease has ended, the file is
+    /// removed and its claim returned.
     ///
     /// - Returns: Whether anything was stored.
-    /// - Throws: ``CacheError`` if the catalog can't be written. Then nothing has changed.
+    /// - Throws: ``CacheError`` if the catalog can't be written, in which case nothing has changed.
     package func remove(_ key: CacheKey) async throws -> Bool { try await resourceRemover.remove(key) }
 
     /// Removes all resources, including pinned ones.
@@ -251,14 +254,14 @@ package final class Store: Sendable {
 
     /// Evicts until at most `size` bytes are stored, as far as pins and readers allow.
     ///
-    /// - Returns: The number of bytes that were evicted.
+    /// - Returns: The number of evicted bytes.
     /// - Throws: ``CacheError`` with code `invalidArgument` if `size` is negative.
     @discardableResult
     package func evict(to size: Int64) async throws -> Int64 { try await evictor.evict(to: size) }
 
     /// Changes the capacity, and evicts media that exceeds it.
     ///
-    /// - Parameter isRemembered: Whether it is recorded for openings with ``CacheCapacity/remembered``.
+    /// - Parameter isRemembered: Whether to record it for stores that are opened with ``CacheCapacity/remembered``.
     /// - Throws: ``CacheError`` with code `invalidArgument` for an invalid capacity, or `storage` if the catalog can't
     ///   be written or the size of the volume can't be read.
     package func setCapacity(_ capacity: CacheCapacity, isRemembered: Bool = false) async throws {
@@ -267,17 +270,17 @@ package final class Store: Sendable {
 
     // MARK: - Checks and copies
 
-    /// Checks stored blocks against their checksums. If it checks and repairs all of them, it also repairs the sums of
-    /// the catalog.
+    /// Checks stored blocks against their checksums. If all blocks are checked and repaired, the sums in the catalog
+    /// are also repaired.
     ///
-    /// If another kind of file has the name of a media file, all of its blocks are bad, and repairing removes the
-    /// resource. A file that can't be opened this time is reported and skipped.
+    /// If something other than a regular file has the name of a media file, all of its blocks are bad, and repairing
+    /// removes the resource. A file that can't be opened this time is reported and skipped.
     ///
     /// - Parameters:
     ///   - key: The key of one resource; `nil` for all.
-    ///   - repairing: Whether bad blocks are discarded, to be fetched again. If not, they stay recorded until they are
-    ///     read.
-    ///   - progress: Called on any thread with the number of checked blocks and of all blocks.
+    ///   - repairing: Whether to discard bad blocks, so that they are fetched again. If not, they stay recorded until
+    ///     they are read.
+    ///   - progress: Called on any thread with the number of checked blocks and the number of all blocks.
     /// - Throws: ``CacheError`` if the catalog can't be read.
     package func verify(
         _ key: CacheKey? = nil, repairing: Bool, progress: @escaping @Sendable (Int, Int) -> Void = { _, _ in }
@@ -296,15 +299,16 @@ package final class Store: Sendable {
 
     /// Passes the bytes of a complete resource, or a range of them, to `write`, in order. Every byte is checked first.
     ///
-    /// - Throws: ``CacheError``: `notStored`, or `incomplete` with the first missing range. The errors of `write`.
+    /// - Throws: ``CacheError``: `notStored`, or `incomplete` with the first missing range. Also throws the errors of
+    ///   `write`.
     package func export(_ key: CacheKey, range: Range<Int64>? = nil, writing write: BytesWriter) async throws {
         try await Exporter(self).export(key, range, writing: write)
     }
 
-    /// Compares the claims of all versions, the sums of the catalog and the blocks on disk, and finds files without a
-    /// record. For a cache at rest, in tests and simulations.
+    /// Compares the claims of all versions, the sums in the catalog and the blocks on disk, and finds files without a
+    /// record. It is intended for an idle cache, in tests and simulations.
     ///
-    /// Damage on disk that was not read yet counts as a difference, so repair first.
+    /// Damage on disk that has not been detected yet counts as a difference, so repair the cache first.
     ///
     /// - Throws: ``CacheError`` with a message that names the first difference.
     package func checkLedger() async throws {

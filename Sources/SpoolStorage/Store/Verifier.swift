@@ -4,19 +4,19 @@ import Synchronization
 
 /// A check of the stored blocks of a store against their checksums.
 ///
-/// It reads through the objects that players read, so that a bad block is discarded for all of them.
+/// It reads through the same objects as players, so that a bad block is discarded for all of them.
 struct Verifier: Sendable {
     private let store: Store
     private let isRepairing: Bool
 
-    /// - Parameter isRepairing: Whether bad blocks are discarded. If not, they stay recorded.
+    /// - Parameter isRepairing: Whether to discard bad blocks. If not, they stay recorded.
     init(_ store: Store, isRepairing: Bool) {
         self.store = store
         self.isRepairing = isRepairing
     }
 
-    /// Checks the stored blocks of one resource, or of all of them if `only` is `nil`. In that case, it also repairs
-    /// the sums of the catalog.
+    /// Checks the stored blocks of one resource, or of all resources if `only` is `nil`. In that case, it also repairs
+    /// the sums in the catalog.
     func run(_ only: CacheKey?, _ progress: @escaping @Sendable (Int, Int) -> Void) async throws -> VerificationReport {
         if isRepairing { try store.checkWritable() }
         try store.checkOpen()
@@ -61,7 +61,7 @@ struct Verifier: Sendable {
             result.blockCount += count
             result.damagedBlockCount += count
             guard isRepairing else { return }
-            // No file can be created with this name either, so the whole resource is removed.
+            // A file with this name can't be created either, so the whole resource is removed.
             _ = try await store.remove(key)
             result.discardedBlockCount += count
         }
@@ -83,7 +83,7 @@ struct Verifier: Sendable {
     ) async throws {
         if isRepairing {
             try await store.executor.run(in: .maintenance) {
-                // A file that was deleted while it is open can be read until it is closed, so it is closed now.
+                // A file that was deleted while it was open can be read until it is closed, so it is closed now.
                 guard try !store.directory.bytes.contains(generation.identifier.hex) else { return }
                 generation.disk?.file.close()
             }
@@ -92,7 +92,7 @@ struct Verifier: Sendable {
         while true {
             try Task.checkCancellation()
             let first = index
-            // A few at a time, so that a player's reads get the thread in between.
+            // A few blocks are checked at a time, so that a player's reads can use the thread in between.
             let step = try await store.executor.run(in: .maintenance) { () -> CheckedPart? in
                 try store.checkOpen()
                 guard let disk = generation.disk, let row = generation.row.value else { return nil }
@@ -112,7 +112,7 @@ struct Verifier: Sendable {
         }
     }
 
-    /// Removes rows that no key leads to, with their files. Each counts as one bad block.
+    /// Removes rows that can't be found by any key, and their files. Each row counts as one bad block.
     private func repairRows(_ result: inout VerificationReport) async throws {
         let count = try await ResourceRemover(store).removeUnreachable()
         result.blockCount += count
@@ -121,9 +121,9 @@ struct Verifier: Sendable {
     }
 }
 
-/// The result of a check of all stored blocks. A block is 64 KiB of a media file, or the stored part of it.
+/// The result of a check of all stored blocks. A block is 64 KiB of a media file, or the stored part of them.
 public struct VerificationReport: Sendable, Hashable {
-    /// The number of blocks that were checked.
+    /// The number of checked blocks.
     public var blockCount = 0
     /// The number of blocks whose checksums do not match.
     public var damagedBlockCount = 0
@@ -138,7 +138,7 @@ public struct VerificationReport: Sendable, Hashable {
     package init() {}
 }
 
-/// A media file that could not be opened this time, so that the rest of its blocks is not checked.
+/// A media file that could not be opened this time, so that the rest of its blocks was not checked.
 private struct UnopenedFile: Error {
     var cause: CacheError
 }
@@ -150,20 +150,20 @@ private struct CheckedPart {
 }
 
 extension Generation {
-    /// The number of blocks on disk, whole or in part.
+    /// The number of blocks on disk, whether complete or not.
     fileprivate var storedBlockCount: Int {
         disk?.storedRanges.reduce(0) { $0 + Block.indices(touching: $1).count } ?? 0
     }
 }
 
-/// The comparison of the claims of all versions, the sums of the catalog and the blocks on disk. It is a value that
-/// operates on a store at rest, for tests and simulations.
+/// A comparison of the claims of all versions, the sums in the catalog and the blocks on disk. It is a value that
+/// operates on an idle store, for tests and simulations.
 struct LedgerCheck: Sendable {
     private let store: Store
 
     init(_ store: Store) { self.store = store }
 
-    /// Compares all of them. This blocks.
+    /// Performs the comparison. This blocks.
     ///
     /// - Throws: ``CacheError`` with a message that names the first difference.
     func run() throws {
@@ -179,7 +179,7 @@ struct LedgerCheck: Sendable {
             let storedRanges = stored.storedRanges
             try expect(
                 blocks == stored.countedBytes && blocks == storedRanges.byteCount,
-                "\(record.url): its blocks hold \(blocks) bytes, but its record has \(stored.countedBytes) "
+                "\(record.url): its blocks contain \(blocks) bytes, but its record states \(stored.countedBytes) "
                     + "and lists \(storedRanges.byteCount)")
             let life = lives[stored.identifier]
             if let disk = life?.generation.disk {
@@ -193,7 +193,7 @@ struct LedgerCheck: Sendable {
                 try expect(
                     life.generation.rowClaim == stored.rowBytes || life.phase == .retired,
                     "\(record.url): its row claims \(life.generation.rowClaim) bytes, "
-                        + "but its record has \(stored.rowBytes)")
+                        + "but its record states \(stored.rowBytes)")
             } else {
                 rowSum += stored.rowBytes
             }
@@ -212,14 +212,14 @@ struct LedgerCheck: Sendable {
         sum += store.remover.unremovedByteCount
         let total = try store.catalog.settings.storedBytes()
         let recorded = records.reduce(0) { $0 + ($1.generation?.countedBytes ?? 0) }
-        try expect(total == recorded, "the catalog's sum is \(total), but its records hold \(recorded)")
+        try expect(total == recorded, "the catalog's sum is \(total), but its records contain \(recorded)")
         try expect(store.ledger.reserved == 0, "\(store.ledger.reserved) bytes are still reserved")
         try expect(store.ledger.used == sum, "\(store.ledger.used) bytes count as used, but the claims are \(sum)")
         let (rowTotal, rowsRecorded) = (
             try store.catalog.settings.rowBytes(), records.reduce(0) { $0 + ($1.generation?.rowBytes ?? 0) }
         )
         try expect(
-            rowTotal == rowsRecorded, "the catalog's sum of rows is \(rowTotal), but its records have \(rowsRecorded)")
+            rowTotal == rowsRecorded, "the catalog's sum of rows is \(rowTotal), but its records state \(rowsRecorded)")
         try expect(
             store.ledger.rowBytes == rowSum,
             "\(store.ledger.rowBytes) bytes count for rows, but the claims are \(rowSum)")
@@ -241,7 +241,7 @@ struct LedgerCheck: Sendable {
         // Blocks without bytes, which remain after an unclean shutdown, are claimed until the version is opened.
         guard end > 0, !stored.needsTidying else { return }
         let size = try store.directory.bytes.open(stored.identifier.hex, isWritable: false)?.size() ?? 0
-        try expect(size >= end, "\(record.url): its file has \(size) bytes, but its blocks reach to \(end)")
+        try expect(size >= end, "\(record.url): its file has \(size) bytes, but its blocks end at offset \(end)")
     }
 
     private func expect(_ holds: Bool, _ sentence: @autoclosure () -> String) throws {

@@ -2,22 +2,23 @@ import ByteRanges
 import Foundation
 import Synchronization
 
-/// The eviction of the bytes that ``Evictor`` chooses: of resources that are removed, of parts of versions, and of open
-/// versions whose users offer them.
+/// The eviction of the bytes that ``Evictor`` chooses: whole resources, parts of versions, and ranges of open versions
+/// that are not near any reader.
 ///
-/// It is a value that operates on a store. The caller has the turn of each key, unless a method has another rule.
+/// It is a value that operates on a store. The caller has the turn of each key, unless a method's documentation states
+/// otherwise.
 struct VersionEvictor: Sendable {
-    /// The state of freeing bytes.
+    /// The state that all evictors of a store share.
     final class State: Sendable {
-        /// The elapsed time until which media is evicted as whole files, because the file system has no sparse files.
-        /// `nil` if it may have them.
+        /// The elapsed time until which media is evicted as whole files, because the file system does not support
+        /// sparse files. It is `nil` if they may be supported.
         private let wholeUntil = Mutex<Duration?>(nil)
         fileprivate let evictedByteCount = Atomic<Int64>(0)
 
         /// The number of bytes that have been evicted since the store was opened.
         var byteCount: Int64 { evictedByteCount.load(ordering: .relaxed) }
 
-        /// Whether parts of files can't be evicted now.
+        /// Whether only whole files can currently be evicted.
         fileprivate func evictsWholeFiles(at elapsed: Duration) -> Bool {
             wholeUntil.withLock { end in
                 if let time = end, time <= elapsed { end = nil }
@@ -30,7 +31,7 @@ struct VersionEvictor: Sendable {
         }
     }
 
-    /// The time for which media is evicted as whole files after the file system has refused to free a part of one.
+    /// The time for which media is evicted as whole files after the file system has failed to free a part of a file.
     static let wholeFileTime = Duration.seconds(3600)
 
     private let store: Store
@@ -46,7 +47,8 @@ struct VersionEvictor: Sendable {
 
     // MARK: - Unused media
 
-    /// Evicts unused resources as a whole. Resources that are open or pinned by now are skipped. This blocks.
+    /// Evicts unused resources completely. Resources that have been opened or pinned meanwhile are skipped. This
+    /// blocks.
     ///
     /// - Returns: The resources that were evicted.
     func evict(_ keys: [CacheKey]) throws -> [RemovedUnused] {
@@ -59,14 +61,14 @@ struct VersionEvictor: Sendable {
         return removed
     }
 
-    /// Evicts as much of one resource as is needed. This blocks.
+    /// Evicts as much of one resource as needed. This blocks.
     func evictPart(of member: EvictionOrder.Member, _ count: Int64) throws -> Int64 {
         guard try !store.catalog.isPinned(member.key.hash) else {
             queue.remove([member.key])
             return 0
         }
         guard let lease = try store.versions.openStored(member.key, nil) else {
-            // The file is in an unknown format and is evicted as a whole, or it has been removed.
+            // The file is in an unknown format and is evicted completely, or it has already been removed.
             return try evictWhole(member.key)
         }
         let generation = lease.generation
@@ -96,11 +98,11 @@ struct VersionEvictor: Sendable {
         return removed.reduce(0) { $0 + $1.freedByteCount }
     }
 
-    /// Evicts the ends of versions that newer ones are about to replace. A newer version replaces the stored one with
-    /// its first block, which needs space. The caller has no turn. This blocks.
+    /// Evicts the ends of versions that newer versions are about to replace. A newer version replaces the stored one
+    /// once its first block is stored, which needs space. The caller does not have a turn. This blocks.
     func freeReplaced(_ count: Int64) throws -> Int64 {
         var freed: Int64 = 0
-        // The ends of files can be evicted even if the file system has no sparse files.
+        // The ends of files can be evicted even if the file system does not support sparse files.
         for life in store.table.withLock({ $0.outdated }) where freed < count {
             guard try !store.catalog.isPinned(life.generation.key.hash), let lease = store.extend(life.generation)
             else { continue }
@@ -110,7 +112,7 @@ struct VersionEvictor: Sendable {
         return freed
     }
 
-    /// Evicts the end of a version. Its first bytes stay longest, because the next playback needs it first.
+    /// Evicts the end of a version. Its first bytes stay longest, because the next playback needs them first.
     private func evictEnd(of generation: Generation, _ count: Int64) -> Int64 {
         guard let disk = generation.disk, store.users(of: generation).isEmpty else { return 0 }
         var freed = ByteRangeSet()
@@ -124,16 +126,16 @@ struct VersionEvictor: Sendable {
 
     // MARK: - Open media
 
-    /// Evicts ranges on disk that users of open versions offer. The caller has no turn. This blocks.
+    /// Evicts ranges of open versions on disk that are not near any reader. The caller does not have a turn. This
+    /// blocks.
     ///
-    /// - Parameter asksAll: Whether users are asked although none of their readers has moved since they had nothing to
-    ///   offer.
+    /// - Parameter asksAll: Whether to query users again even if none of their readers have moved since the last query.
     func freeUsed(_ count: Int64, asksAll: Bool) throws -> Int64 {
         var freed: Int64 = 0
         let lives = store.table.withLock { table in table.used { asksAll || $0.mayOffer } }
         // An open version can't be evicted as a whole.
         for life in lives where freed < count && !evictsWholeFiles {
-            // If its readers move after this point, it is examined again.
+            // If its readers move after this point, the version is examined again.
             life.generation.recordAsked()
             guard let disk = life.generation.disk, disk.storedByteCount > 0,
                 try !store.catalog.isPinned(life.generation.key.hash)
@@ -145,7 +147,7 @@ struct VersionEvictor: Sendable {
         return freed
     }
 
-    /// Evicts ranges in memory that users of open versions offer. The caller has no turn.
+    /// Evicts ranges of open versions in memory that are not near any reader. The caller does not have a turn.
     ///
     /// - Returns: Whether any memory was freed.
     func makeMemory(_ count: Int64) -> Bool {
@@ -164,9 +166,9 @@ struct VersionEvictor: Sendable {
         return freed > 0
     }
 
-    /// Evicts the ranges that all users of a version offer, and reports the result to them.
+    /// Evicts the ranges that every user of a version allows to be evicted, and reports the result to the users.
     ///
-    /// - Returns: The bytes that were evicted.
+    /// - Returns: The evicted bytes.
     private func evictOffered(
         _ count: Int64, of stored: ByteRangeSet, _ life: GenerationTable.Life,
         _ evict: ([Range<Int64>]) -> ByteRangeSet
@@ -178,13 +180,13 @@ struct VersionEvictor: Sendable {
         for user in users where !rest.isEmpty {
             let ranges = user.offerEvictable(count, within: rest, of: life.generation)
             offers.append((user, ranges))
-            // Blocks that a slice holds or a transfer fills now may be evicted later.
+            // Blocks that a slice holds, or that a transfer is filling, may be evicted later.
             if !ranges.isEmpty { life.generation.recordMove() }
             rest = rest.intersection(ByteRangeSet(ranges.map(StoredBlocks.wholeBlocks)))
         }
         let gone = rest.isEmpty ? ByteRangeSet() : evict(Array(rest))
         for (user, ranges) in offers where !ranges.isEmpty {
-            // A block may be in memory and in part on disk. Bytes that can still be read were not evicted.
+            // A block may be in memory and also partly on disk. Bytes that can still be read were not evicted.
             let kept = ByteRangeSet(ranges.map(StoredBlocks.wholeBlocks)).intersection(life.generation.storedRanges)
             user.evicted(ranges, kept: kept, of: life.generation)
         }
@@ -197,7 +199,7 @@ struct VersionEvictor: Sendable {
         let (gone, failure) = free(ranges, of: disk)
         if let failure {
             warn(thatPartsStay: failure, of: generation)
-            // Blocks that are no longer recorded although they take space.
+            // Records that these blocks are no longer stored, even though they still occupy space.
             store.recordChange(of: generation)
         }
         return gone
@@ -213,7 +215,7 @@ struct VersionEvictor: Sendable {
         return (gone, nil)
     }
 
-    /// Warns once that a part of a file can't be evicted, and records whether this applies to all files.
+    /// Reports once that a part of a file can't be evicted, and records whether this applies to all files.
     private func warn(thatPartsStay cause: CacheError, of generation: Generation) {
         if let code = cause.posixCode, [EOPNOTSUPP, ENOTSUP, ENOSYS].contains(code.rawValue) {
             state.recordNoHoles(at: store.clock.elapsed())

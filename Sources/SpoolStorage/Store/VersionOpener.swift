@@ -10,14 +10,14 @@ struct VersionOpener: Sendable {
 
     // MARK: - Stored versions
 
-    /// Opens the version that is stored under a key whose turn the caller has. This blocks.
+    /// Opens the version that is stored for a key. The caller has the key's turn. This blocks.
     ///
-    /// - Parameter read: Reads the record instead of the catalog, for tests: the stored version may be replaced
+    /// - Parameter read: Reads the record instead of the catalog, for tests in which the stored version is replaced
     ///   meanwhile.
     func openStored(
         _ key: CacheKey, _ user: (any GenerationUser)?, reading read: ((String) throws -> ResourceRecord?)? = nil
     ) throws -> Lease? {
-        // Only a change of this key's version makes it read again, and the key's turn excludes most of them.
+        // The record is read again only if this key's version changes, and the key's turn prevents most changes.
         defer { _ = store.table.withLock { $0.endReading(key) } }
         while true {
             let open = try store.table.withLock { table in
@@ -59,7 +59,7 @@ struct VersionOpener: Sendable {
             store.ledger.correct(by: correction.storedBytes)
             store.ledger.correctRows(by: correction.rowBytes)
         } catch let error as CacheError where error.code == .storage {
-            // The next opening tries again. Until then, the account has the changed numbers.
+            // The next opening tries again. Until then, the account uses the changed numbers.
             store.reporter.warn("the byte counts of \(record.url) could not be corrected: \(error)")
         }
     }
@@ -70,7 +70,7 @@ struct VersionOpener: Sendable {
         let key = CacheKey(hash: record.key)
         let storedRanges = stored.storedRanges
         let row = CatalogRow(stored.id)
-        // A length before the end of the stored bytes is wrong, and the origin is requested for it.
+        // A length before the end of the stored bytes is wrong, so it is requested from the origin again.
         let length = stored.length.flatMap { $0 >= storedRanges.bounds?.upperBound ?? 0 ? $0 : nil }
         let description = GenerationDescription(
             length: length, contentType: record.contentType, version: stored.version, fields: stored.fields)
@@ -104,10 +104,10 @@ struct VersionOpener: Sendable {
     /// Compares the file with its record after an unclean shutdown, in the background. Claims without bytes are
     /// returned, and bytes without a claim are freed.
     ///
-    /// A version that is never opened returns its claims when it is evicted.
+    /// The claims of a version that is never opened are returned when it is evicted.
     private func afterOpening(_ generation: Generation, _ stored: GenerationRecord) {
         if generation.rowClaim != stored.rowBytes {
-            // The size of the row was computed by an earlier rule.
+            // The size of the row was computed with an earlier rule.
             generation.restoreDescription()
             store.recordChange(of: generation)
         }
@@ -121,7 +121,7 @@ struct VersionOpener: Sendable {
                 try generation.disk?.freeUnclaimed()
                 if let store { try await store.writer.inTurn { try store.catalog.settings.recordTidied(stored.id) } }
             } catch {
-                // It is tried again when the version is opened next.
+                // The comparison is retried when the version is next opened.
                 let text = "\(generation.url) could not be compared with its record: \(error)"
                 if let error = error as? CacheError {
                     store?.reporter.warnOnce("tidying", error, text)
@@ -148,8 +148,8 @@ struct VersionOpener: Sendable {
 
     // MARK: - New versions
 
-    /// Starts another version next to the stored one. A player waits for this, so it does not touch the catalog. The
-    /// file was created before, or is created when bytes are stored.
+    /// Creates a new version in addition to the stored one. A player is waiting for this, so the method does not access
+    /// the catalog. The file was created in advance, or is created when bytes are stored.
     func start(
         _ key: CacheKey, url: String, _ description: GenerationDescription, in presentation: CacheKey?,
         variantOf: [CacheKey], isKept: Bool, _ user: (any GenerationUser)?
@@ -167,7 +167,8 @@ struct VersionOpener: Sendable {
             key: key, identifier: identifier, url: url, description: description, disk: disk, row: row,
             isKept: isOnDisk, isProven: false, ledger: store.ledger, memoryLedger: store.memoryLedger, owner: store,
             presentation: presentation, variantOf: variantOf)
-        // If it is open already, or too many files are open, it is opened by its path.
+        // If the file can't be adopted, because one is already open or the pool is closed, it is opened by its path
+        // later.
         if let file = prepared?.1, let disk { _ = disk.file.adopt(file) }
         let isStarted = store.table.withLock { table in
             guard !table.isClosed else { return false }
@@ -185,13 +186,14 @@ struct VersionOpener: Sendable {
         return store.makeLease(generation, user)
     }
 
-    /// Creates the file of the next version in the background, unless there is one.
+    /// Creates the file of the next version in the background, unless one already exists.
     func prepareFile() {
         guard store.directory.wantsPreparedFile else { return }
         store.work.start(in: .background) { [weak store] in
             guard let store, store.isOpen else { return }
             let identifier = GenerationIdentifier(random: store.clock.random)
-            // Live before it is created, because a sweep would otherwise remove it as an orphan.
+            // The name is reserved before the file is created, because a sweep would otherwise remove the file as an
+            // orphan.
             store.table.withLock { $0.reserve(identifier) }
             if !store.directory.prepareFile(identifier) { store.table.withLock { $0.endReservation(identifier) } }
         }
