@@ -15,14 +15,14 @@ public import Spool
 ///
 /// With a ``server``, HLS also plays through the cache, because the player gets the server's URL. The value of
 /// `AVURLAssetOverrideMIMETypeKey`, such as `application/vnd.apple.mpegurl`, determines whether a URL is HLS. Without a
-/// value, the extension does (`.m3u8`, `.m3u`).
+/// value, the URL's extension (`.m3u8`, `.m3u`) determines it.
 ///
-/// Other playlists, and on Apple platforms streams without a length, are detected when they are loaded. A playlist is
-/// then redirected to the server's URL, if there is a server. Otherwise the player is redirected to ``originalURL``, or
-/// to the resolver's URL, without the header fields of the `MediaSource`.
+/// Other playlists, and on Apple platforms streams without a length, are detected when they are loaded. The player is
+/// then redirected to the server's URL for a playlist, if there is a server. Otherwise, it is redirected to
+/// ``originalURL``, or to the resolver's URL, without the header fields of the `MediaSource`.
 ///
-/// On Apple platforms, the player is also redirected to ``originalURL`` if the transport can't load it. For example,
-/// App Transport Security may allow a URL for AVFoundation only. `MediaCache.events()` reports the reason
+/// On Apple platforms, the player is also redirected to ``originalURL`` if the transport can't load the media. For
+/// example, App Transport Security may allow a URL for AVFoundation only. `MediaCache.events()` reports the reason
 /// (`.bypassed`).
 ///
 /// ```swift
@@ -54,20 +54,21 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
 
     /// The value of `AVURLAssetOverrideMIMETypeKey`.
     ///
-    /// The SDKs before iOS 17 do not declare it, and these sources are also checked with one of them. The value of each
-    /// option key of AVFoundation equals its name.
+    /// SDKs before iOS 17, with which these sources are also checked, do not declare this key. The value of each
+    /// AVFoundation option key equals its name.
     static let overrideMIMETypeKey = "AVURLAssetOverrideMIMETypeKey"
 
     /// Creates an asset for a source that may resolve its URL or credentials when they are needed.
     ///
     /// - Parameters:
-    ///   - source: The source of the bytes. With a resolver, it is cached regardless of the scheme of its `url`.
+    ///   - source: The source of the bytes. With a resolver, the media is cached regardless of the scheme of the
+    ///     source's `url`.
     ///   - cache: The cache.
-    ///   - server: The server for HLS with the same cache: a `ProxyServer` of `SpoolProxy`. Without a running server,
+    ///   - server: The server for HLS with the same cache: a `ProxyServer` from `SpoolProxy`. Without a running server,
     ///     HLS plays directly, uncached.
-    ///   - options: `AVURLAsset…Key` options. Options about HTTP (cookies, cellular access) have no effect on cached
-    ///     media, because the cache's transport sends the requests. `AVURLAssetOverrideMIMETypeKey` takes precedence
-    ///     over the origin's media type and the first bytes.
+    ///   - options: `AVURLAsset…Key` options. HTTP options (cookies, cellular access) have no effect on cached media,
+    ///     because the cache's transport sends the requests. `AVURLAssetOverrideMIMETypeKey` takes precedence over the
+    ///     origin's media type and the first bytes.
     ///   - deliversProbe: See ``CachingResourceLoader/init(caching:in:server:contentType:deliversProbe:)``.
     public init(
         caching source: MediaSource, in cache: MediaCache, server: (any MediaServer)? = nil,
@@ -109,7 +110,7 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
         self.init(caching: MediaSource(url: url), in: cache, server: server, options: options)
     }
 
-    /// Creates an asset without a cache, which plays directly. AVFoundation itself may call this.
+    /// Creates an asset without a cache, which plays directly. AVFoundation itself may call this initializer.
     @available(
         *, deprecated, message: "plays without a cache; use init(caching:in:server:options:)"
     )
@@ -131,11 +132,11 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
     public convenience init(url: URL) { self.init(url: url, options: nil) }
 
     deinit {
-        // The player may still hold requests. Their readers end here, even if another object retains the loader.
+        // The player may still hold requests. Their readers end now, even if another object retains the loader.
         loader?.suspend()
     }
 
-    /// Returns a new asset of the same media, to replace one that has failed, or `nil` if the asset plays directly.
+    /// Returns a new asset for the same media, to replace one that has failed, or `nil` if the asset plays directly.
     func fresh() -> CachingURLAsset? {
         guard let cache, let source, loader != nil || server != nil else { return nil }
         return CachingURLAsset(

@@ -2,11 +2,12 @@
 import Foundation
 import Spool
 
-/// The conversion between an origin's URL and one that a player cannot load itself, so that it uses our loader.
+/// The conversion between an origin's URL and a URL that a player cannot load itself, so that it uses the cache's
+/// loader.
 ///
 /// The prefix precedes the scheme in the text of the URL: `https://host/a.mp3` becomes `spool+https://host/a.mp3`. The
-/// rest is unchanged, so the original URL is restored exactly. The prefix has only characters that RFC 3986 §3.1 allows
-/// in a scheme. URL parsers since iOS 17 reject others, such as underscores.
+/// rest is unchanged, so the original URL is restored exactly. The prefix contains only characters that RFC 3986 §3.1
+/// allows in a scheme. URL parsers since iOS 17 reject others, such as underscores.
 enum CachingURL {
     /// The prefix before the scheme.
     static let prefix = "spool+"

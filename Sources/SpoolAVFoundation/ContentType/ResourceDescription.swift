@@ -23,9 +23,10 @@ struct ResourceDescription: Sendable, Hashable {
 }
 
 extension ResourceDescription {
-    /// Describes a resource from the cache, and if necessary by a request to the origin.
+    /// Creates the description of a resource from the cache, and if necessary from a request to the origin.
     ///
-    /// - Parameter contentType: The app's media type, which takes precedence over the origin's and the first bytes.
+    /// - Parameter contentType: The app's media type, which takes precedence over the origin's type and the first
+    ///   bytes.
     /// - Throws: `CacheError` if a request to the origin is necessary, and the origin does not respond or rejects it.
     init(of media: MediaResource, directLoading: DirectLoadingPolicy, contentType: String? = nil) async throws {
         // Without stored data, one request fetches both the headers and the first bytes.
@@ -49,7 +50,7 @@ extension ResourceDescription {
         }
     }
 
-    /// Returns the first bytes, which are fetched if necessary, or `nil` if there are none.
+    /// Returns the first bytes, and fetches them if necessary, or returns `nil` if there are none.
     private static func start(of media: MediaResource) async throws -> Data? {
         do {
             return try await media.reader(.bytes(0..<Int64(UniformType.signatureLength))).next()?.data
@@ -70,19 +71,20 @@ extension ResourceDescription {
     }
 }
 
-/// The rules of a loader: which type it reports, whether it delivers the probe, and what the player loads itself.
+/// The rules of a loader: the type that it reports, whether it delivers the probe, and the resources that the player
+/// loads itself.
 struct LoadingRules: Sendable {
     let directLoading: DirectLoadingPolicy
-    /// The app's media type, which takes precedence over the origin's and the first bytes.
+    /// The app's media type, which takes precedence over the origin's type and the first bytes.
     let contentType: String?
     let deliversProbe: Bool
 }
 
 /// The policy for resources that a loader can't provide, but that the player may load itself.
 ///
-/// Such a resource has no length, for example a chunked response or a live stream, or the transport can't load it.
+/// Either such a resource has no length, as in a chunked response or a live stream, or the transport can't load it.
 enum DirectLoadingPolicy: Sendable {
-    /// Serves bytes of unknown length until the response ends. A failure of the transport is an error.
+    /// Serves a resource of unknown length until the response ends. A failure of the transport is an error.
     case serve
     /// Redirects the player to the origin, so that it plays without the cache.
     case redirect

@@ -7,8 +7,8 @@ import UniformTypeIdentifiers
 
 /// The mapping from the origin's media type (`audio/mpeg`) to the uniform type identifier for a player (`public.mp3`).
 ///
-/// On Apple platforms, the system knows most types. A table is used on other platforms and for other types. It only
-/// makes decisions.
+/// On Apple platforms, the system provides most types. A table is used for other types, and on other platforms. This
+/// type only makes decisions.
 enum UniformType {
     /// Returns the matching identifiers, with the best one first. The result is empty if neither media type nor file
     /// name determines one.

@@ -22,8 +22,8 @@ import Synchronization
 /// all its readers.
 ///
 /// After an initial burst, bytes are delivered at a few times the playback rate. A request that failed because of
-/// network loss stays open, and resumes when the network returns. Only the player, or a rejection by the origin, ends
-/// it.
+/// network loss stays open, and resumes when the network returns. It ends only if the player ends it or the origin
+/// rejects it.
 ///
 /// A renewal request is served like any other, because stored bytes do not expire, and the `MediaSource` provides new
 /// URLs and credentials. Authentication challenges are left to the system, because the transport sends the requests to
@@ -59,7 +59,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     struct Progress: Sendable {
         /// The number of bytes delivered to the player in all requests.
         var delivered: Int64 = 0
-        /// Whether a request waits for the network to return.
+        /// Whether a request is waiting for the network to return.
         var waitsForNetwork = false
     }
 
@@ -70,7 +70,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     ///   - cache: The cache.
     ///   - server: The server to which the player is redirected if the media is an HLS playlist. If `nil`, the player
     ///     is redirected to the origin.
-    ///   - contentType: A media type that takes precedence over the origin's and the first bytes.
+    ///   - contentType: A media type that takes precedence over the origin's type and the first bytes.
     ///   - deliversProbe: Whether the two bytes that the player requests together with type and length are delivered.
     ///     The default is `true`, as in WebKit. With `false`, such a request finishes without bytes.
     public convenience init(
@@ -123,7 +123,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         return true
     }
 
-    /// Ends the request's reader. The request is not used afterwards.
+    /// Ends the request's reader. The loader does not use the request afterwards.
     public func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader, didCancel loadingRequest: AVAssetResourceLoadingRequest
     ) {
@@ -146,7 +146,8 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
 
     // MARK: The app's side
 
-    /// Stops loading for a player that has advanced without cancelling its requests. It may be called from any thread.
+    /// Stops loading for a player that has advanced without cancelling its requests. The method may be called from any
+    /// thread.
     ///
     /// The player is not notified. Its requests stay open until ``resume()`` resumes them. Later requests are served.
     public func suspend() {
@@ -156,7 +157,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         }
     }
 
-    /// Resumes the requests that ``suspend()`` stopped. It may be called from any thread.
+    /// Resumes the requests that ``suspend()`` stopped. The method may be called from any thread.
     public func resume() {
         queue.async {
             for id in self.requests.keys.sorted() { self.feed(id) { $0.resume() } }
@@ -173,7 +174,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         }
     }
 
-    /// Retries the requests that wait for the network. It may be called from any thread.
+    /// Retries the requests that are waiting for the network. The method may be called from any thread.
     func networkReturned() {
         queue.async {
             for id in self.requests.keys.sorted() { self.feed(id) { $0.networkReturned() } }
@@ -194,7 +195,8 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
                 }
             }
         } onCancel: {
-            // Set before the queue is used. A later wait finds the flag, and an earlier one is found on the queue.
+            // The flag is set before the queue is used. A later wait finds the flag, and an earlier wait is found on
+            // the queue.
             wait.isCancelled.store(true, ordering: .releasing)
             queue.async {
                 for waiter in self.waiters.cancelled(wait) { waiter.resume(returning: false) }
@@ -256,7 +258,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     }
 
     /// Returns the reason why the player has to load the resource itself after an error. Returns `nil` if the player
-    /// can't load it, or would send a request that differs from the source's.
+    /// can't load it, or would send a different request than the source requires.
     private func reasonToRedirect(_ error: (any Error)?) -> String? {
         media.source.isPlain ? LoadingFailure.reasonToRedirect(error) : nil
     }
@@ -270,7 +272,8 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         Task(executorPreference: media.readingExecutor) { [weak self, queue, clock] in
             do {
                 while let chunk = try await reader.next() {
-                    // No further bytes are read while bytes wait for the player's queue, or for their delivery time.
+                    // No further bytes are read while received bytes wait for the player's queue, or for their delivery
+                    // time.
                     let pause = await queue.run { [weak self] in
                         self?.received(chunk, token: token, for: id)
                     }
@@ -300,7 +303,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     }
 
     private func readFailed(_ error: any Error, token: Int, for id: LoadingRequest.ID) {
-        // The description may be that of a replaced version.
+        // The description may be that of a version that has been replaced.
         if (error as? CacheError)?.code == .resourceChanged { resource = nil }
         let isLossOfNetwork = LoadingFailure.isLossOfNetwork(error)
         feed(id, cause: error) { $0.readFailed(token: token, isLossOfNetwork: isLossOfNetwork) }

@@ -4,14 +4,14 @@ import Synchronization
 /// The rate at which stored bytes are delivered to one loading request. It only makes decisions.
 ///
 /// A player cancels a request when it has enough bytes, but it does so late, or never. In the meantime, a disk could
-/// deliver the whole media, which the player would hold in memory. Therefore, each request gets a burst, and then a few
-/// times the playback rate. Small requests, and the first bytes after a seek, are within the burst.
+/// deliver all of the media, which the player would hold in memory. Therefore, each request gets a burst first, and
+/// then a few times the playback rate. The burst covers small requests, and the first bytes after a seek.
 struct DeliveryPace: Hashable, Sendable {
     /// The number of bytes to deliver at once.
     private(set) var burst = Self.smallestBurst
     /// The number of bytes per second after the burst.
     private(set) var bytesPerSecond = Self.unknownRate
-    /// The number of bytes that may be delivered now. It is negative after a larger piece.
+    /// The number of bytes that may be delivered now. It is negative after a larger chunk.
     private var credit: Double
     private var lastTime: Duration?
 
@@ -70,7 +70,7 @@ struct LoadingClock: Sendable {
     }
 }
 
-/// A wait for bytes to be delivered to the player.
+/// A task's wait for bytes to be delivered to the player.
 final class DeliveryWait: Sendable {
     /// Whether the waiting task was cancelled.
     let isCancelled = Atomic(false)

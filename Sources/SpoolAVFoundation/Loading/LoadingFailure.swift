@@ -2,11 +2,12 @@
 import Foundation
 import Spool
 
-/// The conversion of errors into those of `NSURLErrorDomain`, which the player's own loading would report.
+/// The conversion of errors into errors of `NSURLErrorDomain`, which the player would report if it loaded the media
+/// itself.
 ///
 /// `NSUnderlyingErrorKey` contains the cache's error, whose message is the localized description.
 enum LoadingFailure {
-    /// Returns the error for a failed read of the cache.
+    /// Returns the error for a failed read from the cache.
     static func error(for cause: (any Error)?, url: URL) -> NSError {
         guard let cause else { return make(NSURLErrorUnknown, "loading failed", url) }
         return make(code(for: cause), String(describing: cause), url, underlying: cause)
@@ -14,7 +15,9 @@ enum LoadingFailure {
 
     /// Returns the error for a response that ended early.
     static func endedEarly(at offset: Int64, _ url: URL) -> NSError {
-        make(NSURLErrorNetworkConnectionLost, "the response ended at \(offset), before the end of the resource", url)
+        make(
+            NSURLErrorNetworkConnectionLost, "the response ended at byte \(offset), before the end of the resource", url
+        )
     }
 
     /// Returns the error for a resource with no type that the player allows.
@@ -22,8 +25,8 @@ enum LoadingFailure {
         make(NSURLErrorCannotDecodeContentData, "the player allows no content type that matches the resource", url)
     }
 
-    /// Returns whether there was no connection, or the connection was lost, so that a retry is useful as long as a
-    /// client waits. A response from the origin is final.
+    /// Returns whether there was no connection, or the connection was lost. In that case, a retry is useful as long as
+    /// a client waits. A response from the origin is final.
     static func isLossOfNetwork(_ error: any Error) -> Bool {
         guard let error = error as? CacheError, error.code == .originUnavailable, error.httpStatus == nil else {
             return false
@@ -92,7 +95,7 @@ enum LoadingFailure {
         // Errors are logged, so the name does not include the query, which may be a credential.
         let name = MediaSource(url: url).redactedURL
         var details: [String: Any] = [:]
-        // Messages of the cache already name the resource.
+        // Messages from the cache already name the resource.
         details[NSLocalizedDescriptionKey] = underlying == nil ? "\(name): \(sentence)" : sentence
         details[NSUnderlyingErrorKey] = underlying
         return NSError(domain: NSURLErrorDomain, code: code, userInfo: details)

@@ -52,7 +52,7 @@ final class LoadingRequest {
         if let length = description.length { information.contentLength = length }
         // This is also set if the length is unknown, because the cache serves stored ranges and waits for others.
         information.isByteRangeAccessSupported = true
-        // The flag promises all bytes at once, and more than the burst would be delivered at the pace of playback.
+        // The flag promises all bytes at once, but bytes beyond the burst would be delivered at the pace of playback.
         information.isEntireLengthAvailableOnDemand =
             description.isComplete && description.length.map { $0 <= pace.burst } ?? false
         return true
@@ -61,8 +61,8 @@ final class LoadingRequest {
     /// Ends the request with an error.
     ///
     /// Without a type, `AVAsset` may never determine whether it is playable, so an empty type is set first. Source:
-    /// WebKit, WebCoreAVFResourceLoader.mm (rdar://13987417). If the player allows only some types, another one could
-    /// raise an exception, so one of them is set.
+    /// WebKit, WebCoreAVFResourceLoader.mm (rdar://13987417). If the player allows only some types, a different type
+    /// could raise an exception, so one of them is set.
     func fail(_ error: NSError) {
         if let information = request.contentInformationRequest, information.contentType == nil {
             information.contentType = information.allowedContentTypes?.first ?? ""
@@ -98,7 +98,7 @@ extension LoadingRequest {
         /// The end of the requested bytes, or `nil` for the end of the resource.
         var end: Int64?
 
-        /// Creates the values from AVFoundation's request.
+        /// Creates the requested data from AVFoundation's request.
         ///
         /// - Parameters:
         ///   - data: The requested bytes, or `nil` if none are requested. `requestedLength` is used only without
@@ -246,13 +246,13 @@ extension LoadingRequest {
         mutating func readEnded(token: Int) -> [Action] {
             guard isReading(token) else { return [] }
             isBeingRead = false
-            // With fewer bytes than the length, the player would assume that the resource is shorter.
+            // If fewer bytes than the length were delivered, the player would assume that the resource is shorter.
             if let end, cursor < end { return finish(.failIncomplete) }
             return finish()
         }
 
         /// Handles a failed read. After a loss of the network, the request stays open, because the player may wait for
-        /// it.
+        /// its return.
         mutating func readFailed(token: Int, isLossOfNetwork: Bool = false) -> [Action] {
             guard isReading(token) else { return [] }
             isBeingRead = false

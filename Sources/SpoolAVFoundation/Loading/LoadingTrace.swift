@@ -58,7 +58,7 @@ package struct LoadingTrace: Codable, Hashable, Sendable {
         package var toEnd: Bool
         /// The types that the player allows; `nil` allows all.
         package var allowedTypes: [String]?
-        /// Whether `currentOffset` was 0 at the start, although a later offset was requested.
+        /// Whether `currentOffset` was 0 at the start, even though a later offset was requested.
         package var startsAtZero: Bool?
 
         /// Creates the properties of a request.

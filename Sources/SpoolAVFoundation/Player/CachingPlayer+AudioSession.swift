@@ -5,7 +5,7 @@ import Foundation
 /// The handling of interruptions, disconnected headphones, and a reset of the media server. It follows Apple's
 /// “Handling audio interruptions” and “Responding to audio route changes”.
 extension CachingPlayer {
-    /// Listens until the returned tokens are released.
+    /// Observes the audio session until the returned tokens are released.
     func listenToAudioSession() -> [NotificationToken] {
         [
             NotificationToken(AVAudioSession.interruptionNotification) { [weak self] notification in

@@ -61,7 +61,8 @@ extension CachingPlayer {
         "AVPlayerWaitingWithNoItemToPlayReason",
     ]
 
-    /// Replaces the current item with one that seeks to the same time. Also replaces a player that can no longer play.
+    /// Replaces the current item with one that seeks to the same time. If the player can no longer play, it is also
+    /// replaced.
     func renewItem() {
         keepPosition()
         if avPlayer.status == .failed { renewPlayer() }
@@ -83,8 +84,8 @@ extension CachingPlayer {
 
     /// Replaces the player and its items after a reset of the system's media server.
     ///
-    /// The old ones are unusable, regardless of their state (Apple: “Responding to audio session route changes”,
-    /// `mediaServicesWereResetNotification`).
+    /// The old player and items are unusable, regardless of their state (Apple: “Responding to audio session route
+    /// changes”, `mediaServicesWereResetNotification`).
     func mediaServerWasReset() {
         keepPosition()
         renewPlayer()
@@ -113,7 +114,7 @@ extension CachingPlayer {
     func externalPlayback(_ isActive: Bool) {
         guard isExternal != isActive else { return }
         (isExternal, queue.makesPlainItems) = (isActive, isActive)
-        // After the end, the item is created again when playback is requested.
+        // After the end, a new item is created when playback is requested.
         guard queue.currentEntry != nil, !hasEnded else { return }
         recovery.begin()
         renewItem()
@@ -137,7 +138,7 @@ extension CachingPlayer {
         }
     }
 
-    /// Returns the kind of failure of an item's error or an underlying error: no connection, or missing media.
+    /// Returns the kind of failure that an item's error, or an underlying error, indicates.
     private static func failure(_ error: (any Error)?) -> ItemRecovery.Failure {
         var next = error
         while let error = next {

@@ -4,7 +4,7 @@ import Foundation
 import Spool
 
 extension CachingPlayer {
-    /// The value of `AVPlayer.RateDidChangeReason.audioSessionInterrupted`, which macOS does not have.
+    /// The value of `AVPlayer.RateDidChangeReason.audioSessionInterrupted`, which does not exist on macOS.
     nonisolated private static let interruptionReason = "AVPlayerRateDidChangeReasonAudioSessionInterrupted"
 
     /// Examines the player after every possible change, and periodically.
@@ -108,7 +108,8 @@ extension CachingPlayer {
         check()
     }
 
-    /// Returns whether a stream has ended early because its server was stopped. Some players report that as the end.
+    /// Returns whether a stream has ended early because its server was stopped. Some players report this as the end of
+    /// the media.
     private func endedWithServer(_ item: AVPlayerItem) -> Bool {
         guard item.mediaServer?.state == .stopped else { return false }
         let (time, duration) = (item.currentTime(), item.duration)
@@ -128,7 +129,7 @@ extension CachingPlayer {
         guard reason != .unknown, avPlayer.rate == 0, playWhenReady, !hasEnded, !seeking.holdsPlayback,
             let item = queue.item, item.status == .readyToPlay
         else { return check() }
-        // A cached item without data may look as if the app had paused it. The stall recovery knows the difference.
+        // A cached item without data may look as if the app had paused it. The stall recovery distinguishes the two.
         playWhenReady = item.cachingAsset != nil && StallRecovery.of(avPlayer).playWhenReady
         if isInterruption, !playWhenReady { wasInterrupted = true }
         check()
@@ -136,8 +137,8 @@ extension CachingPlayer {
 
     // MARK: Observable state
 
-    /// Records the error of an item before another item replaces it. The cache's error has more information than the
-    /// error of a player without the cache.
+    /// Records the error of an item before another item replaces it. The cache's error is more specific than the error
+    /// of a player without the cache.
     private func recordFailure(of item: AVPlayerItem) {
         guard item.status == .failed || avPlayer.status == .failed, !hasFailed || error == nil else { return }
         error = item.error ?? avPlayer.error
@@ -202,9 +203,9 @@ extension CachingPlayer {
     }
 }
 
-/// The handling of background and foreground. In the background, an app without playback is soon suspended and its
-/// connections break. Therefore, they are closed first. In the foreground, resources that the system closed are created
-/// again.
+/// The handling of moves to the background and the foreground. In the background, an app without playback is soon
+/// suspended and its connections break, so they are closed first. In the foreground, resources that the system closed
+/// are created again.
 extension CachingPlayer {
     /// The values of `UIApplication.didEnterBackgroundNotification` and `willEnterForegroundNotification`.
     ///
@@ -262,7 +263,7 @@ struct SystemObservations {
     var tokens: [NotificationToken] = []
     var playState: PlayStateObservation?
     var external: ExternalPlaybackObservation?
-    /// Set while the recovery of an item waits for the network.
+    /// The observation of the network, which is set while the recovery of an item waits for the network.
     var path: NetworkPath?
     var display: (any NowPlayingDisplay)?
     /// The use of the server, if there is one.

@@ -21,10 +21,10 @@ public import Spool
 ///   same time.
 /// - After a network loss, the number of retries is not limited. A retry follows immediately when the system reports
 ///   that the network has returned.
-/// - For other failures, the origin's own URL is tried after four items, without the cache. If it fails, too,
+/// - For other failures, the origin's own URL is tried without the cache after four items. If this also fails,
 ///   ``status`` is ``Status/failed``.
-/// - If the origin has no such media (404, 410), ``status`` is ``Status/failed`` immediately. Call `queue.next()` to
-///   play the next entry.
+/// - If the media does not exist at the origin (404, 410), ``status`` is ``Status/failed`` immediately. Call
+///   `queue.next()` to play the next entry.
 ///
 /// Stored bytes are not fetched again.
 ///
@@ -96,8 +96,8 @@ public import Spool
     ///
     /// - Parameters:
     ///   - cache: The cache.
-    ///   - server: The server for HLS with the same cache: a `ProxyServer` of `SpoolProxy`. Without a server, HLS plays
-    ///     directly.
+    ///   - server: The server for HLS with the same cache: a `ProxyServer` from `SpoolProxy`. Without a server, HLS
+    ///     plays directly.
     ///   - avPlayer: The player to use. Its items are removed.
     public convenience init(
         in cache: MediaCache, server: (any MediaServer)? = nil, avPlayer: AVQueuePlayer = AVQueuePlayer()
@@ -145,8 +145,8 @@ public import Spool
 
     /// Plays from the current time.
     ///
-    /// After the end, it plays entries that were added since then, otherwise it starts again. After a failure, it
-    /// retries.
+    /// After the end, it plays entries that were added since then. If there are none, it starts again. After a failure,
+    /// it retries.
     public func play() {
         playWhenReady = true
         wake()
@@ -172,7 +172,7 @@ public import Spool
         check()
     }
 
-    /// Pauses if playback is requested, otherwise plays.
+    /// Pauses if playback is requested; otherwise, plays.
     public func togglePlaying() {
         if playWhenReady { pause() } else { play() }
     }
@@ -195,9 +195,9 @@ extension CachingPlayer {
         public static let paused = Status(kind: .paused)
         /// The media is playing.
         public static let playing = Status(kind: .playing)
-        /// Playback is requested, but waits for media.
+        /// Playback is requested, but is waiting for media.
         public static let buffering = Status(kind: .buffering)
-        /// Playback waits for the network, and resumes automatically when it returns.
+        /// Playback is waiting for the network, and resumes automatically when the network returns.
         public static let waitingForNetwork = Status(kind: .waitingForNetwork)
         /// Playback has failed and will be retried soon.
         public static let retrying = Status(kind: .retrying)
@@ -206,7 +206,7 @@ extension CachingPlayer {
         /// The media cannot be played; see ``CachingPlayer/error``. ``CachingPlayer/play()`` retries.
         public static let failed = Status(kind: .failed)
 
-        /// Whether playback waits for any reason, so that a spinner is appropriate.
+        /// Whether playback is waiting for any reason, so that a spinner is appropriate.
         public var isWaiting: Bool { [.loading, .buffering, .waitingForNetwork, .retrying].contains(kind) }
     }
 }

@@ -1,10 +1,11 @@
 #if canImport(AVFoundation) && !os(watchOS)
-/// The recovery of an item that has failed, or that makes no progress although playback is requested.
+/// The recovery of an item that has failed, or that makes no progress even though playback is requested.
 ///
-/// It only makes decisions. It uses the state of the player at each check instead of notifications, because they are
-/// not always posted. An item may fail without one, and a player that has stopped requesting bytes posts none.
-/// ``StallRecovery`` handles short stalls by waiting for bytes. This type handles stalls that do not end by waiting.
-/// Its steps are a seek to the current position, a new item, the origin's own URL without the cache, and the error.
+/// It only makes decisions. It uses the player's state at each check instead of notifications, because notifications
+/// are not always posted. For example, none is posted if a player has stopped requesting bytes, and an item may fail
+/// without one. ``StallRecovery`` handles short stalls by waiting for bytes. This type handles stalls that do not end
+/// by waiting. Its steps are a seek to the current position, a new item, the origin's own URL without the cache, and
+/// the error.
 struct ItemRecovery: Hashable, Sendable {
     /// The reason why an item has failed.
     enum Failure: Hashable, Sendable {
@@ -33,9 +34,9 @@ struct ItemRecovery: Hashable, Sendable {
         var delivered: Int64
         /// Whether bytes are unavailable and are requested again periodically.
         var waitsForNetwork: Bool
-        /// Whether the source of the item's bytes waits for a response from the origin.
+        /// Whether the source of the item's bytes is waiting for a response from the origin.
         var waitsForBytes = false
-        /// Whether the item is a live stream, which may have no new media. A new item would repeat media.
+        /// Whether the item is a live stream, which may not have new media yet. A new item would repeat media.
         var isLive = false
         /// Whether the item plays without the cache, or has failed to do so.
         var isPlain: Bool
@@ -44,9 +45,9 @@ struct ItemRecovery: Hashable, Sendable {
     /// An action.
     enum Action: Hashable, Sendable {
         case seekInPlace
-        /// Use a new item that plays in the same way.
+        /// Replace the item with a new one that plays in the same way.
         case freshItem
-        /// Use an item that plays without the cache.
+        /// Replace the item with one that plays without the cache.
         case plainItem
         /// Report the item's error, because no other action is left.
         case giveUp
@@ -57,7 +58,7 @@ struct ItemRecovery: Hashable, Sendable {
         case nothing
         /// A failed item will be replaced soon.
         case retry
-        /// A failed item will be replaced soon. It failed because of the network.
+        /// A failed item will be replaced soon. It failed because of network loss.
         case network
     }
 
@@ -65,7 +66,7 @@ struct ItemRecovery: Hashable, Sendable {
     static let patience = (
         seek: Duration.seconds(10), fresh: Duration.seconds(20), live: Duration.seconds(60), bytes: Duration.seconds(60)
     )
-    /// The number of new items after failures other than the network's, before the origin's own URL is tried.
+    /// The number of new items after failures other than network loss, before the origin's own URL is tried.
     private static let freshItems = 4
     /// The longest delay between two items.
     static let maximumWait = Duration.seconds(30)
@@ -114,7 +115,7 @@ struct ItemRecovery: Hashable, Sendable {
         if retryAt != nil { retryAt = .zero }
     }
 
-    /// Starts again, because another entry plays or playback was requested.
+    /// Resets the recovery, because another entry plays or playback was requested.
     mutating func begin() { self = ItemRecovery() }
 
     private mutating func failed(_ failure: Failure, _ now: Snapshot) -> Action? {

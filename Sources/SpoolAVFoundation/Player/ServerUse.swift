@@ -2,7 +2,7 @@
 import Spool
 import Synchronization
 
-/// The use of a server by one player. A server closes its sockets when its last use ends in the background.
+/// The use of a server by one player. In the background, a server closes its sockets when its last use ends.
 ///
 /// Several players may share a server. The uses of each server in this process are counted. Any thread may use it.
 final class ServerUse: Sendable {

@@ -11,7 +11,8 @@ public import SwiftUI
 ///
 /// While dragging, it shows the time under the finger and seeks to nearby times. On release, it seeks to the exact
 /// time. Stored ranges are known in bytes, so their position is exact only for media with a constant bit rate. The
-/// colors follow the tint and the foreground style. VoiceOver reads the time, and adjusts it in steps of ten seconds.
+/// colors follow the tint and the foreground style. VoiceOver reads the time, and users can adjust it in steps of ten
+/// seconds.
 public struct StoredRangesView: View {
     private let player: CachingPlayer
     @State private var dragged: Double?
@@ -79,7 +80,7 @@ public struct StoredRangesView: View {
     }
 }
 
-/// A drag gesture, on platforms with one.
+/// A drag gesture, on platforms that support one.
 private struct Dragging: ViewModifier {
     let changed: (CGPoint) -> Void
     let ended: () -> Void
@@ -94,7 +95,7 @@ private struct Dragging: ViewModifier {
     }
 }
 
-/// A view of the used share of a cache's capacity, and of the share of played bytes that the cache delivered.
+/// A view that shows the used part of a cache's capacity, and the numbers of bytes from the cache and from origins.
 ///
 /// ```swift
 /// List { CacheStatusView(cache) }

@@ -11,13 +11,13 @@ public import Spool
 /// queue.player.play()
 /// ```
 ///
-/// The player has at most two items, the current and the next one. Therefore, a list of ten thousand entries needs no
-/// more resources than a short one. Items follow each other without a pause if `AVQueuePlayer` can do that. The queue
+/// The player has at most two items, the current and the next one. Therefore, a list of ten thousand entries uses no
+/// more resources than a short list. Items follow each other without a pause if `AVQueuePlayer` can do that. The queue
 /// preloads the starts of the next entries (``preloadedEntryCount``) and a longer part of the very next one
 /// (``nextEntryPreloadAmount``). It cancels all other preloads. Preloads pause while the player waits for bytes. The
 /// ``server`` preloads HLS.
 ///
-/// Retain the queue for as long as its player should advance. Add items only through the queue. The app controls the
+/// Retain the queue as long as its player should advance. Add items only through the queue. The app controls the
 /// player's rate, volume and time. Use the queue on the main actor.
 @MainActor @Observable public final class CachingQueue {
     /// The behavior at the end of a queue.
@@ -68,7 +68,7 @@ public import Spool
     private var known: [PlaybackOrder.ID: Entry] = [:]
     @ObservationIgnored private var lastID = 0
     @ObservationIgnored private var random = SystemRandomNumberGenerator()
-    /// The items in the player: those of the current and the following entry.
+    /// The items in the player, which belong to the current and the following entry.
     @ObservationIgnored private var slots: [Slot] = []
     @ObservationIgnored private let preloads: QueuePreloads
     @ObservationIgnored private var currentItem: CurrentItemObservation?
@@ -227,7 +227,7 @@ public import Spool
     private func begin(_ id: PlaybackOrder.ID) {
         guard let entry = known[id] else { return }
         order.jump(to: id)
-        // A failed item that the player has removed is not the current one.
+        // If the player has removed a failed item, that item is no longer the current one.
         if slots.count > 1, slots[1].entry == id, player.currentItem === slots[0].item {
             player.advanceToNextItem()
             slots.removeFirst()

@@ -4,7 +4,7 @@ import Foundation
 public import Spool
 
 extension AVPlayer {
-    /// Creates a player of the media at `url` that plays through a cache and recovers from stalls.
+    /// Creates a player for the media at `url` that plays through a cache and recovers from stalls.
     ///
     /// ```swift
     /// let player = AVPlayer(caching: url, in: cache)
@@ -17,8 +17,8 @@ extension AVPlayer {
         self.init(caching: MediaSource(url: url), in: cache, server: server)
     }
 
-    /// Creates a player of media that plays through a cache and recovers from stalls, with credentials or a URL that
-    /// are resolved when needed.
+    /// Creates a player that plays media through a cache and recovers from stalls, with credentials or a URL that are
+    /// resolved when needed.
     ///
     /// - Parameter server: See ``init(caching:in:server:)-(URL,_,_)``.
     @MainActor public convenience init(
@@ -35,11 +35,11 @@ extension AVPlayer {
     /// cache play as before.
     ///
     /// Apple's documentation of `AVAssetResourceLoader.setDelegate(_:queue:)` requires
-    /// `automaticallyWaitsToMinimizeStalling = false` if the delegate loads media data. Otherwise the player, which
-    /// cannot predict the rate of a delegate, may wait long although all bytes are available. However, an item without
-    /// data then pauses its player (`rate` is 0), and playback does not resume automatically. From this call on, the
-    /// setting is `false` while an item plays through a cache, and unchanged for other items. A cached item without
-    /// data resumes at its previous rate when bytes are received, unless it is paused in the meantime.
+    /// `automaticallyWaitsToMinimizeStalling = false` if the delegate loads media data. Otherwise, the player, which
+    /// cannot predict the rate of a delegate, may wait for a long time even though all bytes are available. However, an
+    /// item without data then pauses its player (`rate` is 0), and playback does not resume automatically. After this
+    /// call, the setting is `false` while an item plays through a cache, and unchanged for other items. A cached item
+    /// without data resumes at its previous rate when bytes are received, unless it is paused in the meantime.
     ///
     /// ```swift
     /// player.recoverFromStalls()
@@ -100,8 +100,8 @@ extension AVPlayerItem {
 
     /// Creates an item that plays media through a cache, with credentials or a URL that are resolved when needed.
     ///
-    /// - Parameter server: See ``init(caching:in:server:)-(URL,_,_)``. Credentials are sent to the origin through it,
-    ///   too.
+    /// - Parameter server: See ``init(caching:in:server:)-(URL,_,_)``. Credentials are also sent to the origin through
+    ///   it.
     public convenience init(caching source: MediaSource, in cache: MediaCache, server: (any MediaServer)? = nil) {
         self.init(asset: CachingURLAsset(caching: source, in: cache, server: server))
     }

@@ -3,7 +3,7 @@ import Foundation
 
 /// An observation of a notification, which ends when this object is released.
 ///
-/// `@unchecked Sendable`: it has a constant that is only passed back to the notification center, from any thread.
+/// `@unchecked Sendable`: it contains only a constant that is passed back to the notification center, from any thread.
 final class NotificationToken: @unchecked Sendable {
     private let observer: any NSObjectProtocol
 

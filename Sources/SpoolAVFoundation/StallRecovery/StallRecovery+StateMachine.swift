@@ -54,7 +54,7 @@ extension StallRecovery {
 
         /// An action.
         enum Action: Hashable, Sendable {
-            /// Let the player wait for media, with the rate at which to resume.
+            /// Let the player wait for media, with the rate set at which to resume.
             case wait(rate: Float)
             /// Play the available media at the rate.
             case play(rate: Float)
@@ -71,7 +71,8 @@ extension StallRecovery {
         private var isPauseDoubtful = false
         /// The number of ticks since the last attempt to resume, while stalled.
         private var ticks = 0
-        /// The number of ticks of a stall in which the player could resume, before a seek makes it send requests again.
+        /// The number of ticks for which a stalled player that could resume is observed, before a seek causes it to
+        /// send requests again.
         static let patience = 10
 
         mutating func handle(_ input: Input, _ now: Snapshot) -> [Action] {
@@ -160,7 +161,7 @@ extension StallRecovery {
             return [.play(rate: rate)]
         }
 
-        /// Cancels the recovery, as the app requests.
+        /// Cancels the recovery at the app's request.
         mutating func cancel() -> [Action] { pause() }
     }
 }

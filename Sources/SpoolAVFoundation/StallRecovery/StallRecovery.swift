@@ -5,9 +5,9 @@ import Foundation
 
 /// An object that resumes playback after a stall, at the previous rate, as soon as bytes are received.
 ///
-/// ``AVFoundation/AVPlayer/recoverFromStalls()`` creates one for a player, which exists as long as the player. It handles
-/// items that play through a cache, and ignores others. A pause by the user during a stall is respected if the app
-/// passes it to the player (`pause()` or `rate = 0`).
+/// ``AVFoundation/AVPlayer/recoverFromStalls()`` creates one for a player, and it exists as long as the player. It
+/// handles items that play through a cache, and ignores other items. A pause by the user during a stall is respected if
+/// the app passes it to the player (`pause()` or `rate = 0`).
 @MainActor package final class StallRecovery {
     /// The number of bytes to receive before playback resumes, so that it does not stall again immediately.
     private static let enough: Int64 = 256 << 10
@@ -81,7 +81,7 @@ import Foundation
         ticks?.cancel()
         delivery?.cancel()
         tokens = []
-        // Compared by identity, because another player may have the same identifier by now.
+        // Recoveries are compared by identity, because another player may now have the same identifier.
         Self.all = Self.all.filter { $0.value !== self }
     }
 
@@ -90,8 +90,8 @@ import Foundation
     private func listen(to player: AVPlayer) {
         let id = ObjectIdentifier(player)
         let reasonKey = AVPlayer.rateDidChangeReasonKey
-        // Called immediately if the notification is posted on the main queue, to examine the player in that state. On
-        // Linux, that queue does not always use the main thread.
+        // If the notification is posted on the main queue, the handler is called immediately, to examine the player in
+        // that state. On Linux, that queue does not always use the main thread.
         let mark = Self.mainQueueMark
         let onMain = { @Sendable (body: @escaping @MainActor @Sendable () -> Void) in
             if DispatchQueue.getSpecific(key: mark.key) == true { return MainActor.assumeIsolated(body) }
@@ -136,7 +136,7 @@ import Foundation
     private func itemMayHaveChanged() {
         guard let player, lastItem != player.currentItem.map(ObjectIdentifier.init) else { return }
         lastItem = player.currentItem.map(ObjectIdentifier.init)
-        // The player no longer waits because of a stall of the previous item.
+        // The player must no longer wait because of a stall of the previous item.
         player.automaticallyWaitsToMinimizeStalling = player.currentItem?.cachingAsset == nil && waitsForPlainItems
         if player.currentItem?.cachingAsset == nil {
             perform(machine.cancel())
