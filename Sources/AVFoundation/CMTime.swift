@@ -32,8 +32,8 @@ public struct CMTime: Sendable, Hashable {
 
     /// Creates the time nearest to `seconds` with the given timescale.
     ///
-    /// The result is ``invalid`` if `seconds` is not a number or the timescale is not above 0. It is an infinity if
-    /// `seconds` is infinite, or does not fit in the timescale.
+    /// The result is ``invalid`` if `seconds` is not a number or the timescale is not above 0. It is positive or
+    /// negative infinity if `seconds` is infinite, or does not fit in the timescale.
     public init(seconds: Double, preferredTimescale: CMTimeScale) {
         guard !seconds.isNaN, preferredTimescale > 0 else {
             self = .invalid
@@ -171,8 +171,8 @@ public struct CMTimeRange: Sendable, Hashable {
 }
 
 extension NSValue {
-    /// Both types consist of numbers without padding, so their bytes define their values. Foundation on Linux encodes
-    /// arrays, but no structures.
+    /// Both types consist of numbers without padding, so their bytes define their values. Foundation on Linux can
+    /// encode arrays, but not structures.
     private static func encoding<Time>(_ type: Time.Type) -> String { "[\(MemoryLayout<Time>.size)C]" }
 
     private func plain<Time>(_ value: Time) -> Time? {
@@ -196,7 +196,7 @@ extension NSValue {
         self.init(bytes: &timeRange, objCType: Self.encoding(CMTimeRange.self))
     }
 
-    /// The contained time; invalid if the value contains something else.
+    /// The contained time, which is invalid if the value contains something else.
     public var timeValue: CMTime { plain(.zero) ?? .invalid }
 
     /// The contained time range, with invalid times if the value contains something else.

@@ -3,19 +3,19 @@
 // unchanged and serves a real player.
 //
 // Differences from Apple's AVFoundation:
-// - Linux has no Objective-C. Optional delegate methods are requirements with defaults. Notifications replace key-value
-//   observing (`.AVPlayerItemStatusDidChange`, `.AVPlayerItemLoadedTimeRangesDidChange`,
+// - There is no Objective-C on Linux. Optional delegate methods are requirements with defaults. Notifications replace
+//   key-value observing (`.AVPlayerItemStatusDidChange`, `.AVPlayerItemLoadedTimeRangesDidChange`,
 //   `AVPlayer.timeControlStatusDidChangeNotification`).
 // - If Apple's class would raise an exception, this module does nothing, or records the violation in a log.
 //   `AVAssetResourceLoader.requestLog` and `contractViolations` are for this package's own targets, as is
 //   `AVPlayer.headless`.
-// - Seeks are exact. There are no metadata, compositions or layers. On a desktop, libmpv shows its own window.
+// - Seeks are exact. Metadata, compositions and layers are not available. On a desktop, libmpv shows its own window.
 // - A `CGImage` consists of a size and pixels, for the images of `AVAssetImageGenerator`. It cannot be drawn or saved.
 //
 // The folders follow the steps from a URL to playback:
 // - Assets
 // - Loading: requests and their contract
-// - Streaming: the requests of a player for the reads of its demuxer
+// - Streaming: the requests that a player sends for the reads of its demuxer
 // - Playback: items, players, libmpv
 // - Images: still images at given times
 //

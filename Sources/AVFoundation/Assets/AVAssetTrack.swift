@@ -37,8 +37,8 @@ struct TrackValues: Sendable, Equatable {
 
 /// One track of an asset: video, audio or subtitles.
 ///
-/// An asset's `load(.tracks)` and ``AVAsset/loadTracks(withMediaType:)`` return it. Its values are then known, so
-/// loading them neither waits nor fails. A value that the container does not provide is 0 or `nil`.
+/// An asset's `load(.tracks)` and ``AVAsset/loadTracks(withMediaType:)`` return tracks whose values are already known,
+/// so loading them neither waits nor fails. A value that the container does not provide is 0 or `nil`.
 ///
 /// `@unchecked`: the compiler cannot check a class that may have subclasses. The stored properties never change, except
 /// the weak reference, which is cleared atomically.
@@ -72,7 +72,7 @@ extension AVPartialAsyncProperty where Root: AVAssetTrack {
     public static var estimatedDataRate: AVAsyncProperty<Root, Float> { AVAsyncProperty(.track { $0.bitsPerSecond }) }
     /// The frame rate, in frames per second. It is 0 for tracks without video, or if the container does not provide it.
     public static var nominalFrameRate: AVAsyncProperty<Root, Float> { AVAsyncProperty(.track { $0.framesPerSecond }) }
-    /// The language code that the container provides (in MP4, three letters of ISO 639-2), or `nil` if it provides
+    /// The language code that the container provides (in MP4, a three-letter ISO 639-2 code), or `nil` if it provides
     /// none.
     public static var languageCode: AVAsyncProperty<Root, String?> { AVAsyncProperty(.track { $0.languageCode }) }
     /// Whether the track is played by default.

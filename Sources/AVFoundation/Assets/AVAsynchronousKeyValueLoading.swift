@@ -11,7 +11,7 @@ open class AVPartialAsyncProperty<Root>: @unchecked Sendable {
 
 /// A value that an asset or a track has to load.
 ///
-/// `@unchecked`, restated from the superclass: the stored property is a constant.
+/// `@unchecked Sendable` is restated from the superclass. The only stored property is a constant.
 public final class AVAsyncProperty<Root, Value>: AVPartialAsyncProperty<Root>, @unchecked Sendable {
     enum Source: Sendable {
         case asset(@Sendable (AssetValues.Values) -> Value)

@@ -12,8 +12,8 @@ public typealias AVAssetImageGeneratorCompletionHandler =
 ///
 /// The bytes are loaded as for a player: through the delegate of the asset's loader, or by libmpv itself. Images are
 /// generated one after another, and the media stays open while requests are waiting. Therefore, request several images
-/// concurrently. A changed property applies only to later requests. Handlers are called one at a time, on a queue of
-/// the generator.
+/// concurrently. A changed property applies only to later requests. Handlers are called one at a time, on the
+/// generator's own queue.
 ///
 /// Errors are `AVError`s, or the error of the asset's loader:
 ///
@@ -95,8 +95,8 @@ open class AVAssetImageGenerator: NSObject {
         return (generated.image, generated.time)
     }
 
-    /// Generates the image at a time, and blocks the thread until it is available. Apple has deprecated it for this
-    /// reason.
+    /// Generates the image at a time, and blocks the thread until it is available. Apple has deprecated the method for
+    /// this reason.
     ///
     /// - Parameter actualTime: Receives the actual time of the image.
     @available(*, deprecated, message: "Use image(at:) or generateCGImageAsynchronously(for:completionHandler:)")
@@ -235,7 +235,7 @@ final class ImageSeries: Sendable {
     private struct State {
         var times: ArraySlice<CMTime>
         var pending: [Pending] = []
-        /// Whether a request was cancelled. In that case, all later requests are cancelled, too.
+        /// Whether a request was cancelled. In that case, all later requests are also cancelled.
         var isCancelled = false
     }
 

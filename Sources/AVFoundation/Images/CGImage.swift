@@ -17,9 +17,9 @@ public final class CGImage: Sendable {
     /// The pixels, with the top row first.
     public let dataProvider: CGDataProvider?
 
-    /// The number of bits of one color component: 8.
+    /// The number of bits in a color component, which is 8.
     public var bitsPerComponent: Int { 8 }
-    /// The number of bits of a pixel: 32.
+    /// The number of bits in a pixel, which is 32.
     public var bitsPerPixel: Int { 32 }
     /// The layout of a pixel: blue, green, red, and an unused byte.
     public var bitmapInfo: CGBitmapInfo { [.byteOrder32Little, CGBitmapInfo(rawValue: 6)] }

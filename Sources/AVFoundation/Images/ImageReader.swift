@@ -48,7 +48,7 @@ final class ImageReader {
             switch search.evaluate(found) {
             case .go: continue
             case .take:
-                // The search accepts no result without both of them.
+                // The search accepts only results that contain both.
                 guard let picture = found.picture, let seconds = found.seconds else { throw AVError(.unknown) }
                 return (picture, max(0, seconds))
             case .fail(let code):
@@ -102,8 +102,8 @@ final class ImageReader {
 ///
 /// It only makes decisions. A seek to a key frame is fastest and suffices within the tolerances. An exact seek decodes
 /// from the key frame before the time, and shows the first image that starts at the time or later. The image shown at
-/// the time may then be the previous one. Without an index, an exact seek may end too late. It is then sent again with
-/// an earlier start for the demuxer. Times are in seconds.
+/// the time may then be the previous one. Without an index, an exact seek may end too late. In that case, it is sent
+/// again with an earlier start for the demuxer. Times are in seconds.
 struct ImageSearch: Sendable, Equatable {
     /// The next seek.
     enum Step: Sendable, Equatable {
@@ -130,16 +130,16 @@ struct ImageSearch: Sendable, Equatable {
     /// The number of seconds by which the last exact seek deliberately started early.
     private var lastSecondsEarlier: Double?
 
-    /// libmpv accepts an image that starts slightly before the time.
+    /// The maximum time by which an image that libmpv accepts may start before the target, in seconds.
     private static let earlySlack = 0.0055
-    /// The tolerance of times, in seconds, because containers round them to milliseconds.
+    /// The tolerance for times, in seconds. It is needed because containers round times to milliseconds.
     private static let lateSlack = 0.001
     private static let secondsEarlier = [0.0, 2, 10, 30]
 
     /// Creates a search.
     ///
     /// - Parameters:
-    ///   - time: The requested time. There is no image for NaN.
+    ///   - time: The requested time. For NaN, there is no image.
     ///   - before: The time by which the image may precede `time`. A negative value or NaN is treated as 0.
     ///   - after: The time by which the image may follow `time`.
     ///   - duration: The duration of the media, if known.

@@ -29,7 +29,7 @@ final class ImageRequestQueue: Sendable {
         let (cancelled, begins) = state.withLock { state -> ([ImageRequest], Bool) in
             var cancelled: [ImageRequest] = []
             for request in requests {
-                // It is checked once. A later cancel finds the request in the queue.
+                // The flag is checked only once. A later cancellation finds the request in the queue.
                 if request.isCancelled.load(ordering: .sequentiallyConsistent) {
                     cancelled.append(request)
                 } else {
@@ -187,8 +187,8 @@ final class ImageRequest: Sendable {
     let time: CMTime
     let settings: Settings
     let handler: Handler
-    /// Whether the request is cancelled. It is set before the queue is informed, so that a request that is not yet in
-    /// the queue never enters it.
+    /// Whether the request is cancelled. The flag is set before the queue is notified, so that a request that is not
+    /// yet in the queue never enters it.
     let isCancelled = Atomic(false)
 
     init(_ time: CMTime, _ settings: Settings, _ handler: @escaping Handler) {

@@ -57,7 +57,7 @@ public protocol AVAssetResourceLoaderDelegate: NSObjectProtocol {
         shouldWaitForLoadingOfRequestedResource loadingRequest: AVAssetResourceLoadingRequest
     ) -> Bool
 
-    /// Called when a loaded resource expires soon and must be loaded again. It is never called here.
+    /// Called when a loaded resource is about to expire and must be loaded again. It is never called here.
     func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader,
         shouldWaitForRenewalOfRequestedResource renewalRequest: AVAssetResourceRenewalRequest
@@ -108,8 +108,8 @@ extension AVAssetResourceLoaderDelegate {
     ) {}
 }
 
-// The request log exists only here; Apple's AVFoundation has no such API. Use it in tests and tools on Linux, not in
-// code for Apple's platforms.
+// The request log does not exist in Apple's AVFoundation. Use it only in tests and tools on Linux, not in code for
+// Apple platforms.
 
 extension AVAssetResourceLoader {
     /// One loading request of the player and its outcome. Linux only.
@@ -147,11 +147,11 @@ extension AVAssetResourceLoader {
     package struct ContractViolation: Sendable, Equatable, CustomStringConvertible {
         /// The violated rule.
         package enum Kind: String, Sendable, Equatable, CaseIterable {
-            /// Data after the cancellation was delivered to the delegate.
+            /// Data that was delivered after the delegate was notified of the cancellation.
             case respondAfterCancel
-            /// Data after the request was finished.
+            /// Data that was delivered after the request was finished.
             case respondAfterFinish
-            /// A finish after the cancellation was delivered to the delegate.
+            /// A finish after the delegate was notified of the cancellation.
             case finishAfterCancel
             /// A second finish.
             case finishedTwice
@@ -161,7 +161,7 @@ extension AVAssetResourceLoader {
             case moreThanRequested
             /// A content type that is not allowed.
             case contentTypeNotAllowed
-            /// Data before the content information was provided.
+            /// Data that was delivered before the content information was provided.
             case dataBeforeInformation
             /// A finished information request without information.
             case finishedWithoutInformation

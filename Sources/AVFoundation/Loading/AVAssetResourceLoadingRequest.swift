@@ -19,7 +19,7 @@ open class AVAssetResourceLoadingRequest: NSObject {
     public let dataRequest: AVAssetResourceLoadingDataRequest?
     /// The server's response. It has no effect here.
     @NSCopying open var response: URLResponse?
-    /// Another URL to load from. Here, it is not followed, and loading fails. Apple's class behaves in this way for
+    /// A redirect to another URL. Here, redirects are not followed, and loading fails. Apple's class does the same for
     /// schemes other than HTTP.
     open var redirect: URLRequest?
 
@@ -42,13 +42,13 @@ open class AVAssetResourceLoadingRequest: NSObject {
     /// Whether the delegate has finished the request.
     open var isFinished: Bool { record.phase == .finished }
 
-    /// Whether the player has cancelled the request. It becomes `true` just before the delegate is informed.
+    /// Whether the player has cancelled the request. It becomes `true` just before the delegate is notified.
     open var isCancelled: Bool { record.phase == .cancelled }
 
-    /// Finishes the request after all bytes. If fewer bytes than requested were delivered, the player assumes that the
-    /// resource ends there.
+    /// Finishes the request after all bytes have been delivered. If there were fewer bytes than requested, the player
+    /// assumes that the resource ends there.
     open func finishLoading() {
-        // Redirects are not followed here. The error contains the target.
+        // Redirects are not followed here, so the error contains the target.
         let error = redirect.map { redirect in
             URLError(.unsupportedURL, userInfo: redirect.url.map { [NSURLErrorFailingURLErrorKey: $0] } ?? [:])
         }
@@ -91,7 +91,7 @@ open class AVAssetResourceLoadingContentInformationRequest: NSObject {
         didSet { record.informationFilledIn() }
     }
 
-    /// Whether any range can be requested. Otherwise, there is one request for the whole resource, and seeking is not
+    /// Whether any range can be requested. If not, there is only one request for the whole resource, and seeking is not
     /// possible.
     open var isByteRangeAccessSupported = false {
         didSet { record.informationFilledIn() }
@@ -138,7 +138,7 @@ open class AVAssetResourceLoadingDataRequest: NSObject {
     /// `true`.
     open var requestedLength: Int { record.requestedLength.map { Int(clamping: $0) } ?? .max }
 
-    /// Whether all bytes from ``requestedOffset`` on are requested, until the end, an error or a cancellation.
+    /// Whether the request is for all bytes from ``requestedOffset`` to the end of the resource.
     open var requestsAllDataToEndOfResource: Bool { record.toEnd }
 
     /// The offset of the next byte to deliver. Initially, it is ``requestedOffset``.
@@ -147,7 +147,7 @@ open class AVAssetResourceLoadingDataRequest: NSObject {
     /// ``ResourceLoaderDriver``.
     open var currentOffset: Int64 { record.currentOffset }
 
-    /// Delivers the next bytes. It may be called several times, from any thread, one call at a time.
+    /// Delivers the next bytes. The method may be called several times, from any thread, but only one call at a time.
     ///
     /// The data may be retained for a long time, so do not modify its storage afterwards.
     open func respond(with data: Data) {

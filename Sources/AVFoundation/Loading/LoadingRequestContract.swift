@@ -14,7 +14,7 @@ struct LoadingRequestContract: Sendable, Equatable {
         case open
         /// The delegate finished it. No exit.
         case finished
-        /// The player cancelled it and informs the delegate. No exit.
+        /// The player cancelled it and notifies the delegate. No exit.
         case cancelled
         /// The player abandoned it without cancelling it, as a queue player does. Later bytes are discarded. Exit:
         /// cancelled.
@@ -23,7 +23,7 @@ struct LoadingRequestContract: Sendable, Equatable {
 
     /// The result of checking delivered bytes.
     struct Delivery: Sendable, Equatable {
-        /// The number of accepted bytes, from the first.
+        /// The number of accepted bytes, counted from the first one.
         var accepted: Int
         var violations: [AVAssetResourceLoader.ContractViolation.Kind] = []
     }
@@ -58,7 +58,7 @@ struct LoadingRequestContract: Sendable, Equatable {
     /// Whether the delegate still has to finish the request.
     var owesFinish: Bool { phase == .open }
 
-    /// Passes the request to the delegate. Returns `false` if it was cancelled before.
+    /// Passes the request to the delegate. Returns `false` if it has already been cancelled.
     mutating func start() -> Bool {
         guard phase == .made else { return false }
         phase = .open

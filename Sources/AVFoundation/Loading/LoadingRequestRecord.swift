@@ -5,7 +5,7 @@ import Synchronization
 /// The player's side of one loading request. It creates the request, cancels it, and receives its events.
 ///
 /// The delegate's side is ``AVAssetResourceLoadingRequest``. This object does not retain it, because the delegate must.
-/// ``LoadingRequestContract`` makes the decisions, and the loader has the log.
+/// ``LoadingRequestContract`` makes the decisions, and the loader contains the log.
 final class LoadingRequestRecord: Sendable {
     let core: ResourceLoaderCore
     let url: URL
@@ -22,7 +22,8 @@ final class LoadingRequestRecord: Sendable {
         var contract: LoadingRequestContract
         /// The number in the log, set when the request is passed to the delegate.
         var logID: Int?
-        /// A box, because the request belongs to the delegate's side and is only forwarded here.
+        /// The delegate's request. It is in a box, because it belongs to the delegate's side and is only forwarded
+        /// here.
         var request = WeakRequest()
     }
 
@@ -61,13 +62,13 @@ final class LoadingRequestRecord: Sendable {
         core.delegateQueueOrOwn.async { self.handOver() }
     }
 
-    /// Cancels the request on the delegate's queue: sets ``AVAssetResourceLoadingRequest/isCancelled``, then informs
-    /// the delegate.
+    /// Cancels the request on the delegate's queue: sets ``AVAssetResourceLoadingRequest/isCancelled``, and then
+    /// notifies the delegate.
     func cancel() {
         core.delegateQueueOrOwn.async { self.announceCancel() }
     }
 
-    /// Abandons the request without informing the delegate. Later bytes are discarded.
+    /// Abandons the request without notifying the delegate. Later bytes are discarded.
     func abandon() {
         state.withLock { $0.contract.abandon() }
     }
@@ -172,7 +173,8 @@ final class LoadingRequestRecord: Sendable {
 
 /// A weak reference to a delegate's request, for passing it back to the delegate.
 ///
-/// `@unchecked`: it is read only under the record's lock, and the request is then used only on the delegate's queue.
+/// `@unchecked`: it is read only while the record's lock is held, and the request is then used only on the delegate's
+/// queue.
 private struct WeakRequest: @unchecked Sendable {
     weak var value: AVAssetResourceLoadingRequest?
 }

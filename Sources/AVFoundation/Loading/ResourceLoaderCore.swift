@@ -2,8 +2,8 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// The state of a loader, shared by the player's threads and the delegate's queue: delegate, queue, settings and
-/// request log.
+/// The state of a loader, which the player's threads and the delegate's queue share: the delegate, its queue, the
+/// settings and the request log.
 final class ResourceLoaderCore: Sendable {
     typealias LoggedRequest = AVAssetResourceLoader.LoggedRequest
     typealias ContractViolation = AVAssetResourceLoader.ContractViolation
@@ -155,18 +155,18 @@ struct LoadingPolicy: Sendable, Equatable {
     var cancelAbove: Int64 = 1 << 20
     /// The number of bytes ahead of the player below which a request is sent.
     var requestBelow: Int64 = 256 << 10
-    /// The number of seconds ahead at which a request is cancelled. A new request is sent at a quarter of it.
+    /// The number of seconds ahead at which a request is cancelled. A new request is sent at a quarter of this number.
     ///
-    /// It applies after the bit rate of the media is known, and results in 512 KiB to 8 MiB. If `nil`, the limits in
+    /// It applies once the bit rate of the media is known, and results in 512 KiB to 8 MiB. If `nil`, the limits in
     /// bytes above apply.
     var secondsAhead: Double? = 30
     /// The number of bytes to buffer behind the player, for the short seeks of demuxers.
     var keepBehind: Int64 = 256 << 10
     /// Whether a seek sends the new request before cancelling the previous one. Both orders occur with Apple's player.
     var requestsBeforeCancelling = false
-    /// The number of bytes of a queue's next item to load while another item plays.
+    /// The number of bytes to load for a queue's next item while another item plays.
     var prebufferLength: Int64 = 256 << 10
-    /// Whether several requests are open concurrently, as with a ``ConcurrentPattern``.
+    /// Whether several requests are open concurrently, as in a ``ConcurrentPattern``.
     var isConcurrent = false
     /// The player's reaction to a request that ends before the stated length.
     var shortFinish = ShortFinish.endsResource
@@ -178,7 +178,7 @@ struct LoadingPolicy: Sendable, Equatable {
     var requestTimeout: Double?
     /// Whether a player without data posts a notification.
     var announcesStalls = true
-    /// Whether a content type that is not allowed is also an error of a redirected request.
+    /// Whether a content type that is not allowed is an error even in a redirected request.
     var checksTypeOfRedirects = false
     /// Whether the player waits forever after it has received the two bytes of an information request.
     var chokesOnProbe = false
@@ -191,7 +191,7 @@ struct LoadingPolicy: Sendable, Equatable {
         case asksAgain
     }
 
-    /// The policy of a player with the least convenient behavior that the documentation allows. The timeout is the one
+    /// The policy of a player with the least convenient behavior that the documentation allows. Its timeout is the one
     /// that was reported for Apple's player.
     static let hostile: LoadingPolicy = {
         var policy = LoadingPolicy()

@@ -1,7 +1,7 @@
 #if StaticLinking
 public import Foundation
 
-// The types of Foundation's URL loading that a resource loader's delegate uses. FoundationNetworking cannot be linked
+// The URL loading types of Foundation that a resource loader's delegate uses. FoundationNetworking cannot be linked
 // statically.
 
 /// A request for a URL.
@@ -24,7 +24,7 @@ open class URLResponse: NSObject, NSCopying {
     open func copy(with zone: NSZone? = nil) -> Any { self }
 }
 
-/// A response over HTTP.
+/// An HTTP response.
 public final class HTTPURLResponse: URLResponse {
     /// The status code.
     public let statusCode: Int

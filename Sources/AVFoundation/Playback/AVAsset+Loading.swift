@@ -34,13 +34,13 @@ extension AVURLAsset {
         }
     }
 
-    /// The duration. If it is unknown, reading it loads it and blocks the thread. Apple has deprecated it for this
-    /// reason.
+    /// The duration. If it is not loaded yet, reading this property loads it and blocks the thread. Apple has
+    /// deprecated it for this reason.
     @available(*, deprecated, message: "Use load(.duration) instead")
     public var duration: CMTime { waitForValues()?.time ?? .invalid }
 
-    /// The tracks, or an empty array if the media cannot be opened. If they are unknown, reading them loads them and
-    /// blocks the thread. Apple has deprecated it for this reason.
+    /// The tracks, or an empty array if the media cannot be opened. If they are not loaded yet, reading this property
+    /// loads them and blocks the thread. Apple has deprecated it for this reason.
     @available(*, deprecated, message: "Use load(.tracks) instead")
     public var tracks: [AVAssetTrack] { waitForValues()?.tracks ?? [] }
 

@@ -69,7 +69,8 @@ extension AVPlayer {
         case .stalled:
             guard wantedRate != 0 else { return }
             if !automaticallyWaitsToMinimizeStalling {
-                // Bytes may have been received in the meantime, but observers of the rate need the reason for 0.
+                // Bytes may have been received in the meantime, but observers of the rate need the reason for the rate
+                // of 0.
                 changeRate(to: 0, reason: nil, isStarved: true)
             }
             guard item.urlAsset?.resourceLoader.core.policy.announcesStalls ?? true else { return }
@@ -88,7 +89,7 @@ extension AVPlayer {
         case .failed, .closed:
             itemFailed(item)
         case .picture:
-            break  // A player requests no images.
+            break  // A player does not request images.
         }
     }
 
@@ -139,7 +140,7 @@ extension AVPlayer {
 
     /// Seeks to a time.
     ///
-    /// A seek before the item is ready is delayed until it is. A seek replaces an unfinished previous seek.
+    /// A seek before the item is ready is delayed until it is ready. A new seek replaces an unfinished previous one.
     ///
     /// - Parameter completionHandler: Called once on the main actor. Its argument is `true` when playback continues at
     ///   the time. It is `false` if another seek replaced this one, the item changed or failed, or the time is not a

@@ -26,7 +26,7 @@ public import Foundation
     public enum TimeControlStatus: Int, Sendable {
         /// The rate is 0.
         case paused = 0
-        /// Playback is requested, but waits for media, a seek or an item.
+        /// Playback is requested, but is waiting for media, a seek or an item.
         case waitingToPlayAtSpecifiedRate = 1
         /// The player is playing.
         case playing = 2
@@ -90,7 +90,7 @@ public import Foundation
     var playback: ItemPlayback?
     var isRunning = false
     var wantedRate: Float = 0
-    // Final, because Swift 6.3 gives its getter another symbol name in a subclass of a `@preconcurrency` class.
+    // It is final, because in a subclass of a `@preconcurrency` class, Swift 6.3 gives its getter another symbol name.
     final var seeks: [UInt64: @Sendable (Bool) -> Void] = [:]
     var lastSeek: UInt64 = 0
     /// Whether the end was reached between the request and the start of a seek.
@@ -130,7 +130,7 @@ public import Foundation
         set { changeRate(to: newValue, reason: .setRateCalled) }
     }
 
-    /// Changes the rate for the app, or because of the item's state, which is reported without a reason.
+    /// Changes the rate, either for the app or because of the item's state. The latter is reported without a reason.
     ///
     /// - Parameter isStarved: Whether the item has no more data.
     func changeRate(to newValue: Float, reason: RateDidChangeReason?, isStarved: Bool = false) {
@@ -144,7 +144,7 @@ public import Foundation
         reportTimeControl(since: previous.1)
     }
 
-    /// Records a change of the rate by the user in the window. It is like a change by the app, but libmpv has already
+    /// Records a change of the rate by the user in the window. This is like a change by the app, but libmpv has already
     /// applied it.
     func wantedInWindow(_ rate: Float) {
         let previous = timeControlStatus

@@ -5,7 +5,7 @@ public import Foundation
 
 /// The playback of an asset: its status, position and end.
 ///
-/// Loading starts when a player receives the item. A failed item stays failed. To try again, create a new one.
+/// Loading starts when a player receives the item. A failed item stays failed. To try again, create a new item.
 ///
 /// The isolation is that of the iOS 18 SDK: the main actor, except for `nonisolated` members.
 @preconcurrency @MainActor open class AVPlayerItem: NSObject, NSCopying {
@@ -205,14 +205,14 @@ extension NSNotification.Name {
 public let AVPlayerItemFailedToPlayToEndTimeErrorKey = "AVPlayerItemFailedToPlayToEndTimeErrorKey"
 
 extension AVPlayerItem {
-    /// The same as `.AVPlayerItemDidPlayToEndTime`.
+    /// Equal to `.AVPlayerItemDidPlayToEndTime`.
     nonisolated public static let didPlayToEndTimeNotification = NSNotification.Name.AVPlayerItemDidPlayToEndTime
-    /// The same as `.AVPlayerItemFailedToPlayToEndTime`.
+    /// Equal to `.AVPlayerItemFailedToPlayToEndTime`.
     nonisolated public static let failedToPlayToEndTimeNotification =
         NSNotification.Name.AVPlayerItemFailedToPlayToEndTime
-    /// The same as `.AVPlayerItemPlaybackStalled`.
+    /// Equal to `.AVPlayerItemPlaybackStalled`.
     nonisolated public static let playbackStalledNotification = NSNotification.Name.AVPlayerItemPlaybackStalled
-    /// The same as `.AVPlayerItemTimeJumped`.
+    /// Equal to `.AVPlayerItemTimeJumped`.
     nonisolated public static let timeJumpedNotification = NSNotification.Name.AVPlayerItemTimeJumped
 
     /// Posts a notification on the main thread.

@@ -1,7 +1,7 @@
 /// A player that plays items one after another.
 ///
 /// The next item is loaded shortly before the current one ends. A played or skipped item leaves the queue. As with
-/// Apple's class, its loading requests are not cancelled, and the delegate must detect that.
+/// Apple's class, its loading requests are not cancelled, and the delegate must detect this.
 @preconcurrency @MainActor open class AVQueuePlayer: AVPlayer {
     private var waiting: [AVPlayerItem] = []
 
@@ -32,8 +32,8 @@
         setCurrent(waiting.isEmpty ? nil : waiting.removeFirst())
     }
 
-    /// Returns whether the item can be inserted. It must not be in a queue, and `afterItem`, if given, must be in this
-    /// one.
+    /// Returns whether the item can be inserted. The item must not be in any queue, and `afterItem`, if given, must be
+    /// in this queue.
     open func canInsert(_ item: AVPlayerItem, after afterItem: AVPlayerItem?) -> Bool {
         guard item.player == nil, !items().contains(where: { $0 === item }) else { return false }
         guard let afterItem else { return true }

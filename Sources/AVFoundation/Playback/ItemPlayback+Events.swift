@@ -31,8 +31,8 @@ extension ItemPlayback {
             state.withLock { $0.isSeekable = isSeekable }
             item.isSeekable = isSeekable
             if options.findsTracks { item.tracks = handle.tracks() }
-            // Observed properties are reported after this event, but a ready item must know its duration. Only the
-            // cache of libmpv can seek in a playlist without an end, for which it soon reports a duration as well.
+            // Observed properties are reported after this event, but a ready item must know its duration. In a playlist
+            // without an end, only libmpv's cache can seek, and libmpv soon reports a duration as well.
             let hasEnd = isSeekable && handle.flag("partially-seekable") != true
             if let seconds = handle.number("duration"), hasEnd || !isPlaylist(handle) {
                 learned(duration: seconds)
@@ -87,7 +87,7 @@ extension ItemPlayback {
     }
 
     private func reason(of error: Int32, message: String?) -> AVError {
-        // Without audio, nothing to play means that there is no video.
+        // Without audio output, this error means that there is no video.
         if options.pictures != nil, error == MPV_ERROR_NOTHING_TO_PLAY.rawValue { return AVError(.noSourceTrack) }
         // libmpv's text for this code adds no information.
         return AVError(.fileFormatNotRecognized, detail: error == MPV_ERROR_UNKNOWN_FORMAT.rawValue ? nil : message)
@@ -136,7 +136,7 @@ extension ItemPlayback {
         if stream?.interrupt() ?? false { state.withLock { $0.hasInterrupted = true } }
     }
 
-    /// Handles playback that resumes after a seek.
+    /// Handles the resumption of playback after a seek.
     private func restarted(_ handle: MPVHandle) {
         let isAtEnd = handle.flag("eof-reached") == true
         let id = state.withLock { state -> UInt64? in
@@ -171,7 +171,7 @@ extension ItemPlayback {
         guard isEnd else { return }
         if let seconds = position(of: handle) { timePassed(to: seconds) }
         if item.time < 0.1, item.duration ?? 0 > 1 {
-            // Nothing was played, as with an MP4 whose index follows a part that cannot be skipped.
+            // No media was played, for example because an MP4's index follows a part that cannot be skipped.
             return fail(with: AVError(.fileFailedToParse))
         }
         if isBeforeEnd(handle) {
@@ -180,8 +180,8 @@ extension ItemPlayback {
         send.yield(.ended)
     }
 
-    /// Handles a changed pause property. Changes by this player are acknowledged first, so any other change is by the
-    /// user in the window.
+    /// Handles a changed pause property. Changes by this player are acknowledged first, so any other change was made by
+    /// the user in the window.
     private func pauseChanged(_ handle: MPVHandle) {
         guard let isPaused = handle.flag("pause") else { return }
         let isTheirs = state.withLock { state in
@@ -192,16 +192,16 @@ extension ItemPlayback {
         if isTheirs { send.yield(.pausedInWindow(isPaused)) }
     }
 
-    /// Returns whether the bytes end before the media. Either fewer bytes than the length were received, or the file's
-    /// index states more media.
+    /// Returns whether the bytes end before the media. This is the case if fewer bytes than the length were received,
+    /// or if the file's index states more media.
     ///
-    /// The duration of a file without an index is an estimate and proves nothing.
+    /// The duration of a file without an index is only an estimate.
     private func isBeforeEnd(_ handle: MPVHandle) -> Bool {
         if stream?.endsEarly == true { return true }
         guard let duration = item.duration else { return false }
         guard let stream else {
             // libavformat skips rejected segments. The durations in a playlist may be wrong by a factor of two. After a
-            // discontinuity that restarts the time, they prove nothing.
+            // discontinuity that restarts the time, they are meaningless.
             return isPlaylist(handle) && !state.withLock { $0.hasRestartedTime } && item.time < duration / 2
         }
         let indexed = [AVFileType.mp4, .m4a, .m4v, .mov].map(\.rawValue)
@@ -273,7 +273,7 @@ enum PlaybackEvent: Sendable, Equatable {
     case failed
     /// The loaded range has changed.
     case loaded
-    /// A change of running: playback runs, or it waits for media or a seek.
+    /// Playback has started or stopped running. It does not run while it waits for media or a seek.
     case running(Bool)
     /// Media was not received in time.
     case stalled

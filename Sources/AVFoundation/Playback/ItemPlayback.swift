@@ -16,8 +16,8 @@ final class ItemPlayback: Sendable {
     let state: Mutex<State>
 
     struct State: Sendable {
-        /// The handle, or `nil` once it is being destroyed. All calls except the wait for events are made under the
-        /// lock, so that none uses a destroyed handle.
+        /// The handle, or `nil` once it is being destroyed. All calls except the wait for events are made while the
+        /// lock is held, so that none uses a destroyed handle.
         var handle: MPVHandle?
         var seeks = SeekTracker()
         var isShutDown = false
@@ -27,7 +27,7 @@ final class ItemPlayback: Sendable {
         var isLive = false
         /// Whether the rate is not 0.
         var isPlaying = false
-        /// The number of property changes without a reply.
+        /// The number of property changes that libmpv has not acknowledged yet.
         var unansweredSets = 0
         var isAtEnd = false
         /// Whether the time has moved back without a seek.
@@ -46,7 +46,7 @@ final class ItemPlayback: Sendable {
 
     // The stream's lock may be acquired while the playback's lock is held, but not vice versa.
 
-    /// Starts loading, paused. Returns `nil` if libmpv cannot be started, and fails the item.
+    /// Creates a paused playback and starts loading. If libmpv cannot be started, fails the item and returns `nil`.
     init?(source: Source, item: PlayerItemState, options: PlaybackOptions) {
         guard let handle = MPVHandle(options: options.initial) else {
             _ = item.failed(AVError(.mediaServicesWereReset, detail: MPVHandle.failure))
@@ -94,7 +94,8 @@ final class ItemPlayback: Sendable {
     func setRate(_ rate: Float, isStarved: Bool = false) {
         let isPlaying = rate != 0
         let speed = isPlaying ? [("speed", String(options.speed(rate: rate)))] : []
-        // Recorded and sent together. Otherwise, a change reported in between would be treated as the user's.
+        // The change is recorded and sent under one lock. Otherwise, a change that is reported in between would be
+        // treated as the user's.
         set(speed + [("pause", isPlaying ? "no" : "yes")]) { [item] state in
             // Playback at the end reports the end again, so that no caller waits for a player without data.
             if isPlaying, !state.isPlaying { state.isAtEnd = false }

@@ -1,6 +1,6 @@
 import CMPV
 
-/// A libmpv client handle, with the required operations: options, commands that do not wait, and events.
+/// A libmpv client handle, with the required operations: options, asynchronous commands, and events.
 ///
 /// Copies refer to the same handle. libmpv allows concurrent calls from several threads. There are two exceptions: only
 /// one thread may call ``nextEvent(timeout:)``, and no calls may follow ``destroy()``. ``ItemPlayback`` ensures both.
@@ -119,7 +119,7 @@ extension MPVHandle {
                 framesPerSecond: Float(number(entry + "demux-fps") ?? 0),
                 languageCode: text(entry + "lang"), isEnabled: flag(entry + "default") ?? true)
         }
-        // libmpv knows only the bit rates of audio. A single video track gets the remaining bit rate of the file.
+        // libmpv reports only the bit rates of audio. A single video track gets the remaining bit rate of the file.
         let unknown = tracks.indices.filter { tracks[$0].mediaType != .subtitle && tracks[$0].bitsPerSecond == 0 }
         if unknown.count == 1, let index = unknown.first, let bytes = number("file-size"),
             let seconds = number("duration"),

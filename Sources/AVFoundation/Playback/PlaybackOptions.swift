@@ -30,7 +30,7 @@ struct PlaybackOptions: Sendable, Equatable {
     /// cache is limited to 16 MiB.
     var initial: [(name: String, value: String)] {
         var options: [(name: String, value: String)] = [
-            // A server may have to wait for its origin.
+            // The timeout is disabled, because a server may have to wait for its origin.
             ("network-timeout", "0"),
             ("config", "no"), ("terminal", "no"), ("load-scripts", "no"), ("ytdl", "no"), ("idle", "yes"),
             ("pause", "yes"),
@@ -53,7 +53,7 @@ struct PlaybackOptions: Sendable, Equatable {
         if let headless {
             options += [("vo", "null"), ("ao", "null"), ("audio-pitch-correction", "no")]
             options += [("input-default-bindings", "no"), ("osc", "no")]
-            // The audio buffer is in media time: 0.2 s would be 20 s of media at a speed of 100.
+            // The audio buffer is measured in media time: 0.2 s would be 20 s of media at a speed of 100.
             let buffer = String(max(0.2 / max(headless.speed ?? 1, 1), 0.01))
             options += [("audio-buffer", buffer), ("ao-null-buffer", buffer), ("ao-null-outburst", "256")]
             if headless.speed == nil { options += [("ao-null-untimed", "yes"), ("untimed", "yes")] }
@@ -122,7 +122,7 @@ private enum MediaFormats {
     ///   - demuxer: Additional options for libavformat's demuxers.
     static func options(mayReachNetwork: Bool, demuxer: [String]) -> [(name: String, value: String)] {
         let formats = containers + (mayReachNetwork ? ["hls"] : [])
-        // `data` opens nothing. An empty list would mean libavformat's default.
+        // `data` does not open anything. An empty list would mean libavformat's default.
         let protocols = mayReachNetwork ? ["http", "https", "httpproxy", "tcp", "tls", "crypto", "data"] : ["data"]
         // Otherwise, libavformat waits for the headers of the next segment before it reads an available one. It would
         // also end a live stream without new segments after 3 to 100 reloads, depending on its version.

@@ -1,8 +1,8 @@
 import Foundation
 import Synchronization
 
-/// The state of an item, such as its status, duration and position. It is readable from any thread. The playback's
-/// thread writes it.
+/// The state of an item, such as its status, duration and position. It may be read from any thread, and is written by
+/// the playback's thread.
 final class PlayerItemState: Sendable {
     private struct Values {
         var status = AVPlayerItem.Status.unknown

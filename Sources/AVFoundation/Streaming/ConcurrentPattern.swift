@@ -3,9 +3,9 @@ import Foundation
 /// The requests of a player that is difficult to serve. It combines all behaviors that Apple's documentation allows and
 /// that video players show.
 ///
-/// Several requests are open at different offsets. Bounded requests are for the current and the next read and for the
-/// tail. One request starts further ahead and extends to the end. Each seek requests the information again. A useless
-/// request is cancelled several megabytes later, or never. Without byte ranges, there is only one request.
+/// Several requests are open at different offsets. Bounded requests cover the current read, the next read and the tail.
+/// One request starts further ahead and extends to the end. Each seek requests the information again. A useless request
+/// is cancelled several megabytes later, or never. Without byte ranges, there is only one request.
 struct ConcurrentPattern: RequestPattern {
     /// One request and its received bytes.
     private struct Stretch {
@@ -40,7 +40,7 @@ struct ConcurrentPattern: RequestPattern {
     private var receivedInAll: Int64 = 0
     private var hasRequestedNearby = false
     private var wantsPrebuffer = false
-    /// Whether the delegate has delivered the two bytes of the probe. After that, the simulated player may wait
+    /// Whether the delegate has delivered the two bytes of the probe. After this, the simulated player may wait
     /// forever.
     private var isChoked = false
     private var isReaderWaiting = false

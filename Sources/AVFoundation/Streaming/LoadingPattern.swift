@@ -4,9 +4,9 @@ import Foundation
 ///
 /// 1. It requests the information, with a probe of two unused bytes.
 /// 2. It requests all bytes from the position to the end.
-/// 3. It cancels the request once enough bytes are buffered. When the buffer is nearly used, it sends a new one from
-///    its end.
-/// 4. After a seek out of the buffer, it cancels the request and sends a new one from the target.
+/// 3. It cancels the request once enough bytes are buffered. When the buffer is nearly empty, it sends a new request
+///    from the buffer's end.
+/// 4. After a seek beyond the buffer, it cancels the request and sends a new one from the target.
 struct LoadingPattern: RequestPattern {
     private enum Information: Equatable {
         case unasked
@@ -19,7 +19,8 @@ struct LoadingPattern: RequestPattern {
         var next: Int64
         /// The end of a bounded request, or `nil` for the end of the resource.
         var end: Int64?
-        /// Whether the request is cancelled. The delegate may not know yet, and its bytes are still accepted.
+        /// Whether the request is cancelled. The delegate may not have been notified yet, so its bytes are still
+        /// accepted.
         var isCancelled = false
         var hasFetched = false
     }
@@ -50,7 +51,7 @@ struct LoadingPattern: RequestPattern {
     var isReadStuck: Bool { isReaderWaiting && isOpen && !hasSoughtSinceExpected }
     private var isSeekable: Bool { contentInformation?.isByteRangeAccessSupported ?? false }
     private var hasLiveRequest: Bool { request.map { !$0.isCancelled } ?? false }
-    /// The number of buffered bytes from the position on, or all buffered bytes if the position is outside the buffer.
+    /// The number of buffered bytes after the position, or of all buffered bytes if the position is outside the buffer.
     private var ahead: Int64 {
         position >= buffer.start && position <= buffer.end ? buffer.end - position : buffer.count
     }
@@ -136,8 +137,8 @@ struct LoadingPattern: RequestPattern {
     mutating func received(_ data: Data, token: Int) -> [Action] {
         guard var current = request, current.token == token else { return [] }
         guard !current.isCancelled || ahead < 2 * policy.cancelAbove else {
-            // The buffer is full, but the delegate does not know of the cancellation yet. Its later events are for
-            // bytes that are not buffered.
+            // The buffer is full, but the delegate has not been notified of the cancellation yet. Its later events are
+            // for bytes that are not buffered.
             request = nil
             return []
         }
@@ -166,7 +167,8 @@ struct LoadingPattern: RequestPattern {
         }
         guard let current = request, current.token == token else { return [] }
         request = nil
-        // A request that ends early, or without a known end, shows the end of the resource, unless it was cancelled.
+        // Unless it was cancelled, a request that ends early, or without a known end, indicates the end of the
+        // resource.
         let isShort = current.end.map { current.next < $0 } ?? true
         let mayAskAgain = policy.shortFinish == .asksAgain && endOfResource != nil && current.hasFetched
         if isShort, !current.isCancelled, !mayAskAgain { endOfResource = current.next }

@@ -53,7 +53,7 @@ final class MediaStream: Sendable {
     func open(for reader: StreamReader) -> Bool {
         perform(
             state.withLock { state -> [Step] in
-                // This is checked under the lock that closing acquires, so that a close cannot be missed.
+                // This is checked while the lock that closing acquires is held, so that a close cannot be missed.
                 guard !reader.isClosed else { return [] }
                 state.reader = reader
                 let actions = state.pattern.open()
@@ -89,10 +89,10 @@ final class MediaStream: Sendable {
         return isReleased
     }
 
-    /// Whether a read is still waiting although a seek should have ended it.
+    /// Whether a read is still waiting even though a seek should have ended it.
     var isReadStuck: Bool { state.withLock { $0.pattern.isReadStuck } }
 
-    /// Whether the demuxer waits for bytes.
+    /// Whether the demuxer is waiting for bytes.
     var isReadWaiting: Bool { state.withLock { $0.pattern.isReadWaiting } }
 
     /// Sets the duration of the media, whose bit rate determines the read-ahead. `secondsAhead` is the app's
@@ -107,8 +107,8 @@ final class MediaStream: Sendable {
     /// Loads the start before the first read.
     func prebuffer() { feed { $0.prebuffer() } }
 
-    /// Discards later bytes if they are for this reader or for none. Open requests are cancelled only if `cancelling`
-    /// is `true`.
+    /// Discards later bytes if they are for this reader, or not for any reader. Open requests are cancelled only if
+    /// `cancelling` is `true`.
     func close(_ reader: StreamReader, cancelling: Bool) {
         let (records, steps) = state.withLock { state -> ([LoadingRequestRecord], [Step]) in
             guard state.reader == nil || state.reader === reader else { return ([], []) }

@@ -13,9 +13,9 @@ protocol RequestPattern: Sendable {
     /// The end of the resource, if it is known.
     var endOfResource: Int64? { get }
     var hasFailed: Bool { get }
-    /// Whether the demuxer waits for bytes.
+    /// Whether the demuxer is waiting for bytes.
     var isReadWaiting: Bool { get }
-    /// Whether a read is still waiting although a seek should have ended it, because the seek has not reached the
+    /// Whether a read is still waiting even though a seek should have ended it, because the seek has not reached the
     /// stream.
     var isReadStuck: Bool { get }
 
@@ -23,7 +23,7 @@ protocol RequestPattern: Sendable {
     mutating func open() -> [Action]
     /// Returns whether the information is available: `.bytes` without bytes if it is.
     mutating func opening() -> ReadResult
-    /// Handles the end of the demuxer. Later bytes are not needed. As with Apple's player, requests are not cancelled.
+    /// Handles the end of the demuxer, which no longer needs bytes. As with Apple's player, requests are not cancelled.
     mutating func close() -> [Action]
     /// Loads the start before the first read.
     mutating func prebuffer() -> [Action]
@@ -64,7 +64,7 @@ enum LoadingReadResult: Sendable, Equatable {
 
 /// The bytes that a delegate has delivered and the player has not used yet, which are one range of the resource.
 ///
-/// It retains the pieces as delivered, without copying them. Offsets are bytes of the resource, half-open.
+/// It retains the pieces as delivered, without copying them. Ranges are half-open byte offsets of the resource.
 struct StreamBuffer: Sendable {
     private(set) var start: Int64 = 0
     private(set) var end: Int64 = 0

@@ -17,7 +17,7 @@ final class StreamReader: Sendable {
 
     // MARK: The demuxer's side
 
-    /// Opens the stream at byte 0, and waits for the delegate's information. Returns `false` if that failed or the
+    /// Opens the stream at byte 0, and waits for the delegate's information. Returns `false` if this fails or the
     /// reader is closed.
     func open() -> Bool { stream.open(for: self) }
 
@@ -36,7 +36,7 @@ final class StreamReader: Sendable {
     func close(cancelling: Bool) {
         closed.store(true, ordering: .sequentiallyConsistent)
         stream.close(self, cancelling: cancelling)
-        // The reader is woken up even if another reader uses the stream now.
+        // The reader is woken up even if another reader is now using the stream.
         wake()
     }
 

@@ -33,7 +33,7 @@ extension AVAssetResourceLoader {
         case hostile
     }
 
-    /// The request pattern. Setting it resets the settings below to the values of the pattern.
+    /// The request pattern. Setting it resets the following settings to the values of the pattern.
     package var playerPattern: PlayerPattern {
         get { core.policy.isConcurrent ? .hostile : .friendly }
         set { core.policy = newValue == .hostile ? .hostile : LoadingPolicy() }

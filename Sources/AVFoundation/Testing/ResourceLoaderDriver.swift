@@ -3,8 +3,8 @@ import Synchronization
 
 /// A driver that sends requests to a resource loader's delegate in any order, without libmpv or a player.
 ///
-/// Linux only, and only for tests. The requests go to the delegate's queue and into
-/// ``AVAssetResourceLoader/requestLog`` like a player's.
+/// It exists on Linux only, for tests. Like a player's requests, its requests are sent on the delegate's queue and
+/// recorded in ``AVAssetResourceLoader/requestLog``.
 package final class ResourceLoaderDriver: Sendable {
     private let core: ResourceLoaderCore
     private let url: URL
@@ -16,7 +16,7 @@ package final class ResourceLoaderDriver: Sendable {
     }
 
     /// Whether `currentOffset` is 0 before the first byte, instead of the requested offset. It applies to later
-    /// requests. The default is false.
+    /// requests. The default is `false`.
     package var currentOffsetStartsAtZero: Bool {
         get { core.currentOffsetStartsAtZero }
         set { core.currentOffsetStartsAtZero = newValue }
@@ -46,7 +46,7 @@ package final class ResourceLoaderDriver: Sendable {
             toEnd: toEnd)
     }
 
-    /// One request of a test.
+    /// A request that a test sends.
     package final class Request: Sendable {
         private struct State {
             var data = Data()
@@ -124,7 +124,7 @@ package final class ResourceLoaderDriver: Sendable {
 
         /// Cancels the request like a player, on the delegate's queue: `isCancelled` first, then `didCancel`.
         ///
-        /// This method returns immediately. The outcome is `.cancelled` unless the request has ended before.
+        /// This method returns immediately. The outcome is `.cancelled` unless the request has already ended.
         package func cancel() {
             record.cancel()
             box.end(.cancelled)
