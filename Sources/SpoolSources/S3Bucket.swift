@@ -5,7 +5,7 @@ public import Spool
 /// The objects of a bucket in S3, or in a compatible service, as media sources with signed URLs.
 ///
 /// Each URL is signed on this device for a limited time. It is signed again before that time has passed, and when the
-/// service rejects it. The cache key of an object consists only of endpoint, bucket and object.
+/// service rejects it. The cache key of an object consists only of the endpoint, the bucket and the object's key.
 ///
 /// ```swift
 /// let bucket = S3Bucket("films", region: "eu-central-1") { _ in try await session.credentials() }
@@ -60,7 +60,7 @@ public struct S3Bucket: Sendable {
     ///   - lifetime: The validity of a signed URL, in seconds, from 1 to 604,800 (a week).
     ///   - now: Returns the current date.
     ///   - credentials: Returns the credentials. It is called when they are first needed, have expired, or were
-    ///     rejected, and never twice at the same time for one bucket.
+    ///     rejected, but never concurrently for one bucket.
     /// - Throws: ``SourceError`` if endpoint and name do not form a valid URL.
     public init(
         _ name: String, region: String, endpoint: URL? = nil, addressing: Addressing = .virtualHost,
@@ -84,7 +84,7 @@ public struct S3Bucket: Sendable {
         resolution = SharedResolution(now: now, expiration: \.expiration, resolve: credentials)
     }
 
-    /// Returns an object as a media source.
+    /// Returns a media source for an object.
     ///
     /// - Parameter object: The object's key, such as `2026/holiday.mp4`.
     public func media(_ object: String) -> MediaSource {
@@ -116,7 +116,7 @@ struct S3Signer {
         self.region = region
     }
 
-    /// Returns `url` with a signature that is valid for `seconds` from `date` on. The URL must not have a query.
+    /// Returns `url` with a signature that is valid for `seconds`, starting at `date`. The URL must not have a query.
     func presigned(_ url: URL, at date: Date, expiresIn seconds: Int) -> URL {
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true), let host = parts.percentEncodedHost
         else { return url }
@@ -148,7 +148,7 @@ struct S3Signer {
         bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 
-    /// Returns day and time in UTC: `20130524`, `20130524T000000Z`.
+    /// Returns the day and the time in UTC, such as `20130524` and `20130524T000000Z`.
     private static func stamp(_ date: Date) -> (day: String, time: String) {
         var calendar = Calendar(identifier: .gregorian)
         calendar.timeZone = .gmt

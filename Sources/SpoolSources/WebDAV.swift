@@ -15,7 +15,7 @@ import XMLTokens
 ///
 /// Paths are not percent-encoded. The cache key of a file is its URL. The type may be used from any task.
 public struct WebDAV: Sendable {
-    /// A file or a folder of the server.
+    /// A file or a folder on the server.
     public struct Item: Sendable, Hashable {
         /// The path from the root, without percent-encoding and without a slash at either end. It is empty for the
         /// root.
@@ -28,7 +28,7 @@ public struct WebDAV: Sendable {
         public var contentType: String?
         /// The entity tag, including its quotes.
         public var entityTag: String?
-        /// The time of the last change, in the format that the server sends (RFC 9110 §5.6.7).
+        /// The time of the last change, in the server's format (RFC 9110 §5.6.7).
         public var lastModified: String?
 
         /// The last component of ``path``.
@@ -101,10 +101,10 @@ public struct WebDAV: Sendable {
         }
     }
 
-    /// Returns the path of a reference below the root, or `nil` if the reference leads elsewhere.
+    /// Returns a reference's path relative to the root, or `nil` if it is outside the root.
     ///
-    /// The scheme and the port of the reference are ignored. A server behind a reverse proxy may not know the public
-    /// ones.
+    /// The scheme and the port of the reference are ignored. A server behind a reverse proxy may not know its public
+    /// scheme and port.
     private func path(of reference: String, from url: URL) -> String? {
         guard let found = URL(string: reference, relativeTo: url)?.absoluteURL.standardized,
             found.host()?.lowercased() == root.host()?.lowercased()

@@ -5,8 +5,8 @@ public import Spool
 /// The files of a Yandex.Disk account as media sources.
 ///
 /// The REST API's `GET /v1/disk/resources/download` returns a URL of a file, which expires
-/// (yandex.com/dev/disk/api/reference/content.html). It is requested before the first byte, and again when the server
-/// rejects the previous URL, even during playback. The cache key of a file is its path.
+/// (yandex.com/dev/disk/api/reference/content.html). The URL is requested before the first byte, and again when the
+/// server rejects the previous one, even during playback. The cache key of a file is its path.
 public struct YandexDisk: Sendable {
     private let account: HeaderProvider
     private let upstream: any Upstream
@@ -15,8 +15,8 @@ public struct YandexDisk: Sendable {
     /// Creates a client for the files of an account.
     ///
     /// - Parameters:
-    ///   - token: Returns the account's OAuth token. It is called when a token is needed, and when the last token was
-    ///     rejected.
+    ///   - token: Returns the account's OAuth token. It is called when a token is first needed, and after the last
+    ///     token was rejected.
     ///   - upstream: The transport for requests to the API.
     ///   - service: The base URL of the API.
     public init(

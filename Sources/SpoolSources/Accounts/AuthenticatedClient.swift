@@ -5,7 +5,7 @@ public import Spool
 /// A client that sends requests to a service for an account, for example for the contents of a folder or the URL of a
 /// file.
 ///
-/// It adds the account's fields. After a rejection, it resolves new fields once.
+/// It adds the account's header fields. After a rejection, it resolves new fields and retries once.
 public struct AuthenticatedClient: Sendable {
     /// The maximum size of a response, in bytes.
     static let limit = 16 << 20
@@ -21,7 +21,7 @@ public struct AuthenticatedClient: Sendable {
     ///   - content: The request body. Its `Content-Length` must be one of the request's fields.
     ///   - upstream: The transport.
     /// - Throws: ``SourceError`` if the status is not successful or the body exceeds 16 MiB. `UpstreamError` if there
-    ///   is no response. Also the errors of the account.
+    ///   is no response. Also throws the errors of the account.
     public func data(
         for request: UpstreamRequest, sending content: Data? = nil, over upstream: any Upstream
     ) async throws -> Data {
@@ -56,7 +56,7 @@ public struct AuthenticatedClient: Sendable {
     static func place(_ url: URL) -> String { MediaSource(url: url).redactedURL }
 }
 
-/// A body in one piece.
+/// A request body that consists of one chunk.
 private struct OneChunk: AsyncSequence, Sendable {
     let data: Data
 

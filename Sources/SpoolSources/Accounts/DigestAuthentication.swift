@@ -3,7 +3,7 @@ public import Foundation
 import HTTPTypes
 public import Spool
 
-/// Media sources of an account with HTTP Digest authentication (RFC 7616; MD5 and SHA-256, `qop=auth`).
+/// An account with HTTP Digest authentication, which creates media sources (RFC 7616; MD5 and SHA-256, `qop=auth`).
 ///
 /// The server's challenge is requested once for all media of the account. It is requested again if the server rejects a
 /// response to it, for example because the nonce has expired. The type may be used from any task.
@@ -51,7 +51,7 @@ public final class DigestAuthentication: Sendable {
         }
     }
 
-    /// Returns path and query, as sent to the server.
+    /// Returns the path and query, as sent to the server.
     private static func target(of url: URL) -> String {
         let parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
         let path = parts?.percentEncodedPath ?? ""
@@ -59,7 +59,7 @@ public final class DigestAuthentication: Sendable {
     }
 }
 
-/// A Digest challenge of a server (RFC 7616 §3.3).
+/// A Digest challenge from a server (RFC 7616 §3.3).
 struct DigestChallenge: Sendable, Equatable {
     enum Algorithm: String, Sendable {
         case md5 = "MD5"

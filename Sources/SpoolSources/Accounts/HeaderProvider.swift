@@ -2,11 +2,11 @@ public import Foundation
 public import HTTPTypes
 public import Spool
 
-/// Media sources of one account, whose requests have the account's current header fields.
+/// An account that creates media sources, whose requests contain the account's current header fields.
 ///
 /// The fields are resolved once for all sources. They are resolved again after they expire or the origin rejects them
-/// (401, 403, 407, 410), once for all concurrent transfers. Cached media is found regardless of the fields, because
-/// cache keys contain no secrets.
+/// (401, 403, 407, 410), but only once for all concurrent transfers. Cached media is found regardless of the fields,
+/// because cache keys contain no secrets.
 ///
 /// ```swift
 /// let drive = HeaderProvider.bearer(expiration: tokens.expiration) { try await tokens.refreshed() }
@@ -37,9 +37,8 @@ public final class HeaderProvider: Sendable {
     ///
     /// - Parameters:
     ///   - now: Returns the current date, to check the expiration.
-    ///   - resolve: Returns the fields. It is called when fields are first needed, have expired or were rejected, and
-    ///     never twice at the same time. An error ends playback, unless it is a loss of the network (see
-    ///     `MediaSource`).
+    ///   - resolve: Returns the fields. It is called when fields are first needed, have expired or were rejected, but
+    ///     never concurrently. An error ends playback, unless the network connection was lost (see `MediaSource`).
     public init(
         now: @escaping @Sendable () -> Date = { Date() },
         resolve: @escaping @Sendable (MediaSource.ResolutionReason) async throws -> Fields
@@ -75,7 +74,7 @@ public final class HeaderProvider: Sendable {
         return MediaSource(url: url, key: key) { _ in try await resolve(client) }
     }
 
-    /// Returns a requester that uses the account's fields.
+    /// Returns a client that sends requests with the account's header fields.
     public func client() -> AuthenticatedClient { AuthenticatedClient(resolution.share()) }
 }
 
