@@ -2,13 +2,12 @@ package import Foundation
 package import SpoolStorage
 import Synchronization
 
-/// A file system whose calls fail as a test requires: the disk is full, damaged or read-only, or there are too many
-/// open files.
+/// A file system whose calls fail as a test requires, for example because the disk is full, damaged or read-only.
 ///
 /// It wraps another file system, and passes all calls through by default. Calls are counted by kind. Faults are checked
 /// in the order in which they were set, and the first that applies is used.
 package final class FaultyFileSystem: FileSystem {
-    /// A kind of call, of the file system or of an open file.
+    /// A kind of call to the file system or an open file.
     package enum Call: String, Hashable, Sendable, CaseIterable {
         case createDirectory, open, lock, attributes, remove, rename, list, volumeSpace
         case read, write, punchHole, size, mark, synchronize, nextData
@@ -20,13 +19,13 @@ package final class FaultyFileSystem: FileSystem {
     package enum Effect: Hashable, @unchecked Sendable {
         /// The call fails with a system error and has no effect.
         case error(POSIXErrorCode)
-        /// The call writes this number of bytes, then fails.
+        /// The call writes this number of bytes, and then fails.
         case shortWrite(Int, POSIXErrorCode)
         /// The read succeeds, with the lowest bit of its first byte inverted.
         case flippedBit
         /// The read finds the end of the file.
         case endOfFile
-        /// The file system has no sparse files. Files can be shortened.
+        /// The file system does not support sparse files. Files can still be shortened.
         case notSparse
     }
 
@@ -50,12 +49,12 @@ package final class FaultyFileSystem: FileSystem {
     private let base: any FileSystem
     private let state = Mutex(State())
 
-    /// Creates a wrapper of `base`. The default is the machine's real file system.
+    /// Creates a wrapper of `base`, which is by default the machine's own file system.
     package init(_ base: any FileSystem = SystemFileSystem()) { self.base = base }
 
     /// Sets a fault.
     ///
-    /// Calls of background work count as well. Before a test limits `skipped` or `times`, it waits until the store or
+    /// Calls from background work also count. Before you use `skipped` or `times` in a test, wait until the store or
     /// cache is idle.
     ///
     /// - Parameters:
@@ -73,7 +72,7 @@ package final class FaultyFileSystem: FileSystem {
 
     /// Sets a function that determines the fault of each call, given its path; `nil` means no fault.
     ///
-    /// It is called on the thread of the call, and may read the files, but not through this file system.
+    /// The function is called on the thread of the call. It may read the files, but not through this file system.
     package func decide(_ decide: @escaping @Sendable (Call, _ path: String) -> Effect?) {
         state.withLock { $0.decide = decide }
     }
@@ -110,7 +109,7 @@ package final class FaultyFileSystem: FileSystem {
         }
     }
 
-    /// Whether a call of this kind may fail, now or later.
+    /// Whether a fault may affect a call of this kind, now or later.
     fileprivate func hasFault(on call: Call) -> Bool {
         state.withLock { state in
             state.decide != nil || state.faults.contains { $0.calls.contains(call) && $0.times > 0 }
@@ -182,16 +181,18 @@ package final class FaultyFileSystem: FileSystem {
 
     package func spaceForCaches(at path: String) -> Int64? { state.withLock { $0.spaceForCaches } }
 
-    /// Sets the space that the system reports for content that can be fetched again; `nil` if it reports none.
+    /// Sets the space that the system offers for content that can be fetched again; `nil` if the system does not
+    /// provide this number.
     package func setSpaceForCaches(_ count: Int64?) { state.withLock { $0.spaceForCaches = count } }
 
     /// Sets the free space of the volume in bytes; `nil` uses the real one.
     package func setFreeSpace(_ count: Int64?) { state.withLock { $0.freeSpace = count } }
 
-    /// Limits the number of bytes that `readWithoutBlocking` returns, as if the next bytes were not in memory. 0 means
-    /// none.
+    /// Sets the maximum number of bytes that `readWithoutBlocking` returns, as if the next bytes were not in memory.
+    /// With 0, it returns none.
     ///
-    /// Bytes within the limit count as in memory, regardless of the system's cache. By default, the file decides.
+    /// Bytes within the limit count as in memory, regardless of the system's cache. By default, the file determines
+    /// whether bytes are in memory.
     package func limitReadsWithoutBlocking(to count: Int) { state.withLock { $0.readWithoutBlockingLimit = count } }
 
     fileprivate var readWithoutBlockingLimit: Int? { state.withLock { $0.readWithoutBlockingLimit } }
@@ -227,14 +228,14 @@ private final class FaultyFile: StoredFile {
         }
     }
 
-    /// Returns `nil` if reads may fail, because each read must then be checked for faults.
+    /// If a fault may affect reads, each read must be checked.
     func readWithoutBlocking(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
         if fileSystem.hasFault(on: .read) { return nil }
         guard let limit = fileSystem.readWithoutBlockingLimit else {
             return base.readWithoutBlocking(into: buffer, at: offset)
         }
         let part = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(limit))
-        let count = (try? base.read(into: part, at: offset)) ?? 0  // The caller reads again and gets the error.
+        let count = (try? base.read(into: part, at: offset)) ?? 0  // The caller reads again, which throws the error.
         return count > 0 ? count : nil
     }
 

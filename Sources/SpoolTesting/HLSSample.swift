@@ -2,7 +2,8 @@
 package import Foundation
 package import SpoolOrigin
 
-/// An HLS stream of twelve seconds, created by ffmpeg, in a folder that is removed with the last reference.
+/// An HLS stream of twelve seconds that ffmpeg creates, in a folder that is removed when the last reference is
+/// released.
 package final class HLSSample: Sendable {
     /// The form of its segments.
     package enum Form: String, CaseIterable, Sendable {
@@ -12,7 +13,7 @@ package final class HLSSample: Sendable {
         case fmp4
         /// One file for all segments.
         case byteRanges
-        /// Encrypted with AES-128.
+        /// One file for each segment, encrypted with AES-128.
         case encrypted
     }
 

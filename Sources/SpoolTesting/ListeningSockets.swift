@@ -2,9 +2,9 @@ import Foundation
 
 /// The listening sockets of this process.
 package enum ListeningSockets {
-    /// Closes the sockets of a port as a system does for a suspended app.
+    /// Shuts down the listening sockets on a port, as the system does for a suspended app.
     ///
-    /// - Returns: The number of sockets.
+    /// - Returns: The number of sockets that were shut down.
     package static func takeAway(port: Int) -> Int {
         (Int32(0)..<4096).count { descriptor in
             var address = sockaddr_in()

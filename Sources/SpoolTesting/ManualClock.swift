@@ -3,7 +3,7 @@ import Synchronization
 
 /// A clock that only a test advances, for timeouts, back-off and pacing without real waits.
 ///
-/// Code under test sleeps on it as on any `Clock`. The test waits for sleepers with ``waitForSleepers(_:)``, then
+/// Code under test sleeps on it as on any `Clock`. The test waits for this with ``waitForSleepers(_:)``, and then
 /// advances the clock with ``advance(by:)``. Any task may use it.
 ///
 /// ```swift
@@ -48,7 +48,7 @@ public final class ManualClock: Clock, Sendable {
         var nextID: UInt64 = 0
         var sleepers: [Sleeper] = []
         var watchers: [Watcher] = []
-        /// The identifiers of sleepers that were cancelled before they waited.
+        /// The identifiers of sleepers that were cancelled before they started to wait.
         var cancelled: Set<UInt64> = []
 
         mutating func takeID() -> UInt64 {
@@ -69,10 +69,10 @@ public final class ManualClock: Clock, Sendable {
     /// Creates a clock at offset zero.
     public init() {}
 
-    /// The current time, as the test has set it.
+    /// The current time, as set by the test.
     public var now: Instant { state.withLock { $0.now } }
 
-    /// Zero: the clock distinguishes any two times.
+    /// The minimum resolution, which is zero, because the clock distinguishes any two times.
     public var minimumResolution: Duration { .zero }
 
     /// The number of sleeping tasks.
@@ -86,7 +86,7 @@ public final class ManualClock: Clock, Sendable {
         advance(to: state.withLock { $0.now.advanced(by: duration) })
     }
 
-    /// Advances the clock to `instant` unless it is in the past, and resumes the tasks whose time is reached, earliest
+    /// Advances the clock to `instant`, unless it is in the past, and resumes the tasks whose time is reached, earliest
     /// first.
     public func advance(to instant: Instant) {
         let due = state.withLock { state in
@@ -164,7 +164,7 @@ public final class ManualClock: Clock, Sendable {
 }
 
 extension ManualClock {
-    /// Advances the clock to each sleeper while `body` runs, so that waits take no time.
+    /// Runs `body`, and advances the clock to each sleeper meanwhile, so that waits take no time.
     package func flowing<R>(_ body: () async throws -> R) async rethrows -> R {
         let driver = Task {
             while true {
@@ -180,7 +180,8 @@ extension ManualClock {
 
 /// Waits until an observable condition is true, even briefly, or the task is cancelled.
 ///
-/// A state that ends before this task runs also counts, because the task may run late on a busy machine.
+/// A state that ends before this task runs also counts, because on a busy machine, the task may not run for a long
+/// time.
 @MainActor package func observed(_ condition: @escaping @MainActor () -> Bool) async {
     let (stream, continuation) = AsyncStream<Void>.makeStream()
     let observation = ObservedCondition(of: condition) { continuation.finish() }

@@ -1,7 +1,7 @@
 import Dispatch
 package import Foundation
 
-/// Real media in the common containers. ffmpeg creates it when a test first needs it.
+/// Real media in the common containers, which ffmpeg creates when a test first needs it.
 ///
 /// It is stored in the temporary folder for later runs. `ffmpeg` must be in the `PATH`. The media is a sine tone and a
 /// moving test image, with everything that a demuxer needs.
@@ -39,7 +39,7 @@ package enum SampleMedia: String, CaseIterable, Sendable {
         }
     }
 
-    /// Returns the file, which is created if necessary. Creating it takes a few seconds on a separate thread.
+    /// Returns the file, and creates it if necessary, which takes a few seconds on a separate thread.
     ///
     /// - Parameter seconds: The duration of the media.
     /// - Throws: ``SampleMediaError`` if ffmpeg is missing or fails.
@@ -47,7 +47,7 @@ package enum SampleMedia: String, CaseIterable, Sendable {
         try await Self.file(named: rawValue, seconds: seconds) { recipe(seconds: seconds) }
     }
 
-    /// Returns a file, which ffmpeg creates from a recipe if necessary. The recipe is the part of the arguments between
+    /// Returns a file that ffmpeg creates from a recipe, if necessary. The recipe is the part of the arguments between
     /// the inputs and the output.
     static func file(
         named name: String, seconds: Int, _ recipe: @escaping @Sendable () -> [String]
@@ -62,9 +62,9 @@ package enum SampleMedia: String, CaseIterable, Sendable {
         try Data(contentsOf: try await file(seconds: seconds))
     }
 
-    /// An error that is thrown if a file could not be created.
+    /// An error of ffmpeg, which could not create a file.
     package struct SampleMediaError: Error, CustomStringConvertible {
-        /// The file, and the reason.
+        /// A sentence with the file and the exit status of ffmpeg.
         package let description: String
     }
 
@@ -80,7 +80,7 @@ package enum SampleMedia: String, CaseIterable, Sendable {
         let file = folder.appendingPathComponent(name)
         if FileManager.default.fileExists(atPath: file.path) { return file }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        // The file is created under another name. The final name therefore always refers to a complete file, even after
+        // The file is created with another name. The final name therefore always refers to a complete file, even after
         // a kill or with concurrent processes.
         let draft = folder.appendingPathComponent("\(ProcessInfo.processInfo.processIdentifier)-\(name)")
         let status = try FFmpeg.run(["-y", "-loglevel", "error"] + recipe + [draft.path])
@@ -115,13 +115,13 @@ package enum SampleMedia: String, CaseIterable, Sendable {
     }
 }
 
-/// Real media in each container that Spool parses. ffmpeg creates it when a test first needs it.
+/// Real media in each container that Spool parses, which ffmpeg creates when a test first needs it.
 ///
 /// It contains noise, so that the files are about as large as real ones.
 package enum SampleContainer: String, CaseIterable, Sendable {
     /// MPEG audio with an image in its ID3 tag.
     case mp3 = "cover.mp3"
-    /// MPEG audio of variable bit rate, without a tag.
+    /// MPEG audio with a variable bit rate, without a tag.
     case bareMP3 = "bare.mp3"
     /// AAC in MPEG-4, with the index at the start.
     case m4a = "front.m4a"
@@ -171,7 +171,7 @@ package enum SampleContainer: String, CaseIterable, Sendable {
         }
     }
 
-    /// Returns the file, which is created if necessary.
+    /// Returns the file, and creates it if necessary.
     ///
     /// - Throws: ``SampleMedia/SampleMediaError`` if ffmpeg is missing or fails.
     package func file(seconds: Int) async throws -> URL {

@@ -8,7 +8,7 @@ import Glibc
 import Musl
 #endif
 
-/// An empty folder in the system's temporary folder. It is removed when the test releases it.
+/// An empty folder in the system's temporary folder, which is removed when the test releases this object.
 package final class ScratchDirectory: Sendable {
     package let path: String
 
@@ -19,17 +19,17 @@ package final class ScratchDirectory: Sendable {
 
     deinit { try? FileManager.default.removeItem(atPath: path) }
 
-    /// Returns the path of a file in it.
+    /// Returns the path of a file in the folder.
     package func file(_ name: String) -> String { path + "/" + name }
 
-    /// The names in it, sorted.
+    /// The names of the files in the folder, sorted.
     package var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() }
 }
 
 /// The contents of a folder and its subfolders, even while they change.
 ///
-/// If a folder is removed during the search, `FileManager`'s enumerator ends early without an error, and unrelated
-/// files are missing. This type skips only that folder.
+/// If a folder is removed during the search, `FileManager`'s enumerator ends early without an error, and does not
+/// return unrelated files. This type skips only that folder.
 package enum FolderTree {
     /// Returns the paths of all files and folders below `path`, relative to it and sorted.
     package static func paths(under path: String) -> [String] {
@@ -48,8 +48,8 @@ package struct ForbiddenContent: Sendable {
 
     /// - Parameters:
     ///   - words: The texts.
-    ///   - plain: Bytes of which no piece may occur in a file. A piece has 16 bytes, at least four of them different.
-    ///     One piece of each 4 KiB is searched for, at an unaligned offset.
+    ///   - plain: Bytes of which no piece may be found. A piece consists of 16 bytes with at least four different
+    ///     values. The search uses one piece from each 4 KiB, at an unaligned offset.
     package init(words: [String] = [], plain: [Data] = []) {
         self.words = words
         self.plain = plain
@@ -76,7 +76,8 @@ package struct ForbiddenContent: Sendable {
         return found
     }
 
-    /// Foundation's search takes seconds for each of these files in a debug build.
+    /// Returns whether `data` contains `piece`. In a debug build, Foundation's own search takes seconds for each of
+    /// these files.
     private static func contains(_ data: Data, _ piece: Data) -> Bool {
         data.withUnsafeBytes { data in
             piece.withUnsafeBytes { piece in

@@ -3,17 +3,17 @@ import Spool
 import SpoolOrigin
 import Synchronization
 
-/// One scripted body, which is delivered up to the offset that the test has allowed.
+/// A scripted body, which is delivered up to the offset that the test has allowed.
 ///
-/// One consumer waits at a time. Each change (an allowance, a release, the end of a pause, a failure) resumes it to
-/// check again.
+/// Only one consumer may wait at a time. Each change (an allowance, a release, the end of a pause, a failure) resumes
+/// it to check again.
 final class ScriptedFlow: Sendable {
     /// The bytes to deliver, and the events in between.
     struct Plan {
         var content: OriginContent
-        /// The bytes of `content` in the body, half-open.
+        /// The half-open range of `content` that the body consists of.
         var range: Range<Int64>
-        /// The error instead of the end.
+        /// The error that the body throws instead of its end.
         var failure: UpstreamError?
         /// The number of bytes after which the body waits for its release.
         var stall: Int64?
@@ -125,8 +125,8 @@ final class ScriptedFlow: Sendable {
             switch step {
             case .piece:
                 originState.log.update(number) { $0.bytesSent += Int64(piece.count) }
-                // Stalls before the piece is delivered, because a client that has received the bytes before a stall can
-                // release it.
+                // The stall starts before the piece is delivered, so that a client that has received the bytes before
+                // it can release it.
                 holdIfStalled()
                 return content.bytes(piece)
             case .end(let failure):
@@ -135,7 +135,7 @@ final class ScriptedFlow: Sendable {
                 return nil
             case .pause(let duration):
                 Task { [originState] in
-                    // This task is never cancelled. Cancelling would only deliver the next bytes sooner.
+                    // This task is never cancelled. A cancellation would only deliver the next bytes sooner.
                     try? await originState.clock.sleep(for: duration)
                     wake { state in
                         state.isPausing = false
@@ -147,7 +147,7 @@ final class ScriptedFlow: Sendable {
         }
     }
 
-    /// Handles a consumer that stops reading.
+    /// Handles a consumer that has stopped reading.
     func close() {
         wake { $0.failure = $0.failure ?? UpstreamError(.cancelled, "\(path) was cancelled") }
         over(.clientDisconnected)

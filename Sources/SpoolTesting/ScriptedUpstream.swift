@@ -4,12 +4,12 @@ public import Spool
 public import SpoolOrigin
 import Synchronization
 
-/// An in-memory transport that responds as an `OriginServer` would, without sockets and at the pace that a test sets.
+/// An in-memory transport that responds like an `OriginServer`, without sockets and as slowly as a test requires.
 ///
-/// It uses the same ``/SpoolOrigin/OriginResource``s with the same faults. It has the same ``/SpoolOrigin/OriginLog``,
-/// in which a delivered byte counts as sent. Bodies are delivered in pieces on request. With ``Delivery/manual``, only
-/// the bytes that the test has allowed are delivered. It follows no redirects, has no timeouts and no limit per host,
-/// and uses only the path of a URL. Any task may use it.
+/// It uses the same ``/SpoolOrigin/OriginResource``s with the same faults, and the same ``/SpoolOrigin/OriginLog``, in
+/// which a delivered byte counts as sent. Bodies are delivered in pieces on request. With ``Delivery/manual``, only the
+/// bytes that the test has allowed are delivered. It does not follow redirects, has neither timeouts nor a limit for
+/// each host, and uses only the path of a URL. Any task may use it.
 ///
 /// ```swift
 /// let upstream = ScriptedUpstream(["/song.mp3": .pattern(1_000_000)], delivery: .manual)
@@ -18,7 +18,7 @@ import Synchronization
 /// upstream.fail("/song.mp3", UpstreamError(.connectionLost, "the connection was reset"))
 /// ```
 public final class ScriptedUpstream: Upstream {
-    /// The time at which bytes are delivered.
+    /// The time when bytes are delivered.
     #if hasAttribute(nonexhaustive)
     @nonexhaustive
     #endif
@@ -31,11 +31,11 @@ public final class ScriptedUpstream: Upstream {
 
     /// A response to one request, which replaces the response of its resource.
     public struct Response: Sendable {
-        /// The status and the fields, complete.
+        /// The complete headers, with the status.
         public var head: HTTPResponse
         /// The bytes from which the body is taken.
         public var content: OriginContent
-        /// The bytes of `content` in the body, half-open; `nil` for all.
+        /// The half-open range of `content` that the body consists of; `nil` for all of it.
         public var body: Range<Int64>?
         /// The error that the body throws instead of its end; `nil` for a normal end.
         public var failure: UpstreamError?
@@ -51,8 +51,8 @@ public final class ScriptedUpstream: Upstream {
         }
     }
 
-    /// A function that returns the response to one request, or `nil` for the resource's response. It throws to simulate
-    /// that no response is received.
+    /// A function that decides the response to one request. It returns a response, or `nil` for the resource's
+    /// response, or throws an error as if no response was received.
     public typealias Script = @Sendable (_ request: UpstreamRequest, _ index: Int) async throws -> Response?
 
     private struct State {
@@ -70,7 +70,7 @@ public final class ScriptedUpstream: Upstream {
     ///
     /// - Parameters:
     ///   - resources: The resources. Other paths return 404.
-    ///   - delivery: The time at which bytes are delivered.
+    ///   - delivery: The time when bytes are delivered.
     ///   - pieceSize: The maximum number of bytes in a chunk.
     ///   - clock: The clock for the pauses of ``OriginBehavior/drip(_:every:)``.
     public init(
@@ -87,15 +87,15 @@ public final class ScriptedUpstream: Upstream {
     /// The requests, and the delivered bytes.
     public var log: OriginLog { originState.log }
 
-    /// Changes the resource at `path`. Started responses continue unchanged. Does nothing for an unknown path.
+    /// Changes the resource at `path`, and does nothing if there is none. Started responses continue unchanged.
     public func update(_ path: String, _ mutate: (inout OriginResource) -> Void) {
         originState.update(path) { if $0 != nil { mutate(&$0!) } }  // Compared with `nil` before.
     }
 
-    /// Serves `resource` at `path` from now on. If `resource` is `nil`, the path returns 404.
+    /// Serves `resource` at `path` from now on. With `nil`, the path returns 404.
     public func set(_ path: String, _ resource: OriginResource?) { originState.update(path) { $0 = resource } }
 
-    /// Lets `script` determine the responses to requests for `path`; `nil` removes the script.
+    /// Sets the script that determines the responses to requests for `path`; `nil` removes the script.
     public func script(_ path: String, _ script: Script?) { state.withLock { $0.scripts[path] = script } }
 
     // MARK: Step by step
@@ -115,9 +115,9 @@ public final class ScriptedUpstream: Upstream {
         for flow in open(path) { flow.fail(error) }
     }
 
-    /// Resumes stalled responses: those of `path`, or all for `nil`.
+    /// Resumes the stalled responses of `path`, or all stalled responses if `path` is `nil`.
     ///
-    /// A response in progress that would stall later no longer stalls.
+    /// Responses in progress that would stall later do not stall.
     public func release(_ path: String? = nil) { originState.release(path) }
 
     /// Makes the origin unreachable, or reachable again. Open bodies continue.
@@ -210,7 +210,7 @@ public final class ScriptedUpstream: Upstream {
     }
 }
 
-/// A scripted body. It ends its flow when it is released, before or during iteration.
+/// A scripted body, which ends its flow when it is released, either before or during iteration.
 struct ScriptedBody: AsyncSequence, Sendable {
     typealias Element = [UInt8]
 

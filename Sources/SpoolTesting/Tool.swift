@@ -1,7 +1,7 @@
 #if !(os(iOS) || os(tvOS) || os(watchOS) || os(visionOS))
 package import Foundation
 
-/// A program that is installed on this machine.
+/// A program on this machine, which can be run to its end.
 package struct Tool: Sendable {
     /// The exit status of a run, and its output to standard output and standard error.
     package struct Result: Sendable {
@@ -22,10 +22,9 @@ package struct Tool: Sendable {
     /// Creates the program at a path.
     package init(at url: URL) { path = url.path }
 
-    /// Runs the program to its end.
+    /// Runs the program to its end, or kills it after two minutes, which is longer than any player needs.
     ///
-    /// - Throws: ``Failed`` if it has not ended within two minutes, which is longer than any player needs. Also an
-    ///   error if it can't be started.
+    /// - Throws: The error if the program can't be started.
     package func run(_ arguments: [String], environment: [String: String] = [:]) async throws -> Result {
         let run = try start(arguments, environment: environment)
         let killer = Task {
@@ -38,7 +37,7 @@ package struct Tool: Sendable {
         return Result(status: await run.status(), text: text)
     }
 
-    /// Starts the program without waiting for its end.
+    /// Starts the program.
     package func start(_ arguments: [String], environment: [String: String] = [:]) throws -> Run {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: path)
@@ -51,9 +50,9 @@ package struct Tool: Sendable {
         return try Run(process, pipe.fileHandleForReading)
     }
 
-    /// A started run.
+    /// A started run of a program.
     ///
-    /// `@unchecked`: the process is started before other threads use it. Later calls only read.
+    /// `@unchecked`: the process is started before other threads use it. Later calls only read its state.
     package final class Run: @unchecked Sendable {
         /// The output, line by line, as it is written.
         package let lines: AsyncStream<String>
@@ -68,7 +67,7 @@ package struct Tool: Sendable {
             try process.run()
             let (lines, line) = AsyncStream<String>.makeStream()
             self.lines = lines
-            // Reads on a separate thread, because each read blocks until the process has written.
+            // Output is read on a separate thread, because each read blocks until the process has written.
             Thread.detachNewThread {
                 var rest = Data()
                 while let data = Self.read(output.fileDescriptor) {
@@ -80,13 +79,13 @@ package struct Tool: Sendable {
                 }
                 if !rest.isEmpty { line.yield(String(decoding: rest, as: UTF8.self)) }
                 line.finish()
-                // The file is closed here, because Foundation's `Process` holds the last reference on Linux.
+                // The pipe is closed here, because on Linux, Foundation's process holds the last reference to it.
                 try? output.close()  // It is read to its end, so nothing can be lost.
             }
         }
 
-        /// Returns available bytes as soon as there are any; `nil` at the end. `FileHandle` would wait for the
-        /// requested number.
+        /// Returns bytes as soon as any are available; `nil` at the end. `FileHandle` would wait for the requested
+        /// number.
         private static func read(_ descriptor: Int32) -> Data? {
             var data = Data(count: 4096)
             let count = data.withUnsafeMutableBytes { buffer in
@@ -101,6 +100,7 @@ package struct Tool: Sendable {
 
         package var identifier: Int32 { process.processIdentifier }
 
+        /// Whether the process is running.
         package var isRunning: Bool { process.isRunning }
 
         /// Sends a signal to the process if it is running.
@@ -109,16 +109,16 @@ package struct Tool: Sendable {
         /// Kills the process if it is running.
         package func end() { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
 
-        /// Waits until it has ended.
+        /// Waits until the process has ended, and returns its exit status.
         package func status() async -> Int32 {
             for await _ in ends {}
             return process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus
         }
     }
 
-    /// A failure of a program.
+    /// An error that reports that a program failed.
     package struct Failed: Error, CustomStringConvertible {
-        /// A sentence.
+        /// A sentence that describes the failure.
         package var description: String
 
         package init(description: String) { self.description = description }
@@ -129,8 +129,8 @@ package struct Tool: Sendable {
 enum FFmpeg {
     /// Runs ffmpeg to its end, and blocks the thread.
     ///
-    /// - Returns: The exit status; 127 if there is no ffmpeg.
-    /// - Throws: The error if no process can be started.
+    /// - Returns: The exit status; 127 if ffmpeg is not installed.
+    /// - Throws: The error if the process can't be started.
     static func run(_ arguments: [String]) throws -> Int32 {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")

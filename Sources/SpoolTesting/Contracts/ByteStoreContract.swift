@@ -1,10 +1,10 @@
 import Foundation
 public import Spool
 
-/// The contract of every ``/SpoolStorage/ByteStore``, as test cases for any implementation: the two in the package, and
-/// your own.
+/// The contract of every ``/SpoolStorage/ByteStore``, as cases for any implementation: the package's own two stores,
+/// and yours.
 ///
-/// The cases need no test framework. A case throws an error if the store violates its rule. Each case needs its own
+/// The cases do not depend on a test framework. Each one throws an error if the rule is violated, and needs its own
 /// empty store.
 ///
 /// ```swift
@@ -43,7 +43,7 @@ public enum ByteStoreContract {
                 try check(try store.remove(name(0)), "removing found no file")
                 try check(try store.open(name(0), isWritable: true) == nil, "a removed file still exists")
                 try check(try !store.remove(name(0)), "removing a missing file reported one")
-                try checkEqual(try store.create(name(0)).size(), 0, "the size of a new one of that name")
+                try checkEqual(try store.create(name(0)).size(), 0, "the size of a new file with that name")
             },
             Case("all open files of a name share their bytes, and creating it again does not empty it") { store in
                 let first = try store.create(name(0))
@@ -74,7 +74,7 @@ public enum ByteStoreContract {
                 let files = try (0..<20).map { try store.create(name($0)) }
                 for (index, file) in files.enumerated() { try StoredFileContract.write("\(index)", to: file, at: 0) }
                 for (index, file) in files.enumerated() {
-                    try checkEqual(try StoredFileContract.text(of: file), "\(index)", "what a file reads")
+                    try checkEqual(try StoredFileContract.text(of: file), "\(index)", "the bytes of a file")
                 }
             },
             Case("each existing file is listed once, and the listing ends on request") { store in

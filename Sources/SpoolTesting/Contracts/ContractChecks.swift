@@ -9,7 +9,7 @@ func check(
     if !condition { throw ContractFailure(message(), file: file, line: line) }
 }
 
-/// Throws unless both are equal.
+/// Throws unless both values are equal.
 func checkEqual<T: Equatable>(
     _ found: T, _ expected: T, _ what: String = "", file: String = #fileID, line: Int = #line
 ) throws(ContractFailure) {
@@ -54,7 +54,7 @@ extension UpstreamBody {
 }
 
 extension ManualClock {
-    /// Advances the clock to each sleeper until `body` has finished, so that its waits take no time.
+    /// Runs `body`, and advances the clock to each sleeper until it has finished, so that its waits take no time.
     func drive<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) async throws -> R {
         let driver = Task {
             while !Task.isCancelled {

@@ -3,8 +3,8 @@ package import SpoolStorage
 
 /// The contract of every file system that the cache uses, as test cases for any implementation.
 ///
-/// The cases need no test framework. A case throws an error if the file system violates its rule. Each case needs its
-/// own empty folder.
+/// The cases do not depend on a test framework. Each one throws an error if the rule is violated, and needs its own
+/// empty folder.
 package enum FileSystemContract {
     /// One rule of the contract.
     package struct Case: Sendable, CustomStringConvertible {
@@ -18,7 +18,7 @@ package enum FileSystemContract {
 
     /// A violated rule.
     package struct Violation: Error, CustomStringConvertible {
-        /// The violation, as a sentence.
+        /// A sentence that describes the violation.
         package let description: String
     }
 
@@ -32,14 +32,14 @@ package enum FileSystemContract {
             Case(description: "a lock is exclusive, and free again when its file is released") { files, folder in
                 let path = folder + "/lock"
                 var first = try files.lockFile(path)
-                try expect(first != nil, "the first did not get it")
-                try expect(try files.lockFile(path) == nil, "a second one got it too")
+                try expect(first != nil, "the first attempt did not get the lock")
+                try expect(try files.lockFile(path) == nil, "a second attempt also got the lock")
                 try StoredFileContract.write("held", to: first, at: 0)
                 try expect(
                     try StoredFileContract.text(of: files.openFile(path, .read)) == "held",
                     "its file can't be read by others")
                 first = nil
-                try expect(try files.lockFile(path) != nil, "it was not free after release")
+                try expect(try files.lockFile(path) != nil, "the lock was not free after its release")
             },
             Case(description: "a removed file is missing when opened again, and readable while it is open") {
                 files, folder in
@@ -165,7 +165,7 @@ package enum FileSystemContract {
         throw Violation(description: "no error was thrown, although \(code) was expected")
     }
 
-    /// Returns the mode of a real file or folder; `nil` if there is none, for example for files in memory.
+    /// Returns the mode of a file or folder on disk; `nil` if it is not there, for example because it is in memory.
     private static func mode(of path: String) throws -> Int? {
         guard FileManager.default.fileExists(atPath: path) else { return nil }
         return try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int

@@ -96,10 +96,10 @@ enum StoredFileContract {
             try check(between.count == 59_999 && between.allSatisfy { $0 == 0 }, "it does not read as zeros")
         },
         Case(description: "written bytes are reported as data, and no bytes after them") { file in
-            try check(try file.nextData(from: 0) == nil, "an empty file takes space")
+            try check(try file.nextData(from: 0) == nil, "an empty file uses space")
             try write(String(repeating: "x", count: 1000), to: file, at: 2 * Block.size)
             let end = 2 * Block.size + 1000
-            // Some stores can't detect unwritten ranges, but each store must report written ones.
+            // Some stores can't report unwritten ranges, but every store must report written ranges.
             let first = try file.nextData(from: 0)
             try check(
                 first.map { $0.lowerBound <= 2 * Block.size && $0.upperBound == end } ?? false, "not what was written")
@@ -107,7 +107,7 @@ enum StoredFileContract {
             try check(try file.nextData(from: end) == nil, "something at its end")
             try check(try file.nextData(from: 1 << 40) == nil, "something far beyond its end")
             try file.punchHole(0..<Int64.max)
-            try check(try file.nextData(from: 0) == nil, "a deallocated range takes space")
+            try check(try file.nextData(from: 0) == nil, "a deallocated range uses space")
         },
     ]
 
@@ -128,7 +128,7 @@ enum StoredFileContract {
     }
 }
 
-/// The errors of several threads. Only the first one is thrown.
+/// A collector for the errors of several threads, which keeps the first one.
 private final class Failures: Sendable {
     private let first = Mutex<(any Error)?>(nil)
 

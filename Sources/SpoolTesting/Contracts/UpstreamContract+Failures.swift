@@ -4,7 +4,7 @@ import Spool
 import SpoolOrigin
 
 extension UpstreamContract {
-    /// Origins that break connections, stay silent or are unreachable.
+    /// The cases of origins that break connections, are silent, or are unreachable.
     static let failureCases: [Case] = [
         Case(
             "a body that ends early is a lost connection, after the received bytes (A8)",
@@ -105,7 +105,7 @@ extension UpstreamContract {
 }
 
 extension UpstreamContract {
-    /// Consumers that stop reading early.
+    /// The cases of consumers that stop reading early.
     static let consumerCases: [Case] = [
         Case("releasing the iterator closes the request", ["/a": .pattern(1000, .stall(after: 400))]) { it, _ in
             let response = try await it.open("/a")
@@ -148,7 +148,7 @@ extension UpstreamContract {
         try check(try await iterator.next() != nil, "no chunk was received")
     }
 
-    /// The back-pressure of a transport.
+    /// The cases about the back-pressure of a transport.
     static let flowCases: [Case] = [
         Case(
             "a transport pauses the origin while no reader requests its body (B27)", needs: [.backPressure],
@@ -169,7 +169,7 @@ extension UpstreamContract {
                 try chunk.withUnsafeBytes { try verify($0, PatternBytes(length: 256 << 20), at: position) }
                 position += Int64(chunk.count)
             }
-            try check(position >= 80 << 20, "the body ended at \(position)")
+            try check(position >= 80 << 20, "the body ended at byte \(position)")
         },
         Case(
             "bytes are delivered as they are received (B23)", needs: [.promptness],
@@ -196,6 +196,6 @@ extension UpstreamContract {
     ]
 
     private static func verify(_ bytes: UnsafeRawBufferPointer, _ media: PatternBytes, at offset: Int64) throws {
-        try check(media.firstMismatch(in: bytes, at: offset) == nil, "a wrong byte after \(offset)")
+        try check(media.firstMismatch(in: bytes, at: offset) == nil, "a wrong byte after offset \(offset)")
     }
 }

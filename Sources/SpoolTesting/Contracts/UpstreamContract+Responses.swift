@@ -6,7 +6,7 @@ import SpoolOrigin
 extension UpstreamContract {
     static let media = PatternBytes(length: 1_000_000)
 
-    /// Complete responses.
+    /// The cases of complete responses.
     static let responseCases: [Case] = [
         Case("a whole body is received in order, with its headers and URL", ["/a": .pattern(1_000_000)]) { it, _ in
             let response = try await it.open("/a?q=%20x")
@@ -107,7 +107,7 @@ extension UpstreamContract {
 }
 
 extension UpstreamContract {
-    /// The handling of redirects (RFC 9110 §15.4, A21).
+    /// The cases about the handling of redirects (RFC 9110 §15.4, A21).
     static let redirectCases: [Case] = [
         redirectCase(
             "redirects are followed to the URL that responds",

@@ -5,7 +5,8 @@ public import Spool
 import SpoolOrigin
 
 extension UpstreamContract.Factory {
-    /// Returns a factory for a transport with an `OriginServer` on real sockets. It needs the package trait `Tools`.
+    /// Returns a factory of fixtures for a transport and an `OriginServer` on real sockets. It needs the package trait
+    /// `Tools`.
     public static func sockets(
         _ upstream: @escaping @Sendable (UpstreamContract.Settings) throws -> any Upstream
     ) -> Self {
@@ -20,7 +21,7 @@ extension UpstreamContract.Factory {
 }
 
 extension UpstreamContract {
-    /// Cases that need a second origin in addition to the fixture's.
+    /// The cases that need a second origin in addition to the fixture's.
     static let twoOriginCases: [Case] = [
         Case("credentials do not follow a redirect to another origin", needs: [.redirects], ["/a": .pattern(1000)]) {
             target, settings in

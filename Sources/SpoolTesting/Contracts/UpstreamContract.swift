@@ -14,24 +14,24 @@ package import SpoolOrigin
 /// }
 /// ```
 public enum UpstreamContract {
-    /// A capability that some transports lack. Cases that need a missing capability are skipped.
+    /// An ability that not every transport has. Cases that need a missing ability are skipped.
     #if hasAttribute(nonexhaustive)
     @nonexhaustive
     #endif
     public enum Capability: Sendable, CaseIterable {
-        /// Pauses the origin while no reader requests the next chunk.
+        /// The transport pauses the origin while no reader requests the next chunk.
         case backPressure
-        /// Delivers encoded bodies unchanged.
+        /// The transport delivers encoded bodies unchanged.
         case encodedBodies
-        /// Distinguishes a truncated body without a length from a complete one.
+        /// The transport distinguishes a broken body without a length from a complete one.
         case cutsWithoutLength
-        /// Follows redirects.
+        /// The transport follows redirects.
         case redirects
-        /// Fails if an origin is silent.
+        /// The transport fails a request if the origin is silent.
         case timeouts
-        /// Reuses connections.
+        /// The transport reuses connections.
         case connections
-        /// Delivers the bytes of a response immediately, however few they are.
+        /// The transport delivers the bytes of a response immediately, even if there are only a few.
         case promptness
 
         /// All capabilities.
@@ -40,7 +40,7 @@ public enum UpstreamContract {
 
     /// The settings of the transport for a case.
     public struct Settings: Sendable {
-        /// The clock of its timeouts. Only the case advances it.
+        /// The clock for its timeouts. Only the case advances it.
         public var clock = ManualClock()
     }
 
@@ -76,10 +76,10 @@ public enum UpstreamContract {
 
     /// A factory of fixtures.
     public struct Factory: Sendable {
-        /// Creates a fixture whose origin has these resources.
+        /// Creates a fixture whose origin serves these resources.
         package var make: @Sendable (_ resources: [String: OriginResource], Settings) async throws -> Fixture
 
-        /// Creates a factory that uses a function.
+        /// Creates a factory that calls a function.
         package init(make: @escaping @Sendable ([String: OriginResource], Settings) async throws -> Fixture) {
             self.make = make
         }

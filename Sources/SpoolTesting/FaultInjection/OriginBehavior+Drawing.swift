@@ -2,7 +2,8 @@ import Foundation
 import SpoolOrigin
 
 extension OriginRule {
-    /// Returns a rule with random faults for each request. The same seed and request number give the same faults.
+    /// Returns a rule that applies random faults to each request. The same seed and request number result in the same
+    /// faults.
     package static func drawn(
         _ seed: UInt64, _ draw: @escaping @Sendable (inout SplitMix) -> [OriginBehavior]
     ) -> OriginRule {
@@ -22,20 +23,21 @@ extension OriginRule {
 }
 
 extension OriginBehavior {
-    /// Returns up to three random faults that a reader can detect. Each leads to the correct bytes or to an error.
+    /// Returns up to three random faults that a reader can detect. With each of them, a read returns the correct bytes
+    /// or fails.
     ///
     /// Undetectable faults are excluded:
     ///
-    /// - a range that is shifted together with its `Content-Range`
-    /// - a wrong length from the first response on
+    /// - a range that is moved together with its label
+    /// - a wrong length in every response
     /// - a truncated body without framing
     /// - an encoded body without `Content-Encoding`
     ///
     /// - Parameters:
     ///   - length: The length of the media.
-    ///   - other: Another version of the media; `nil` if it never changes. If it is not `nil`, every response
+    ///   - other: Another version of the media; `nil` if it never changes. With another version, every response
     ///     identifies its version.
-    ///   - isWire: Whether the origin uses sockets, so that bytes other than HTTP can be sent.
+    ///   - isWire: Whether the origin uses sockets, so that it can send bytes that are not HTTP.
     package static func draw(
         _ random: inout SplitMix, length: Int64, other: OriginContent?, isWire: Bool
     ) -> [OriginBehavior] {
@@ -94,7 +96,7 @@ extension OriginBehavior {
         [.field("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT")],
     ]
 
-    /// The faults that leave the version of a response unidentified.
+    /// The faults after which the version of a response can't be determined.
     private static let unproven: [[OriginBehavior]] = [
         [.noValidators], [.etag("W/\"v1\"")], [.contentRangeTotal(nil)],
     ]

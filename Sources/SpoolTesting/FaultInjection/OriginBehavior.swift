@@ -12,58 +12,61 @@ public import SpoolOrigin
 public enum OriginBehavior: Sendable {
     // MARK: Ranges
 
-    /// Responds 200 with all bytes to any range. Sends `Accept-Ranges: none`, or no such field for `nil`.
+    /// Responds with 200 and all bytes to any range request. Sends `acceptRanges` as `Accept-Ranges`, or omits the
+    /// field if it is `nil`.
     case ignoresRanges(acceptRanges: String? = "none")
-    /// Responds 206 even if no range is requested.
+    /// Responds with 206 even if no range was requested.
     case alwaysPartialContent
-    /// Ignores `If-Range`: responds 206 regardless of the condition.
+    /// Ignores `If-Range`: responds with 206 regardless of the condition.
     case ignoresIfRange
     /// Shifts the first and last byte in `Content-Range`; the body still contains the requested range.
     case contentRangeShifted(by: Int64)
-    /// Sends a different total length in `Content-Range`, even in a 416; `nil` sends `*` (unknown).
+    /// Sends a different total length in `Content-Range`, even in a 416 response. With `nil`, sends `*` (unknown).
     case contentRangeTotal(Int64?)
-    /// Sends this `Content-Range`, or none for `nil`.
+    /// Sends this `Content-Range`, or omits it if it is `nil`.
     case contentRange(String?)
     /// Sends a body that is longer than `Content-Range` by this number of bytes, or shorter if negative, with the
-    /// `Content-Length` of the sent body. For a 200, the number is the difference from the length of the media.
+    /// `Content-Length` of the sent body. In a 200 response, the body differs from the media's length by this number.
     case extraBytes(Int64)
-    /// Sends at most this number of bytes of the requested range with matching headers: a legal, shorter 206.
+    /// Sends at most this number of bytes of the requested range with matching headers, which is a valid, shorter 206
+    /// response.
     case rangeLimit(Int64)
-    /// Responds 416 with the media's length to every request.
+    /// Responds to every request with 416 and the media's length.
     case rangeNotSatisfiable
-    /// Responds 416 to every range request, with this `Content-Range` or none, and 200 to a request without a range.
+    /// Responds to every range request with 416, and this `Content-Range` if it is not `nil`. Responds with 200 if no
+    /// range was requested.
     case refusesRanges(contentRange: String? = nil)
 
     // MARK: Length and framing
 
     /// Sends a body without `Content-Length`.
     case noLength(Framing)
-    /// Sends this `Content-Length`, regardless of the body. The connection closes after the body.
+    /// Sends this `Content-Length`, regardless of the body, and closes the connection after the body.
     case contentLength(Int64)
 
     // MARK: Validators and content
 
-    /// Sends this `ETag`, or none.
+    /// Sends this `ETag`, or omits it if it is `nil`.
     case etag(String?)
     /// Sends neither `ETag` nor `Last-Modified`.
     case noValidators
-    /// Serves different bytes with a different `ETag`: the media has changed at the origin.
+    /// Serves different bytes with a different `ETag`, because the media has changed at the origin.
     case version(OriginContent, etag: String?)
-    /// Compresses regardless of `Accept-Encoding`: body, length and ranges are those of a gzip file.
+    /// Compresses the media regardless of `Accept-Encoding`. The body, length and ranges are those of a gzip file.
     case gzip
-    /// Sends this field, or omits it for `nil`.
+    /// Sends this field, or omits it if the value is `nil`.
     case field(String, String?)
 
     // MARK: Refusals
 
-    /// Responds with this status, these fields and a short text, such as `.status(503, ["Retry-After": "2"])`.
+    /// Responds with this status, these fields and a short text, for example `.status(503, ["Retry-After": "2"])`.
     case status(Int, [String: String] = [:])
     /// Responds with the status (401, 403 …) unless the request's field has exactly this value.
     case requiresField(String, String, else: Int)
-    /// Responds with the status (403, 410 …) unless the request's query is exactly this.
+    /// Responds with the status (403, 410 …) unless the request's query is exactly this text.
     case requiresQuery(String, else: Int)
-    /// Redirects to an absolute or relative URL. A chain consists of several resources; a loop is one that redirects to
-    /// itself.
+    /// Redirects to an absolute or relative URL. A chain consists of several resources, and a loop of one that
+    /// redirects to itself.
     case redirect(String, status: Int = 302)
 
     // MARK: End of the response
@@ -71,7 +74,7 @@ public enum OriginBehavior: Sendable {
     /// Closes the connection after this number of body bytes; `nil` closes it before the headers.
     case truncate(after: Int64?)
     /// Resets the connection after this number of body bytes; `nil` resets it before the headers. Bytes that the kernel
-    /// has not sent by then are lost.
+    /// has not sent yet are lost.
     case reset(after: Int64?)
     /// Stalls after this number of body bytes, until `OriginServer/release(_:)` is called or the client closes the
     /// connection; `nil` stalls before the headers.
@@ -80,8 +83,8 @@ public enum OriginBehavior: Sendable {
     case drip(Int, every: Duration)
     /// Closes the connection after a complete response, as stated in its headers.
     case closeConnection
-    /// Sends these bytes instead of the headers and body of a response, and then closes the connection, or leaves it
-    /// open and silent. Only an `OriginServer` supports it.
+    /// Sends these bytes instead of the headers and body of a response, and then closes the connection or leaves it
+    /// open and silent. Only an `OriginServer` supports this.
     case raw(String, closes: Bool = true)
 
     /// The framing that marks the end of a body without a length.
@@ -91,7 +94,7 @@ public enum OriginBehavior: Sendable {
     public enum Framing: Sendable {
         /// `Transfer-Encoding: chunked`.
         case chunked
-        /// HTTP/1.0: the connection closes.
+        /// HTTP/1.0, with a connection that closes.
         case close
     }
 
@@ -102,7 +105,8 @@ public enum OriginBehavior: Sendable {
 }
 
 extension OriginBehavior {
-    /// Applies the part that takes effect before the response is determined: changes the request or the resource.
+    /// Applies the part of the behavior that takes effect before the response is decided. It changes the request or the
+    /// resource.
     func prepare(_ request: inout OriginRequest, _ resource: inout OriginResource) {
         switch self {
         case .ignoresRanges: request.headerFields[.range] = nil
@@ -132,7 +136,7 @@ extension OriginBehavior {
         }
     }
 
-    /// Applies the part that changes the determined response: its headers, or its end.
+    /// Applies the part of the behavior that changes the decided response: its headers or its end.
     func revise(_ response: inout OriginResponse) {
         switch self {
         case .ignoresRanges(let acceptRanges):
@@ -178,17 +182,17 @@ extension OriginRule {
             requests, prepare: { behavior.prepare(&$0, &$1) }, revise: { behavior.revise(&$0) })
     }
 
-    /// Applies to every request.
+    /// Returns a rule for every request.
     public static func always(_ behavior: OriginBehavior) -> OriginRule { OriginRule(0..<Int.max, behavior) }
-    /// Applies to the first `count` requests.
+    /// Returns a rule for the first `count` requests.
     public static func first(_ count: Int, _ behavior: OriginBehavior) -> OriginRule {
         OriginRule(0..<count, behavior)
     }
-    /// Applies only to the request with this index.
+    /// Returns a rule for the request with this index only.
     public static func request(_ index: Int, _ behavior: OriginBehavior) -> OriginRule {
         OriginRule(index..<index + 1, behavior)
     }
-    /// Applies to the request with this index and all later ones.
+    /// Returns a rule for the request with this index and all later ones.
     public static func from(_ index: Int, _ behavior: OriginBehavior) -> OriginRule {
         OriginRule(index..<Int.max, behavior)
     }
@@ -210,7 +214,7 @@ extension OriginResource {
     }
 }
 
-/// A valid gzip file of bytes that are not compressed: "stored" blocks (RFC 1951 §3.2.4, RFC 1952).
+/// A valid gzip file whose bytes are not compressed, but in "stored" blocks (RFC 1951 §3.2.4, RFC 1952).
 enum StoredGzip {
     static func encode(_ bytes: [UInt8]) -> Data {
         var out = Data([0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 255])

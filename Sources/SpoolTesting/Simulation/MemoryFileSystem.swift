@@ -3,10 +3,11 @@ import Foundation
 package import SpoolStorage
 import Synchronization
 
-/// An in-memory file system that can be copied at no cost, to simulate a kill or a faulty disk.
+/// An in-memory file system that can be copied at no cost, to simulate a kill or a damaged disk.
 ///
-/// A test may read and damage files without the cache's knowledge. Paths that `isReal` selects refer to real files on
-/// the machine, because SQLite opens its database by path. Folders are created in both. It passes `FileSystemContract`.
+/// Files may be read and damaged without the cache's knowledge. Paths that `isReal` selects refer to the machine's own
+/// files, because SQLite opens its database by path. Folders are created in both file systems. It passes
+/// `FileSystemContract`.
 package final class MemoryFileSystem: FileSystem {
     private struct State {
         var files: [String: MemoryNode] = [:]
@@ -33,9 +34,10 @@ package final class MemoryFileSystem: FileSystem {
         self.state = Mutex(state)
     }
 
-    // MARK: - Access without the cache's knowledge
+    // MARK: - Changes without the cache's knowledge
 
-    /// Returns the files as a kill would leave them now, with a renamed folder. No file is open or locked.
+    /// Returns the state that a kill would leave now, with a renamed folder. It contains all files, but no open files
+    /// and no locks.
     package func copy(renaming folder: String, to target: String) -> MemoryFileSystem {
         let copied = state.withLock { state in
             func renamed(_ path: String) -> String {
@@ -188,7 +190,7 @@ final class MemoryNode: Sendable {
         }
     }
 
-    /// Returns another file with the same bytes, which is not open.
+    /// Returns a new file with the same bytes, which is not open.
     func copy() -> MemoryNode { MemoryNode(bytes.withLock { $0 }) }
 }
 
@@ -197,7 +199,7 @@ final class OpenHandles: Sendable {
     let count = Mutex(0)
 }
 
-/// An open file of a `MemoryFileSystem`. It closes when it is released.
+/// An open file of a `MemoryFileSystem`. It is closed when it is released.
 final class MemoryHandle: StoredFile {
     private let node: MemoryNode
     private let path: String

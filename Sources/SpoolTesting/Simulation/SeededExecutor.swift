@@ -1,9 +1,9 @@
 import Synchronization
 
-/// An executor that runs one job at a time on the calling thread, in an order that follows from a seed.
+/// An executor that runs one job at a time on the calling thread, in an order that a seed determines.
 ///
-/// All work of a simulated run must use it: tasks that prefer it as their executor, and the tasks that they create. If
-/// several jobs can run, one is selected at random. It uses the time of its ``clock``, which advances slightly with
+/// It must run all work of a simulation: tasks that prefer it as their executor, and the tasks that they create. If
+/// several jobs can run, one is selected at random. The time is that of its ``clock``, which advances slightly with
 /// each job, and to the next sleeper if no job is left. Do not use it for code that waits for another thread.
 package final class SeededExecutor: TaskExecutor {
     /// The end of a run.
@@ -11,17 +11,17 @@ package final class SeededExecutor: TaskExecutor {
         case finished
         /// No job can run, and no task sleeps.
         case stuck
-        /// The limit of jobs was reached.
+        /// The maximum number of jobs was reached.
         case endless
     }
 
     /// The selection among queued jobs.
     package enum Order: Sendable, CaseIterable {
-        /// Any, with equal probability.
+        /// Any job, with equal probability.
         case any
-        /// Mostly the one that has waited longest.
+        /// Usually the job that has waited longest.
         case oldest
-        /// Mostly the newest.
+        /// Usually the newest job.
         case newest
     }
 
@@ -36,7 +36,7 @@ package final class SeededExecutor: TaskExecutor {
     private let order: Order
     private let state: Mutex<State>
 
-    /// Creates an executor whose order follows from `seed`.
+    /// Creates an executor whose order `seed` determines.
     package init(seed: UInt64) {
         var random = SplitMix(seed)
         order = random.pick(Order.allCases)
@@ -51,9 +51,9 @@ package final class SeededExecutor: TaskExecutor {
         state.withLock { $0.jobs.append(job) }
     }
 
-    /// Runs jobs until `isDone` returns true, no job can run, or `limit` jobs have run.
+    /// Runs jobs until `isDone` returns `true`, no job can run, or `limit` jobs have run.
     ///
-    /// Call it from only one thread at a time, and not from a thread for which a job waits.
+    /// Call it from one thread at a time, and not from a thread that a job waits for.
     package func run(limit: Int = .max, until isDone: () -> Bool) -> Ending {
         let executor = asUnownedTaskExecutor()
         var count = 0
@@ -90,11 +90,12 @@ package final class SeededExecutor: TaskExecutor {
     }
 }
 
-/// Seeded random numbers (SplitMix64; Steele, Lea and Flood, 2014), with which a run can be repeated from its seed.
+/// A seeded random number generator (SplitMix64; Steele, Lea and Flood, 2014), so that a run can be repeated from its
+/// seed.
 package struct SplitMix: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
-    /// Creates numbers that follow from `seed`. Numbers of adjacent seeds are unrelated.
+    /// Creates a generator whose numbers `seed` determines. The numbers for adjacent seeds are unrelated.
     package init(_ seed: UInt64) { state = Self.mix(seed &+ 0x5851_F42D_4C95_7F2D) }
 
     /// Returns the next 64 bits.
@@ -111,10 +112,10 @@ package struct SplitMix: RandomNumberGenerator, Sendable {
         return word ^ (word >> 31)
     }
 
-    /// Returns a number from 0 to below `bound`, which must be positive.
+    /// Returns a number from 0 up to, but not including, `bound`, which must be positive.
     package mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
 
-    /// Returns true once in `count` times on average; never for 0.
+    /// Returns `true` with a probability of 1 in `count`, and never if `count` is 0.
     package mutating func chance(_ count: Int) -> Bool { count > 0 && below(count) == 0 }
 
     /// Returns one of `choices`, which must not be empty.

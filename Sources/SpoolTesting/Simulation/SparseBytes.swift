@@ -1,10 +1,10 @@
 import ByteRanges
 import Spool
 
-/// The bytes of one file in memory, in pages of 64 KiB that exist or are unwritten. Copying it costs nothing.
+/// The bytes of one file in memory, in pages of 64 KiB that exist only if they were written. Copies cost nothing.
 package struct SparseBytes: Sendable {
     private var pages: [Int64: [UInt8]] = [:]
-    /// The number of bytes from the start to the end, including unwritten ones.
+    /// The number of bytes from the start to the end, including unwritten bytes.
     package private(set) var count: Int64 = 0
 
     /// Creates an empty file.
@@ -13,7 +13,7 @@ package struct SparseBytes: Sendable {
     /// The number of existing pages.
     package var pageCount: Int { pages.count }
 
-    /// The numbers of the existing pages, ascending.
+    /// The numbers of the existing pages, in ascending order.
     package var pageNumbers: [Int64] { pages.keys.sorted() }
 
     /// Returns the rest of the first existing page at or after `offset`; `nil` if there is none.
@@ -24,7 +24,7 @@ package struct SparseBytes: Sendable {
         return max(offset, Block.start(of: page))..<min(Block.range(of: page).upperBound, count)
     }
 
-    /// Reads up to the end. Unwritten ranges read as zeros.
+    /// Reads bytes until `buffer` is full or the file ends, and returns their number. Unwritten ranges read as zeros.
     package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int {
         guard offset >= 0, offset < count else { return 0 }
         let range = offset..<min(count, offset + Int64(buffer.count))
@@ -58,7 +58,7 @@ package struct SparseBytes: Sendable {
         count = max(count, range.upperBound)
     }
 
-    /// Removes a range. One that extends to the end shortens the file instead.
+    /// Removes a range. If it extends to the end, the file is shortened instead.
     package mutating func punchHole(_ hole: Range<Int64>) {
         let lower = max(0, hole.lowerBound)
         let range = lower..<max(lower, min(hole.upperBound, count))
