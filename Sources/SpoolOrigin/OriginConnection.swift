@@ -13,7 +13,7 @@ import Musl
 import Darwin
 #endif
 
-/// A connection that sends each ``OriginResponse`` as raw bytes, because an encoder would reject faulty ones.
+/// A connection that sends each ``OriginResponse`` as raw bytes, because an encoder would reject faulty responses.
 ///
 /// It runs on its channel's event loop. It writes only while the channel is writable, so that few bytes wait in the
 /// channel.
@@ -26,7 +26,7 @@ final class OriginConnection: ChannelInboundHandler {
         var response: OriginResponse
         var number: Int
         var path: String
-        /// The number of body bytes written to the channel. The log counts those that the socket accepted.
+        /// The number of body bytes written to the channel. The log counts the bytes that the socket accepted.
         var written: Int64 = 0
         var incident: OriginResponse.Incident?
         /// The number of body bytes that may be written before the next pause, or `nil` without a pace.
@@ -105,7 +105,8 @@ final class OriginConnection: ChannelInboundHandler {
         while let current, !current.isWaiting, !current.isEnded {
             let total = Int64(current.response.body.count)
             if let incident = current.incident, let after = incident.after, current.written >= min(after, total) {
-                // Before the flush, so that a client that has received the bytes before a stall can release it.
+                // The incident takes effect before the flush, so that a client that has received the bytes before a
+                // stall can release it.
                 happen(incident, context)
                 break
             }
@@ -196,7 +197,7 @@ final class OriginConnection: ChannelInboundHandler {
         let handler = NIOLoopBound((self, context), eventLoop: context.eventLoop)
         let (loop, clock) = (context.eventLoop, originState.clock)
         Task {
-            // This task is never cancelled. Cancelling would only send the next bytes sooner.
+            // This task is never cancelled. A cancellation would only send the next bytes sooner.
             try? await clock.sleep(for: pace.pause)
             loop.execute {
                 let (handler, context) = handler.value

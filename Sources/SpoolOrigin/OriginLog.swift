@@ -5,9 +5,9 @@ import Synchronization
 /// byte is sent once.
 ///
 /// Bytes are counted when the socket has accepted them, even if the client disconnects before it receives them. They
-/// are recorded shortly after they are sent, so a client may finish before the log is complete. Therefore, a test that
-/// counts should first wait with ``waitUntilIdle()``. The log may be used from any task. The waiting methods resume at
-/// each change, without polling.
+/// are recorded shortly after they are sent, so a client may finish before the log is complete. Therefore, call
+/// ``waitUntilIdle()`` before you check counts in a test. The log may be used from any task. The waiting methods check
+/// their condition at each change, without polling.
 public final class OriginLog: Sendable {
     private struct Waiter {
         var id: UInt64
@@ -204,7 +204,7 @@ public struct OriginExchange: Sendable {
     public var body: Range<Int64> = 0..<0
     /// The number of body bytes that the socket has accepted.
     public var bytesSent: Int64 = 0
-    /// Whether the response waits for ``OriginServer/release(_:)``. Earlier bytes may still be in transit, so
+    /// Whether the response is waiting for ``OriginServer/release(_:)``. Earlier bytes may still be in transit, so
     /// ``bytesSent`` may follow later.
     package var isStalled = false
     /// The state of the response.

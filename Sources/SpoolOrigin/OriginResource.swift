@@ -128,8 +128,8 @@ package struct OriginRefusal: Sendable {
 
 /// The bytes of an origin's resource: a pattern, bytes in memory, or a file.
 ///
-/// Bytes past the end are used only for responses that are too long. There, a pattern continues, and the others have
-/// zeros.
+/// Bytes past the end are used only for responses that are too long. There, a pattern continues, while data and files
+/// continue with zeros.
 #if hasAttribute(nonexhaustive)
 @nonexhaustive
 #endif

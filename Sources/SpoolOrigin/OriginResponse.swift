@@ -30,7 +30,7 @@ package struct OriginResponse: Sendable {
 
     /// The `Content-Range` in the headers, which may differ from the body (RFC 9110 §14.4).
     package struct StatedContentRange: Sendable {
-        /// The half-open range of bytes, or `nil` in a 416.
+        /// The half-open range of bytes, or `nil` in a 416 response.
         package var bytes: Range<Int64>?
         /// The total length, or `nil` for `*`.
         package var total: Int64?
@@ -49,7 +49,7 @@ package struct OriginResponse: Sendable {
     package var contentRange: StatedContentRange?
     /// The `Content-Length` if it differs from the length of the body.
     package var promisedLength: Int64?
-    /// The content that contains the body.
+    /// The content that the body is a part of.
     package var content: OriginContent
     /// The range of `content` that is sent. It is empty for responses without a body.
     package var body: Range<Int64> = 0..<0
@@ -67,7 +67,7 @@ package struct OriginResponse: Sendable {
     private(set) var isChunked = false
     private var version = "1.1"
 
-    /// Decides the response to a request for a resource. If the resource is `nil`, the status is 404.
+    /// Creates the response to a request for a resource. If the resource is `nil`, the status is 404.
     init(to request: OriginRequest, from resource: OriginResource?, now: Date) {
         index = request.index
         var request = request
@@ -211,7 +211,7 @@ package enum RequestedRange: Equatable {
         }
     }
 
-    /// Returns the half-open range in media of `length` bytes, or `nil` for a 416.
+    /// Returns the half-open range in media of `length` bytes, or `nil` for a 416 response.
     package func resolve(_ length: Int64) -> Range<Int64>? {
         switch self {
         case .bounded(let first, let last): first < length ? first..<(min(last, length - 1) + 1) : nil

@@ -7,9 +7,9 @@ import NIOSSL
 
 /// A real HTTP/1.1 server on this machine that serves media like a correct static file server.
 ///
-/// The demonstration and the tests use it instead of the internet. Each ``OriginResource`` defines a resource, and
-/// ``log`` records the requests and the bytes that the socket accepted. The server listens on the loopback interface
-/// and is not meant for production. It has no faults of its own; see ``OriginRule``. It may be used from any task.
+/// The demo and the tests use it instead of the internet. Each ``OriginResource`` defines a resource, and ``log``
+/// records the requests and the bytes that the socket accepted. The server listens on the loopback interface and is not
+/// meant for production. It does not simulate faults itself; see ``OriginRule``. It may be used from any task.
 ///
 /// ```swift
 /// let song = OriginResource(.pattern(PatternBytes(length: 10_000_000)))
@@ -28,7 +28,7 @@ package final class OriginServer: Sendable {
         package var key: URL
         /// A PEM file with the trusted roots of client certificates, or `nil` if clients need no certificate.
         package var clientTrustRoots: URL?
-        /// Whether the highest supported version is TLS 1.1, which RFC 8996 forbids.
+        /// Whether the highest supported TLS version is 1.1, which RFC 8996 deprecates.
         package var isOutdated = false
 
         /// Creates an identity from two PEM files.
@@ -46,8 +46,8 @@ package final class OriginServer: Sendable {
     private let connections: OriginConnections
     private let channel: any Channel
 
-    /// One thread for all origins of a process. It is never shut down, because a pause may end after its server has
-    /// stopped.
+    /// The event loop group for all origins of a process, with one thread. It is never shut down, because a pause may
+    /// end after its server has stopped.
     private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 
     private init(originState: OriginState, connections: OriginConnections, channel: any Channel, scheme: String) {
@@ -69,7 +69,7 @@ package final class OriginServer: Sendable {
     ///   - sendBufferSize: The size of the kernel's buffer for a connection (`SO_SNDBUF`), in bytes. With a small
     ///     buffer, the origin stops sending soon after a client stops reading.
     ///   - clock: The clock for the pauses of an ``OriginPace``.
-    /// - Throws: The error of binding the port or of reading the certificate.
+    /// - Throws: The error if the port can't be bound or the certificate can't be read.
     package static func start(
         _ resources: [String: OriginResource], port: Int = 0, identity: Identity? = nil,
         sendBufferSize: Int = 128 * 1024, clock: any Clock<Duration> = ContinuousClock()

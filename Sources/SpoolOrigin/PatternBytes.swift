@@ -13,7 +13,7 @@ public import Foundation
 public struct PatternBytes: Sendable, Hashable {
     /// The seed of the pattern.
     public var seed: UInt64
-    /// The number of bytes of the media.
+    /// The length of the media, in bytes.
     public var length: Int64
 
     /// Creates media of `length` bytes from `seed`.
@@ -29,7 +29,7 @@ public struct PatternBytes: Sendable, Hashable {
         return byte
     }
 
-    /// Fills `buffer` with the bytes from `offset` on.
+    /// Fills `buffer` with the bytes that start at `offset`.
     package func fill(_ buffer: UnsafeMutableRawBufferPointer, at offset: Int64) {
         forEachPiece(count: buffer.count, at: offset) { position, piece in
             UnsafeMutableRawBufferPointer(rebasing: buffer[position..<position + piece.count]).copyMemory(from: piece)
@@ -76,7 +76,7 @@ public struct PatternBytes: Sendable, Hashable {
         }
     }
 
-    /// Calls `body` with consecutive pieces of the `count` bytes from `offset` on, until it returns `false`.
+    /// Calls `body` with consecutive pieces of the `count` bytes at `offset`, until it returns `false`.
     private func forEachPiece(count: Int, at offset: Int64, _ body: (_ position: Int, UnsafeRawBufferPointer) -> Bool) {
         precondition(offset >= 0, "a pattern starts at 0")
         PatternNoise.table.withUnsafeBytes { table in
