@@ -4,14 +4,14 @@
 #include <pthread.h>
 #include <stddef.h>
 
-// The interface that the header describes, whose number the library's name carries.
+// The interface version in the header, which is part of the library's name.
 #if MPV_CLIENT_API_VERSION >= MPV_MAKE_VERSION(2, 0)
 #define LIBRARY "libmpv.so.2"
 #else
 #define LIBRARY "libmpv.so.1"
 #endif
 
-// AV_LOG_QUIET of libavutil, which libmpv brings with it.
+// AV_LOG_QUIET of libavutil, on which libmpv depends.
 #define QUIET (-8)
 
 static void *library;
@@ -43,8 +43,8 @@ static void load(void) {
     FUNCTIONS
 #undef FUNCTION
     if (complete) {
-        // What libavformat has to say goes to standard error, each address with it, from when the first of several handles is
-        // gone: that one has kept it quiet.
+        // Once the first of several handles is destroyed, libavformat would write its messages, which include URLs, to
+        // standard error. Until then, that handle suppresses them.
         void (*set_log_level)(int) = (void (*)(int))dlsym(library, "av_log_set_level");
         if (set_log_level != NULL) set_log_level(QUIET);
         return;

@@ -1,8 +1,8 @@
-// libmpv's client API and its stream callbacks, by their types (Debian: libmpv-dev), and the functions that are used.
+// The types of libmpv's client API and stream callbacks (Debian: libmpv-dev), and the functions that are used.
 //
-// The library is loaded at the first `cmpv_create`, not with the program: it brings some two hundred others along, and
-// who only fetches plays nothing. The functions are libmpv's own (mpv/client.h, mpv/stream_cb.h); those that take a
-// handle may be called only after `cmpv_create` has made it.
+// The library is loaded by the first call to `cmpv_create`, and not when the program starts. It depends on about two
+// hundred other libraries, and a program that only fetches media does not need them. The functions are those of libmpv
+// (mpv/client.h, mpv/stream_cb.h). Call functions that take a handle only with a handle from `cmpv_create`.
 #ifndef CMPV_H
 #define CMPV_H
 
@@ -10,9 +10,10 @@
 #include <mpv/stream_cb.h>
 #include <stdint.h>
 
-/// As `mpv_create`; also null where libmpv can't be loaded.
+/// Creates a handle like `mpv_create`. The result is also null if libmpv can't be loaded.
 mpv_handle *_Nullable cmpv_create(void);
-/// Why libmpv could not be loaded, in the dynamic linker's words; null if it could, or has not been tried.
+/// Returns the dynamic linker's message if libmpv could not be loaded. The result is null if it was loaded, or if no
+/// attempt was made yet.
 const char *_Nullable cmpv_loading_error(void);
 
 int cmpv_initialize(mpv_handle *_Nonnull handle);
