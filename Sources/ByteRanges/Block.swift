@@ -30,7 +30,7 @@ package enum Block {
     /// Returns the greatest block start at or before `offset`.
     package static func roundDown(_ offset: Int64) -> Int64 { offset / size * size }
 
-    /// Whether the range is valid: not negative, and within ``offsetLimit``.
+    /// Returns whether the range is valid: not negative, and within ``offsetLimit``.
     package static func isAddressable(_ range: Range<Int64>) -> Bool {
         range.lowerBound >= 0 && range.upperBound <= offsetLimit
     }

@@ -9,7 +9,8 @@
 extension ByteRangeSet {
     /// Returns the set in a compact binary form.
     ///
-    /// An empty set takes 1 byte, and one range takes 2 to 19. Each range of a fragmented file takes mostly 4 to 8.
+    /// An empty set occupies 1 byte, and a set with one range occupies 2 to 19 bytes. Each range of a fragmented file
+    /// usually occupies 4 to 8 bytes.
     package func encoded() -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(2 + count * 6)
@@ -55,7 +56,7 @@ extension ByteRangeSet: Codable {
     /// Decodes an array of `[start, end]` pairs, as ``encode(to:)`` writes it.
     ///
     /// - Throws: `DecodingError.dataCorrupted` if a pair is empty, starts below 0, or does not follow the previous one
-    ///   with missing bytes in between. For other values, the errors of the decoder.
+    ///   with missing bytes in between. For other values, the errors from the decoder.
     public init(from decoder: any Decoder) throws {
         self.init()
         var pairs = try decoder.unkeyedContainer()
@@ -138,9 +139,9 @@ package struct ByteRangeSetDecodingError: Error, Hashable, Sendable {
         package static let truncated = Code(description: "the bytes end too early")
         /// Further bytes follow the last of the stated ranges.
         package static let trailingBytes = Code(description: "bytes follow the last range")
-        /// An integer is above `Int64.max`, or not in the shortest form.
+        /// An integer exceeds `Int64.max`, or is not in its shortest form.
         package static let malformedInteger = Code(description: "an integer is too large or not in its shortest form")
-        /// A range has no bytes.
+        /// A range is empty.
         package static let emptyRange = Code(description: "a range is empty")
         /// A range touches the previous one. The two should be merged, because a set has exactly one encoding.
         package static let adjacentRanges = Code(description: "two ranges touch each other")
@@ -154,7 +155,7 @@ package struct ByteRangeSetDecodingError: Error, Hashable, Sendable {
     /// The index of the first invalid byte.
     package let byteIndex: Int
 
-    /// The number of bytes.
+    /// The total number of bytes.
     package let byteCount: Int
 }
 

@@ -1,8 +1,8 @@
 /// A set of byte offsets, stored as sorted ranges: for example, the stored bytes of a resource.
 ///
 /// After seeks, the stored part of a file consists of several ranges. This set records them and merges adjacent ones.
-/// It returns whether bytes are stored, how far a reader can read, and which ranges are missing. It contains only
-/// offsets: no bytes, no file, no lock.
+/// Its queries return whether bytes are stored, how far a reader can read, and which ranges are missing. It contains
+/// only offsets: no bytes, no file, no lock.
 ///
 /// ```swift
 /// var storedRanges: ByteRangeSet = [0..<65_536, 131_072..<196_608]
@@ -73,7 +73,7 @@ extension ByteRangeSet: ExpressibleByArrayLiteral {
 }
 
 extension ByteRangeSet: Hashable {
-    /// Whether both contain the same bytes. O(*n*), and O(1) if the counts differ.
+    /// Returns whether both sets contain the same bytes. O(*n*), and O(1) if the counts differ.
     public static func == (left: ByteRangeSet, right: ByteRangeSet) -> Bool {
         left.count == right.count && left.byteCount == right.byteCount && left.elementsEqual(right)
     }
@@ -139,13 +139,13 @@ extension ByteRangeSet: RandomAccessCollection {
 }
 
 extension ByteRangeSet {
-    /// Whether the set contains the byte at `offset`.
+    /// Returns whether the set contains the byte at `offset`.
     public func contains(_ offset: Int64) -> Bool {
         guard let range = leaves.range(at: leaves.positionOfFirstRange(endingAfter: offset)) else { return false }
         return range.lowerBound <= offset
     }
 
-    /// Whether the set contains all bytes of `range`. The result is `true` for an empty range.
+    /// Returns whether the set contains all bytes of `range`. The result is `true` for an empty range.
     public func contains(_ range: Range<Int64>) -> Bool {
         guard !range.isEmpty else { return true }
         guard let held = leaves.range(at: leaves.positionOfFirstRange(endingAfter: range.lowerBound)) else {
@@ -155,7 +155,7 @@ extension ByteRangeSet {
         return held.lowerBound <= range.lowerBound && range.upperBound <= held.upperBound
     }
 
-    /// Returns the contiguous range from `offset` on, or `nil` if the byte at `offset` is missing.
+    /// Returns the contiguous range that starts at `offset`, or `nil` if the byte at `offset` is missing.
     package func prefix(at offset: Int64) -> Range<Int64>? {
         guard
             let range = leaves.range(at: leaves.positionOfFirstRange(endingAfter: offset)),
@@ -167,7 +167,7 @@ extension ByteRangeSet {
     /// Returns the first missing range in `window`, limited to it, or `nil` if no byte is missing or the window is
     /// empty.
     ///
-    /// `contains(window)` is `true` exactly if this is `nil`.
+    /// `contains(window)` is `true` if and only if this is `nil`.
     package func firstMissingRange(in window: Range<Int64>) -> Range<Int64>? {
         guard !window.isEmpty else { return nil }
         var position = leaves.positionOfFirstRange(endingAfter: window.lowerBound)

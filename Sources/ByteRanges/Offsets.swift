@@ -1,4 +1,4 @@
-/// Sums of offsets that are read from outside. They end at the largest offset instead of overflowing.
+/// Sums of offsets from external input. They are limited to the largest offset instead of overflowing.
 extension Int64 {
     /// Returns the sum, or the largest or smallest number if it would overflow.
     package func adding(_ other: Int64) -> Int64 {
@@ -16,7 +16,7 @@ extension Range where Bound == Int64 {
     /// The range from one offset to the other. It is empty if `upper` is less than `lower`.
     package init(from lower: Int64, to upper: Int64) { self = lower..<Swift.max(lower, upper) }
 
-    /// The part in which bytes can be stored. It is empty if there is none.
+    /// The part of the range in which bytes can be stored. It is empty if there is none.
     package var addressable: Range<Int64> {
         let lower = Swift.min(Swift.max(lowerBound, 0), Block.offsetLimit)
         return Range(from: lower, to: Swift.min(upperBound, Block.offsetLimit))

@@ -1,12 +1,12 @@
-/// The sorted list of ranges of a ``ByteRangeSet``, divided into leaves so that a change moves a few kilobytes at most.
+/// The sorted list of ranges in a ``ByteRangeSet``, divided into leaves so that a change moves at most a few kilobytes.
 ///
 /// It maintains order, counts and sums, and the set decides what to merge. A plain array would be simpler and as fast
 /// to search, but each insertion would move half of it on average. After a copy (a snapshot), the next insertion would
-/// copy all of it, which takes 0.8 ms at 100,000 ranges.
+/// copy all of it, which takes 0.8 ms with 100,000 ranges.
 ///
 /// Invariants, checked in debug builds at each change, and by the tests for the whole list:
 /// - Ranges are ascending and not empty, start at 0 or later, and have at least one byte between them.
-/// - No leaf is empty or has more than `capacity` ranges, and two neighbors together have more than half of it.
+/// - No leaf is empty or has more than `capacity` ranges, and two neighbors together have more than `capacity / 2`.
 /// - A leaf's `lowerBound` is that of its first range, and its `start` is the number of ranges before it.
 struct RangeLeaves: Sendable {
     struct Leaf: Sendable {
@@ -118,7 +118,7 @@ extension ContiguousArray {
             var low = 0
             var length = elements.count
             while length > 0 {
-                // Written without a branch, to avoid mispredictions by the processor.
+                // This code has no branch, so the processor can't mispredict one.
                 let half = length / 2
                 let isBehind = matches(elements[low + half])
                 low = isBehind ? low : low + half + 1
@@ -142,7 +142,7 @@ extension RangeLeaves {
         }
     }
 
-    /// Extends the last range to `upperBound`. The list must not be empty, and the range must end earlier.
+    /// Extends the last range to `upperBound`. The list must not be empty, and `upperBound` must be beyond its end.
     mutating func extendLast(to upperBound: Int64) {
         let leaf = leaves.count - 1
         let slot = leaves[leaf].ranges.count - 1
@@ -152,8 +152,8 @@ extension RangeLeaves {
         leaves[leaf].ranges[slot] = range.lowerBound..<upperBound
     }
 
-    /// Replaces the ranges from `start` up to `end` with up to two others. The list must have a leaf, and the order
-    /// must stay correct.
+    /// Replaces the ranges from `start` up to `end` with up to two others. The list must have a leaf, and must remain
+    /// sorted.
     mutating func replace(
         _ start: Position,
         _ end: Position,

@@ -1,6 +1,6 @@
 /// An error that states why an XML document cannot be read further.
 package enum XMLError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The document has a document type, which could define entities.
+    /// The document contains a document type declaration, which could define entities.
     case documentType(at: Int)
     /// The document is not XML.
     case malformed(String)

@@ -1,8 +1,9 @@
 /// A scanner that returns the tags and texts of an XML document, as slices of its bytes (XML 1.0).
 ///
-/// It is made for replacing parts of a document byte for byte, because `XMLParser` does not report positions. It reads
-/// no external resources and expands no entities. A document type is rejected, because only it could define entities.
-/// Time is proportional to the length of the document. The scanner does not check whether a document is well-formed.
+/// It is designed for replacing parts of a document byte for byte, because `XMLParser` does not report positions. It
+/// does not read external resources or expand entities. A document type declaration is rejected, because it could
+/// define entities. Time is proportional to the length of the document. The scanner does not check whether a document
+/// is well-formed.
 package struct XMLScanner {
     /// A part of the document.
     package enum Token {
@@ -66,7 +67,7 @@ package struct XMLScanner {
         }
     }
 
-    /// Moves after the next `end`, and returns the bytes before it.
+    /// Moves past the next `end`, and returns the bytes before it.
     private mutating func skip(
         past end: StaticString, after opening: Int, _ what: String
     ) throws(XMLError) -> ArraySlice<UInt8> {
@@ -80,7 +81,7 @@ package struct XMLScanner {
             }
             index += 1
         }
-        throw .malformed("the \(what) at byte \(position) has no end")
+        throw .malformed("the \(what) at byte \(position) is not terminated")
     }
 
     private mutating func startTag() throws(XMLError) -> XMLStartTag {
@@ -151,9 +152,9 @@ extension XMLScanner {
     package enum Root {
         /// The name of the root, without its prefix.
         case name(ArraySlice<UInt8>)
-        /// The bytes start like XML, but end before the root.
+        /// The bytes start like XML, but end before the root element.
         case cut
-        /// The bytes are not the start of an XML document, or the document has a document type.
+        /// The bytes are not the start of an XML document, or the document contains a document type declaration.
         case none
     }
 

@@ -1,9 +1,9 @@
-/// Functions for texts and attribute values in XML (XML 1.0 §2.4, §4.1, §4.6).
+/// Functions for text and attribute values in XML (XML 1.0 §2.4, §4.1, §4.6).
 package enum XMLText {
     /// Returns the text with its entities replaced.
     ///
-    /// The result is `nil` if the text is not UTF-8 or has an unknown entity. Known entities are the five predefined
-    /// ones, and character references.
+    /// The result is `nil` if the text is not UTF-8 or contains an unknown entity. Known entities are the five
+    /// predefined ones, and character references.
     package static func unescaped(_ bytes: ArraySlice<UInt8>) -> String? {
         guard bytes.contains(UInt8(ascii: "&")) else { return String(validating: bytes, as: UTF8.self) }
         var text: [UInt8] = []
@@ -34,7 +34,7 @@ package enum XMLText {
         }
     }
 
-    /// Returns the text with the characters escaped that are not allowed between tags or in quotes of either kind.
+    /// Escapes the characters that are not allowed between tags or in quotes of either kind, and returns the text.
     package static func escaped(_ text: String) -> [UInt8] {
         var bytes: [UInt8] = []
         for byte in text.utf8 {

@@ -17,8 +17,8 @@ package struct CacheControl: Sendable, Hashable {
     ///
     /// They must not be sent to other users, or only after validation, so they are not stored (§5.2.2.4, §5.2.2.7).
     package var namedFields: Set<String> = []
-    /// Whether the response may be stored despite ``noStore``, but only by a cache that knows the requirements of its
-    /// status (§5.2.2.3).
+    /// Whether the response may be stored despite ``noStore``, but only by a cache that understands the requirements of
+    /// its status (§5.2.2.3).
     package var mustUnderstand = false
     /// Whether the response must be validated once it is stale.
     package var mustRevalidate = false
@@ -28,13 +28,13 @@ package struct CacheControl: Sendable, Hashable {
     package var immutable = false
     /// Whether intermediate caches must not change the content, for example its encoding.
     package var noTransform = false
-    /// The number of seconds for which it is fresh.
+    /// The number of seconds for which the response is fresh.
     package var maxAge: Int64?
-    /// The number of seconds for which it is fresh in a shared cache, instead of ``maxAge``.
+    /// The number of seconds for which the response is fresh in a shared cache, instead of ``maxAge``.
     package var sharedMaxAge: Int64?
-    /// The number of seconds for which it may be used stale during validation (RFC 5861).
+    /// The number of seconds for which the stale response may be used during validation (RFC 5861).
     package var staleWhileRevalidate: Int64?
-    /// The number of seconds for which it may be used stale if the origin fails (RFC 5861).
+    /// The number of seconds for which the stale response may be used if the origin fails (RFC 5861).
     package var staleIfError: Int64?
 
     /// Creates a field without directives.
@@ -56,7 +56,8 @@ package struct CacheControl: Sendable, Hashable {
         func seconds(_ first: Int64?) -> Int64 {
             first ?? FieldText.seconds(FieldText.unquoted(value ?? "").utf8) ?? 0
         }
-        /// Adds the named fields. Returns whether there are none, so that the directive applies to the whole response.
+        /// Adds the fields that a directive names. Returns whether there are none, so that it applies to the whole
+        /// response.
         func isUnqualified(_ value: Substring?) -> Bool {
             let names = FieldText.elements(String(FieldText.unquoted(value ?? ""))).map(FieldText.lowercased)
             namedFields.formUnion(names)
@@ -80,7 +81,7 @@ package struct CacheControl: Sendable, Hashable {
         }
     }
 
-    /// Whether a response may be stored at all (RFC 9111 §3).
+    /// Returns whether a response may be stored at all (RFC 9111 §3).
     ///
     /// - Parameters:
     ///   - shared: Whether several users share the cache.
@@ -98,7 +99,8 @@ package struct CacheControl: Sendable, Hashable {
 extension CacheControl {
     /// Returns the directives for a shared cache (RFC 9213 §2).
     ///
-    /// A valid `CDN-Cache-Control` replaces `Cache-Control` and `Expires`. Otherwise, those of `Cache-Control` apply.
+    /// A valid `CDN-Cache-Control` replaces `Cache-Control` and `Expires`. Otherwise, the directives in `Cache-Control`
+    /// apply.
     ///
     /// - Returns: The directives, and whether they are from `CDN-Cache-Control`.
     package static func governing(_ fields: HTTPFields) -> (control: CacheControl, isTargeted: Bool) {
@@ -114,7 +116,7 @@ extension CacheControl {
 
     /// Parses a targeted field: a Dictionary Structured Field (RFC 9651 §4.2.2) with case-insensitive keys.
     ///
-    /// `nil` if it is empty or any part is invalid. An invalid number of seconds is ignored.
+    /// `nil` if the field is empty or any part is invalid. An invalid number of seconds is ignored.
     init?(targeted text: String) {
         self.init()
         let members = FieldText.elements(text)

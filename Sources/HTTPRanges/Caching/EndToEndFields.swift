@@ -2,8 +2,8 @@ package import HTTPTypes
 
 /// The separation of a message's end-to-end fields from those of one connection.
 package enum EndToEndFields {
-    /// Returns `fields` without those that a proxy must not forward: the connection's own, and those that `Connection`
-    /// names (RFC 9110 §7.6.1).
+    /// Returns `fields` without those that a proxy must not forward: hop-by-hop fields, and those listed in
+    /// `Connection` (RFC 9110 §7.6.1).
     package static func of(_ fields: HTTPFields) -> HTTPFields {
         let named = Set(fields[values: .connection].flatMap { FieldText.elements($0) }.map(FieldText.lowercased))
         return fields.without { named.contains($0.canonicalName) || isHopByHop($0.canonicalName) }
@@ -11,12 +11,12 @@ package enum EndToEndFields {
 
     /// Returns the fields of a response that may be stored with its bytes.
     ///
-    /// The framing of one message, `Age`, secrets of one user, and URLs, whose paths and queries may be secret, are
-    /// removed. Fields that `private` or `no-cache` lists are also removed, even if other directives permit them.
+    /// Message framing, `Age`, secrets of one user, and URLs, whose paths and queries may be secret, are removed.
+    /// Fields listed in `private` or `no-cache` are also removed, even if other directives permit them.
     ///
-    /// - Parameter isOfSite: Whether the cache stores responses for the site that it serves, as the origin sends them.
-    ///   Cookies are then stored if a shared cache may use the response for some time without a request to the origin.
-    ///   URLs are always stored, because the site publishes them.
+    /// - Parameter isOfSite: Whether the cache is that of a reverse proxy for a site. Cookies are then stored if a
+    ///   shared cache may use the response for some time without a request to the origin. URLs are always stored then,
+    ///   because the site publishes them.
     package static func storable(_ fields: HTTPFields, isOfSite: Bool = false) -> HTTPFields {
         let control = CacheControl.governing(fields).control
         let storesCookies = isOfSite && allowsCookies(control)
@@ -34,7 +34,7 @@ package enum EndToEndFields {
         return lifetime > 0
     }
 
-    /// Whether a field is for one user only.
+    /// Returns whether a field sets a cookie, so that the fields are for one user only.
     package static func hasCookies(_ fields: HTTPFields) -> Bool { fields.contains { isCookie($0.name) } }
 
     /// Returns the fields that set cookies.
@@ -46,8 +46,8 @@ package enum EndToEndFields {
 
     /// Returns `stored`, with the fields of `newer` replaced (RFC 9111 §3.2).
     ///
-    /// Fields that describe the stored bytes stay; of a media type, only the parameters are replaced. The result is as
-    /// ``storable(_:isOfSite:)`` returns it.
+    /// Fields that describe the stored bytes do not change. In `Content-Type`, only the parameters are replaced. The
+    /// result contains only fields that may be stored; see ``storable(_:isOfSite:)``.
     package static func updating(_ stored: HTTPFields, by newer: HTTPFields) -> HTTPFields {
         let isOfSameType = essence(of: newer) == essence(of: stored)
         let newer = newer.without { name in
@@ -63,8 +63,8 @@ package enum EndToEndFields {
         }
     }
 
-    /// Returns `fields` without digests of the message, for a message with other bytes of the same representation, such
-    /// as a part.
+    /// Returns `fields` without digests of the message, for a message with different bytes of the same representation,
+    /// such as a part.
     package static func withoutMessageDigests(_ fields: HTTPFields) -> HTTPFields {
         fields.without { messageDigests.contains($0.canonicalName) }
     }
@@ -79,8 +79,8 @@ package enum EndToEndFields {
         fields.without { messageDigests.contains($0.canonicalName) || representationDigests.contains($0.canonicalName) }
     }
 
-    /// Returns `fields` with names and values of at most `limit` bytes. The largest of those that no cache or player
-    /// needs are removed first.
+    /// Returns `fields`, reduced so that names and values have at most `limit` bytes. Of the fields that no cache or
+    /// player needs, the largest are removed first.
     ///
     /// Fields that protect the origin's pages are never removed, even if they exceed the limit. See
     /// ``protectiveBytes(of:)``.
@@ -172,8 +172,8 @@ package struct Vary: Sendable, Hashable {
     package struct Selected: Sendable, Hashable, Codable {
         /// The name of the field in lower case.
         package var name: String
-        /// Its value, with lines joined by `, ` and without spaces around elements; `nil` if the request does not have
-        /// it.
+        /// The value, with lines joined by `, ` and without spaces around elements; `nil` if the request lacks the
+        /// field.
         package var value: String?
 
         /// Creates a nominated field.
@@ -183,7 +183,7 @@ package struct Vary: Sendable, Hashable {
         }
     }
 
-    /// Whether it contains `*`, or an invalid name: no stored response matches another request.
+    /// Whether `Vary` contains `*` or an invalid name. A stored response then matches no other request.
     package var isAny: Bool
     /// The nominated names in lower case, ascending, each once.
     package var names: [String]
@@ -211,8 +211,8 @@ package struct Vary: Sendable, Hashable {
         }
     }
 
-    /// Returns a language and its weight in a normal form: in lower case, without spaces. Their order has no meaning
-    /// (RFC 9110 §12.5.4).
+    /// Returns a language and its weight in a normal form: in lower case, without spaces. The order of languages has no
+    /// meaning (RFC 9110 §12.5.4).
     private static func languageRange(_ text: String) -> String {
         String(decoding: text.utf8.filter { $0 != 0x20 && $0 != 0x09 }.map(FieldText.lowercased), as: UTF8.self)
     }

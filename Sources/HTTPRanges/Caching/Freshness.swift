@@ -3,16 +3,16 @@ package import HTTPTypes
 
 /// The age of a stored response, and the time for which it is fresh (RFC 9111 §4.2).
 ///
-/// ``CacheControl`` has `no-cache` and similar directives. All times are whole seconds, and dates are seconds since
-/// 1970. No number of seconds is negative or larger than 10,000 years.
+/// For `no-cache` and similar directives, see ``CacheControl``. All times are whole seconds, and dates are seconds
+/// since 1970. No number of seconds is negative or larger than 10,000 years.
 package struct Freshness: Sendable, Hashable {
-    /// The number of seconds after its creation at the origin for which the response is fresh.
+    /// The number of seconds for which the response is fresh, from its creation at the origin.
     package var lifetime: Int64
     /// The age of the response when it was received: `corrected_initial_age` of §4.2.3.
     package var initialAge: Int64
     /// The time at which it was received, in seconds since 1970.
     package var responseTime: Int64
-    /// Whether the origin specified no lifetime, and ``lifetime`` is a tenth of the age of `Last-Modified` (§4.2.2).
+    /// Whether ``lifetime`` is a tenth of the age of `Last-Modified`, because the origin did not specify one (§4.2.2).
     package var isHeuristic: Bool
 
     /// Parses the fields of a response.
@@ -34,7 +34,7 @@ package struct Freshness: Sendable, Hashable {
         } else if let maxAge = control.maxAge {
             lifetime = maxAge
         } else if let first = expires.first, !isTargeted {
-            // Several dates, or an invalid date such as 0, count as past (§5.3).
+            // Several dates, or an invalid date such as 0, count as a date in the past (§5.3).
             let moment = expires.count == 1 ? HTTPDate(parsing: first)?.secondsSince1970 : nil
             lifetime = moment.map { seconds(from: date, to: $0) } ?? 0
         } else if control.isPublic || StatusRules.isHeuristicallyCacheable(status),
@@ -47,7 +47,7 @@ package struct Freshness: Sendable, Hashable {
         }
         self.isHeuristic = isHeuristic
         self.responseTime = responseTime
-        // Only the first counts (§5.1), up to a semicolon.
+        // Only the first value counts (§5.1), up to a semicolon.
         let ageField = fields[values: .age].first.flatMap { FieldText.elements($0).first?.prefix { $0 != ";" } }
         let age = ageField.flatMap { FieldText.seconds($0.utf8) } ?? 0
         let delay = seconds(from: requestTime, to: responseTime)
@@ -59,7 +59,7 @@ package struct Freshness: Sendable, Hashable {
         min(initialAge + seconds(from: responseTime, to: now), NumberLimits.seconds)
     }
 
-    /// Whether it is still fresh at `now` (§4.2).
+    /// Returns whether the response is still fresh at `now` (§4.2).
     package func isFresh(at now: Int64) -> Bool {
         lifetime > age(at: now)
     }
@@ -74,12 +74,12 @@ private func seconds(from one: Int64, to other: Int64) -> Int64 {
 
 /// Caching rules that depend on the status.
 package enum StatusRules {
-    /// Whether a response without freshness information may be used for a while (RFC 9110 §15.1).
+    /// Returns whether a response without freshness information may be used for a while (RFC 9110 §15.1).
     fileprivate static func isHeuristicallyCacheable(_ status: Int) -> Bool {
         [200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501].contains(status)
     }
 
-    /// Whether the origin can't respond now, but may respond later.
+    /// Returns whether the status means that the origin can't respond now, but may respond later.
     ///
     /// The statuses 501 and 505 mean that it never will (RFC 9110 §15.6.2, §15.6.6).
     package static func isRefusalForNow(_ status: Int) -> Bool {
@@ -89,8 +89,8 @@ package enum StatusRules {
         }
     }
 
-    /// Whether this cache knows the requirements of a status (RFC 9111 §5.2.2.3): those of RFC 9110, except 304, which
-    /// is never stored.
+    /// Returns whether this cache understands the requirements of a status (RFC 9111 §5.2.2.3): those of RFC 9110,
+    /// except 304, which is never stored.
     static func isUnderstood(_ status: Int) -> Bool {
         switch status {
         case 200...206, 300...303, 307, 308, 400...417, 421, 422, 426, 500...505: true

@@ -14,7 +14,7 @@ package enum Preconditions {
 
     /// Evaluates a request's conditions against a stored response, in their order of precedence.
     ///
-    /// Entity tags are parsed leniently: missing quotes and other marks of weakness are accepted. A condition with an
+    /// Entity tags are parsed leniently: missing quotes and misspelled `W/` prefixes are accepted. A condition with an
     /// invalid date is ignored.
     ///
     /// - Parameters:
@@ -45,7 +45,7 @@ package enum Preconditions {
         return .proceed
     }
 
-    /// Whether `If-Range` allows a range. Otherwise, the whole resource is sent (RFC 9110 §13.1.5).
+    /// Returns whether `If-Range` allows a range. Otherwise, the whole resource is sent (RFC 9110 §13.1.5).
     package static func ifRangeHolds(_ request: HTTPFields, validator: Validator) -> Bool {
         let values = request[values: .ifRange]
         guard let first = values.first else { return true }
@@ -85,9 +85,9 @@ package enum Preconditions {
 package struct RequestDirectives: Sendable, Hashable {
     /// The maximum age, in seconds.
     package var maxAge: Int64?
-    /// The number of seconds for which it must stay fresh.
+    /// The number of seconds for which the response must stay fresh.
     package var minFresh: Int64?
-    /// The number of seconds for which it may have been stale; `Int64.max` for no limit.
+    /// The number of seconds for which the response may have been stale; `Int64.max` for no limit.
     package var maxStale: Int64?
     /// Whether the response must be validated with the origin.
     package var noCache = false
@@ -125,7 +125,7 @@ package struct RequestDirectives: Sendable, Hashable {
         }
     }
 
-    /// Whether a response of this age, which is fresh for `lifetime` seconds, may be sent without validation.
+    /// Returns whether a response of this age, which is fresh for `lifetime` seconds, may be sent without validation.
     ///
     /// - Parameter mayBeStale: Whether the response's own directives allow stale use. Otherwise, `maxStale` is ignored.
     package func accepts(age: Int64, lifetime: Int64, mayBeStale: Bool) -> Bool {

@@ -4,7 +4,8 @@ package import HTTPTypes
 /// The description of a body in the headers of a 200 or 206, before it is compared with stored bytes.
 ///
 /// This type checks status, `Content-Range` and `Content-Length` for consistency. If they disagree, it uses the part
-/// that is correct in every interpretation, and reports that. If there is none, it rejects the headers.
+/// that is correct in every interpretation, and reports the discrepancy. If there is no such part, it rejects the
+/// headers.
 struct BodyClaim {
     /// The offset of the first byte.
     var offset: Int64
@@ -22,7 +23,7 @@ struct BodyClaim {
 
     /// Creates the claim of a 206 (RFC 9110 §15.3.7).
     ///
-    /// Some servers send a malformed `Content-Range`, or none. Their body is used if its length proves its position.
+    /// Some servers send a malformed `Content-Range`, or none. The body is then used if its length proves its position.
     ///
     ///   - askedFrom: The first requested byte; `nil` if it is unknown.
     ///   - askedEnd: The end of the requested range; `nil` for an open end.
@@ -50,7 +51,7 @@ struct BodyClaim {
             // Treated as truncated: the start of the body is correct.
             end = range.lowerBound + bodyLength
         } else if range.lowerBound > 0 {
-            // A longer body is most likely the whole resource, so its first byte does not have the stated offset.
+            // A longer body is most likely the whole resource, so its first byte is not at the stated offset.
             throw Contradiction(reason: mismatch)
         }
         discrepancy = mismatch
@@ -147,7 +148,7 @@ extension HTTPFields {
     }
 }
 
-/// The check that the headers of a response define its kind and the end of its body unambiguously (RFC 9112 §6).
+/// A check of whether the headers of a response define its kind and the end of its body unambiguously (RFC 9112 §6).
 ///
 /// ``PartialResponse`` evaluates the use of the body.
 package enum ResponseFraming {

@@ -1,10 +1,10 @@
 package import HTTPTypes
 
-/// The evaluation of an origin's responses: whether the following bytes may be stored, and at which offset.
+/// The evaluation of an origin's responses: whether the bytes of the body may be stored, and at which offset.
 ///
 /// Players request parts of a file. The response may be another part, the whole file, another version, or
 /// contradictory. ``evaluate(_:askedFrom:askedEnd:stored:rule:)`` decides by the headers, before a byte of the body is
-/// read. It makes decisions only: the same headers result in the same decision, and no headers crash it.
+/// read. It has no side effects: the same headers always result in the same decision, and no headers cause a crash.
 package enum PartialResponse {
     /// The position of a response's body.
     package struct BodyPlacement: Sendable, Hashable {
@@ -12,11 +12,11 @@ package enum PartialResponse {
         package var offset: Int64
         /// The end of the body. Later bytes must not be stored.
         ///
-        /// `nil` if only the end of the body shows it. If a complete body is that of the whole resource, its end is
-        /// then the length. The end of an interrupted body proves nothing.
+        /// `nil` if the headers do not state it. If a complete body is that of the whole resource, its end is then the
+        /// length. The end of an interrupted body proves nothing.
         package var end: Int64?
-        /// The version of the bytes. If they are combined with stored ones, it combines both descriptions, and replaces
-        /// the stored one.
+        /// The version of the bytes. If the bytes are combined with stored ones, this version combines both
+        /// descriptions, and replaces the stored one.
         package var version: ResourceVersion
         /// A sentence for an event if the response contradicts itself and only its consistent part is stored; otherwise
         /// `nil`.
@@ -35,11 +35,12 @@ package enum PartialResponse {
     package enum Decision: Sendable, Hashable {
         /// The body belongs to the stored version, or nothing was stored.
         case store(BodyPlacement)
-        /// The body is of another version, or can't be proved to be of the same. Store it as another generation.
+        /// The body belongs to another version, or can't be proved to belong to the stored one. Store it as another
+        /// generation.
         case newGeneration(BodyPlacement)
         /// The body must not be stored, and the stored version can't be continued. The sentence gives the reason.
         ///
-        /// Request it again from 0 without `If-Range`. Also omit `Range`, unless
+        /// Request the resource again from byte 0, without `If-Range`. Also omit `Range`, unless
         /// ``ResourceVersion/canBeAssembled(under:)``.
         case restart(String)
         /// 304: the stored version is the current one.
@@ -92,20 +93,21 @@ extension PartialResponse {
     ///   - stored: The version to continue, if bytes of one are stored or in transit.
     ///   - rule: The rule for combining bytes of two responses.
     ///
-    /// The less obvious responses:
+    /// The less obvious cases:
     /// - A 206 is stored at its `Content-Range`, if that is a part of the requested range. Otherwise it is rejected
     ///   (RFC 9110 §15.3.7). If the `Content-Range` is missing or malformed, a body with the length of the requested
     ///   range is that range.
     /// - A 200 is stored from byte 0, whatever was requested. So is a 203, which a transforming proxy sends (§15.3.4).
-    /// - A total other than the stored length means another version, even with the same entity tag.
-    /// - If nothing contradicts or proves sameness, the rule `.immutable` combines the bytes. The validator becomes
-    ///   weak, because it no longer applies to all of them. The rule `.strong` stores the response as another
-    ///   generation if it starts at byte 0, and otherwise restarts.
-    /// - A response with a `Content-Encoding` (RFC 9110 §8.4) counts bytes other than the requested ones, so a 206 is
+    /// - A total length other than the stored one means another version, even with the same entity tag.
+    /// - If nothing proves that the versions are the same or differ, the rule `.immutable` combines the bytes. The
+    ///   validator becomes weak, because it no longer applies to all bytes. The rule `.strong` stores the response as
+    ///   another generation if it starts at byte 0, and otherwise restarts.
+    /// - The offsets in a response with a `Content-Encoding` (RFC 9110 §8.4) are not the requested ones, so a 206 is
     ///   rejected. A 200 is stored if nothing is stored, or if the stored bytes have the same encoding. It is combined
-    ///   with them only with the same strong validator. Readers of such a version must handle its encoding.
-    /// - A 304 with the validator of another version means restart.
-    /// - A 416 (§15.5.17) with a length other than the stored one, or below the stored bytes, means restart.
+    ///   with them only if both have the same strong validator. Readers of such a version must handle its encoding.
+    /// - A 304 with the validator of another version results in a restart.
+    /// - A 416 (§15.5.17) results in a restart if its length is not the stored one, or is less than the end of the
+    ///   stored bytes.
     package static func evaluate(
         _ response: HTTPResponse, askedFrom: Int64?, askedEnd: Int64?, stored: StoredVersion?, rule: CombiningRule
     ) -> Decision {
@@ -170,14 +172,14 @@ extension PartialResponse {
             }
             let end = claim.end ?? .max
             guard claim.offset < (askedEnd ?? .max), end > askedFrom ?? 0 else {
-                let asked = "\(askedFrom ?? 0) \(askedEnd.map { "up to \($0)" } ?? "on")"
+                let asked = "\(askedFrom ?? 0) \(askedEnd.map { "up to \($0)" } ?? "and later")"
                 throw BodyClaim.Contradiction(
-                    reason: "the response starts at byte \(claim.offset), but byte \(asked) was requested")
+                    reason: "the response starts at byte \(claim.offset), but bytes \(asked) were requested")
             }
             var placement = BodyPlacement(
                 offset: claim.offset, end: claim.end, version: version, discrepancy: claim.discrepancy)
             guard let stored else {
-                // The length is ignored if the headers contradict themselves.
+                // The length is ignored if the headers contradict each other.
                 if claim.discrepancy != nil { placement.version.length = nil }
                 return .store(placement)
             }
@@ -220,7 +222,7 @@ extension PartialResponse {
                     throw BodyClaim.Contradiction(reason: "no bytes after \(askedFrom), but a length of \(length)")
                 }
                 if length == nil, let stored, askedFrom < max(stored.version.length ?? 0, stored.storedEnd) {
-                    return .restart("the origin no longer has bytes from \(askedFrom) on")
+                    return .restart("the origin no longer has the bytes from offset \(askedFrom)")
                 }
             }
             return .unsatisfiable(length: length ?? stored?.version.length)

@@ -16,11 +16,11 @@ package struct ResourceVersion: Sendable, Hashable, Codable {
     /// codings that they do not know, and so does this type: origins send `none`, `utf-8` or `aws-chunked` for bytes
     /// that are not encoded.
     package var contentEncoding: String?
-    /// Whether the origin supports ranges; `nil` if unknown, because a missing `Accept-Ranges` does not mean no (RFC
-    /// 9110 §14.3).
+    /// Whether the origin supports ranges; `nil` if unknown, because ranges may be supported without `Accept-Ranges`
+    /// (RFC 9110 §14.3).
     package var acceptsRanges: Bool?
 
-    /// Creates a version of these parts.
+    /// Creates a version from these values.
     package init(
         validator: Validator = Validator(), length: Int64? = nil, contentType: String? = nil,
         contentEncoding: String? = nil, acceptsRanges: Bool? = nil
@@ -40,9 +40,9 @@ package struct ResourceVersion: Sendable, Hashable, Codable {
             acceptsRanges: ResourceVersion.acceptsRanges(fields))
     }
 
-    /// Whether bytes of several responses may be combined into this version under `rule` (RFC 9111 §3.4).
+    /// Returns whether bytes of several responses may be combined into this version under `rule` (RFC 9111 §3.4).
     ///
-    /// If not, parts are useless, even one after another: request the whole resource immediately, without `Range`.
+    /// If not, parts are useless, even consecutive ones: request the whole resource immediately, without `Range`.
     package func canBeAssembled(under rule: CombiningRule) -> Bool {
         switch rule {
         case .strong: validator.isStrong
@@ -53,7 +53,7 @@ package struct ResourceVersion: Sendable, Hashable, Codable {
     /// Returns this version after it was confirmed by a 304 with these fields, which replace the stored ones (RFC 9111
     /// §3.2).
     ///
-    /// The length stays, and so does a tag that differs only in its strength.
+    /// The length does not change, nor does a tag that differs only in its strength.
     package func confirmed(by fields: HTTPFields) -> ResourceVersion {
         let new = ResourceVersion(fields: fields)
         var version = self
@@ -103,7 +103,7 @@ package struct ResourceVersion: Sendable, Hashable, Codable {
 package struct StoredVersion: Sendable, Hashable {
     /// The version of the stored bytes.
     package var version: ResourceVersion
-    /// The end of the last stored byte, so that a smaller length is a contradiction; 0 if there is none.
+    /// The end of the last stored byte, or 0 if there is none. A smaller length is a contradiction.
     package var storedEnd: Int64
 
     /// Creates a stored version. If no byte is stored and no transfer is running, pass `nil` to ``PartialResponse``
@@ -116,7 +116,7 @@ package struct StoredVersion: Sendable, Hashable {
 
 /// The rule for combining bytes of two responses into one version.
 package enum CombiningRule: Sendable, Hashable, Codable {
-    /// Requires the same strong validator (RFC 9111 §3.4). Use it for a cache that knows nothing about its origins.
+    /// Requires the same strong validator (RFC 9111 §3.4). Use it for a cache without information about its origins.
     case strong
     /// Requires only that validators, length and type do not contradict each other. Use it for an app whose media never
     /// changes under its URL.
@@ -132,7 +132,7 @@ enum VersionMatch {
     /// The versions differ.
     case different
 
-    /// Compares validators, lengths and encodings. If the validators don't decide, it compares types.
+    /// Compares validators, lengths and encodings. If the validators are inconclusive, it compares types.
     init(of placement: PartialResponse.BodyPlacement, to stored: StoredVersion, rule: CombiningRule) {
         let new = placement.version
         let old = stored.version
@@ -179,7 +179,8 @@ enum VersionMatch {
 }
 
 extension PartialResponse.BodyPlacement {
-    /// Whether there is no proof that these bytes are of the stored version, and none that they are of another one.
+    /// Returns whether nothing proves that these bytes belong to the stored version, or that they belong to another
+    /// one.
     package func isUnproven(against stored: StoredVersion, rule: CombiningRule) -> Bool {
         if case .unproven = VersionMatch(of: self, to: stored, rule: rule) { true } else { false }
     }

@@ -2,7 +2,7 @@ import ByteRanges
 
 /// The common grammar of header fields: digits, optional white space, comma lists (RFC 9110 §5.6).
 ///
-/// It works on UTF-8 bytes, never on characters, so that similar text is not treated as equal. No input crashes it.
+/// It works on UTF-8 bytes, never on characters, so that similar text is not treated as equal. No input causes a crash.
 enum FieldText {
     /// Parses one or more decimal digits. A value larger than `limit`, which is at most 2^55, is read as `limit`.
     ///
@@ -34,7 +34,7 @@ enum FieldText {
         return value
     }
 
-    /// A number in a header is larger than any offset that Spool can store.
+    /// The error if a number in a header is larger than any offset that Spool can store.
     struct OffsetTooLarge: Error {}
 
     /// Returns `text` without spaces and tabs at either end (`OWS`, RFC 9110 §5.6.3).
@@ -76,7 +76,7 @@ enum FieldText {
         return elements
     }
 
-    /// Whether both are equal, ignoring the case of ASCII letters.
+    /// Returns whether both are equal, ignoring the case of ASCII letters.
     static func equalIgnoringCase(_ one: some Sequence<UInt8>, _ other: some Sequence<UInt8>) -> Bool {
         one.lazy.map(lowercased).elementsEqual(other.lazy.map(lowercased))
     }

@@ -6,8 +6,8 @@
 package enum ForwardedNodes {
     /// Parses the values of all `Forwarded` lines, in order.
     ///
-    /// - Returns: The nodes, `unknown` for an element without `for`, or `nil` if a value is not a list of parameters. A
-    ///   quoted string without an end could hide an element that the next proxy appended.
+    /// - Returns: The nodes, with `unknown` for an element without `for`; `nil` if a value is not a list of parameters.
+    ///   For example, an unterminated quoted string could hide an element that the next proxy appended.
     package static func inForwarded(_ values: [String]) -> [String]? {
         var nodes: [String] = []
         for element in values.flatMap({ FieldText.elements($0) }) {
@@ -97,8 +97,8 @@ package enum ForwardedNodes {
         return String(name)
     }
 
-    /// Whether text has only characters of addresses, ports and identifiers (RFC 7239 §6). A zone of an IPv6 address
-    /// has a `%`.
+    /// Returns whether the text contains only characters of addresses, ports and identifiers (RFC 7239 §6). The zone of
+    /// an IPv6 address starts with `%`.
     private static func isIdentifier(_ text: Substring) -> Bool {
         !text.isEmpty && text.utf8.count <= limit
             && text.utf8.allSatisfy { byte in

@@ -1,13 +1,13 @@
 /// A date in HTTP headers, such as the last change of a resource at its origin.
 ///
-/// It has whole seconds in UTC. It parses the three forms that recipients must accept (RFC 9110 §5.6.7), and writes the
-/// first. It needs no locale, formatter or clock.
+/// It consists of whole seconds in UTC. This type parses the three forms that recipients must accept (RFC 9110 §5.6.7),
+/// and writes the first one. It does not depend on a locale, formatter or clock.
 ///
 /// - IMF-fixdate (`Sun, 06 Nov 1994 08:49:37 GMT`)
 /// - RFC 850 (`Sunday, 06-Nov-94 08:49:37 GMT`)
 /// - asctime (`Sun Nov  6 08:49:37 1994`)
 package struct HTTPDate: Sendable, Hashable, Comparable {
-    /// The seconds since 1970-01-01T00:00:00Z; negative before.
+    /// The number of seconds since 1970-01-01T00:00:00Z; negative for earlier dates.
     package var secondsSince1970: Int64
 
     /// Creates a date from seconds since 1970.
@@ -21,8 +21,8 @@ package struct HTTPDate: Sendable, Hashable, Comparable {
     ///   - text: The value of the field. Surrounding spaces are ignored, names are case-insensitive, and the weekday is
     ///     not checked against the date.
     ///   - currentYear: The year that determines the century of RFC 850's two-digit years. A year that would be more
-    ///     than 50 years later counts as one of the previous century.
-    /// - Returns: `nil` for other text, an invalid day of the month, and a time past 23:59:60.
+    ///     than 50 years later belongs to the previous century.
+    /// - Returns: `nil` for other text, an invalid day of the month, or a time after 23:59:60.
     package init?(parsing text: String, currentYear: Int = 2025) {
         let bytes = Array(FieldText.trimmed(text[...]).utf8)
         guard bytes.count >= 24, bytes.count <= 40 else { return nil }
@@ -51,7 +51,7 @@ package struct HTTPDate: Sendable, Hashable, Comparable {
             + "\(two(time / 3600)):\(two(time / 60 % 60)):\(two(time % 60)) GMT"
     }
 
-    /// Earlier dates precede.
+    /// Returns whether `one` is earlier than `other`.
     package static func < (one: HTTPDate, other: HTTPDate) -> Bool {
         one.secondsSince1970 < other.secondsSince1970
     }
@@ -161,7 +161,7 @@ private func floorModulo(_ value: Int64, _ divisor: Int64) -> Int64 {
 ///
 /// The value may be unreasonable, so callers apply their own limit.
 package enum RetryAfter: Sendable, Hashable {
-    /// The number of seconds after the response was received. A number in a header is limited to 10,000 years.
+    /// The number of seconds to wait after the response was received. A value from a header is limited to 10,000 years.
     case seconds(Int64)
     /// A date to wait for.
     case date(HTTPDate)

@@ -1,26 +1,26 @@
 /// A cookie that an origin sets with one `Set-Cookie` field (RFC 6265 §5.2).
 ///
-/// It contains the attributes as they were sent, and does not decide whether the origin may set it.
+/// It contains the attributes as they were sent, and does not decide whether the origin may set the cookie.
 package struct SetCookie: Sendable, Hashable {
     /// The time at which a cookie expires.
     package enum Lifetime: Sendable, Hashable {
-        /// It does not expire while the process runs.
+        /// The cookie does not expire while the process is running.
         case session
-        /// It ends after a number of seconds. If that is not positive, it has ended.
+        /// The cookie expires after a number of seconds. If the number is not positive, the cookie has expired.
         case seconds(Int64)
-        /// It ends at a date.
+        /// The cookie expires at a date.
         case until(HTTPDate)
     }
 
-    /// The name. It is not empty.
+    /// The name, which is never empty.
     package let name: String
     /// The value, including its quotes if it has any.
     package let value: String
     /// The domain in lower case and without a leading dot, or `nil` if only the host that set the cookie receives it.
     package let domain: String?
-    /// The path, or `nil` if it is that of the request.
+    /// The path, or `nil` for the default path, which depends on the request (RFC 6265 §5.1.4).
     package let path: String?
-    /// Whether only protected connections may carry it.
+    /// Whether the cookie may be sent only over secure connections.
     package let isSecure: Bool
     /// The time at which it expires. `Max-Age` takes precedence over `Expires`.
     package let lifetime: Lifetime
@@ -70,7 +70,8 @@ package struct SetCookie: Sendable, Hashable {
         return FieldText.seconds(text.utf8.dropFirst()).map { -$0 }
     }
 
-    /// Parses an HTTP date. It may have hyphens between the day, the month and the year, which is a common fault.
+    /// Parses an HTTP date. Hyphens between the day, the month and the year are accepted, because many servers send
+    /// them.
     private static func date(_ text: Substring) -> HTTPDate? {
         let text = String(text)
         return HTTPDate(parsing: text) ?? HTTPDate(parsing: text.replacing("-", with: " "))

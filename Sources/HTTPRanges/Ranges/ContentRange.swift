@@ -5,14 +5,14 @@ import ByteRanges
 /// There are three forms: `bytes 0-99/1000`, `bytes 0-99/*` for an unknown length, and `bytes */1000` for the length in
 /// a 416. In the header, the end is inclusive (`0-99`), and in ``range`` it is exclusive (`0..<100`).
 package struct ContentRange: Sendable, Hashable {
-    /// The following bytes, never empty; `nil` for `bytes */1000`.
+    /// The range of the bytes in the body, never empty; `nil` for `bytes */1000`.
     package let range: Range<Int64>?
     /// The length of the whole resource; `nil` for `bytes 0-99/*`.
     package let length: Int64?
 
     /// Creates a header for `range` of a resource of `length` bytes, as a server sends it.
     ///
-    /// An empty range, or one below 0, becomes `nil`, and so does a negative length.
+    /// An empty range, or one that starts below 0, becomes `nil`, and so does a negative length.
     package init(range: Range<Int64>?, length: Int64?) {
         self.range = range.flatMap { $0.isEmpty || $0.lowerBound < 0 ? nil : $0 }
         self.length = length.flatMap { $0 < 0 ? nil : $0 }
@@ -106,7 +106,7 @@ package struct ContentRange: Sendable, Hashable {
 
 /// The framing of several ranges of one resource as one response, `multipart/byteranges` (RFC 9110 §14.6).
 ///
-/// This type returns the text between the bytes and the total length, and does not use the bytes. For each range, a
+/// This type returns the text around the bytes and the total length, but does not access the bytes. For each range, a
 /// server sends ``head(ofPart:)`` and the bytes of the range. At the end, it sends ``closing``.
 package struct MultipartByteRanges: Sendable, Hashable {
     /// The ranges in the order of sending, each non-empty and within `length`, as
@@ -119,7 +119,7 @@ package struct MultipartByteRanges: Sendable, Hashable {
     /// The boundary between the parts.
     package let boundary: String
 
-    /// Creates a frame for `ranges`.
+    /// Creates the framing for `ranges`.
     ///
     /// - Parameter boundary: A text that must not occur in the bytes, so use a long random one, for example 24
     ///   hexadecimal digits. Characters other than ASCII letters, digits, `-` and `_` are removed, and so are those
@@ -156,7 +156,8 @@ package struct MultipartByteRanges: Sendable, Hashable {
     /// The text after the bytes of the last part.
     package var closing: String { "\r\n--\(boundary)--\r\n" }
 
-    /// The `Content-Length` of the response, of headers, bytes and closing; `nil` if the sum exceeds `Int64.max`.
+    /// The `Content-Length` of the response, including headers, bytes and closing; `nil` if the sum exceeds
+    /// `Int64.max`.
     package var contentLength: Int64? {
         var total = Int64(closing.utf8.count)
         for index in ranges.indices {

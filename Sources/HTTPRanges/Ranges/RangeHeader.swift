@@ -119,15 +119,15 @@ package struct RangeHeader: Sendable, Hashable {
 extension RangeHeader {
     /// Returns the value of a header that requests `range`, for example `bytes=0-99` for `0..<100`.
     ///
-    /// Headers can't express an empty range. For one, the value requests the byte at its start. An offset below 0
-    /// requests byte 0.
+    /// Headers can't express an empty range. For an empty range, the value requests the byte at its start. An offset
+    /// below 0 requests byte 0.
     package static func text(for range: Range<Int64>) -> String {
         let first = max(0, range.lowerBound)
         let last = range.upperBound > first ? range.upperBound - 1 : first
         return "bytes=\(first)-\(last)"
     }
 
-    /// Returns the value of a header that requests all bytes from `offset` on, for example `bytes=100-`.
+    /// Returns the value of a header that requests all bytes from `offset` to the end, for example `bytes=100-`.
     package static func text(from offset: Int64) -> String {
         "bytes=\(max(0, offset))-"
     }

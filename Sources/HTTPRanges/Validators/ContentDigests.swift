@@ -1,6 +1,6 @@
 package import HTTPTypes
 
-/// The hashes of the whole representation in the headers of a response, to verify a file from another source.
+/// The hashes of the whole representation in the headers of a response. They can verify a file from another source.
 ///
 /// It parses `Repr-Digest` (RFC 9530 §3), `Digest` (RFC 3230), `Content-MD5` (RFC 1864), and an `ETag` that may be an
 /// MD5. `Content-Digest` applies to the body of the message, which is empty for `HEAD`. Invalid values are ignored.
@@ -21,18 +21,18 @@ package struct ContentDigests: Sendable, Hashable {
         }
     }
 
-    /// The origin's hash by each function.
+    /// The hash that the origin states for each function.
     package private(set) var claimed: [Algorithm: [UInt8]] = [:]
-    /// The bytes of an entity tag of 32 hexadecimal digits.
+    /// The bytes of an entity tag that consists of 32 hexadecimal digits.
     ///
     /// For a single upload to S3 or a compatible service, it is the MD5 of the whole resource. Other services may use
-    /// another value, so a difference does not show that the bytes are wrong.
+    /// another value, so a difference does not prove that the bytes are wrong.
     package private(set) var entityTag: [UInt8]?
 
     /// Parses the fields of a response.
     package init(fields: HTTPFields) {
         let names = ["sha-512": Algorithm.sha512, "sha-256": .sha256, "md5": .md5]
-        // The newest field is parsed last, and counts.
+        // The most recently standardized field is parsed last, and takes precedence.
         for text in Self.values("Content-MD5", in: fields) { note(.md5, FieldText.trimmed(text[...])) }
         for element in Self.values("Digest", in: fields).flatMap({ FieldText.elements($0) }) {
             let (name, value) = Self.parts(element)
@@ -79,7 +79,7 @@ package struct ContentDigests: Sendable, Hashable {
         return high == nil ? bytes : nil
     }
 
-    /// Decodes RFC 4648 §4, with or without padding.
+    /// Decodes Base64 (RFC 4648 §4), with or without padding.
     private static func bytes(ofBase64 text: Substring) -> [UInt8]? {
         var bytes: [UInt8] = []
         var (bits, count) = (UInt32(0), 0)

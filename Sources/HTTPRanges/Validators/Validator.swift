@@ -12,7 +12,7 @@ package struct Validator: Sendable, Hashable {
     /// The `Date` of the response. A modification shortly before it may not have been the last.
     package var date: HTTPDate?
 
-    /// Creates a validator of these parts. A `lastModified` that is not an HTTP date is ignored.
+    /// Creates a validator from these parts. A `lastModified` that is not an HTTP date is ignored.
     package init(entityTag: EntityTag? = nil, lastModified: String? = nil, date: HTTPDate? = nil) {
         self.entityTag = entityTag
         self.lastModified = lastModified.flatMap { HTTPDate(parsing: $0) == nil ? nil : $0 }
@@ -34,10 +34,10 @@ package struct Validator: Sendable, Hashable {
     /// The date of ``lastModified``.
     var lastModifiedDate: HTTPDate? { lastModified.flatMap { HTTPDate(parsing: $0) } }
 
-    /// Whether an origin can use it to confirm a response in a conditional request (RFC 9110 §13.1).
+    /// Whether an origin can use the validator to confirm a response in a conditional request (RFC 9110 §13.1).
     package var canConfirm: Bool { entityTag != nil || lastModified != nil }
 
-    /// Whether it can prove that two responses have the same bytes (RFC 9110 §8.8.2.2).
+    /// Whether the validator can prove that two responses contain the same bytes (RFC 9110 §8.8.2.2).
     ///
     /// A strong entity tag can. Without any tag, so can a strong `Last-Modified`, which is at least 60 seconds older
     /// than `Date`.
@@ -53,7 +53,7 @@ package struct Validator: Sendable, Hashable {
         return entityTag?.text ?? lastModified
     }
 
-    /// Whether both prove the same version, byte for byte (RFC 9110 §8.8.3.2, §8.8.2.2).
+    /// Returns whether both validators prove the same version, byte for byte (RFC 9110 §8.8.3.2, §8.8.2.2).
     ///
     /// If both have a tag, only the tags count. If either has no tag, equal strong dates count, unless the other side's
     /// tag is weak.
@@ -63,16 +63,16 @@ package struct Validator: Sendable, Hashable {
         return hasStrongDate && other.hasStrongDate && lastModifiedDate == other.lastModifiedDate
     }
 
-    /// Whether both may be of the same version: equal tags ignoring weakness, or equal dates if one side has no tag.
-    /// The result is false if there is nothing to compare.
+    /// Returns whether both validators may belong to the same version: equal tags ignoring weakness, or equal dates if
+    /// one side has no tag. The result is false if there is nothing to compare.
     package func weaklyMatches(_ other: Validator) -> Bool {
         if let entityTag, let otherTag = other.entityTag { return entityTag.weaklyMatches(otherTag) }
         guard let lastModifiedDate else { return false }
         return lastModifiedDate == other.lastModifiedDate
     }
 
-    /// Whether both prove different versions: different tags, or different dates unless equal strong tags decide. The
-    /// result is false if there is nothing to compare.
+    /// Returns whether both validators prove different versions: different tags, or different dates unless equal strong
+    /// tags decide. The result is false if there is nothing to compare.
     package func contradicts(_ other: Validator) -> Bool {
         if let entityTag, let otherTag = other.entityTag {
             if !entityTag.weaklyMatches(otherTag) { return true }
@@ -82,7 +82,7 @@ package struct Validator: Sendable, Hashable {
         return date != otherDate
     }
 
-    /// Whether both validators show that they are of the same version.
+    /// Returns whether both validators show that they belong to the same version.
     ///
     /// Their tags must match weakly or, if one of them has no tag, their dates must be equal. `false` if there is
     /// nothing to compare.
@@ -92,8 +92,8 @@ package struct Validator: Sendable, Hashable {
         return lastModifiedDate != nil && lastModifiedDate == other.lastModifiedDate
     }
 
-    /// Whether a request with this `If-Range` may get a part of the version. If not, send the whole resource with
-    /// status 200 (RFC 9110 §13.1.5).
+    /// Returns whether a request with this `If-Range` may receive a part of the version. If not, send the whole
+    /// resource with status 200 (RFC 9110 §13.1.5).
     ///
     /// The result is true only for the same strong entity tag, or exactly the same strong date.
     package func satisfies(ifRange text: String) -> Bool {
@@ -102,8 +102,8 @@ package struct Validator: Sendable, Hashable {
         return hasStrongDate && asked == lastModifiedDate
     }
 
-    /// The validator for a version that also contains bytes to which it does not apply. It can prove a difference,
-    /// never sameness.
+    /// The validator for a version that also contains bytes to which it does not apply. It can prove that versions
+    /// differ, but never that they are the same.
     var weakened: Validator {
         Validator(entityTag: entityTag?.weakened, lastModified: lastModified, date: nil)
     }
@@ -127,7 +127,7 @@ extension Validator: Codable, LosslessStringConvertible {
 
     /// Parses the text of ``description``; `nil` for other text.
     package init?(_ description: String) {
-        // The bars are searched from the end, because a tag may contain bars, but a date does not.
+        // The search for the bars starts at the end, because a tag may contain bars, but a date does not.
         let utf8 = description.utf8
         let bar = UInt8(ascii: "|")
         guard let second = utf8.lastIndex(of: bar), let first = utf8[..<second].lastIndex(of: bar) else { return nil }
@@ -178,7 +178,7 @@ package struct EntityTag: Sendable, Hashable {
 
     /// Creates a tag; `nil` if `value` contains a quote, a space, a control character, or U+FFFD.
     ///
-    /// U+FFFD replaces bytes that were not UTF-8, so two different tags could be equal.
+    /// U+FFFD replaces bytes that were not UTF-8, so two different tags could appear equal.
     package init?(value: String, isWeak: Bool = false) {
         guard value.utf8.allSatisfy(EntityTag.isTagByte), !value.unicodeScalars.contains("\u{FFFD}") else { return nil }
         self.value = value
@@ -214,12 +214,12 @@ package struct EntityTag: Sendable, Hashable {
     /// The value of the header: `"…"` or `W/"…"`.
     package var text: String { isWeak ? "W/\"\(value)\"" : "\"\(value)\"" }
 
-    /// Whether both are strong and equal (RFC 9110 §8.8.3.2).
+    /// Returns whether both are strong and equal (RFC 9110 §8.8.3.2).
     package func stronglyMatches(_ other: EntityTag) -> Bool {
         !isWeak && !other.isWeak && weaklyMatches(other)
     }
 
-    /// Whether both are equal, ignoring their weakness (RFC 9110 §8.8.3.2).
+    /// Returns whether both are equal, ignoring their weakness (RFC 9110 §8.8.3.2).
     package func weaklyMatches(_ other: EntityTag) -> Bool {
         value.utf8.elementsEqual(other.value.utf8)
     }
@@ -232,12 +232,12 @@ package struct EntityTag: Sendable, Hashable {
         self.isWeak = isWeak
     }
 
-    /// Whether a byte is a character of `etagc` (RFC 9110 §8.8.3).
+    /// Returns whether a byte is a character of `etagc` (RFC 9110 §8.8.3).
     private static func isTagByte(_ byte: UInt8) -> Bool {
         byte == 0x21 || (byte >= 0x23 && byte != 0x7F)
     }
 
-    /// Whether bytes and strength are equal. Unlike `String`, it ignores Unicode equivalence.
+    /// Returns whether bytes and strength are equal. Unlike `String`, it ignores Unicode equivalence.
     package static func == (one: EntityTag, other: EntityTag) -> Bool {
         one.isWeak == other.isWeak && one.weaklyMatches(other)
     }
