@@ -6,8 +6,8 @@ import Synchronization
 
 /// A check of whether the address of a new connection may be used.
 ///
-/// The client that connects resolves the name itself. The address is therefore checked again after the connection is
-/// opened, because a name server can return a different one each time.
+/// The HTTP client resolves names itself. The address is therefore checked again after the connection is opened,
+/// because a name server can return a different address each time.
 final class AddressGate: Sendable {
     private let allows: @Sendable (IPAddress, Int) -> Bool
     private let hidesAddresses: Bool
@@ -18,7 +18,7 @@ final class AddressGate: Sendable {
     private static let limit = 256
     private static let time = TimeAmount.seconds(30)
 
-    /// Creates the check of a configuration; `nil` if it allows all addresses.
+    /// Creates the check for a configuration; `nil` if the configuration allows all addresses.
     init?(_ configuration: HTTPUpstream.Configuration) {
         guard let allows = configuration.allowsAddress else { return nil }
         self.allows = allows
@@ -68,7 +68,8 @@ final class AddressGate: Sendable {
         guard allows(address, port) else { throw refusal }
     }
 
-    /// Returns the error to report for a failed request. It does not show whether a rejected address could be reached.
+    /// Returns the error to report for a failed request. The error does not reveal whether a rejected address could be
+    /// reached.
     func reported(_ error: any Error) -> any Error {
         guard hidesAddresses, let failed = error as? NIOConnectionError else { return error }
         return failed.connectionErrors.allSatisfy { isAllowed($0.target) } ? error : HiddenAddress()
@@ -82,7 +83,7 @@ final class AddressGate: Sendable {
         return (String(host), url.port ?? (url.isSecure ? 443 : 80))
     }
 
-    /// Whether an address is allowed. An unreadable one is not.
+    /// Returns whether an address is allowed. An unreadable address is not allowed.
     private func isAllowed(_ address: SocketAddress?) -> Bool {
         guard let address, let text = address.ipAddress, let port = address.port,
             let numbers = IPAddress(text.prefix { $0 != "%" })

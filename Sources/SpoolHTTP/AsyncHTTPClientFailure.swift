@@ -15,7 +15,7 @@ import Musl
 import Darwin
 #endif
 
-/// The conversion of an error of AsyncHTTPClient, SwiftNIO or BoringSSL into an ``UpstreamError``.
+/// The conversion of an error from AsyncHTTPClient, SwiftNIO or BoringSSL into an ``UpstreamError``.
 struct AsyncHTTPClientFailure {
     var error: any Error
     /// Whether the headers had been received. Unknown errors then count as a lost connection.
@@ -105,7 +105,7 @@ struct AsyncHTTPClientFailure {
 
 /// The conversion of BoringSSL's error about a failed TLS handshake.
 ///
-/// Its own text names files and lines of its sources, and their path at build time.
+/// BoringSSL's own text contains the lines and build paths of its source files.
 struct HandshakeFailure {
     /// BoringSSL's reasons, such as `CERTIFICATE_VERIFY_FAILED`, in order.
     let reasons: [String]

@@ -20,7 +20,7 @@ public final class AsyncHTTPClientUpstream: Upstream {
     private let tls: TLSConfiguration
     private let proxies: ProxyEnvironment
     private let gate: AddressGate?
-    /// One client for each route. The environment limits their number.
+    /// One client for each route. The environment variables limit the number of routes.
     private let clients = Mutex<[Way: Client]>([:])
 
     /// Creates a transport with its own connections.
@@ -106,7 +106,7 @@ public final class AsyncHTTPClientUpstream: Upstream {
                 // No read timeout is set, because AsyncHTTPClient's also counts while back-pressure pauses a body.
                 timeout: .init(connect: .nanoseconds(configuration.connectTimeout.nanoseconds)),
                 decompression: .disabled)
-            // The cache limits the number of connections. A request that waits here would wait without an event.
+            // The cache limits the number of connections. No event would report a request that waits here.
             settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 4096
             // The engine retries.
             settings.connectionPool.retryConnectionEstablishment = false
@@ -151,7 +151,7 @@ public final class AsyncHTTPClientUpstream: Upstream {
             } else {
                 headers.add(contentsOf: Self.host(of: request))
             }
-            // The body below sets it.
+            // The body below determines the framing.
             headers.remove(name: "Content-Length")
             headers.remove(name: "Transfer-Encoding")
             let message = try HTTPClient.Request(
@@ -244,7 +244,7 @@ public final class AsyncHTTPClientUpstream: Upstream {
 }
 
 extension HTTPClient.Body {
-    /// Returns the body of a request, in pieces as fast as the connection accepts them.
+    /// Returns the body of a request, which is sent in pieces as fast as the connection accepts them.
     fileprivate static func stream(
         _ body: UpstreamBody, of request: UpstreamRequest, _ exchange: Exchange<ReceivedBytes>
     ) -> HTTPClient.Body {

@@ -8,11 +8,11 @@ import Synchronization
 ///
 /// Create one object for each identifier, at every launch, and retain it for the life of the app. Pass it to
 /// `Downloads.handOver(to:)` when the app enters the background, and to `Downloads.takeBack(from:)` when it is active.
-/// `handleEvents(forSession:completion:)` forwards the system's call to the app delegate.
+/// In the app delegate, pass the system's call to `handleEvents(forSession:completion:)`.
 ///
-/// One transfer at a time is in progress for each host over HTTP/1.1. The system stores the URL and the header fields
-/// of a transfer, including credentials, until it has ended, and follows redirects. Received files are not
-/// encrypted until the cache has stored them. Requests are restricted to the networks of
+/// Over HTTP/1.1, only one transfer at a time is in progress for each host. The system stores the URL and the header
+/// fields of a transfer, including credentials, until the transfer has ended, and follows redirects. Received files are
+/// not encrypted until the cache has stored them. Requests are restricted to the networks of
 /// `HTTPUpstream.Configuration.networkAccess(for: .download)` and of `Downloads.conditions`.
 public final class BackgroundURLSession: BackgroundTransferSession {
     private let configuration: HTTPUpstream.Configuration
@@ -21,14 +21,14 @@ public final class BackgroundURLSession: BackgroundTransferSession {
     private let session: URLSession
     private let identifier: String
 
-    /// Creates a session, or connects to its transfers of previous launches.
+    /// Creates a session, or reconnects to its transfers from previous launches.
     ///
     /// - Parameters:
     ///   - identifier: The identifier of the background session, such as `com.example.app.downloads`.
     ///   - configuration: The networks and the value of `User-Agent`. Its timeouts do not apply.
     ///   - directory: The folder for received files. The default, `nil`, uses a folder in `Application Support`, which
     ///     is excluded from backups.
-    /// - Throws: The error of the system, if the folder can't be created.
+    /// - Throws: The system's error, if the folder can't be created.
     public init(
         identifier: String, _ configuration: HTTPUpstream.Configuration = .init(), directory: URL? = nil
     ) throws {
@@ -36,7 +36,7 @@ public final class BackgroundURLSession: BackgroundTransferSession {
         folder = try BackgroundTransferFolder(directory)
         var values = URLResourceValues()
         values.isExcludedFromBackup = true
-        try? directory.setResourceValues(values)  // Some volumes have no such attribute. The files are then backed up.
+        try? directory.setResourceValues(values)  // Some volumes don't support this. The files are then backed up.
         self.identifier = identifier
         self.configuration = configuration
         delegate = Delegate(folder)
@@ -90,7 +90,7 @@ public final class BackgroundURLSession: BackgroundTransferSession {
 
     /// Returns the tasks of the session, and the received files.
     public func transfers() async -> [BackgroundTransfer] {
-        // The tasks are read first. A task that finishes in between is then in both lists, and not in neither.
+        // The tasks are read first. A task that finishes in between is then in both lists instead of neither.
         let running = await deliveredTasks().filter { $0.state == .running || $0.state == .suspended }
         let ended = folder.transfers
         let known = Set(ended.map(\.identifier))
@@ -98,8 +98,8 @@ public final class BackgroundURLSession: BackgroundTransferSession {
         return ended + waiting.map { BackgroundTransfer(identifier: $0, state: .running) }
     }
 
-    /// Returns the tasks of the session. After a launch, the system delivers the files of tasks that have finished
-    /// meanwhile, which is awaited for up to two seconds.
+    /// Returns the tasks of the session. After a launch, it waits up to two seconds for the system to deliver the files
+    /// of tasks that have finished in the meantime.
     private func deliveredTasks() async -> [URLSessionTask] {
         var tasks = await session.allTasks
         for _ in 0..<20 where tasks.contains(where: { $0.state == .completed }) {
@@ -115,12 +115,13 @@ public final class BackgroundURLSession: BackgroundTransferSession {
         folder.remove(identifier)
     }
 
-    /// Forwards the call of `application(_:handleEventsForBackgroundURLSession:completionHandler:)`.
+    /// Handles the call to `application(_:handleEventsForBackgroundURLSession:completionHandler:)`.
     ///
     /// - Parameters:
-    ///   - identifier: The identifier of the call.
-    ///   - completion: Called on the main thread when all received files are in the session's folder. To store them and
-    ///     start more transfers, call `Downloads.handOver(to:)` in it, and call the system's handler afterwards.
+    ///   - identifier: The session identifier from the call.
+    ///   - completion: A function that is called on the main thread when all received files are in the session's
+    ///     folder. To store them and start more transfers, call `Downloads.handOver(to:)` in it, and call the system's
+    ///     handler afterwards.
     /// - Returns: `false` if the call is for another session. `completion` is then not called.
     @discardableResult
     public func handleEvents(

@@ -3,17 +3,17 @@ import HTTPTypes
 import Spool
 import Synchronization
 
-/// One request in progress: connects a transport that pushes with a consumer that pulls.
+/// One request in progress, which connects a transport that pushes with a consumer that pulls.
 ///
-/// It holds at most about 1 MiB. Small pieces that wait for the consumer are joined; see ``GatheredBytes``. It controls
-/// the transport only by stopping it, and by resuming it after a pause. Any thread may use it. It calls its hooks
-/// outside of its lock.
+/// It buffers at most about 1 MiB. Small pieces that wait for the consumer are joined; see ``GatheredBytes``. It
+/// controls the transport only by stopping it, and by resuming it after a pause. Any thread may use it. It calls its
+/// hooks outside of its lock.
 final class Exchange<Chunk: GatheredBytes>: Sendable {
     /// The operations of the transport.
     struct Transport: Sendable {
-        /// Resumes after ``Exchange/receive(_:count:)`` has returned false.
+        /// Resumes the transport after ``Exchange/receive(_:count:)`` has returned false.
         var resume: @Sendable () -> Void
-        /// Stops, because the rest is not needed.
+        /// Stops the transport, because the rest of the body is not needed.
         var cancel: @Sendable () -> Void
     }
 
@@ -69,7 +69,7 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
     /// Ends the exchange, because the transport has ended.
     func finish(_ outcome: Result<Void, UpstreamError>) { finish(outcome, stopping: nil) }
 
-    /// Ends the exchange. The waiting task is resumed last, when the transport is stopped.
+    /// Ends the exchange. The waiting task is resumed last, after the transport has been stopped.
     private func finish(_ outcome: Result<Void, UpstreamError>, stopping transport: Transport?) {
         let (head, chunk) = state.withLock { $0.machine.finish(outcome) }
         transport?.cancel()
@@ -104,7 +104,7 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
             repeat {
                 sent = state.withLock { $0.sent }
                 let limit = configuration.responseTimeout
-                let isOver = (try? await configuration.clock.sleep(for: limit)) != nil  // The headers cancel it.
+                let isOver = (try? await configuration.clock.sleep(for: limit)) != nil  // Cancelled by the headers.
                 guard isOver else { return }
             } while sent < state.withLock { $0.sent }
             giveUp(UpstreamError(.timedOut, "\(name) did not respond within \(configuration.responseTimeout)"))
@@ -190,7 +190,7 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
 
     private func watchForSilence() {
         let watchdog = Task { [weak self, configuration, name] in
-            // Cancelled because the exchange is over.
+            // The sleep is cancelled when the exchange is over.
             while (try? await configuration.clock.sleep(for: configuration.idleTimeout / 4)) != nil {
                 guard let self, !self.state.withLock({ $0.machine.isOver }) else { return }
                 let (rate, time) = (configuration.lowSpeedLimit, configuration.lowSpeedTime)

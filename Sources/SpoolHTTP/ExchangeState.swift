@@ -12,7 +12,7 @@ struct ExchangeState<Chunk: GatheredBytes> {
     typealias HeadWaiter = CheckedContinuation<HTTPResponse, any Error>
     typealias ChunkWaiter = CheckedContinuation<Chunk?, any Error>
 
-    /// The number of waiting bytes, or of waiting chunks, at which the transport pauses. Small chunks are joined.
+    /// The number of buffered bytes, or of buffered chunks, at which the transport pauses. Small chunks are joined.
     private static var highWater: (bytes: Int, chunks: Int) { (1 << 20, 64) }
 
     private var head: HTTPResponse?
@@ -21,7 +21,7 @@ struct ExchangeState<Chunk: GatheredBytes> {
     private var chunks: [(chunk: Chunk, count: Int)] = []
     private var buffered = 0
     private var isPaused = false
-    /// The end of the transport. Chunks received before it are still delivered.
+    /// The result with which the transport has ended. Chunks received before are still delivered.
     private var outcome: Result<Void, UpstreamError>?
     private var isClosed = false
     private var meter: StallMeter
@@ -152,7 +152,7 @@ struct ExchangeState<Chunk: GatheredBytes> {
         return true
     }
 
-    /// Whether bytes were received since ``leave()`` or the previous call.
+    /// Returns whether bytes were received since ``leave()`` or the previous call.
     mutating func stillReceives() -> Bool {
         defer { hasReceived = false }
         return !isOver && hasReceived
@@ -160,7 +160,8 @@ struct ExchangeState<Chunk: GatheredBytes> {
 
     // MARK: From the clock
 
-    /// Handles a quarter of the idle timeout. Returns how the body has stalled, if it has.
+    /// Handles a tick, after a quarter of the idle timeout. Returns the kind of stall, or `nil` if the body has not
+    /// stalled.
     mutating func tick() -> StallMeter.Stall? {
         meter.tick(isWaited: !isOver && chunkWaiter != nil)
     }

@@ -125,8 +125,8 @@ extension HTTPUpstream {
         /// Whether the sender of a request must not learn anything about rejected addresses. The default is false.
         ///
         /// Names are then also resolved and checked before a connection is opened, so that no rejected address receives
-        /// a packet. The error is the same for a rejected address and for an unknown name. This costs a lookup for each
-        /// host, at most every 30 seconds.
+        /// a packet. The error is the same for a rejected address and for an unknown name. This requires a lookup for
+        /// each host, at most once every 30 seconds.
         package var hidesAddresses = false
         /// Whether a redirect to a URL may be followed; `nil` allows all.
         package var allowsRedirect: (@Sendable (URL) -> Bool)?
@@ -234,6 +234,6 @@ package struct RefusedAddress: Error {
     package init() {}
 }
 
-/// The underlying error if the name is unknown or has a rejected address, with
-/// ``HTTPUpstream.Configuration/hidesAddresses``.
+/// The underlying error for an unknown name or a rejected address, if ``HTTPUpstream.Configuration/hidesAddresses`` is
+/// true.
 struct HiddenAddress: Error {}

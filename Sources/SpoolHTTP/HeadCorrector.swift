@@ -14,7 +14,7 @@ import NIOHTTP1
 /// - LF alone at the end of a line is replaced with CRLF (RFC 9112 §2.2), and folded lines are joined (§5.2).
 /// - White space before a colon is removed (§5.1), and so are fields whose name is missing or invalid.
 /// - Control characters in a value become spaces (RFC 9110 §5.5).
-/// - `Transfer-Encoding: identity` is removed. `chunked` twice becomes one.
+/// - `Transfer-Encoding: identity` is removed. A repeated `chunked` becomes one.
 /// - `Content-Length` is removed if `chunked` is the only transfer coding (RFC 9112 §6.3).
 /// - A repeated `Content-Length` becomes one if all values are equal (RFC 9110 §8.6).
 /// - If there are more than 250 fields, the surplus is removed from the end, except fields that caches or the
@@ -137,7 +137,7 @@ struct ResponseHeadText {
         return Array(text.lines.joined(separator: "\r\n".utf8)) + Array("\r\n".utf8)
     }
 
-    /// Whether the status is 1xx, so that another head follows.
+    /// Returns whether the status is 1xx, so that another head follows.
     static func isInterim(_ head: some Collection<UInt8>) -> Bool {
         head.drop { $0 != UInt8(ascii: " ") }.dropFirst().first == UInt8(ascii: "1")
     }
@@ -158,7 +158,7 @@ struct ResponseHeadText {
             isAmbiguous = true
             return
         }
-        // The parts are the version, the status and the reason. Spaces in the reason stay.
+        // The parts are the version, the status and the reason. Spaces in the reason do not change.
         let parts = first.split(maxSplits: 2, whereSeparator: Self.isSpace)
         guard parts.count > 1, parts[1].count == 3 else { return }
         let reason = parts.dropFirst(2).first?.drop(while: Self.isSpace) ?? []
@@ -276,13 +276,13 @@ struct ResponseHeadText {
         byte < UInt8(ascii: " ") && byte != UInt8(ascii: "\t") || byte == 0x7F
     }
 
-    /// Whether a name precedes the first colon that is empty or has bytes that are not allowed.
+    /// Returns whether the name before the first colon is empty or contains invalid bytes.
     private static func hasInvalidName(_ line: [UInt8]) -> Bool {
         guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return false }
         return colon == 0 || !line[..<colon].allSatisfy(isTokenByte)
     }
 
-    /// Whether names of fields may contain the byte (RFC 9110 §5.6.2).
+    /// Returns whether field names may contain the byte (RFC 9110 §5.6.2).
     private static func isTokenByte(_ byte: UInt8) -> Bool {
         let isAlphanumeric =
             (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
@@ -292,7 +292,7 @@ struct ResponseHeadText {
 }
 
 extension UInt8 {
-    /// The upper-case letter, if it is an ASCII letter in lower case.
+    /// The byte, in upper case if it is an ASCII letter.
     fileprivate var uppercased: UInt8 {
         (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(self) ? self - 32 : self
     }

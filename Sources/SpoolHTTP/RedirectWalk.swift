@@ -3,10 +3,10 @@ import HTTPRanges
 import HTTPTypes
 import Spool
 
-/// The redirects of one request: decides after each response whether to send another request (RFC 9110 §15.4).
+/// The redirects of one request. After each response, it decides whether to send another request (RFC 9110 §15.4).
 ///
 /// It only makes decisions, and reads and fills the request's cookie jar. If scheme, host or port change, only the
-/// fields that select the bytes are sent on. All others (`Authorization`, `Cookie`, an app's key fields) stay with
+/// fields that select the bytes are forwarded. All others (`Authorization`, `Cookie`, an app's key fields) stay with
 /// their origin, even if a later redirect returns to it.
 struct RedirectWalk {
     /// The request to send now, without the cookies of its jar.
@@ -29,7 +29,7 @@ struct RedirectWalk {
         let (url, authorization) = request.url.separatingCredentials
         self.request = request
         self.request.url = url
-        // Some origins respond with 406 to a request without it.
+        // Some origins respond with 406 to a request without this field.
         self.request.headerFields[.accept] = request.headerFields[.accept] ?? "*/*"
         self.request.headerFields[.acceptEncoding] = request.headerFields[.acceptEncoding] ?? "identity"
         self.request.headerFields[.userAgent] =
@@ -53,19 +53,19 @@ struct RedirectWalk {
         return request
     }
 
-    /// The text that is the same for two requests only if they get the same response.
+    /// Returns a text that is the same for two requests only if they receive the same response.
     private func visit(at now: Date) -> String {
         "\(request.url.absoluteString)\n\(outgoing(at: now).headerFields[.cookie] ?? "")"
     }
 
-    /// Follows the redirect of `head`; returns false if it is the final response. The cookies of both are added to the
-    /// request's jar.
+    /// Follows the redirect in `head`; returns false if `head` is the final response. In both cases, its cookies are
+    /// added to the request's jar.
     ///
-    /// Responses are final if the request disables redirects, or if its method is neither `GET` nor `HEAD`. Another
-    /// method would have to be repeated or changed.
+    /// Responses are final if the request disables redirects, or if its method is neither `GET` nor `HEAD`. A request
+    /// with another method would have to be repeated or changed.
     ///
-    /// - Throws: ``UpstreamError`` with code `redirects` if there are too many redirects or a loop. Also if the target
-    ///   is missing, invalid, not allowed or unprotected after TLS.
+    /// - Throws: ``UpstreamError`` with code `invalidRedirect` if there are too many redirects or a loop. Also if the
+    ///   target is missing, invalid, not allowed, or an `http` URL after `https`.
     mutating func follow(_ head: HTTPResponse, at now: Date = Date()) throws(UpstreamError) -> Bool {
         request.cookies?.receive(head.headerFields, from: request.url, at: now)
         guard request.followsRedirects, [.get, .head].contains(request.method) else { return false }
@@ -76,7 +76,7 @@ struct RedirectWalk {
             throw UpstreamError(
                 .invalidRedirect, "\(from.nameForMessages) redirects with \(locations.count) different Location fields")
         }
-        // A user in an origin's URL has no meaning (RFC 9110 §4.2.4).
+        // User information in a redirect's URL has no meaning (RFC 9110 §4.2.4).
         let absolute = URL(string: location, relativeTo: from)?.absoluteURL
         guard let target = absolute?.separatingCredentials.url, target.canBeAsked else {
             throw UpstreamError(.invalidRedirect, "\(from.nameForMessages) redirects to a URL that can't be requested")
@@ -115,7 +115,7 @@ struct RedirectWalk {
 }
 
 extension URL {
-    /// Whether it is an `http` or `https` URL with a valid host and port. Libraries crash on other URLs.
+    /// Whether this is an `http` or `https` URL with a valid host and port. Libraries crash on other URLs.
     fileprivate var canBeAsked: Bool {
         // The encoded host: an international name in its ASCII form, which is resolved (RFC 5890 §2.3.2.1).
         guard let host = URLComponents(url: self, resolvingAgainstBaseURL: true)?.encodedHost, !host.isEmpty,
@@ -129,7 +129,7 @@ extension URL {
         return isSecure || scheme?.lowercased() == "http"
     }
 
-    /// Whether it is an `https` URL.
+    /// Whether this is an `https` URL.
     var isSecure: Bool { scheme?.lowercased() == "https" }
 
     /// Scheme, host and port, with an explicit default port, as “same origin” compares them (RFC 9110 §4.3.1).
@@ -175,8 +175,8 @@ func open<Chunk: GatheredBytes>(
 
 /// The underlying error of a redirect from https to http that was not followed.
 ///
-/// ``HTTPUpstream.Configuration/allowsInsecureRedirects`` is false. A program with an option for it can name that
-/// option.
+/// It occurs if ``HTTPUpstream.Configuration/allowsInsecureRedirects`` is false. A program with an option for this
+/// setting can name that option.
 package struct RefusedDowngrade: Error {
     package init() {}
 }

@@ -16,12 +16,13 @@ import Security
 /// trust.
 ///
 /// On Apple platforms, the task is suspended if about 1 MiB of a body waits for a reader. The system may still deliver
-/// bytes. A body then ends at 8 MiB, and the rest is requested again; from an origin without ranges, it ends at 64 MiB.
+/// bytes. If 8 MiB are unread, the body is ended, and the rest is requested again. The limit is 64 MiB if the origin
+/// does not support ranges.
 ///
 /// On Linux, use `AsyncHTTPClientUpstream` instead. FoundationNetworking can't suspend a body (`suspend()` repeats the
 /// request) and always decompresses. It may report a broken connection as complete if the length is unknown.
 ///
-/// The transport stores no cookies, cache or credentials.
+/// The transport does not store cookies, responses or credentials.
 public final class URLSessionUpstream: Upstream {
     private let configuration: HTTPUpstream.Configuration
     private let session: URLSession
@@ -31,8 +32,9 @@ public final class URLSessionUpstream: Upstream {
     ///
     /// - Parameters:
     ///   - configuration: Timeouts and limits.
-    ///   - sessionConfiguration: Other settings of the system: proxies, TLS versions, classes of service. The transport
-    ///     copies it, disables cookies, cache and credentials in the copy, and requires TLS 1.2.
+    ///   - sessionConfiguration: Other system settings, such as proxies, TLS versions and classes of service. The
+    ///     transport copies the configuration, disables cookies, cache and credentials in the copy, and requires TLS
+    ///     1.2.
     public convenience init(
         _ configuration: HTTPUpstream.Configuration = .init(),
         sessionConfiguration: URLSessionConfiguration = .ephemeral
@@ -45,7 +47,7 @@ public final class URLSessionUpstream: Upstream {
     public typealias ChallengeHandler =
         @Sendable (URLAuthenticationChallenge) async -> (URLSession.AuthChallengeDisposition, URLCredential?)
 
-    /// Creates a transport for servers with a pinned certificate, or that require a client certificate.
+    /// Creates a transport for servers that have a pinned certificate or require a client certificate.
     ///
     /// ```swift
     /// URLSessionUpstream { challenge in
@@ -58,8 +60,8 @@ public final class URLSessionUpstream: Upstream {
     ///
     /// - Parameter onChallenge: Called for each challenge of a connection (`NSURLAuthenticationMethodServerTrust`,
     ///   `…ClientCertificate`, `…NTLM`, `…Negotiate`), from any task. Return `.performDefaultHandling` for challenges
-    ///   that you don't handle. The `MediaSource` handles the 401 of a request. FoundationNetworking has no such
-    ///   challenges.
+    ///   that you don't handle. The `MediaSource` handles a 401 response to a request. FoundationNetworking does not
+    ///   report such challenges.
     public convenience init(
         _ configuration: HTTPUpstream.Configuration = .init(),
         sessionConfiguration: URLSessionConfiguration = .ephemeral, onChallenge: @escaping ChallengeHandler
@@ -120,9 +122,9 @@ public final class URLSessionUpstream: Upstream {
 }
 
 extension UpstreamRequest {
-    /// The body of the request, because URLSession requires its own kind of stream otherwise.
+    /// The whole body of the request, because URLSession would require its own kind of stream instead.
     ///
-    /// - Throws: ``UpstreamError`` with code `other` above 1 MiB, or the error of the body.
+    /// - Throws: ``UpstreamError`` with code `other` if the body exceeds 1 MiB, or the error from the body.
     fileprivate var bufferedBody: Data? {
         get async throws {
             guard let body else { return nil }
@@ -144,7 +146,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
     private struct Flight {
         var exchange: Exchange<Data>
         var name: String
-        /// The number of bytes of `Content-Length` that are missing; `nil` without that header.
+        /// The number of bytes that are still missing according to `Content-Length`; `nil` without that header.
         var missing: Int64?
         /// The maximum number of unread bytes before the body ends.
         var heldLimit = 64 << 20
@@ -171,7 +173,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
 
     func start(_ task: URLSessionDataTask, _ exchange: Exchange<Data>, _ name: String, on queue: OperationQueue) {
         flights.withLock { $0[task.taskIdentifier] = Flight(exchange: exchange, name: name) }
-        // On the delegate queue, so that a resume never precedes the suspend to which it belongs.
+        // This runs on the delegate queue, so that a resume never precedes the suspend to which it belongs.
         let resume: @Sendable () -> Void = { queue.addOperation { self.setSuspended(task, false) } }
         exchange.attach(.init(resume: resume, cancel: { task.cancel() }))
         task.resume()
@@ -282,14 +284,14 @@ extension HTTPURLResponse {
 
     /// The status and the header fields. It is `nil` if the status is invalid.
     var head: HTTPResponse? {
-        // swift-http-types traps on more than three digits.
+        // swift-http-types crashes if there are more than three digits.
         guard (0...999).contains(statusCode) else { return nil }
         return HTTPResponse(status: .init(code: statusCode), headerFields: fields)
     }
 }
 
 extension UpstreamError {
-    /// Converts an error of URLSession.
+    /// Converts an error from URLSession.
     ///
     /// - Parameters:
     ///   - name: The name of the request in messages.

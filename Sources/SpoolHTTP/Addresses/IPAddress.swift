@@ -2,7 +2,7 @@ import Foundation
 
 /// A numeric address: 4 or 16 bytes, as `inet_pton` parses them (RFC 4291 §2.2).
 package struct IPAddress: Hashable, Sendable {
-    /// The bytes, most significant first. An IPv4 address within IPv6 (`::ffff:a.b.c.d`) has 4.
+    /// The bytes, most significant first. An IPv4-mapped IPv6 address (`::ffff:a.b.c.d`) has 4 bytes.
     package let bytes: [UInt8]
 
     /// Parses an address; `nil` if `text` is a name.
@@ -23,7 +23,7 @@ package struct IPAddress: Hashable, Sendable {
         self.bytes = Self.unmapped(bytes)
     }
 
-    /// Removes the prefix of an IPv4 address within IPv6 (RFC 4291 §2.5.5.2), so that both forms are equal.
+    /// Removes the prefix of an IPv4-mapped IPv6 address (RFC 4291 §2.5.5.2), so that both forms are equal.
     private static func unmapped(_ bytes: [UInt8]) -> [UInt8] {
         guard bytes.count == 16, bytes.prefix(10).allSatisfy({ $0 == 0 }), bytes[10] == 0xFF, bytes[11] == 0xFF else {
             return bytes
@@ -45,7 +45,7 @@ package struct AddressBlock: Hashable, Sendable {
         let name = first.hasPrefix("[") && first.hasSuffix("]") ? first.dropFirst().dropLast() : first
         guard let address = IPAddress(name) else { return nil }
         let length = address.bytes.count * 8
-        // The prefix length of an IPv4 block within IPv6 counts all 128 bits.
+        // The prefix length of a block of IPv4-mapped addresses counts all 128 bits.
         let prefix = length == 32 && name.contains(":") ? 96 : 0
         var bits = length
         if parts.count == 2 {

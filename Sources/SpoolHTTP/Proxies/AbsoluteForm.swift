@@ -26,7 +26,7 @@ final class AbsoluteForm: ChannelOutboundHandler {
         context.write(wrapOutboundOut(.head(head)), promise: promise)
     }
 
-    /// Returns the request to send over a connection to `proxy` with this handler, for `request`.
+    /// Returns the request to send for `request`, over a connection to `proxy` with this handler.
     static func request(
         for request: UpstreamRequest, over proxy: ProxyEnvironment.Proxy
     ) throws(UpstreamError) -> (url: URL, headers: [(String, String)]) {

@@ -9,7 +9,7 @@ import Musl
 import Darwin
 #endif
 
-/// The proxies that the environment names, with curl's variables and their meaning (curl(1), ENVIRONMENT).
+/// The proxies that environment variables specify, with the same names and meaning as for curl (curl(1), ENVIRONMENT).
 ///
 /// It only makes decisions. For an `http` URL, only `http_proxy` in lower case counts, because clients of a server may
 /// set `HTTP_PROXY` (as with CGI). `all_proxy` applies to both schemes.
@@ -74,8 +74,8 @@ struct ProxyEnvironment: Sendable {
 
 /// The hosts that are contacted without a proxy, as curl parses `no_proxy`. It only makes decisions.
 ///
-/// The list is separated by commas or spaces. A name includes all names below it. An address may be a block
-/// (`10.0.0.0/8`, `fe80::/10`). A single `*` means every host.
+/// The list is separated by commas or spaces. A name includes all of its subdomains. An address may be a block
+/// (`10.0.0.0/8`, `fe80::/10`). A single `*` matches every host.
 struct ProxyExceptions {
     private let isAll: Bool
     private let entries: [Substring]
