@@ -6,14 +6,14 @@ import ByteRanges
 struct Demand: Equatable {
     /// The start of the reader's block.
     var lower: Int64
-    /// A missing range that starts before this is requested. Bytes after the reader's range are not requested, because
+    /// The offset before which missing ranges are requested. Bytes after the reader's range are not requested, because
     /// they would only complete its last block. Read-ahead waits until half a window is missing.
     var asks: Int64
-    /// Bytes before this may be stored.
+    /// The offset before which bytes may be stored.
     var takes: Int64
-    /// A transfer that is beyond `takes` pauses before this offset, and is cancelled after it.
+    /// The offset before which a transfer that is beyond `takes` pauses, and after which it is cancelled.
     var keeps: Int64
-    /// The same for a body that can't be requested again from its position.
+    /// The same as `keeps`, for a body that can't be requested again from its position.
     var keepsBody: Int64
 
     /// One of the bounds, for a search.
@@ -50,17 +50,17 @@ struct ReadAhead {
     /// The length of the resource. `nil` if it is not known.
     var length: Int64?
 
-    /// Returns the end of the bytes that the reader can get.
+    /// Returns the end of the bytes that the reader can read.
     func bound(of reader: ReaderState) -> Int64 { min(reader.bound(length: length), Block.offsetLimit) }
 
-    /// Returns the number of bytes beyond the reader's position that may be stored before it needs them. A preload may
-    /// have all.
+    /// Returns the number of bytes beyond the reader's position that may be stored before it needs them. For a preload,
+    /// this is the largest window.
     func window(of reader: ReaderState) -> Int64 {
         guard reader.priority == .playback else { return largestWindow }
         return reader.pace.window(initial: initialRequestSize, limit: largestWindow, line: inTransit)
     }
 
-    /// Returns the demand of the reader: whole blocks, from its own to the end of its window.
+    /// Returns the demand of the reader: whole blocks, from the reader's block to the end of its window.
     func demand(of reader: ReaderState) -> Demand? {
         let lower = Block.roundDown(reader.position)
         let bound = bound(of: reader)
@@ -87,7 +87,7 @@ struct ReadAhead {
     }
 
     /// Returns the offset at which the reader has to report its position, because the plan changes before the stored
-    /// bytes end at `run`. A quarter of a window does not count as a change.
+    /// bytes end at `run`. A change within a quarter of the window is ignored.
     ///
     /// - Parameter isFetched: Whether a transfer fetches the byte at `run`.
     func freeUntil(of reader: ReaderState, run: Int64, isFetched: Bool) -> Int64 {
@@ -99,7 +99,7 @@ struct ReadAhead {
     }
 }
 
-/// The demands of many readers, ordered by their starts. They are found by the bytes that they contain.
+/// The demands of many readers, ordered by their starts. A search finds them by the bytes that they contain.
 ///
 /// It is a sorted list of leaves, each with the largest of its bounds. A search compares the bounds of the leaves
 /// before an offset, and examines the readers of one or two of them.
@@ -167,7 +167,7 @@ struct DemandIndex {
         return best
     }
 
-    /// Whether a reader, other than `excluded`, starts before `limit` and reaches beyond `offset`.
+    /// Returns whether a reader, other than `excluded`, starts before `limit` and reaches beyond `offset`.
     mutating func reaches(
         _ bound: Demand.Bound, startingBefore limit: Int64, beyond offset: Int64, except excluded: ReaderID? = nil
     ) -> Bool {
@@ -180,7 +180,7 @@ struct DemandIndex {
         return isFound
     }
 
-    /// Returns all readers that want bytes of `range`.
+    /// Returns all readers that want bytes in `range`.
     mutating func readers(wanting range: Range<Int64>) -> [ReaderID] {
         var found: [ReaderID] = []
         search(.takes, startingBefore: range.upperBound, beyond: range.lowerBound) { entry in
@@ -218,7 +218,7 @@ struct DemandIndex {
     }
 }
 
-/// Returns the number of the first `count` indices that match. All that match have to precede all that do not.
+/// Returns how many of the first `count` indices match. All indices that match have to precede all others.
 func partitionPoint(_ count: Int, _ matches: (Int) -> Bool) -> Int {
     var low = 0
     var high = count

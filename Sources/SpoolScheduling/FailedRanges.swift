@@ -2,9 +2,9 @@ import ByteRanges
 
 /// The ranges of a resource for which a request failed: whether they are requested again, and when.
 ///
-/// A place is the block in which a request failed, or everything from there on if bytes can only be received in
-/// sequence. A failure concerns only the readers whose next bytes are in the place. The scheduler decides how to handle
-/// it.
+/// A place is the block in which a request failed. If bytes can only be received in sequence, it extends to the end of
+/// the resource. A failure concerns only the readers whose next bytes are in the place. The scheduler decides how to
+/// handle it.
 struct FailedRanges {
     /// The number of a place. A place that fails later has a greater number.
     struct Number: Hashable, Comparable {
@@ -14,24 +14,25 @@ struct FailedRanges {
 
     struct Place {
         enum State: Equatable {
-            /// It may be requested once more, or is being requested. → waiting, failed
+            /// The place may be requested once more, or is being requested. → waiting, failed
             case trying
-            /// It is not requested before the timer fires. → trying
+            /// The place is not requested before the timer fires. → trying
             case waiting(TimerID)
-            /// It is not requested before a new reader reads there. → nothing
+            /// The place is not requested before a new reader reads there. → nothing
             case failed(FailureID, at: Duration)
         }
 
         let number: Number
         fileprivate(set) var range: Range<Int64>
-        /// Readers of a higher priority are not stopped, unless the origin has sent `Retry-After`.
+        /// The highest priority of the failed requests. Readers of a higher priority are not stopped, unless the origin
+        /// has sent `Retry-After`.
         fileprivate(set) var priority: Priority
         /// The only reader that is stopped, if its credentials were rejected. `nil` for all readers.
         var reader: ReaderID?
         /// Whether a validation failed.
         fileprivate(set) var isValidation: Bool
         var state = State.trying
-        /// The furthest offset that attempts have reached, and the progress beyond the first of them.
+        /// The furthest offset that attempts have reached, and the number of bytes gained since the first failure.
         private var furthest: Int64
         private var gained: Int64 = 0
         /// The number of attempts after a failure, and of attempts without a delay, since the last progress.
@@ -39,7 +40,7 @@ struct FailedRanges {
         var restarts = 0
         /// The time of the first failure.
         fileprivate(set) var since: Duration
-        /// The time before which the origin allows no request.
+        /// The time before which the origin does not allow requests.
         fileprivate(set) var notBefore: Duration?
 
         fileprivate init(
@@ -56,7 +57,7 @@ struct FailedRanges {
 
         var hasFailed: Bool { if case .failed = state { true } else { false } }
 
-        /// Whether the place concerns this reader, unless it is being requested.
+        /// Returns whether the place stops this reader, unless the place is being requested.
         func stops(_ id: ReaderID, _ reader: ReaderState) -> Bool {
             guard isValidation != reader.mayUseStored else { return false }
             if notBefore != nil { return true }
@@ -193,21 +194,22 @@ struct FailedRanges {
         }?.number
     }
 
-    /// Whether the transfer must not be sent now, because of a failure since it was planned.
+    /// Returns whether the transfer must not be sent now, because of a failure since it was planned.
     ///
-    /// This is true only if the plan would not start it again. Otherwise both would alternate forever.
+    /// This is true only if the plan would not start it again. Otherwise starting and cancelling it would alternate
+    /// forever.
     func isLeftAlone(_ transfer: TransferState, for reader: ReaderState) -> Bool {
         if places.isEmpty { return false }
         let touched = transfer.isSequential ? all.filter { $0.notBefore != nil } : places(at: transfer.start)
         return touched.contains { $0.state != .trying && $0.stops(transfer.reader, reader) }
     }
 
-    /// Whether an attempt at the place has received enough to reset its counts.
+    /// Returns whether an attempt at the place has received enough to reset its counts.
     func hasProgressed(_ number: Number, to position: Int64) -> Bool {
         places[number].map { $0.progress(to: position) >= Block.size } ?? true
     }
 
-    /// Ends the validations that failed: the stored bytes may be used.
+    /// Ends the validations that failed, because the stored bytes may be used.
     ///
     /// From now on, a place that waits for its retry, or for which the origin has sent `Retry-After`, belongs to
     /// missing bytes.
@@ -226,8 +228,8 @@ struct FailedRanges {
         return ended
     }
 
-    /// Returns the places that no longer matter, once there are many: neither waiting nor requested for longer than
-    /// `age`.
+    /// Returns the places that no longer matter, once there are many places. They are older than `age`, and are neither
+    /// waiting nor requested.
     mutating func outdated(now: Duration, age: Duration, except kept: Set<Number>) -> [Number] {
         guard places.count >= purgeAt else { return [] }
         let old = all.filter { place in
@@ -239,7 +241,7 @@ struct FailedRanges {
         return old.map(\.number)
     }
 
-    /// Returns the one block that contains the range. `nil` if the range is larger.
+    /// Returns the index of the block that contains the range. `nil` if the range is larger.
     private static func block(of range: Range<Int64>) -> Int64? {
         let index = Block.index(of: range.lowerBound)
         return range.upperBound <= Block.end(at: range.lowerBound) ? index : nil

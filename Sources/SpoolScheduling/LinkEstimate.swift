@@ -1,13 +1,13 @@
 /// An estimate of the bandwidth to an origin and of its response time, from measurements.
 ///
-/// It measures nothing itself.
+/// It does not measure anything itself.
 package struct LinkEstimate: Sendable, Hashable {
     /// The smoothed bandwidth, in bytes per second. `nil` before the first measurement.
     package private(set) var bytesPerSecond: Double?
     /// The smoothed time from a request to the headers of its response, in seconds.
     private(set) var roundTrip: Double?
-    /// The shortest of the last round trips, in seconds, which is the network's part of them. The first round trip does
-    /// not count, because it opened the connection.
+    /// The shortest of the last round trips, in seconds, which approximates the delay of the network. The first round
+    /// trip does not count, because it opened the connection.
     private var shortestRoundTrip: Double?
 
     /// Creates an estimate without measurements.

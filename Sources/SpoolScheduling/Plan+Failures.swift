@@ -73,7 +73,7 @@ extension Plan {
         rangeSupport == .unsupported ? 0..<Int64.max : place.range
     }
 
-    /// Whether a reader needs bytes of the place.
+    /// Returns whether a reader needs bytes of the place.
     private mutating func isWanted(_ place: FailedRanges.Place) -> Bool {
         let (lower, upper) = (place.range.lowerBound, place.range.upperBound)
         // A reader that waits for a validation has no demand yet.
@@ -90,7 +90,7 @@ extension Plan {
             touchedAt: offset, isSequential: rangeSupport == .unsupported, stopping: id, reader)
     }
 
-    /// Whether the reader must not request the byte at `offset` now.
+    /// Returns whether the reader must not request the byte at `offset` now.
     func isBlocked(_ offset: Int64, for id: ReaderID, _ reader: ReaderState) -> Bool {
         places(touchedAt: offset, stopping: id, reader).contains { $0.state != .trying }
     }
@@ -121,8 +121,8 @@ extension Plan {
 
     /// Returns the failure that a reader receives at its position. `nil` if it may request its bytes again.
     ///
-    /// It may if it was opened after the failure, or if the failure is old, but not before the time that the origin has
-    /// stated.
+    /// This is the case if the reader was opened after the failure, or if the failure is old. It may not do so before
+    /// the time that the origin has stated.
     mutating func failure(for id: ReaderID, now: Duration, _ actions: inout [Action]) -> FailureID? {
         guard !failures.isEmpty, let reader = readers[id] else { return nil }
         for var place in places(touchedAt: nextMissingRange(of: reader), stopping: id, reader) {
@@ -140,7 +140,7 @@ extension Plan {
         return nil
     }
 
-    /// Returns the first byte that a waiting reader needs: in its block, at its position or before.
+    /// Returns the first byte that a waiting reader needs, which is in its block, at its position or before.
     func nextMissingRange(of reader: ReaderState) -> Int64 {
         let block = Range(from: Block.roundDown(reader.position), to: reader.position.adding(1))
         return stored.firstMissingRange(in: block)?.lowerBound ?? reader.position

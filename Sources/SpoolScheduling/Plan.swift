@@ -15,7 +15,7 @@ struct Plan: ~Copyable {
     var transfers: TransferTable
     var failures = FailedRanges()
     var rangeSupport = RangeSupport.unknown
-    /// Whether readers that open from now on wait until the origin has validated the stored bytes.
+    /// Whether readers that are opened later wait until the origin has validated the stored bytes.
     var needsValidation = false
     var isClosing = false
     /// An estimate of the connection to the origin.
@@ -31,7 +31,7 @@ struct Plan: ~Copyable {
     /// The size of the largest window while bytes are stored in memory. `nil` if they are stored on disk.
     var memoryWindow: Int64?
     private var counter = 0
-    /// Counts the events that may have freed space for a transfer that lacks it.
+    /// The number of events that may have freed space for a transfer that lacks it.
     private(set) var movements = 0
 
     /// - Parameter window: The size of the largest window, in bytes, if space is scarcer than the policy assumes.
@@ -54,7 +54,7 @@ struct Plan: ~Copyable {
 
     mutating func limitWindow(to bytes: Int64) { window = min(window, max(bytes, Block.size)) }
 
-    /// Whether the transfer must not be sent now, because of a failure since it was planned.
+    /// Returns whether the transfer must not be sent now, because of a failure since it was planned.
     func isLeftAlone(_ transfer: TransferState) -> Bool {
         readers[transfer.reader].map { failures.isLeftAlone(transfer, for: $0) } ?? false
     }
@@ -71,8 +71,8 @@ struct Plan: ~Copyable {
 
     /// Whether transfers that only preloads need are paused, and no more of them start.
     ///
-    /// A waiting player of this resource has an immediate effect. The coordinator also knows about that player, and
-    /// limits the time.
+    /// A waiting player of this resource has an immediate effect. The coordinator also considers that player, and
+    /// limits the time of the pause.
     var mustPreloadsYield: Bool {
         switch preloadStanding {
         case .free: isPlaybackWaiting
@@ -81,7 +81,8 @@ struct Plan: ~Copyable {
         }
     }
 
-    /// Reviews transfers and finds requests for readers until nothing changes. Every input ends with this.
+    /// Reviews transfers and finds requests for readers until nothing changes. Every input ends with a call to this
+    /// function.
     ///
     /// - Parameter only: The only transfer whose part of the plan can have changed. `nil` for all transfers.
     mutating func settle(_ only: TransferID? = nil) -> [Action] {
@@ -130,7 +131,7 @@ struct Plan: ~Copyable {
         actions.append(.resume(id))
     }
 
-    /// Whether a reader needs bytes that the transfer receives before `limit`.
+    /// Returns whether a reader needs bytes that the transfer receives before `limit`.
     private mutating func isWanted(
         _ transfer: TransferState, limit: Int64, except reader: ReaderID? = nil
     ) -> Bool {
@@ -142,8 +143,8 @@ struct Plan: ~Copyable {
             beyond: transfer.position, except: reader)
     }
 
-    /// Back-pressure: a transfer is at most a window ahead of its readers. A transfer that only preloads need pauses
-    /// while a player waits.
+    /// Returns whether the transfer may receive more bytes. Due to back-pressure, it is at most a window ahead of its
+    /// readers. A transfer that only preloads need pauses while a player waits.
     mutating func mayProceed(_ transfer: TransferState) -> Bool {
         if case .lacksSpace(let count) = transfer.flow, count == movements { return false }
         if isClosing || transfer.isValidation { return true }
@@ -219,8 +220,8 @@ struct Plan: ~Copyable {
             }
             let isNeeded = reader.isWaiting && cursor == demand.lower
             if rangeSupport == .unsupported {
-                // One such transfer serves all readers, unless one waits for bytes before its position that are no
-                // longer stored.
+                // One such transfer is enough for all readers, unless a reader waits for bytes before its position that
+                // are no longer stored.
                 guard isNeeded || transfers.liveCount == 0 else { return true }
             }
             // Read-ahead waits until half a window is missing. Bytes that only complete the last block of a range are
@@ -284,7 +285,8 @@ struct Plan: ~Copyable {
         if let end = passing.map({ $0.end ?? .max }).max(), end > upper { readers.enqueue(wanting: upper..<end) }
     }
 
-    /// Whether one more transfer may start, if necessary because another one is cancelled for a reader that waits.
+    /// Returns whether one more transfer may start, if necessary because another one is cancelled for a reader that
+    /// waits.
     private mutating func makePlace(for priority: Priority, isNeeded: Bool, _ actions: inout [Action]) -> Bool {
         guard transfers.liveCount >= policy.maximumConcurrentRequests else { return true }
         guard isNeeded, let idle = idleTransfer(for: priority) else { return false }
@@ -305,7 +307,7 @@ struct Plan: ~Copyable {
     private enum Coverage {
         /// This transfer receives it soon enough.
         case coming(TransferState)
-        /// A transfer that is about to end may receive it. The bytes that it leaves are requested after that.
+        /// A transfer that is about to end may receive it. The bytes that it does not deliver are requested after that.
         case ending
         /// This transfer receives it much later, and no other reader needs its bytes. It has to be cancelled first.
         case tooFarAhead(TransferID)
@@ -326,10 +328,10 @@ struct Plan: ~Copyable {
         }
     }
 
-    /// The distance up to which a waiting reader joins a transfer instead of getting its own.
+    /// The distance up to which a waiting reader joins a transfer instead of starting its own.
     ///
-    /// It is the number of bytes received in ``ReadAheadPolicy/drainTimeout``, because the origin sends the bytes of a
-    /// second request in vain. Before the first measurement, readers wait for the first request, which is small.
+    /// It is the number of bytes received in ``ReadAheadPolicy/drainTimeout``, because the origin would send the bytes
+    /// of a second request in vain. Before the first measurement, readers wait for the first request, which is small.
     private var joinDistance: Int64 {
         max(
             TransferState.socketBuffers, link.bytes(inRoundTrips: 2) ?? 0,
@@ -397,7 +399,7 @@ extension Plan {
         return actions + settle()
     }
 
-    /// Plans again for the readers that want a range whose bytes are gone.
+    /// Plans again for the readers that want a range whose bytes are no longer stored.
     mutating func requestAgain(_ range: Range<Int64>, _ actions: inout [Action]) {
         for id in transfers.headless(in: range, of: stored) { discard(id, &actions) }
         readers.enqueue(wanting: range)
@@ -415,10 +417,11 @@ extension Plan {
 // MARK: - Transfers
 
 extension Plan {
-    /// Whether a reader of at least this priority waits for bytes that the transfer receives.
+    /// Returns whether a reader of at least this priority waits for bytes that the transfer receives.
     func isAwaited(_ transfer: TransferState, by priority: Priority) -> Bool {
         if transfer.isValidation { return priority == .preload || isPlaybackWaiting }
-        // Whole blocks: a reader whose position follows a missing range of its block waits for those bytes as well.
+        // The range consists of whole blocks, because a reader behind a missing range of its block waits for those
+        // bytes as well.
         let range = Range(
             from: Block.roundDown(transfer.position), to: transfer.end.map { Block.end(at: $0.adding(-1)) } ?? .max)
         return readers.isWaiting(in: range, for: priority)
@@ -440,7 +443,7 @@ extension Plan {
         enqueueSuccessors(of: transfer)
     }
 
-    /// Removes a transfer. The bytes that it leaves are requested again.
+    /// Removes a transfer. The bytes that it did not deliver are requested again.
     mutating func finish(_ id: TransferID, _ actions: inout [Action]) {
         guard let transfer = transfers.remove(id) else { return }
         if let place = transfer.place { removePlace(place, &actions) }

@@ -12,7 +12,7 @@ extension Planner {
 
     package var rangeSupport: RangeSupport { plan.rangeSupport }
 
-    /// Whether readers that open from now on wait until the origin has validated the stored bytes.
+    /// Whether readers that are opened later wait until the origin has validated the stored bytes.
     package var needsValidation: Bool { plan.needsValidation }
 
     /// Whether a playback reader waits for bytes that may be received now, rather than after a retry.
@@ -20,8 +20,8 @@ extension Planner {
 
     // MARK: - Readers
 
-    /// Whether all bytes of `start ..< end`, or to the end of the resource if `end` is `nil`, are stored or being
-    /// received by one transfer.
+    /// Returns whether all bytes of `start ..< end`, or to the end of the resource if `end` is `nil`, are stored or
+    /// being received by one transfer.
     package func isProvided(from start: Int64, to end: Int64?) -> Bool {
         let end = min(end ?? .max, length ?? .max)
         guard start < end, let missing = plan.stored.firstMissingRange(in: max(start, 0)..<end) else { return true }
@@ -31,17 +31,17 @@ extension Planner {
         }
     }
 
-    /// Whether a response with these bytes has all that every open reader wants.
+    /// Returns whether a response with these bytes contains all bytes that the open readers want.
     ///
     /// - Parameter length: The length of the resource according to the response.
     package func isServed(by range: Range<Int64>, length: Int64?) -> Bool {
         plan.readers.states.allSatisfy { $0.isServed(by: range, length: length) }
     }
 
-    /// Whether the reader has to wait and has not been woken yet.
+    /// Returns whether the reader has to wait and has not been woken yet.
     package func isWaiting(_ id: ReaderID) -> Bool { plan.readers[id]?.isWaiting ?? false }
 
-    /// Whether a reader of the current version needs bytes from a transfer other than `other`.
+    /// Returns whether a reader of the current version needs bytes from a transfer other than `other`.
     package func isFeeding(except other: TransferID? = nil) -> Bool {
         plan.transfers.contains(except: other) { $0.isLive && !$0.isValidation }
             && plan.readers.states.contains { $0.hasRead && plan.lacksBytes($0) }
@@ -79,25 +79,26 @@ extension Planner {
     /// Returns the offset of the transfer's next byte. `nil` if it has ended.
     package func position(of id: TransferID) -> Int64? { plan.transfers[id]?.position }
 
-    /// Whether no more bytes of the transfer may be stored.
+    /// Returns whether no more bytes of the transfer may be stored.
     package func isStale(_ id: TransferID) -> Bool { plan.transfers[id]?.isStale ?? true }
 
-    /// Whether the transfer was cancelled or has ended.
+    /// Returns whether the transfer was cancelled or has ended.
     func isCancelled(_ id: TransferID) -> Bool { !(plan.transfers[id]?.isLive ?? false) }
 
-    /// Whether it was not cancelled, and no other transfer precedes it.
+    /// Returns whether the transfer was not cancelled and may store bytes at its position.
     package func mayStoreMore(_ id: TransferID) -> Bool {
         guard let transfer = plan.transfers[id], transfer.isLive else { return false }
         return transfer.position < plan.transfers.limit(of: id, transfer, in: plan.stored)
     }
 
-    /// Whether the transfer was paused and has not been resumed since.
+    /// Returns whether the transfer was paused and has not been resumed since.
     package func isHeld(_ id: TransferID) -> Bool { plan.transfers[id]?.isHeld ?? false }
 
-    /// Whether the transfer validates the stored bytes.
+    /// Returns whether the transfer validates the stored bytes.
     package func isValidation(_ id: TransferID) -> Bool { plan.transfers[id]?.isValidation ?? false }
 
-    /// Whether the transfer is not fetched in parts, and ends later than any range request or at an unknown offset.
+    /// Returns whether the transfer is not fetched in parts, and ends later than any range request or at an unknown
+    /// offset.
     package func isStream(_ id: TransferID) -> Bool {
         guard let transfer = plan.transfers[id], transfer.isStreaming,
             transfer.isSequential || transfer.isOpenEnded
@@ -106,25 +107,26 @@ extension Planner {
         return end - transfer.position > plan.policy.maximumRequestSize
     }
 
-    /// Whether a reader waits for bytes that the transfer receives.
+    /// Returns whether a reader waits for bytes that the transfer receives.
     package func isAwaited(_ id: TransferID) -> Bool {
         plan.transfers[id].map { plan.isAwaited($0, by: .preload) } ?? false
     }
 
-    /// Whether a player waits for such bytes. Also true if the transfer has ended.
+    /// Returns whether a player waits for bytes that the transfer receives. Also true if the transfer has ended.
     package func isAwaitedByPlayer(_ id: TransferID) -> Bool {
         plan.transfers[id].map { plan.isAwaited($0, by: .playback) } ?? true
     }
 
-    /// Whether the stored bytes, or the bytes that a reader has read or that the origin is sending, end at `offset`.
+    /// Returns whether the stored bytes, or the bytes that a reader has read or that the origin is sending, end at
+    /// `offset`.
     package func reaches(_ offset: Int64) -> Bool {
         if offset > 0, plan.readers.states.contains(where: { $0.hasRead && $0.position == offset }) { return true }
         let coming = plan.transfers.states.filter { $0.isStreaming }.compactMap(\.end).max() ?? 0
         return offset > 0 && max(coming, plan.stored.end) == offset
     }
 
-    /// Whether a transfer that is interrupted now would be retried, as far as this is known in advance. Also true if no
-    /// reader would receive the failure.
+    /// Returns whether a transfer that is interrupted now would be retried, as far as this is known in advance. Also
+    /// true if no reader would receive the failure.
     package func mayRetry(_ id: TransferID, retryAfter: Duration?, now: Duration) -> Bool {
         guard let transfer = plan.transfers[id], transfer.isLive else { return true }
         let place = transfer.place.flatMap { plan.failures[$0] }

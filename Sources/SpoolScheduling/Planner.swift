@@ -5,9 +5,9 @@ package enum RangeSupport: Equatable, Sendable { case unknown, supported, unsupp
 
 /// The state machine that decides which bytes of one resource are requested, when, and when a request is cancelled.
 ///
-/// It has no clock, no I/O and no lock, and does not know what stores or sends the bytes. Each input is a mutating
-/// function that returns actions for the shell, in order, and the shell performs them. An input records what has
-/// happened in the ``Plan``, and lets the plan settle.
+/// It uses no clock, I/O or lock, and does not depend on the code that stores or sends the bytes. Each input is a
+/// mutating function that returns actions for the shell, in order, and the shell performs them. An input records what
+/// has happened in the ``Plan``, and lets the plan settle.
 ///
 /// All inputs are in this file, because nothing else may change the plan: its setter is private to the file.
 package struct Planner: ~Copyable {
@@ -18,30 +18,30 @@ package struct Planner: ~Copyable {
         case start(TransferID, lower: Int64, upper: Int64?, for: ReaderID)
         /// Cancel the transfer. Bytes that have been received may still be stored.
         case cancel(TransferID)
-        /// A paused transfer may request permission again.
+        /// Let a paused transfer request permission again.
         case resume(TransferID)
         /// Let the reader read again.
         case wake(ReaderID)
         /// Call ``timerFired(_:now:)`` after this time.
         case setTimer(TimerID, after: Duration)
-        /// No reader receives this failure anymore.
+        /// Discard the failure, because no reader receives it anymore.
         case discard(FailureID)
     }
 
     /// The result of a read at the reader's position.
     package enum ReadDecision: Equatable {
-        /// These bytes are stored, from the reader's position on.
+        /// These bytes, which start at the reader's position, are stored.
         ///
         /// The reader may read stored bytes up to `freeUntil` without reporting its position, because nothing in the
         /// plan changes before that offset. At that offset, or at a missing range after an eviction, it pulls again.
         case stored(Range<Int64>, freeUntil: Int64)
-        /// No bytes yet. The reader is woken later.
+        /// The bytes are not stored yet. The reader is woken later.
         case wait
         /// The reader is at the end of its range or of the resource.
         case end
         /// The range starts past the end, which is at this offset.
         case unsatisfiable(length: Int64)
-        /// The bytes at its position cannot be fetched. The shell stores the reason.
+        /// The bytes at the reader's position cannot be fetched. The shell stores the reason.
         case failed(FailureID)
         /// The resource is being closed, and these bytes will not be fetched.
         case closed
@@ -65,7 +65,7 @@ package struct Planner: ~Copyable {
     package enum Permission: Equatable {
         /// Store bytes up to this offset at most.
         case proceed(upTo: Int64)
-        /// Take no bytes before it is resumed or cancelled.
+        /// Receive no bytes until the transfer is resumed or cancelled.
         case hold
         case stop
     }
@@ -108,7 +108,8 @@ extension Planner {
         return plan.settle()
     }
 
-    /// Bytes are stored in memory, which has space for a window of this size. `nil` if they are stored on disk again.
+    /// Records that bytes are stored in memory, which has space for a window of this size. `nil` if they are stored on
+    /// disk again.
     package mutating func setMemoryWindow(_ bytes: Int64?) -> [Action] {
         plan.memoryWindow = bytes.map { max($0, Block.size) }
         plan.readers.renewDemands(plan.readAhead)
@@ -122,7 +123,7 @@ extension Planner {
     /// Opens a reader of `start ..< end`, or to the end of the resource if `end` is `nil`.
     ///
     /// - Parameters:
-    ///   - usesStored: Whether it may use stored bytes although other readers wait for a validation.
+    ///   - usesStored: Whether the reader may use stored bytes even though other readers wait for a validation.
     ///   - ahead: The size of the first read-ahead.
     package mutating func openReader(
         at start: Int64, end: Int64?, priority: Priority, usesStored: Bool = false, ahead: ReadAheadStart = .full,
@@ -140,7 +141,8 @@ extension Planner {
         return (id, plan.settle())
     }
 
-    /// Returns the bytes that a reader that has read all bytes before `position` may read next, at most `limit` bytes.
+    /// Returns the bytes that a reader may read next, at most `limit` bytes, after it has read all bytes before
+    /// `position`.
     ///
     /// A reader that has to wait is woken later.
     package mutating func pull(
@@ -165,7 +167,7 @@ extension Planner {
         if reader.mayUseStored, let decision = plan.find(for: reader, limit: limit) {
             plan.readers.endWaiting(id)
             if case .stored = decision { plan.readers.recordRead(id) }
-            // Transfers that yielded to it may continue, even if it never moves again.
+            // Transfers that yielded to the reader may continue, even if it never moves again.
             return (decision, reader.isWaiting ? plan.settle() : [])
         }
         if plan.isClosing {
@@ -184,7 +186,7 @@ extension Planner {
         return (.wait, actions + plan.settle())
     }
 
-    /// Returns whether the version of the reader is known. From then on, the reader stays in that version.
+    /// Returns whether the version of the reader is known. After that, the reader keeps this version.
     ///
     /// - Parameter isDescribed: Whether there is a version.
     package mutating func describe(_ id: ReaderID, isDescribed: Bool, now: Duration) -> (HeadDecision, [Action]) {
@@ -217,7 +219,7 @@ extension Planner {
     /// Records that the transfer has a connection. Returns whether it may still send its request.
     ///
     /// While it waited, the origin may have sent `Retry-After`, or a player may have started to wait while only
-    /// preloads want its bytes. It is cancelled then, and planned again when it may be sent.
+    /// preloads need the transfer. The transfer is then cancelled, and is planned again when it may be sent.
     package mutating func mayAsk(_ id: TransferID) -> (Bool, [Action]) {
         guard let transfer = plan.transfers[id], transfer.isLive else { return (false, []) }
         guard plan.isLeftAlone(transfer) || yields(transfer) else { return (true, []) }
@@ -226,7 +228,7 @@ extension Planner {
         return (false, actions)
     }
 
-    /// Whether only preloads need the transfer while a player waits.
+    /// Returns whether only preloads need the transfer while a player waits.
     private mutating func yields(_ transfer: TransferState) -> Bool {
         transfer.priority == .preload && plan.mustPreloadsYield && !plan.isAwaited(transfer, by: .playback)
             && !plan.readers.reaches(
@@ -257,7 +259,8 @@ extension Planner {
         return []
     }
 
-    /// Whether another whole body is useful. It is not if the current one will reach all bytes that readers wait for.
+    /// Returns whether another whole body is useful. It is not useful if the current body will reach all bytes that
+    /// readers wait for.
     private func needsBody(beside id: TransferID) -> Bool {
         guard let first = plan.transfers.firstSequentialPosition(except: id) else { return true }
         return plan.readers.states.contains { reader in
@@ -309,8 +312,8 @@ extension Planner {
         return plan.transfers.limitSize(after: transfer, areRangesSupported: rangeSupport == .supported)
     }
 
-    /// Records that there was no space for the transfer's next bytes. It pauses until a reader moves on, unless a
-    /// reader waits for them.
+    /// Records that there was no space for the transfer's next bytes. The transfer pauses until a reader moves on,
+    /// unless a reader waits for these bytes.
     package mutating func transferLacksSpace(_ id: TransferID) -> (Permission, [Action]) {
         guard mayStoreMore(id), let transfer = plan.transfers[id] else { return (.stop, []) }
         guard !isAwaited(id) else {
@@ -326,7 +329,7 @@ extension Planner {
         return (.hold, plan.settle())
     }
 
-    /// Records that the time of an ``Action/setTimer(_:after:)`` is over. A timer that is no longer needed has no
+    /// Records that the timer of an ``Action/setTimer(_:after:)`` has fired. A timer that is no longer needed has no
     /// effect.
     package mutating func timerFired(_ timer: TimerID, now: Duration) -> [Action] {
         var actions: [Action] = []
@@ -343,7 +346,7 @@ extension Planner {
 extension Planner {
     /// Records that the transfer has ended: its last byte was stored, or it was cancelled.
     ///
-    /// If it received too little, it counts as a failure. Otherwise the same request might follow it forever.
+    /// If it received too little, it counts as a failure. Otherwise the same request might be repeated forever.
     package mutating func transferEnded(_ id: TransferID, now: Duration) -> (Outcome, [Action]) {
         guard let transfer = plan.transfers[id] else { return (.none, []) }
         if plan.transfers.isUnproductive(id, transfer, in: plan.stored) { return transferRestarts(id, now: now) }
@@ -368,9 +371,9 @@ extension Planner {
         plan.transferFailed(id, .interruption(retryAfter: retryAfter, jitter: jitter), now: now)
     }
 
-    /// Records that the transfer failed, and a retry would fail too.
+    /// Records that the transfer failed, and that a retry would fail too.
     ///
-    /// - Parameter isPersonal: Whether the credentials were rejected. Other readers try with their own.
+    /// - Parameter isPersonal: Whether the credentials were rejected. Other readers try their own credentials.
     package mutating func transferRefused(_ id: TransferID, isPersonal: Bool, now: Duration) -> (Outcome, [Action]) {
         plan.transferFailed(id, .refusal(isPersonal: isPersonal), now: now)
     }
@@ -387,7 +390,7 @@ extension Planner {
         return plan.reconsider()
     }
 
-    /// Readers that open from now on wait for a validation. Open readers continue.
+    /// Requires a validation for readers that are opened later. Open readers continue.
     package mutating func requireValidation() -> [Action] {
         plan.needsValidation = true
         return []
@@ -400,9 +403,9 @@ extension Planner {
         return actions + plan.reconsider()
     }
 
-    /// Records that the total length is known.
+    /// Records the total length of the resource.
     ///
-    /// - Returns: `false`, without a change, if bytes are stored beyond the length, because it then belongs to another
+    /// - Returns: `false`, without a change, if bytes are stored beyond the length, which then belongs to another
     ///   version.
     package mutating func lengthLearnt(_ length: Int64) -> (isPlausible: Bool, actions: [Action]) {
         if self.length == length { return (true, []) }
@@ -416,7 +419,7 @@ extension Planner {
     /// Records that the origin ignores range requests, or parts of its responses can't be combined.
     package mutating func rangesUnsupported() -> [Action] { note(.unsupported) ? plan.reconsider() : [] }
 
-    /// Returns whether this is new.
+    /// Records the origin's support for ranges, and returns whether it has changed.
     private mutating func note(_ support: RangeSupport?) -> Bool {
         guard let support, plan.rangeSupport != support else { return false }
         plan.rangeSupport = support
@@ -426,12 +429,12 @@ extension Planner {
         return true
     }
 
-    /// Another version becomes current.
+    /// Records that another version has become current.
     ///
     /// - Parameters:
-    ///   - kept: The transfer that receives its bytes, or `nil` if there is none.
+    ///   - kept: The transfer that receives the bytes of that version, or `nil` if there is none.
     ///   - body: The body that this transfer receives. Without it, the planner would request some of its bytes again.
-    /// - Returns: The readers of the previous version, which are removed here, and the actions to perform.
+    /// - Returns: The readers of the previous version, which this call removes, and the actions to perform.
     package mutating func generationChanged(
         length: Int64?, keeping kept: TransferID?, body: ResponseBody? = nil
     ) -> (left: [ReaderID], actions: [Action]) {
@@ -452,12 +455,12 @@ extension Planner {
         return (left, actions + plan.reconsider())
     }
 
-    /// Handles a transfer's response that nothing proves to be of the current version, which other transfers serve.
+    /// Handles a response that may not belong to the current version, while other transfers fetch that version.
     ///
     /// The readers of that version continue, and no byte of the response may be stored.
     ///
-    /// - Returns: The readers that only this response could serve, which are removed here, and the actions to perform.
-    ///   `nil` if no reader needs another transfer, so that the response may start another version.
+    /// - Returns: The readers whose bytes only this response contains, which this call removes, and the actions to
+    ///   perform. `nil` if no reader needs another transfer, so that the response may start another version.
     package mutating func responseUnproven(_ id: TransferID) -> (left: [ReaderID], actions: [Action])? {
         guard let transfer = plan.transfers[id] else { return nil }
         // No reader needs the response of a cancelled transfer.
@@ -472,9 +475,9 @@ extension Planner {
         return (left, actions + plan.reconsider())
     }
 
-    /// Records that a version has started of which only these bytes will be received.
+    /// Records that another version has started, but only these bytes of it will be received.
     ///
-    /// - Returns: The readers that want other bytes, which are removed here, and the actions to perform.
+    /// - Returns: The readers that want other bytes, which this call removes, and the actions to perform.
     package mutating func partStarted(
         _ range: Range<Int64>, length: Int64?
     ) -> (left: [ReaderID], actions: [Action]) {
@@ -494,7 +497,7 @@ extension Planner {
         }
     }
 
-    /// Stored bytes were damaged and have been discarded.
+    /// Records that stored bytes were damaged and have been discarded.
     package mutating func invalidated(_ range: Range<Int64>) -> [Action] {
         let range = range.addressable
         guard !range.isEmpty else { return [] }
@@ -506,7 +509,7 @@ extension Planner {
 
     // MARK: - Eviction
 
-    /// Chooses stored bytes to evict, outside every reader's window. They count as missing from now on.
+    /// Chooses stored bytes to evict, outside every reader's window. They then count as missing.
     ///
     /// No transfer starts or stores bytes there before the store has evicted them.
     ///
@@ -579,7 +582,7 @@ extension Planner {
         return actions
     }
 
-    /// Records that a resource that is closing is opened again.
+    /// Records that a closing resource is opened again.
     package mutating func reopen() -> [Action] {
         guard plan.isClosing else { return [] }
         plan.isClosing = false

@@ -31,7 +31,8 @@ public struct ReadAheadPolicy: Sendable, Hashable {
     /// The time for which the rest of a request that is nearly done is received, because the origin would have to send
     /// these bytes again. The default is 500 ms.
     ///
-    /// A reader also waits this long for bytes in transit before it gets its own request. Closing waits twice as long.
+    /// A reader also waits this long for bytes in transit before it starts its own request. Closing waits twice as
+    /// long.
     public var drainTimeout: Duration = .milliseconds(500)
     /// The largest number of concurrent requests for one resource. The default is 6.
     public var maximumConcurrentRequests: Int = 6
@@ -42,7 +43,7 @@ public struct ReadAheadPolicy: Sendable, Hashable {
     /// The factor for ``cancellationDelay`` of a response that can't be requested in parts.
     static let cancellationFactorWithoutRanges = 40
 
-    /// The nearest policy with valid numbers. None is negative, or overflows when added to an offset.
+    /// The nearest policy with valid numbers. No number is negative, or overflows when added to an offset.
     var clamped: ReadAheadPolicy {
         var policy = self
         let most: Int64 = 1 << 40

@@ -1,7 +1,7 @@
 /// The readers of one open resource, and the indexes by which the planner finds them.
 ///
-/// The table makes no decisions and knows no transfers. Each change of a reader also changes the indexes, so that these
-/// always hold:
+/// The table does not make decisions, and does not depend on the transfers. Each change of a reader also changes the
+/// indexes, so that these always hold:
 /// - A reader's demand is in the index of its priority.
 /// - A reader that waits and may use stored bytes is in the list of waiting readers, at its position.
 /// - A reader's place in the queue follows from its priority and from how long it has waited.
@@ -41,13 +41,13 @@ struct ReaderTable {
         return (playback.waiting.readers(in: range) + preloads.waiting.readers(in: range)).sorted()
     }
 
-    /// Whether a reader of at least this priority waits for a byte of `range`.
+    /// Returns whether a reader of at least this priority waits for a byte of `range`.
     func isWaiting(in range: Range<Int64>, for priority: Priority) -> Bool {
         playback.waiting.contains(in: range) || (priority == .preload && preloads.waiting.contains(in: range))
     }
 
-    /// Whether a reader of at least this priority, other than `excluded`, starts before `limit` and reaches beyond
-    /// `offset`.
+    /// Returns whether a reader of at least this priority, other than `excluded`, starts before `limit` and reaches
+    /// beyond `offset`.
     mutating func reaches(
         _ bound: Demand.Bound, startingBefore limit: Int64, beyond offset: Int64, except excluded: ReaderID? = nil,
         for priority: Priority = .preload
@@ -75,7 +75,7 @@ struct ReaderTable {
         if let demand = reader.demand { change(reader.priority) { $0.demands.remove(demand, of: id) } }
     }
 
-    /// Records that the reader has reported that it has read all bytes before `position`.
+    /// Records the reader's report that it has read all bytes before `position`.
     mutating func advance(_ id: ReaderID, to position: Int64, now: Duration) {
         endWaiting(id)
         guard let reader = readers[id] else { return }
@@ -123,7 +123,7 @@ struct ReaderTable {
 
     // MARK: - Waiting
 
-    /// - Parameter ticket: Orders the readers that wait.
+    /// - Parameter ticket: A number that orders the readers that wait.
     mutating func beginWaiting(_ id: ReaderID, ticket: Int) {
         guard let reader = readers[id], !reader.isWaiting else { return }
         readers[id]?.status = .waiting(ticket: ticket)
@@ -141,7 +141,7 @@ struct ReaderTable {
         if reader.queued != nil { enqueue(id) }
     }
 
-    /// Records that the reader's bytes are requested again later, and until then no other reader has to yield to it.
+    /// Records that the reader's bytes are requested again later. Until then, no other reader has to yield to it.
     mutating func stall(_ id: ReaderID) {
         guard let reader = readers[id], case .waiting(let ticket) = reader.status else { return }
         readers[id]?.status = .stalled(ticket: ticket)
@@ -169,8 +169,8 @@ struct ReaderTable {
         }
     }
 
-    /// Updates the bytes that each reader may need, after a change that concerns all of them. Each is planned for
-    /// again.
+    /// Updates the bytes that each reader may need, after a change that concerns all of them. Each reader is added to
+    /// the queue.
     mutating func renewDemands(_ readAhead: ReadAhead) {
         for id in ids {
             renewDemand(of: id, readAhead)
@@ -178,7 +178,7 @@ struct ReaderTable {
         }
     }
 
-    /// Puts the reader into the queue of those that need a request.
+    /// Puts the reader into the queue of readers that need a request.
     mutating func enqueue(_ id: ReaderID) {
         guard let reader = readers[id] else { return }
         let line: ReaderQueue.Line
@@ -201,7 +201,7 @@ struct ReaderTable {
         for id in preloads.demands.readers(wanting: range) { enqueue(id) }
     }
 
-    /// Puts all readers into the queue that may not use stored bytes. They have no demand by which they can be found.
+    /// Puts all readers that may not use stored bytes into the queue. They have no demand by which they can be found.
     mutating func enqueueUnvalidated() {
         for id in ids where readers[id]?.mayUseStored == false { enqueue(id) }
     }
@@ -220,7 +220,7 @@ struct ReaderTable {
     }
 }
 
-/// One reader, as the planner knows it.
+/// The planner's state of one reader.
 struct ReaderState {
     /// The state of the reader between two reads.
     enum Status: Equatable {
@@ -241,13 +241,14 @@ struct ReaderState {
     fileprivate(set) var pace: ReadingPace
     /// The number of bytes that it has read without reporting it. Its pace does not count them yet.
     fileprivate var unreportedBytes: Int64 = 0
-    /// Whether it may use stored bytes. If they have to be validated, it may not before the origin has responded.
+    /// Whether the reader may use stored bytes. If they have to be validated, it has to wait until the origin has
+    /// responded.
     fileprivate(set) var mayUseStored: Bool
-    /// Whether it has found bytes of the current version, which it may return at any time.
+    /// Whether the reader has found bytes of the current version, which it may return at any time.
     fileprivate(set) var hasRead = false
-    /// Its demand in the index. `nil` if it needs nothing now.
+    /// The demand of the reader in the index. `nil` if it does not need anything now.
     fileprivate(set) var demand: Demand?
-    /// Its place in the queue.
+    /// The place of the reader in the queue.
     fileprivate(set) var queued: ReaderQueue.Place?
 
     init(start: Int64, end: Int64?, priority: Priority, pace: ReadingPace, mayUseStored: Bool) {
@@ -259,7 +260,7 @@ struct ReaderState {
         self.mayUseStored = mayUseStored
     }
 
-    /// Whether these bytes are all that the reader wants.
+    /// Returns whether these bytes are all that the reader wants.
     func isServed(by range: Range<Int64>, length: Int64?) -> Bool {
         range.lowerBound <= position && bound(length: length) <= range.upperBound
     }
@@ -343,7 +344,7 @@ private struct WaitingReaders {
         return entries[first(from: range.lowerBound)...].prefix { $0.offset < range.upperBound }.map(\.id)
     }
 
-    /// Whether a reader waits for a byte of `range`.
+    /// Returns whether a reader waits for a byte of `range`.
     func contains(in range: Range<Int64>) -> Bool {
         let index = first(from: range.lowerBound)
         return index < entries.count && entries[index].offset < range.upperBound

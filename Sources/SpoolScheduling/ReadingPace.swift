@@ -2,7 +2,7 @@ import ByteRanges
 
 /// The size of the first read-ahead of a reader.
 package enum ReadAheadStart: Sendable {
-    /// About a first request. Use it for a player that plays.
+    /// About the size of a first request. Use it for a player during playback.
     case full
     /// 256 KiB at first. Then, until the reader has read 1 MB, its current block and the bytes that must be in transit
     /// from a distant origin. Use it for a client that may request everything and stop early.
@@ -16,7 +16,7 @@ package enum ReadAheadStart: Sendable {
 /// observed pace, including pauses. It is at most an eighth of the bytes that the reader has read, which limits a
 /// reader that copies only for a moment.
 struct ReadingPace {
-    /// Bytes per second, smoothed over about a second.
+    /// The pace in bytes per second, smoothed over about a second.
     private(set) var bytesPerSecond: Double
     /// The number of bytes that the reader has read since it was opened.
     private(set) var taken: Int64 = 0
@@ -27,9 +27,9 @@ struct ReadingPace {
     private static let memory = 1.0
     /// The time for which bytes are read ahead, in seconds.
     private static let horizon = 2.0
-    /// The window of a reader that reads few bytes, or none for a while.
+    /// The window of a reader that reads few bytes, or none for a while, in bytes.
     private static let smallest: Int64 = 512 << 10
-    /// The first window of a careful reader.
+    /// The first window of a careful reader, in bytes.
     private static let initialWindow: Int64 = 256 << 10
     /// The number of bytes that a careful reader has to read before its pace determines its window.
     private static let trial: Int64 = 512 << 10
@@ -56,7 +56,7 @@ struct ReadingPace {
     ///   - initial: The size of a first request.
     ///   - limit: The size of the largest window.
     ///   - line: The number of bytes that have to be in transit, so that a player does not wait for the round trip of
-    ///     each request. A careful reader gets at most as many as it has taken.
+    ///     each request. For a careful reader, they are limited to the number of bytes that it has read.
     func window(initial: Int64, limit: Int64, line: Int64 = 0) -> Int64 {
         let soon = Int64(min(bytesPerSecond * Self.horizon, 1e15))
         switch start {

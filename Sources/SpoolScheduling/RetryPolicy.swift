@@ -11,7 +11,7 @@ public struct RetryPolicy: Sendable, Hashable {
     /// The longest time for which a player waits for the bytes at its position, after the first failure. The default
     /// is 30 seconds.
     ///
-    /// If the next attempt would come later, as with a longer `Retry-After` (RFC 9110 §10.2.3), the player receives the
+    /// If the next attempt would be later, as with a longer `Retry-After` (RFC 9110 §10.2.3), the player receives the
     /// error immediately.
     public var maximumWait: Duration = .seconds(30)
 

@@ -2,19 +2,19 @@ import ByteRanges
 
 /// The stored bytes of the current version, its length, and the ranges that are being evicted.
 ///
-/// It contains only values: it starts no transfer and evicts nothing. The stored part of a block is always a prefix of
-/// it.
+/// It contains only values, and does not start transfers or evict bytes. The stored part of a block is always a prefix
+/// of it.
 ///
 /// The version that stores the bytes has its own set, in `Generation.storedRanges`. The planner does not borrow that
 /// set, for two reasons:
-/// - The two sets differ at times. A byte is in this set from the step that counts it, wakes its readers and ends the
+/// - The two sets differ at times. A byte enters this set in the step that counts it, wakes its readers and ends the
 ///   retries of its range. It leaves this set when its eviction starts, so that no reader reads it meanwhile.
 /// - A step of the planner has to see one state. The set of the version changes on other threads, and is the union of
-///   the sets of a file and of memory. Each step would therefore need a copy.
+///   the sets of a file and of the memory. Each step would therefore need a copy.
 ///
-/// The cost was measured for one stored piece, with 16 to 20,000 ranges in the file and up to 256 in memory. Two sets
-/// take 0.2 to 0.4 µs on x86-64, and a copy takes as long. It takes 0.3 to 1.1 µs if it still exists when the next
-/// piece is stored. The union takes 0.9 to 15 µs.
+/// The cost was measured for one stored piece, with 16 to 20,000 ranges in the file and up to 256 in memory. The
+/// insertion into two sets takes 0.2 to 0.4 µs on x86-64, and into a copy as long. It takes 0.3 to 1.1 µs if it still
+/// exists when the next piece is stored. The union takes 0.9 to 15 µs.
 struct StoredRanges {
     /// The bytes that readers can read now.
     private(set) var ranges: ByteRangeSet
@@ -35,7 +35,7 @@ struct StoredRanges {
 
     func contains(_ range: Range<Int64>) -> Bool { ranges.contains(range) }
 
-    /// Returns the stored bytes from `offset` on, or `nil` if the byte at `offset` is missing.
+    /// Returns the stored bytes that start at `offset`, or `nil` if the byte at `offset` is missing.
     func prefix(at offset: Int64) -> Range<Int64>? { ranges.prefix(at: offset) }
 
     func firstMissingRange(in range: Range<Int64>) -> Range<Int64>? { ranges.firstMissingRange(in: range) }
@@ -86,7 +86,7 @@ struct StoredRanges {
 
     // MARK: - Eviction
 
-    /// Chooses stored bytes to evict: whole blocks, about `count` bytes. They count as missing from now on.
+    /// Chooses stored bytes to evict: whole blocks, about `count` bytes. They then count as missing.
     ///
     /// Bytes behind the foremost reader are chosen from the start, and then bytes from the end. The first bytes are
     /// evicted last, because the next playback needs them first.

@@ -1,9 +1,10 @@
 import ByteRanges
 
-/// The requests of one open resource that are in progress, and where earlier ones ended.
+/// The requests of one open resource that are in progress, and the ends of earlier ones.
 ///
-/// The table knows where each transfer stops: at its end, at stored bytes, or at the next transfer. It does not know
-/// which readers need the bytes. No byte has two transfers, except that a transfer of the whole body passes over all.
+/// The table determines where each transfer stops: at its end, at stored bytes, or at the next transfer. It does not
+/// depend on the readers. No two transfers fetch the same byte, except that a transfer of the whole body passes over
+/// all bytes.
 struct TransferTable {
     private var transfers: [TransferID: TransferState] = [:]
     /// The most recent ends of requests.
@@ -44,7 +45,7 @@ struct TransferTable {
         transfers.filter { $0.key != id && $0.value.isSequential && $0.value.isLive }.values.map(\.position).min()
     }
 
-    /// Whether a transfer other than `id` satisfies the condition.
+    /// Returns whether a transfer other than `id` satisfies the condition.
     func contains(except id: TransferID?, where isMeant: (TransferState) -> Bool) -> Bool {
         transfers.contains { $0.key != id && isMeant($0.value) }
     }
@@ -54,7 +55,7 @@ struct TransferTable {
     /// - Parameters:
     ///   - upper: The exclusive end. `nil` for the end of the resource.
     ///   - isSequential: Whether the whole body is requested, because the origin does not support ranges.
-    ///   - reader: The reader that needs it.
+    ///   - reader: The reader that needs the bytes.
     mutating func begin(
         _ id: TransferID, at lower: Int64, upper: Int64?, isSequential: Bool, for reader: ReaderID,
         priority: Priority, isValidation: Bool, retrying place: FailedRanges.Number?
@@ -133,7 +134,8 @@ struct TransferTable {
     /// The transfer that fetches the byte at an offset.
     enum Carrier {
         case transfer(TransferID, TransferState)
-        /// A transfer that is about to end may still receive it. The bytes that it leaves are requested after that.
+        /// A transfer that is about to end may still receive it. The bytes that it does not deliver are requested after
+        /// that.
         case ending
         case none
     }
@@ -154,13 +156,13 @@ struct TransferTable {
         return best.map { .transfer($0.id, $0.state) } ?? .none
     }
 
-    /// Whether a live transfer fetches the byte at `run`.
+    /// Returns whether a live transfer fetches the byte at `run`.
     func fetches(_ run: Int64) -> Bool {
         transfers.values.contains { $0.isLive && $0.position <= run && run < $0.end ?? .max }
     }
 
     /// Returns the end of a request for a missing range. The size grows with each follow-up request, and the request
-    /// contains no byte that is stored or being fetched.
+    /// does not contain bytes that are stored or being fetched.
     func upperBound(of missing: Range<Int64>, takes: Int64, in stored: StoredRanges) -> Int64 {
         let lower = missing.lowerBound
         var size = initialRequestSize
@@ -190,8 +192,8 @@ struct TransferTable {
         return min(found.upperBound, max(transfer.position, transfer.start))
     }
 
-    /// Whether the transfer has ended with almost no bytes, although more were requested and no other transfer fetches
-    /// them.
+    /// Returns whether the transfer has ended with almost no bytes, even though more were requested and no other
+    /// transfer fetches them.
     func isUnproductive(_ id: TransferID, _ transfer: TransferState, in stored: StoredRanges) -> Bool {
         guard transfer.isLive || transfer.isAstray, transfer.purpose != .answered else { return false }
         let length = stored.length ?? .max
@@ -225,7 +227,7 @@ package struct ResponseBody: Equatable, Sendable {
     package var offset: Int64
     /// The exclusive end of its bytes, or `nil` if it is not known.
     package var end: Int64?
-    /// Whether the response has the whole body instead of the requested range.
+    /// Whether the response contains the whole body instead of the requested range.
     package var isWhole: Bool
     /// The origin's support of range requests, if the response shows it.
     package var support: RangeSupport?
@@ -237,13 +239,13 @@ package struct ResponseBody: Equatable, Sendable {
         self.support = support
     }
 
-    /// Whether it is a part that can't be combined with the bytes of another response.
+    /// Whether the body is a part that can't be combined with the bytes of another response.
     package var isUnprovenPart: Bool { !isWhole && support == .unsupported }
 }
 
-/// One request that is in progress, as the planner knows it.
+/// The planner's state of one request in progress.
 struct TransferState {
-    /// The life of a transfer. It may end in each phase.
+    /// The life of a transfer, which may end in any phase.
     enum Phase: Equatable {
         /// The response headers have not been received. → streaming, draining, stale
         case requesting(Interest)
@@ -251,7 +253,7 @@ struct TransferState {
         case streaming(Interest, Flow)
         /// It has been cancelled. Received bytes are still stored, and are not requested again meanwhile. → stale
         case draining
-        /// Its bytes are of another version, and none of them may be stored. → nothing
+        /// Its bytes belong to another version, and none of them may be stored. → nothing
         case stale
     }
 
@@ -274,13 +276,13 @@ struct TransferState {
         case answered
     }
 
-    /// Whether it receives the bytes that the origin sends.
+    /// Whether the transfer receives the bytes that the origin sends.
     enum Flow: Equatable {
-        /// → held, lacksSpace
+        /// It receives bytes. → held, lacksSpace
         case flowing
         /// It has been paused, and has not been resumed since. → flowing
         case held
-        /// It is paused until a reader has moved on since this number of movements. → flowing
+        /// It is paused until there are more movements than this number. → flowing
         case lacksSpace(movements: Int)
     }
 
@@ -293,15 +295,15 @@ struct TransferState {
     private(set) var end: Int64?
     /// The end of the request, exclusive. `nil` for the end of the body.
     let askedEnd: Int64?
-    /// The size of the request. The next one at its end is twice as large.
+    /// The size of the request. The next request, at its end, is twice as large.
     let size: Int64
-    /// The reader that needs it.
+    /// The reader that needs the bytes.
     let reader: ReaderID
     let priority: Priority
     private(set) var purpose: Purpose
     /// Whether the origin sends the whole body from its first byte. The position passes over stored bytes.
     private(set) var isSequential: Bool
-    /// Whether its response has all bytes of the resource.
+    /// Whether the response contains all bytes of the resource.
     private var isWhole = false
     /// The number of its bytes that were missing when they were stored.
     private(set) var fresh: Int64 = 0
@@ -329,7 +331,7 @@ struct TransferState {
 
     // MARK: - Questions
 
-    /// Whether it has neither been cancelled nor become stale.
+    /// Whether the transfer has neither been cancelled nor become stale.
     var isLive: Bool {
         switch phase {
         case .requesting, .streaming: true
@@ -343,7 +345,7 @@ struct TransferState {
 
     var isStreaming: Bool { if case .streaming = phase { true } else { false } }
 
-    /// `nil` if it is not live.
+    /// The interest of readers; `nil` if the transfer is not live.
     var interest: Interest? {
         switch phase {
         case .requesting(let interest), .streaming(let interest, _): interest
@@ -351,10 +353,10 @@ struct TransferState {
         }
     }
 
-    /// `nil` if it is not streaming.
+    /// The flow of the body; `nil` if the transfer is not streaming.
     var flow: Flow? { if case .streaming(_, let flow) = phase { flow } else { nil } }
 
-    /// Whether it has been paused, and has not been resumed since.
+    /// Whether the transfer has been paused, and has not been resumed since.
     var isHeld: Bool {
         switch flow {
         case .held, .lacksSpace: true
@@ -371,8 +373,8 @@ struct TransferState {
 
     static let socketBuffers: Int64 = 256 << 10
 
-    /// Whether it requests all bytes from its start on. It pauses for as long as its reader needs, because the bytes of
-    /// another response may be of another version.
+    /// Whether the transfer requests all bytes from its start to the end. It pauses for as long as its reader needs,
+    /// because another response may contain another version.
     var isOpenEnded: Bool { askedEnd == nil }
 
     /// Whether the response has ended inside a block, and the transfer has not been removed yet.
@@ -398,7 +400,7 @@ struct TransferState {
         if case .requesting(let interest) = phase { phase = .streaming(interest, .flowing) }
         self.isSequential = isSequential
         isWhole = body.isWhole || isOpenEnded && body.offset == 0
-        // It has validated the stored bytes, and from here on it is like other transfers.
+        // It has validated the stored bytes, and is now like other transfers.
         if purpose == .answered { purpose = .bytes }
         isAstray = !body.isWhole && purpose == .bytes && body.offset != start
         position = min(max(body.offset, 0), Block.offsetLimit)
@@ -434,7 +436,7 @@ struct TransferState {
     /// Records that the stored bytes no longer have to be validated.
     mutating func recordAnswered() { if purpose == .validation { purpose = .answered } }
 
-    /// Continues with the next block, because nothing is stored of the current one.
+    /// Continues with the next block, because no byte of the current one is stored.
     mutating func skipToBlock() { position = Block.roundUp(position) }
 
     fileprivate mutating func resetEnd() { end = askedEnd }
