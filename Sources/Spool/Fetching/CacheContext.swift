@@ -15,7 +15,7 @@ final class CacheContext: Sendable {
     let instruments: CacheInstruments
     let clock: CacheClock
     let executor: BlockingExecutor
-    /// See ``ResourceVariants/begin(_:for:requestedWith:isKept:replacing:)``.
+    /// The turns of variants; see ``ResourceVariants/begin(_:for:requestedWith:isKept:replacing:)``.
     let variants = KeyTurns<CacheKey>(.variant)
     let recentUse = RecentUse()
     /// The state of the network and the power mode, for preloads.

@@ -26,7 +26,7 @@ final class CancellableWaits: Sendable {
     /// Runs `body` in a separate task, and waits for it.
     ///
     /// - Parameter turn: The turn in which the caller decided to wait.
-    /// - Throws: The error of `body`; `CancellationError` if the waits were ended, or the waiting task is cancelled.
+    /// - Throws: The error from `body`; `CancellationError` if the waits were ended, or the waiting task is cancelled.
     func run<R: Sendable>(
         _ turn: UInt64, on executor: any TaskExecutor, _ body: @escaping @Sendable () async throws -> R
     ) async throws -> R {

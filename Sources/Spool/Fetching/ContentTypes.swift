@@ -3,13 +3,13 @@
 /// Some origins and networks send error messages and login pages with status 200. Others send media with the type of a
 /// page. Pages are delivered but not stored, because they would replace the media permanently.
 enum ContentTypes {
-    /// Whether the type is ambiguous: pages, error messages and sometimes media are sent with it, so the first bytes
-    /// decide.
+    /// Returns whether the type is ambiguous: pages, error messages and sometimes media are sent with it, so the first
+    /// bytes decide.
     static func isDoubtful(_ type: String?) -> Bool {
         type.map { isWebPage($0) || isXML($0) || name(of: $0) == "text/plain" } ?? false
     }
 
-    /// Whether a response is a document instead of media, and is therefore not stored.
+    /// Returns whether a response is a document instead of media, and is therefore not stored.
     ///
     /// - Parameter start: The first ``signatureLength`` bytes. They are needed only for an ambiguous type.
     static func isDocument(_ type: String?, startingWith start: some Collection<UInt8>) -> Bool {
@@ -17,8 +17,8 @@ enum ContentTypes {
         return isJSON(type) || (isWebPage(type) ? !isMedia(start) : isMarkup(start))
     }
 
-    /// Whether a response may replace one of type `previous`. A page that is received instead of media is not a new
-    /// version of the media, but a login page or an error.
+    /// Returns whether a response may replace one of type `previous`. A page that is received instead of media is not a
+    /// new version of the media, but a login page or an error.
     ///
     /// - Parameter start: The first bytes, if the type is ambiguous.
     static func isPlausible(
@@ -38,12 +38,13 @@ enum ContentTypes {
 
     private static func isJSON(_ type: String) -> Bool { name(of: type).hasSuffix("json") }
 
-    /// Whether the type is generic XML. Manifests and subtitles have their own types.
+    /// Returns whether the type is generic XML. Manifests and subtitles have their own types.
     static func isXML(_ type: String) -> Bool {
         ["application/xml", "text/xml", "application/problem+xml"].contains(name(of: type))
     }
 
-    /// Whether the bytes start with the signature of a container or of audio frames, or are a playlist or subtitles.
+    /// Returns whether the bytes start with the signature of a container or of audio frames, or are a playlist or
+    /// subtitles.
     private static func isMedia(_ start: some Collection<UInt8>) -> Bool {
         let bytes = Array(start.prefix(16))
         func has(_ text: String, at offset: Int = 0) -> Bool { bytes.dropFirst(offset).starts(with: text.utf8) }
@@ -67,7 +68,7 @@ enum ContentTypes {
     /// The number of first bytes that are examined. In XML, a long declaration may precede the root element.
     static let signatureLength = 512
 
-    /// Whether the bytes are a page, an XML document other than a manifest or subtitles, or JSON.
+    /// Returns whether the bytes are a page, an XML document other than a manifest or subtitles, or JSON.
     private static func isMarkup(_ start: some Collection<UInt8>) -> Bool {
         var text = String(decoding: start, as: UTF8.self)[...]
         if text.first == "\u{FEFF}" { text = text.dropFirst() }

@@ -7,7 +7,7 @@ import SpoolStorage
 /// The version of a resource that the origin currently sends. It provides the preconditions of requests, and applies
 /// responses to the version.
 ///
-/// It does not know the readers, and does not store bytes.
+/// It does not depend on the readers, and does not store bytes.
 struct CurrentVersion {
     let resource: OpenResource
 
@@ -35,7 +35,7 @@ struct CurrentVersion {
                 if let tag = validator?.entityTag?.text { fields[.ifNoneMatch] = tag }
                 if let date = validator?.lastModified { fields[.ifModifiedSince] = date }
             }
-            // A part could not be used, or the resource is empty and has none.
+            // A part could not be used, or the resource is empty and has no parts.
             if isValidation, !mayBeConfirmed || stored?.version.length == 0 { return fields }
             if let upper {
                 fields[.range] = RangeHeader.text(for: lower..<upper)
@@ -55,13 +55,13 @@ struct CurrentVersion {
             generation: generation, stored: stored, isValidation: isValidation, mayBeConfirmed: !isPartOnly)
     }
 
-    /// Whether a stored part of a version can be combined with the bytes of another response (RFC 9111 §3.4).
+    /// Returns whether a stored part of a version can be combined with the bytes of another response (RFC 9111 §3.4).
     func canBeCompleted(_ version: Generation) -> Bool {
         version.resourceVersion.canBeAssembled(under: resource.context.combiningRule) && !resource.versionsDisagree
     }
 
-    /// Whether a range has to be requested as a version of its own. It is a part of the resource, and the current version
-    /// has other bytes and can't be completed.
+    /// Returns whether a part of the resource has to be requested as a separate version. This is the case if the
+    /// current version has other bytes and can't be completed.
     func isOtherPart(_ start: Int64, _ end: Int64?) -> Bool {
         guard let version = scheduler.generation, version.resourceVersion.acceptsRanges == true,
             !canBeCompleted(version)
@@ -131,7 +131,7 @@ struct CurrentVersion {
             updating: resource.freshness.current, at: resource.context.clock.secondsSince1970())
         let known = generation.resourceVersion
         var version = known.confirmed(by: fields)
-        // A 304 has no body, so only its type decides.
+        // A 304 has no body, so only its type is checked.
         let type = version.contentType
         if !resource.context.keepsAnyResponse,
             !ContentTypes.isPlausible(type, startingWith: [], inPlaceOf: known.contentType)
@@ -143,7 +143,7 @@ struct CurrentVersion {
         scheduler.validated(generation)
     }
 
-    /// Records how long a version may be used from now on, according to a response.
+    /// Records how long a version may be used, according to a response.
     ///
     /// - Parameter openings: See ``VersionFreshness/openingsOfRequest``.
     func confirmed(by cacheability: ResponseCacheability, of generation: Generation, for openings: Int?) {
@@ -169,7 +169,7 @@ struct CurrentVersion {
         guard isPlausible else {
             throw CacheError(
                 .resourceChanged,
-                "\(resource.redactedURL): the origin's body ended at byte \(length.grouped), although more had been received"
+                "\(resource.redactedURL): the origin's body ended at byte \(length.grouped), but more had been received"
             )
         }
         if let generation, generation.description.length != length { generation.learn(length: length) }

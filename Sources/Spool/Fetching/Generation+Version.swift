@@ -47,8 +47,8 @@ extension ResourceVersion {
         guard let version = try? JSONDecoder().decode(ResourceVersion.self, from: Data(text.utf8)),
             (0...NumberLimits.byteOffset).contains(version.length ?? 0)
         else {
-            // Another build wrote it, or another program changed it. Nothing is known about the version, so a request
-            // is sent to the origin.
+            // Another build wrote the text, or another program changed it. Nothing is known about the version, so a
+            // request is sent to the origin.
             return nil
         }
         self = version

@@ -13,7 +13,7 @@ public struct MediaCacheConfiguration: Sendable {
     /// Whether the directory is only read, for example by an app extension. The default is `false`.
     ///
     /// Stored media plays, even while another process uses the directory. Nothing else is stored, nothing in the
-    /// directory changes, and it is never locked.
+    /// directory changes, and the directory is never locked.
     public var isReadOnly = false
     /// The key with which files and the catalog are encrypted. The default, `nil`, is no encryption.
     ///
@@ -35,8 +35,8 @@ public struct MediaCacheConfiguration: Sendable {
     /// The number of concurrent requests to one origin. The default is 8.
     ///
     /// Requests that back-pressure pauses do not count, and neither do up to 64 long responses without ranges. Such a
-    /// response has no known end, or more bytes than `ReadAheadPolicy.maximumRequestSize`, and its origin does not
-    /// support range requests. An endless stream would otherwise keep its connection from other readers.
+    /// response has no known end, or contains more bytes than `ReadAheadPolicy.maximumRequestSize`, and its origin does
+    /// not support range requests. An endless stream would otherwise keep its connection from other readers.
     public var maximumConnectionsPerOrigin = 8
     /// The maximum memory of the whole cache, in bytes, for media that the disk can't store. The default is 16 MiB, and
     /// the minimum is 1 MiB.
@@ -63,15 +63,15 @@ public struct MediaCacheConfiguration: Sendable {
     /// restart if all media in the cache is older than the maximum age when the cache opens. Either the cache was
     /// closed for that long, or the clock is wrong.
     public var maximumAge: Duration?
-    /// The time for which a player waits for space on disk. After that, its bytes go through memory.
+    /// The time for which a player waits for space on disk. After that, its bytes are held in memory.
     package var spaceTimeout = Store.Configuration().spaceTimeout
-    /// Whether redirects are followed. If not, a redirect is a rejection (``CacheError/response``).
+    /// Whether redirects are followed. If not, a redirect counts as a rejection (``CacheError/response``).
     package var followsRedirects = true
-    /// Whether responses with any final status, and web pages, are stored as HTTP allows. Use it for a cache in front
-    /// of a site. It requires ``FreshnessPolicy/http``.
+    /// Whether responses with any final status, and web pages, are stored if HTTP allows it. Use it for a cache in
+    /// front of a site. It requires ``FreshnessPolicy/http``.
     package var storesEveryStatus = false
-    /// Whether a temporary error of the origin (5xx, 429) is returned immediately, instead of being retried. Use it for
-    /// a proxy, whose clients retry. A response that has started is still continued after an error.
+    /// Whether a temporary error from the origin (5xx, 429) is returned immediately instead of being retried. Use it
+    /// for a proxy, whose clients retry. A response that has started is still continued after an error.
     package var handsOnErrors = false
     /// The receivers of counts and of intervals for Instruments.
     public var instruments: [CacheInstrument] = []

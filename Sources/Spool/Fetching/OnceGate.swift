@@ -1,11 +1,11 @@
 import Synchronization
 
-/// A gate that has one of several tasks do a piece of work once, while the other tasks wait.
+/// A gate that lets one of several tasks do a piece of work, while the other tasks wait.
 final class OnceGate: Sendable {
     private enum Phase {
-        /// → working
+        /// The work has not been done. → working
         case idle
-        /// A task works, and others wait for the end of their streams. → idle, if it fails; done
+        /// A task is working, and others are waiting for the end of their streams. → idle, if it fails; done
         case working([AsyncStream<Void>.Continuation])
         case done
     }
@@ -24,7 +24,7 @@ final class OnceGate: Sendable {
 
     /// Does the work in the first task that needs it, because that is fastest. If `work` throws, the next task tries.
     ///
-    /// - Throws: The error of `work`; `CancellationError` if the task is cancelled while it waits.
+    /// - Throws: The error from `work`; `CancellationError` if the task is cancelled while it waits.
     func pass(_ work: () async throws -> Void) async throws {
         while true {
             switch enter() {

@@ -9,13 +9,15 @@ import Synchronization
 ///
 /// There is one for each resource in a cache, which all players share, and one for each reader that needs its own
 /// response (``MediaResource/separate()``). The store holds the bytes. The scheduler decides what to request and when.
-/// Each ``Transfer`` receives bytes. The types that are properties here, such as ``ResourceReaders``, each do one part.
+/// Each ``Transfer`` receives bytes. The types of its properties, such as ``ResourceReaders``, each do one part of the
+/// work.
 final class OpenResource: Sendable {
     private struct State {
-        /// The elapsed time until which new readers use this resource although nothing new is cached. Its stored
+        /// The elapsed time until which new readers use this resource even though nothing new is cached. Its stored
         /// version could not be opened, but must not be replaced. `nil` if it could be opened.
         var uncachedUntil: Duration?
-        /// The store from which it was opened; see ``StoreOpening/edition``. `nil` before that.
+        /// The edition of the store from which the resource was opened; see ``StoreOpening/edition``. `nil` before
+        /// that.
         var edition: Int?
         var isComplete = false
         /// The last error that readers received. `nil` if bytes have been stored since.
@@ -39,7 +41,7 @@ final class OpenResource: Sendable {
     let context: CacheContext
     let scheduler: Scheduler
     let serving: ServingRecord
-    /// Signals each change of ``observableState``.
+    /// The signal of changes to ``observableState``.
     let changes = ChangeSignal()
     private let state = Mutex(State())
     let freshness: VersionFreshness
@@ -48,9 +50,10 @@ final class OpenResource: Sendable {
     private let headerWaiters = HeaderWaiters()
     private let opening: OnceGate
     let lastResponse = LastResponse()
-    /// Waits for the source's resolver and for the length. They end when the cache closes.
+    /// The waits for the source's resolver and for the length, which end when the cache closes.
     let waits = CancellableWaits()
-    /// Responses are evaluated one at a time, so that two first transfers do not both start the resource.
+    /// The turns of responses, which are evaluated one at a time, so that two first transfers do not both start the
+    /// resource.
     let evaluation = KeyTurns<CacheKey>(.response)
     /// The purpose of a resource that serves a single request, or `nil` if requests with the same fields share it.
     let separate: SeparatePurpose?
@@ -163,7 +166,7 @@ final class OpenResource: Sendable {
     static let uncachedTime = Duration.seconds(10)
 
     /// Whether nothing new is cached: the resource serves a single request, or the stored version could not be opened.
-    /// The same applies if it was opened while the directory could not be written.
+    /// The same applies if the resource was opened while the directory could not be written.
     ///
     /// This does not change for the readers of this resource, because their version is in memory.
     var isUncached: Bool { separate != nil || isOutdated || state.withLock { $0.uncachedUntil != nil } }
@@ -199,8 +202,8 @@ final class OpenResource: Sendable {
     /// the origin has to validate the stored version.
     var contentInformation: ContentInformation? { contentInformation(evenStale: false) }
 
-    /// - Parameter evenStale: Whether a version is used that has to be validated. This is for callers that have waited
-    ///   for the validation, which only later readers need.
+    /// - Parameter evenStale: Whether to use a version that has to be validated. This is for callers that have already
+    ///   waited for a validation, so that only later readers need another one.
     func contentInformation(evenStale: Bool) -> ContentInformation? {
         let contents = scheduler.contents
         guard evenStale || !contents.needsValidation, let length = contents.length else { return nil }
@@ -263,8 +266,8 @@ final class OpenResource: Sendable {
     /// version, until another response confirms that version.
     var versionChanges: Int { state.withLock { $0.versionChanges } }
 
-    /// Whether the origin's servers seem to have different versions, or give each response its own validator. Parts of
-    /// them can't be combined, so the whole resource is taken from one response.
+    /// Whether the origin's servers seem to have different versions, or send a different validator with each response.
+    /// Parts from them can't be combined, so the whole resource is taken from one response.
     var versionsDisagree: Bool { versionChanges > 1 }
 
     /// Counts one more version.
@@ -326,7 +329,7 @@ final class OpenResource: Sendable {
     }
 
     /// Records that bytes that counted as stored could not be read. The store reports the bytes that it has discarded.
-    /// All other missing bytes count as missing from now on.
+    /// All other missing bytes then count as missing.
     func missing(_ range: Range<Int64>, of generation: Generation) {
         if generation.storedRanges.contains(range) { return }
         state.withLock { $0.isComplete = false }
@@ -374,7 +377,7 @@ final class OpenResource: Sendable {
 
     /// Runs `body`, which may wait forever, until the cache is closed.
     ///
-    /// - Throws: The error of `body`; `CacheError` with code `.closed`.
+    /// - Throws: The error from `body`; `CacheError` with code `.closed`.
     func unlessClosed<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) async throws -> R {
         do {
             return try await waits.run(0, on: context.executor.executor(for: .playback), body)
@@ -429,7 +432,7 @@ extension OpenResource: GenerationUser {
 }
 
 extension CacheError {
-    /// An error of the store while it opened a resource.
+    /// Creates an error for a failure of the store while it opened a resource.
     fileprivate init(_ error: any Error, reading redactedURL: String) {
         self = error as? CacheError ?? CacheError(.storage, "\(redactedURL): \(error)", underlying: error)
     }

@@ -6,9 +6,9 @@ import Synchronization
 
 /// The open resources of a cache. There is one for each identity, which all readers share.
 ///
-/// A resource stays here from its first opening until it has closed completely. If it is opened again while it closes,
-/// it is reopened. Every caller tries to reopen it until one of them has finished, so that no caller receives a
-/// resource that is still closing.
+/// A resource stays here from its first opening until it has closed completely. If it is opened again while it is
+/// closing, it is reopened. Every caller tries to reopen it until one of them has finished, so that no caller receives
+/// a resource that is still closing.
 final class OpenResources: Sendable {
     /// The identity of an open resource.
     ///
@@ -20,7 +20,8 @@ final class OpenResources: Sendable {
         var resolver: UUID?
         /// The identifier of a resource that serves a single request, or `nil` for one that requests share.
         private(set) var request: UUID?
-        /// Counts the resources that were opened although an expired one was open; see ``OpenResource/isExpired``.
+        /// The number of resources that were opened while an expired one was still open; see
+        /// ``OpenResource/isExpired``.
         fileprivate var attempt = 0
 
         init(key: CacheKey, source: MediaSource, tellsVariantsApart: Bool) {
@@ -44,7 +45,7 @@ final class OpenResources: Sendable {
             return identity
         }
 
-        /// Whether requests from other sources may find and share it.
+        /// Whether requests from other sources may find and share the resource.
         var isFound: Bool { request == nil && resolver == nil }
     }
 
@@ -61,7 +62,7 @@ final class OpenResources: Sendable {
         var entries: [Identity: Entry] = [:]
         /// The identities of each key, in the order in which they were opened.
         var identities: [CacheKey: [Identity]] = [:]
-        /// The last attempt of each identity for which a resource was opened although an expired one was open.
+        /// The last attempt of each identity for which a resource was opened while an expired one was still open.
         var attempts: [Identity: Int] = [:]
         var closings: [Int: Task<Void, Never>] = [:]
         var closingCount = 0
@@ -71,7 +72,7 @@ final class OpenResources: Sendable {
     }
 
     private let state = Mutex(State())
-    /// Called before a resource is reopened, for tests.
+    /// A function that is called before a resource is reopened, for tests.
     private let beforeReopening: @Sendable () -> Void
 
     init(beforeReopening: @escaping @Sendable () -> Void = {}) { self.beforeReopening = beforeReopening }
@@ -93,7 +94,7 @@ final class OpenResources: Sendable {
     }
 
     /// Returns the resource, and creates it if it is not open. The caller releases it with ``release(_:)``. Returns
-    /// `nil` once all are closed.
+    /// `nil` after all resources have been closed.
     func acquire(_ identity: Identity, make: () -> OpenResource) -> OpenResource? {
         acquire(identity, orAnyBut: nil, make: make)?.resource
     }

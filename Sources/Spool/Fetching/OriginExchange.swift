@@ -34,7 +34,8 @@ struct OriginExchange: Sendable {
 
     /// Resolves the source.
     ///
-    /// - Throws: `UpstreamError` if the source's resolver failed because of the network; other errors of the resolver.
+    /// - Throws: `UpstreamError` if the source's resolver failed because of the network; other errors from the
+    ///   resolver.
     func prepare() async throws -> Prepared {
         let resolved = try await credentials.resolved()
         let fields = resolved.request.headerFields
@@ -95,7 +96,7 @@ struct OriginExchange: Sendable {
 
     /// Sends a request that is not part of a transfer.
     ///
-    /// - Parameter change: Completes the request.
+    /// - Parameter change: A function that completes the request.
     /// - Throws: The errors of ``prepare()``, ``connect(to:as:)`` and ``send(_:to:)``.
     func open(
         as priority: Priority, _ change: (inout UpstreamRequest) -> Void
@@ -120,7 +121,7 @@ struct OriginExchange: Sendable {
     /// Returns the error to report for a request that failed without a response.
     ///
     /// - Parameter place: The URL, and the range if there is one.
-    /// - Returns: A `CacheError`, a `CancellationError`, or the error itself if it is of another kind.
+    /// - Returns: A `CacheError`, a `CancellationError`, or the error itself if it belongs to another type.
     func reported(_ error: any Error, at place: String) -> any Error {
         switch error {
         case let error as UpstreamError:

@@ -6,7 +6,8 @@ import Synchronization
 
 /// The response headers of one resource, for readers that need them before the first byte.
 ///
-/// It knows which version a reader reads, and why that version is used. It does not know the offsets of transfers.
+/// It determines which version a reader reads, and why that version is used. It does not depend on the offsets of
+/// transfers.
 struct ResourceHeaders {
     let resource: OpenResource
 
@@ -87,9 +88,9 @@ struct ResourceHeaders {
 
 /// The last response of a resource, created from the description of a version, and its cookies.
 ///
-/// Cookies are not stored with a response. They belong to the client that caused it, which needs no response of its own
-/// if it receives them here. They are returned once, within a short time, and only for a source with the same header
-/// fields.
+/// Cookies are not stored with a response. They belong to the client that caused the response. It does not need a
+/// separate response if it receives them here. They are returned once, within a short time, and only for a source with
+/// the same header fields.
 final class LastResponse: Sendable {
     private struct State {
         var created: (description: GenerationDescription, response: StoredResponse)?
@@ -100,7 +101,8 @@ final class LastResponse: Sendable {
     /// The maximum number of responses whose cookies wait for a client.
     private static let cookieLimit = 64
 
-    /// The time for which the client may take its cookies. It waits for the response, so it needs only a moment.
+    /// The time within which the client may take its cookies. It is already waiting for the response, so a short time
+    /// is enough.
     static let cookieTime = Duration.seconds(10)
 
     private let state = Mutex(State())
@@ -113,7 +115,7 @@ final class LastResponse: Sendable {
         state.withLock { $0.created = (description, response) }
     }
 
-    /// Records the cookies of a response to a request of `source`, if it has any.
+    /// Records the cookies in a response to a request from `source`, if there are any.
     func recordCookies(of head: HTTPResponse, for source: MediaSource, at now: Duration) {
         let fields = EndToEndFields.cookies(of: head.headerFields)
         guard !fields.isEmpty else { return }

@@ -57,10 +57,10 @@ struct ResourceReaders {
         if reader.priority == .preload { resource.preloadEnds() }
     }
 
-    /// Returns the version that has all of `range` stored and may be used without a request to the origin. Otherwise
-    /// `nil`.
+    /// Returns the version if all of `range` is stored and may be used without a request to the origin. Otherwise
+    /// returns `nil`.
     ///
-    /// It serves a reader that needs only these bytes and therefore need not be opened.
+    /// It is for a reader that needs only these bytes, and therefore need not be opened.
     func leaseIfStored(_ range: Range<Int64>, opening: Int) -> Lease? {
         guard !scheduler.isClosed, resource.freshness.use(opening) == .fresh else { return nil }
         let lease = scheduler.lease(having: range)
@@ -80,7 +80,7 @@ struct ResourceReaders {
         case separate
     }
 
-    /// Returns the bytes that a reader that has read all bytes before `position` may read next, and waits for them if
+    /// Returns the bytes that a reader may read next, after it has read all bytes before `position`. Waits for them if
     /// necessary.
     func pull(_ id: ReaderID, from position: Int64, limit: Int64) async -> ReadResult {
         var measurement: WaitMeasurement?
@@ -132,8 +132,8 @@ struct ResourceReaders {
 
     /// Returns whether a reader that has read all bytes before `position` is at the end of the resource.
     ///
-    /// The bytes from `position` on may have been requested ahead of the reader. If the origin had none and did not
-    /// send the length, `position` is the length.
+    /// The bytes at `position` and beyond may have been requested ahead of the reader. If the origin had none and did
+    /// not send the length, `position` is the length.
     private func isEnd(_ error: CacheError, at position: Int64) -> Bool {
         guard error.code == .unsatisfiableRange, let generation = scheduler.learnEnd(at: position) else { return false }
         generation.learn(length: position)

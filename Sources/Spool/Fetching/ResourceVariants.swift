@@ -14,18 +14,18 @@ struct ResourceVariants {
     private var key: CacheKey { resource.key }
     private var context: CacheContext { resource.context }
 
-    /// Returns the key under which the variant for a request of `credentials` is, or would be, stored.
+    /// Returns the key under which the variant for a request with `credentials` is, or would be, stored.
     func key(for credentials: SourceCredentials) async throws -> CacheKey {
         guard context.configuration.freshness == .http else { return key }
         return try await variant(for: credentials, requestedWith: try await headerFields(of: credentials)).key
     }
 
-    /// Returns the key of the variant, and the keys of which it is a variant.
+    /// Returns the key of the variant, and the keys from which it was derived.
     private func variant(
         for credentials: SourceCredentials, requestedWith fields: HTTPFields
     ) async throws -> (key: CacheKey, of: [CacheKey]) {
         let everyone = credentials.source.key(by: context.configuration.keyPolicy)
-        // A source that resolves its credentials could not have them in its key before.
+        // If a source resolves its credentials, its key could not contain them before.
         let own = credentials.source.resolver == nil ? key : key.with(credentialsIn: fields)
         let store = try await context.store
         // A variant that is being started has the key, too, and will replace the stored one.
@@ -43,7 +43,7 @@ struct ResourceVariants {
         return try await resource.unlessClosed { try await credentials.resolved().request.headerFields }
     }
 
-    /// Whether the stored version can be opened only when the source's resolver has returned.
+    /// Returns whether the stored version can be opened only when the source's resolver has returned.
     func waitsForResolver(of credentials: SourceCredentials) -> Bool {
         context.configuration.freshness == .http && credentials.source.isResolved && !resource.isLoaded
     }
@@ -142,7 +142,8 @@ struct ResourceVariants {
         return placement.isUnproven(against: stored, rule: .strong)
     }
 
-    /// Whether a version may have this length. `nil` if the response has no length, or no total (RFC 9110 §14.4).
+    /// Returns whether a version may have this length. The length is `nil` if the response does not contain one, or
+    /// does not contain the total (RFC 9110 §14.4).
     private static func isPossible(_ length: Int64?, of generation: Generation) -> Bool {
         guard let length else { return true }
         if let known = generation.description.length { return known == length }

@@ -7,7 +7,7 @@ import SpoolStorage
 
 /// The evaluation of one response against the stored version. It adopts the version that the response contains.
 ///
-/// It does not store bytes, and does not know the readers.
+/// It does not store bytes, and does not depend on the readers.
 struct ResponseEvaluation {
     let resource: OpenResource
     let head: HTTPResponse
@@ -120,10 +120,10 @@ struct ResponseEvaluation {
         let body = body(placement, isNew: isNew)
         let isWhole = placement.offset == 0 && placement.end != nil && placement.end == placement.version.length
         if head.status.code == 206, !isWhole, !placement.version.canBeAssembled(under: rule) {
-            // The part is a version of its own. If it does not have all that readers want, the whole resource is
-            // requested. If it was requested already, the origin would send the same part again.
+            // The part is a separate version. If it does not contain all bytes that readers want, the whole resource is
+            // requested. If that was requested already, the origin would send the same part again.
             guard askedFrom != nil else {
-                let reason = "206: a part without a strong validator, although the whole resource was requested"
+                let reason = "206: a part without a strong validator, but the whole resource was requested"
                 return .refuse(.init(kind: .malformed, status: 206, reason: reason))
             }
             guard current == nil, servesReaders(placement) else {
@@ -166,8 +166,8 @@ struct ResponseEvaluation {
         let isWhole = head.status != .partialContent || isComplete && !isCombinable
         let asked: Int64? = if isNew { placement.offset == 0 ? 0 : nil } else { isWhole ? nil : start.lower }
         let isPart = start.lower > 0 || start.upper.map { $0 < placement.version.length ?? .max } ?? false
-        // With `If-Range`, a whole body of another version does not show that the origin ignores ranges.
-        // If all bytes were requested, a whole body is a usual response of an origin that supports ranges.
+        // With `If-Range`, a whole body of another version does not show that the origin ignores ranges. If all bytes
+        // were requested, a whole body is a usual response from an origin that supports ranges.
         let showsIgnorance =
             askedFrom != nil && (isPart || placement.version.acceptsRanges != true) && !(isNew && hasIfRange)
         let ignoresRanges = head.status == .ok && (showsIgnorance || placement.version.acceptsRanges == false)
@@ -191,7 +191,8 @@ struct ResponseEvaluation {
 
     private var rule: CombiningRule { context.combiningRule }
 
-    /// Whether a response counts as another version only because nothing proves that it is of the stored one.
+    /// Returns whether a response counts as another version only because nothing proves that it belongs to the stored
+    /// one.
     private func isUnproven(_ decision: PartialResponse.Decision, _ stored: StoredVersion) -> Bool {
         switch decision {
         case .newGeneration(let placement): placement.isUnproven(against: stored, rule: rule)
@@ -200,15 +201,15 @@ struct ResponseEvaluation {
         }
     }
 
-    /// Whether a part is of another version than the stored one. If the origin gives each part a validator of its own,
-    /// the readers of the stored version must not end.
+    /// Returns whether a part belongs to a version other than the stored one. If the origin sends each part with a
+    /// different validator, the readers of the stored version must not end.
     private func isForeignPart(_ decision: PartialResponse.Decision) -> Bool {
         guard case .newGeneration = decision else { return false }
         return head.status == .partialContent
     }
 
-    /// Whether the response has all that the players want, so that it can be a version of its own. Preloads need the
-    /// whole resource.
+    /// Returns whether the response contains all bytes that the players want, so that it can be a separate version.
+    /// Preloads need the whole resource.
     private func servesReaders(_ placement: PartialResponse.BodyPlacement) -> Bool {
         guard start.priority == .playback, let end = placement.end else { return false }
         return scheduler.serves(placement.offset..<end, placement.version.length)
@@ -240,7 +241,7 @@ struct ResponseEvaluation {
         return current == nil ? .store(placement) : .newGeneration(placement)
     }
 
-    /// Whether a whole response is for a different user than the stored one, and has no strong entity tag.
+    /// Returns whether a whole response is for a different user than the stored one, and has no strong entity tag.
     ///
     /// Responses to two users may have the same date or weak tag. Each user receives the response to the user's own
     /// request (RFC 9111 §4.3.3).

@@ -47,6 +47,6 @@ final class ServingRecord: Sendable {
         return fresh
     }
 
-    /// Records that another version becomes current.
+    /// Records that another version has become current.
     func versionChanged() { unserved.removeAll() }
 }

@@ -45,7 +45,7 @@ final class CacheCore: Sendable {
     /// Whether all caches were closed or released.
     var isUnused: Bool { users.withLock { $0.count == 0 } }
 
-    /// Closes the directory once, and waits for the end of the close.
+    /// Closes the directory once, and waits until it is closed.
     func close() async {
         let closing = closing.withLock { closing in
             if let closing { return closing }
@@ -86,12 +86,12 @@ final class SharedCaches: Sendable {
 
     /// Returns the core of the cache that is open in a directory, or a new one.
     ///
-    /// - Parameter make: Creates a core that opens the directory, or does not open it because of an error.
+    /// - Parameter make: A function that creates a core. The core does not open the directory if there is an error.
     func core(
         for directory: URL, upstream: any Upstream, configuration: MediaCacheConfiguration,
         make: (CacheError?) -> CacheCore
     ) -> CacheCore {
-        // A read-only cache needs no lock, and stores nothing.
+        // A read-only cache does not need a lock, and stores nothing.
         if configuration.isReadOnly { return make(nil) }
         let path = directory.standardizedFileURL.resolvingSymlinksInPath().path
         return cores.withLock { cores in

@@ -4,11 +4,11 @@ import Synchronization
 
 /// The store of a cache, which is opened once, when it is first needed.
 ///
-/// For players, opening can't fail: if the directory can't be used, they get a store that stores nothing. The reason is
-/// reported once, and each caller that needs the directory receives it as an error.
+/// For players, opening can't fail: if the directory can't be used, they receive a store that stores nothing. The
+/// reason is reported once, and each caller that needs the directory receives it as an error.
 ///
-/// If the directory can't be written, a later use opens it again, at first after ``firstRetryTime``. Resources that are
-/// open by then keep the previous store, which is closed with the cache.
+/// If the directory can't be written, a later use opens it again. The first delay is ``firstRetryTime``. Resources that
+/// are open by then keep the previous store, which is closed with the cache.
 final class StoreOpening: Sendable {
     private struct Opened: Sendable {
         var store: Store
@@ -26,18 +26,19 @@ final class StoreOpening: Sendable {
     }
 
     private struct Retry: Sendable {
-        /// The elapsed time from which the next use opens the directory again.
+        /// The elapsed time after which the next use opens the directory again.
         var due: Duration
         /// The time from the previous attempt to this one.
         var delay: Duration
     }
 
     private enum Phase {
-        /// → opening, closed
+        /// The directory has not been opened. → opening, closed
         case unopened
-        /// → open. It stays in this state if not even a store that stores nothing can be created.
+        /// The directory is being opened. This phase remains if not even a store that stores nothing can be created. →
+        /// open
         case opening(Task<Opened, any Error>)
-        /// → reopening, closed
+        /// The store is open. → reopening, closed
         case open(Opened)
         /// The directory is opened again for writing. Players use the previous store meanwhile. → open
         case reopening(Opened, Task<Opened, Never>)
@@ -58,9 +59,9 @@ final class StoreOpening: Sendable {
 
     /// - Parameters:
     ///   - retries: Whether the directory is opened again if it can't be written.
-    ///   - openStore: Opens the directory. Its argument is the store that could not be written and that is replaced. If
-    ///     there is one, a directory that can't be written is an error.
-    ///   - fallback: Creates a store that stores nothing, for this reason.
+    ///   - openStore: A function that opens the directory. Its argument is the store to replace, which could not be
+    ///     written. If there is one, a directory that can't be written is an error.
+    ///   - fallback: A function that creates a store that stores nothing, for this reason.
     init(
         on executor: BlockingExecutor, _ clock: CacheClock, retries: Bool,
         _ openStore: @escaping @Sendable (_ previous: Store?) async throws -> Store,
@@ -179,12 +180,12 @@ final class StoreOpening: Sendable {
         do {
             return try await openStore(nil)
         } catch let error as CacheError where error.code == .catalogDamaged {
-            // The damage was found after the catalog had been opened, and marked. Now the catalog is set aside.
+            // The damage was found and marked after the catalog had been opened. Now the catalog is set aside.
             return try await openStore(nil)
         }
     }
 
-    /// Opens the directory again, and uses it from then on if it can be written.
+    /// Opens the directory again, and uses it if it can be written.
     private func reopen(_ previous: Opened, after delay: Duration) async -> Opened {
         var opened = previous
         do {

@@ -8,8 +8,8 @@ import SpoolStorage
 /// One request to the origin, from its first header field to its last stored byte.
 ///
 /// It runs as one task on the blocking executor, so that the thread that receives bytes also writes them. Before each
-/// piece, it needs permission from the scheduler. It reports stored bytes and its end, and makes no decisions about
-/// other bytes.
+/// piece, it needs permission from the scheduler. It reports stored bytes and its end, and does not make decisions
+/// about other bytes.
 struct Transfer {
     let start: TransferStart
     let resource: OpenResource
@@ -69,7 +69,7 @@ struct Transfer {
 
     private func request() async throws -> Outcome {
         let preconditions = resource.version.preconditions(for: start.id)
-        // Clients that open the resource from now on did not cause this request.
+        // Clients that open the resource later did not cause this request.
         let openings = resource.freshness.openingsOfRequest
         let prepared = try await exchange.prepare()
         var request = prepared.request
@@ -137,9 +137,10 @@ struct Transfer {
         case .refuse(let refusal):
             // The response is a 416 that can't be true, a part whose position is unknown, or a part with status 200.
             let isUnusablePart = refusal.kind == .malformed && [200, 206, 416].contains(refusal.status)
-            // Some servers respond with 400 to every range request. The pages of a site have other reasons for it.
+            // Some servers respond with 400 to every range request. The pages of a site may have other reasons for this
+            // status.
             let mayRejectRanges = isFirst && refusal.status == 400 && !context.keepsAnyResponse
-            // A part that states a range other than the requested one is an error of this request only.
+            // A part that states a range other than the requested one is an error that affects only this request.
             let statesRange = refusal.status == 206 && response.head.headerFields.parsedContentRange != nil
             if isUnusablePart || mayRejectRanges, asksWithoutRange(request, evenAfterPart: isFirst || !statesRange) {
                 return .restart
@@ -171,10 +172,11 @@ struct Transfer {
         return (try await exchange.send(request, to: origin), true)
     }
 
-    /// Reads the start of the body if the headers do not show whether it is media. The body still contains it.
+    /// Reads the start of the body if the headers do not show whether it is media. The body still contains these bytes.
     private func firstBytes(of response: inout UpstreamResponse, from origin: OriginState) async throws -> [UInt8] {
         let type = response.head.headerFields[values: .contentType].first
-        // A live response may be silent for a long time, although its headers are needed. An error in XML is not live.
+        // A live response may be silent for a long time, even though its headers are needed. An error in XML is not
+        // live.
         let hasLength = response.head.headerFields.contentLength != nil || type.map(ContentTypes.isXML) == true
         let isMediaStatus = [200, 206].contains(response.head.status.code) && !context.keepsAnyResponse
         // Bytes from the middle do not identify the type.
@@ -210,8 +212,8 @@ struct Transfer {
         }
     }
 
-    /// Returns the end of a preload's transfer, if the origin has sent `Retry-After`. A player waits only if the bytes
-    /// at its own position have failed. The bytes of a file are stored immediately.
+    /// Returns the outcome of a preload's transfer, if the origin has sent `Retry-After`. A player waits only if the
+    /// bytes at its own position have failed. The bytes of a file are stored immediately.
     private func restBeforePreloading(from origin: OriginState) -> Outcome? {
         let rest = origin.restUntil - clock.elapsed()
         let isOfFile = start.credentials.source.upstreamOverride != nil
@@ -234,15 +236,16 @@ struct Transfer {
         return head
     }
 
-    /// Whether to request the whole resource, because the origin does not send usable parts.
+    /// Returns whether to request the whole resource, because the origin does not send usable parts.
     ///
-    /// - Parameter evenAfterPart: Whether to do so even if it has sent one.
+    /// - Parameter evenAfterPart: Whether to do so even if the origin has sent a usable part.
     private func asksWithoutRange(_ request: UpstreamRequest, evenAfterPart: Bool = false) -> Bool {
         guard request.headerFields[.range] != nil else { return false }
         return scheduler.asksForWhole(evenAfterPart: evenAfterPart)
     }
 
-    /// Whether a 416 may belong to a version other than the current one, which was not known when the request was sent.
+    /// Returns whether a 416 may belong to a version other than the current one, which was not known when the request
+    /// was sent.
     private func appliesToAnyVersion(_ request: UpstreamRequest) -> Bool {
         request.headerFields[.ifRange] == nil && resource.generation?.resourceVersion.validator.ifRangeText != nil
     }
@@ -252,8 +255,8 @@ struct Transfer {
             try resource.version.learn(length: length, from: start.id)
             return .restart
         }
-        // The origin has no bytes from here on and does not send the length. If all bytes before this offset are stored
-        // or being received, the resource ends here.
+        // The origin has no bytes at or after this offset, and does not send the length. If all bytes before this
+        // offset are stored or being received, the resource ends here.
         if scheduler.reaches(start.lower) {
             try resource.version.learn(length: start.lower, from: start.id)
             return .restart
@@ -263,7 +266,8 @@ struct Transfer {
         return .refused(error.about(await answer(response)))
     }
 
-    /// The response as part of an error. If the client does not wait for retries, it may also receive a long body.
+    /// Returns the response as part of an error. If the client does not wait for retries, it may also receive a long
+    /// body.
     private func answer(_ response: UpstreamResponse) async -> OriginResponse {
         let source = context.configuration.handsOnErrors ? start.credentials.source : nil
         return await OriginResponse.reading(response, for: source, on: clock, context.executor)
@@ -373,7 +377,8 @@ struct Transfer {
         case .complete: return .ended
         case .endOfResource(let length):
             let generation = try resource.version.learn(length: length, from: start.id)
-            // If the origin states a length of 0, the file is empty. Otherwise its program has probably failed.
+            // If the origin states a length of 0, the file is empty. Otherwise a program on the origin has probably
+            // failed.
             if length == 0, let generation, !context.keepsAnyResponse {
                 let text = "\(resource.redactedURL) is not cached: the origin sent an empty response"
                 resource.send(.notCached(cause: CacheError(.malformedResponse, text)))
@@ -390,7 +395,7 @@ struct Transfer {
 
     /// Stores received bytes, and waits for space if there is none.
     ///
-    /// - Parameter piece: The permission with which the bytes were taken.
+    /// - Parameter piece: The permission with which the bytes were received.
     /// - Returns: `false` if no more bytes of the transfer may be stored.
     private func store(
         _ chunk: UpstreamChunk, skip: Int, count: Int, at offset: Int64, _ piece: Scheduler.Piece,
@@ -454,7 +459,7 @@ struct Transfer {
             let text = "\(place): the origin's responses contradict each other"
             finish(.restart, CacheError(.malformedResponse, text))
         case .interrupted(let error, let retryAfter):
-            // Stored bytes are used although the origin did not validate them. Missing bytes wait for the retry.
+            // Stored bytes are used even though the origin did not validate them. Missing bytes wait for the retry.
             finish(
                 .interrupted(retryAfter: retryAfter, jitter: clock.jitter), error,
                 usesStale: resource.freshness.mayBeStale(after: Self.failure(error)))

@@ -13,7 +13,7 @@ final class TransferRecord: Sendable {
 
     private var now: Duration { resource.context.clock.elapsed() }
 
-    /// Records that the request is sent.
+    /// Records that the request is being sent.
     func start(_ start: TransferStart, at date: Date, elapsed: Duration) {
         let began = resource.context.traffic.begin(
             resource.usage.storageKey, resource.redactedURL, from: start.lower, to: start.upper, at: date,

@@ -6,7 +6,7 @@ import Synchronization
 
 /// The freshness of the current version of a resource, and the time at which the origin last confirmed it.
 ///
-/// It does not know the version's bytes.
+/// It does not depend on the version's bytes.
 final class VersionFreshness: Sendable {
     private struct State {
         /// The freshness of the stored response. `nil` if it is not known.
@@ -79,7 +79,7 @@ final class VersionFreshness: Sendable {
     /// The freshness of the stored response. `nil` if it is not known.
     var current: StoredFreshness? { state.withLock { $0.stored } }
 
-    /// Whether the version may be used although the origin did not validate it.
+    /// Returns whether the version may be used even though the origin did not validate it.
     func mayBeStale(after failure: StoredFreshness.Failure) -> Bool {
         let now = clock.secondsSince1970()
         return state.withLock { $0.stored?.mayBeStale(after: failure, at: now, for: asker) ?? true }

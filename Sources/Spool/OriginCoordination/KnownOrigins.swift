@@ -14,7 +14,7 @@ struct KnownOrigins: Sendable {
 
     /// The maximum number of origins that are remembered.
     static let limit = 1024
-    /// The maximum number of origins that one is known to need.
+    /// The maximum number of recorded origins that one origin needs.
     private static let neededLimit = 64
     private var entries: [String: Entry] = [:]
     private var useCount: UInt64 = 0
@@ -23,7 +23,7 @@ struct KnownOrigins: Sendable {
     ///
     /// - Parameters:
     ///   - now: The elapsed time.
-    ///   - make: Creates the origin.
+    ///   - make: A function that creates the origin.
     mutating func origin(_ name: String, at now: Duration, make: () -> OriginState) -> OriginState {
         useCount += 1
         if let known = entries[name]?.origin {
@@ -69,12 +69,12 @@ struct KnownOrigins: Sendable {
         return names
     }
 
-    /// Returns the reasons why requests to the origins that `name` needs failed.
+    /// Returns the reasons for failed requests to the origins that `name` needs.
     func losses(of name: String, at now: Duration) -> Set<OriginLoss> {
         Set(names(neededBy: name).compactMap { entries[$0]?.origin.loss(at: now) })
     }
 
-    /// Whether players of one origin and preloads of another share a bottleneck, as far as is known.
+    /// Returns whether players of one origin and preloads of another share a bottleneck, as far as is known.
     ///
     /// They do if they need a common origin. They also do if the players receive bytes at half the rate of the fastest
     /// origin or faster. Their own link is then probably saturated.

@@ -3,10 +3,10 @@ import SpoolScheduling
 import SpoolStorage
 import Synchronization
 
-/// The coordinator of all resources of a cache. It knows what a single resource cannot see: the origins, and whether a
-/// player waits anywhere.
+/// The coordinator of all resources of a cache. It manages the information that no single resource has: the origins,
+/// and whether any player is waiting.
 ///
-/// It holds preloads while players wait, according to ``PreloadYielding``. It starts no transfer itself.
+/// It holds preloads while players wait, according to ``PreloadYielding``. It does not start transfers itself.
 final class OriginCoordinator: Sendable {
     private struct State {
         var origins = KnownOrigins()
@@ -55,7 +55,7 @@ final class OriginCoordinator: Sendable {
         }
     }
 
-    /// Returns the reasons why the last requests to the origins that the resource at `url` needs have failed.
+    /// Returns the reasons for failures of the last requests to the origins that the resource at `url` needs.
     ///
     /// A failure counts for two minutes, or until the time of the origin's `Retry-After` if that is later.
     func losses(for url: URL) -> Set<OriginLoss> {
@@ -63,7 +63,7 @@ final class OriginCoordinator: Sendable {
         return state.withLock { $0.origins.losses(of: name, at: now) }
     }
 
-    /// Whether a player waits for bytes from an origin that the resource at `url` needs.
+    /// Returns whether a player waits for bytes from an origin that the resource at `url` needs.
     func isPlayerWaiting(for url: URL) -> Bool {
         state.withLock { state in
             state.yielding.isPlayerWaiting
@@ -108,7 +108,7 @@ final class OriginCoordinator: Sendable {
 
     /// Changes the state, and reports each decision that has changed to its preload.
     ///
-    /// - Parameter body: Makes the change. Returns whether the decisions have to be reviewed.
+    /// - Parameter body: A function that makes the change. It returns whether the decisions have to be reviewed.
     private func change(_ body: (inout PreloadYielding, Duration) -> Bool) {
         let now = clock.elapsed()
         let (changed, obsolete) = state.withLock { state -> ([@Sendable () -> Void], Task<Void, Never>?) in

@@ -2,8 +2,8 @@ import SpoolScheduling
 import SpoolStorage
 import Synchronization
 
-/// The state of one origin while a cache is open, for all of its resources. It has the measured link, the connections,
-/// and the time before which preloads send no requests.
+/// The state of one origin while a cache is open, for all of its resources. It contains the measured link, the
+/// connections, and the time before which preloads must not send requests.
 ///
 /// A wait for a connection ends when it is cancelled, or if no connection is returned for too long. Players are served
 /// before preloads, and otherwise in the order of their requests.
@@ -13,7 +13,8 @@ import Synchronization
 final class OriginState: Sendable {
     /// The maximum number of long or slow responses that do not count toward the connection limit. Others count.
     static let streamLimit = 64
-    /// The time after which a response counts as slow, if a player waits and no connection is returned meanwhile.
+    /// The time after which a response counts as slow, if a player is waiting and no connection is returned in the
+    /// meantime.
     static let slowTime = Duration.seconds(2)
 
     private struct Waiter {
@@ -38,7 +39,7 @@ final class OriginState: Sendable {
         var cancelled: Set<UInt64> = []
         /// The number of connections that have been returned.
         var returned: UInt64 = 0
-        /// The elapsed time before which preloads send no requests.
+        /// The elapsed time before which preloads must not send requests.
         var restUntil = Duration.zero
         var loss: (kind: OriginLoss, at: Duration)?
     }
@@ -82,19 +83,19 @@ final class OriginState: Sendable {
         }
     }
 
-    /// Records that preloads send no requests before `time`, because the origin is overloaded.
+    /// Records that preloads must not send requests before `time`, because the origin is overloaded.
     func rest(until time: Duration) {
         state.withLock { $0.restUntil = max($0.restUntil, time) }
     }
 
-    /// The elapsed time before which preloads send no requests.
+    /// The elapsed time before which preloads must not send requests.
     var restUntil: Duration { state.withLock { $0.restUntil } }
 
     /// The time limit of a wait for a connection.
     struct WaitLimit {
         /// The maximum time without a returned connection.
         var limit: Duration
-        /// Waits for a duration on the clock for the network.
+        /// A function that waits for a duration on the clock for the network.
         let sleep: @Sendable (Duration) async throws -> Void
 
         /// A player waits no longer than it would for a failing origin. A preload waits longer, because other transfers
@@ -126,8 +127,8 @@ final class OriginState: Sendable {
         }
     }
 
-    /// Waits until no connection has been returned for as long as `waitLimit` lasts. Until then, players may bypass
-    /// slow responses.
+    /// Waits until no connection has been returned for the time of `waitLimit`. Until then, players may bypass slow
+    /// responses.
     private func waitUntilTimeout(_ priority: Priority, _ waitLimit: WaitLimit) async throws -> AllConnectionsBusy {
         let step = priority == .playback ? min(Self.slowTime, waitLimit.limit / 2) : waitLimit.limit
         var returned = state.withLock { $0.returned }
@@ -213,8 +214,8 @@ final class OriginState: Sendable {
         return connection
     }
 
-    /// Whether a connection is free. Preloads leave one connection to players, in case the origin does not respond on
-    /// any other.
+    /// Returns whether a connection is free. Preloads leave one connection to players, in case the origin does not
+    /// respond on any other.
     private func hasConnection(for priority: Priority, _ state: State) -> Bool {
         let limit = priority == .preload ? max(1, connectionLimit - 1) : connectionLimit
         return state.active - min(state.streams, Self.streamLimit) < limit
@@ -222,7 +223,7 @@ final class OriginState: Sendable {
 
     /// The number of connections in use.
     var activeCount: Int { state.withLock { $0.active } }
-    /// Whether a connection other than `connection` has not ended, even if it is paused.
+    /// Returns whether a connection other than `connection` has not ended, even if it is paused.
     func hasConnection(except connection: OriginConnection) -> Bool {
         let open = state.withLock { $0.open.compactMap(\.connection) }
         return open.contains { $0 !== connection && !$0.hasEnded }
@@ -252,7 +253,8 @@ final class OriginState: Sendable {
         next?.continuation.resume()
     }
 
-    /// Records that a paused connection is in use again, even beyond the limit. If it had to wait, it could be lost.
+    /// Records that a paused connection is in use again, even beyond the limit. If it had to wait, the connection could
+    /// be lost.
     fileprivate func reconnect(isStream: Bool) {
         state.withLock { state in
             state.active += 1

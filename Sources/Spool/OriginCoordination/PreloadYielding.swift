@@ -6,8 +6,9 @@ import SpoolScheduling
 /// second. A player that reads each byte when it is received would otherwise have to share its link between its waits.
 ///
 /// A preload is not held forever. A player that still waits after ``waitLimit`` is limited by something else. If it
-/// shares no bottleneck with the preload, the preload then ignores it until it no longer waits. Otherwise, the preload
-/// continues for ``share``, and is held again. A slow player therefore never stops a preload permanently.
+/// does not share a bottleneck with the preload, the preload then ignores the player until it no longer waits.
+/// Otherwise, the preload continues for ``share``, and is held again. A slow player therefore never stops a preload
+/// permanently.
 ///
 /// It contains only values, and neither locks nor measures time.
 struct PreloadYielding: Sendable {
@@ -15,13 +16,13 @@ struct PreloadYielding: Sendable {
     static let quietTime = Duration.seconds(1)
     /// The longest time for which a preload is held without interruption.
     static let waitLimit = Duration.seconds(10)
-    /// The time for which a preload continues although a player with the same bottleneck waits.
+    /// The time for which a preload continues even though a player with the same bottleneck is waiting.
     static let share = Duration.seconds(2)
 
     private struct Playback: Sendable {
         /// The number of resources whose players wait.
         var count = 0
-        /// The time until which preloads are held although no player waits.
+        /// The time until which preloads are held even though no player is waiting.
         var quietAt: Duration?
 
         func holdsPreloads(at now: Duration) -> Bool { count > 0 || quietAt.map { $0 > now } ?? false }
@@ -31,7 +32,7 @@ struct PreloadYielding: Sendable {
         enum Phase: Sendable {
             /// No relevant player waits. → held
             case free
-            /// → free, if no such player waits; allowed, at the time
+            /// The preload is held. → free, if no such player waits; allowed, at the time
             case held(until: Duration)
             /// A player waits, but the preload continues. → free; held, at the time
             case allowed(until: Duration)
@@ -56,7 +57,7 @@ struct PreloadYielding: Sendable {
         let origin: String
         let changed: @Sendable () -> Void
         var phase = Phase.free
-        /// The origins whose players wait, but share no bottleneck with this preload.
+        /// The origins whose players wait, but do not share a bottleneck with this preload.
         var unrelated: Set<String> = []
 
         mutating func review(_ waiting: Set<String>, at now: Duration, among origins: KnownOrigins) {
@@ -112,7 +113,7 @@ struct PreloadYielding: Sendable {
         return playback.holdsPreloads(at: now) != waiting.contains(origin)
     }
 
-    /// Records that a holder preloads from now on.
+    /// Records that a holder has started to preload.
     mutating func begin(_ holder: ObjectIdentifier, of origin: String, changed: @escaping @Sendable () -> Void) {
         preloads.append(PausedPreload(holder: holder, origin: origin, changed: changed))
     }

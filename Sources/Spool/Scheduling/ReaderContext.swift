@@ -2,7 +2,7 @@ import SpoolScheduling
 import SpoolStorage
 import Synchronization
 
-/// The facts about a reader that the plan does not need.
+/// The data about a reader that the plan does not need.
 struct ReaderContext: Sendable {
     /// The tasks that wait for the reader's bytes. There is more than one only if two tasks pull by mistake.
     private var waiters: [CheckedContinuation<Void, Never>] = []
@@ -27,7 +27,7 @@ struct ReaderContext: Sendable {
 
     mutating func wait(_ waiter: CheckedContinuation<Void, Never>) { waiters.append(waiter) }
 
-    /// Returns the tasks that wait. The caller has to resume them.
+    /// Removes and returns the waiting tasks. The caller has to resume them.
     mutating func takeWaiters() -> [CheckedContinuation<Void, Never>] {
         defer { waiters = [] }
         return waiters

@@ -3,7 +3,7 @@ import SpoolStorage
 
 /// The version that each reader of one resource reads, and the reason why the reader may use it.
 ///
-/// It does not know offsets. A reader that has not read yet uses the current version.
+/// It does not depend on offsets. A reader that has not read yet uses the current version.
 struct ReaderVersions {
     /// The version of a reader.
     enum Status {
@@ -33,7 +33,7 @@ struct ReaderVersions {
     /// it.
     func source(of id: ReaderID) -> OpenedResponse.Source? { entries[id]?.source }
 
-    /// Whether the reader waits for response headers, rather than for bytes.
+    /// Returns whether the reader waits for response headers, rather than for bytes.
     func awaitsHead(_ id: ReaderID) -> Bool { entries[id]?.awaitsHead ?? false }
 
     // MARK: - Changes
@@ -77,9 +77,9 @@ struct ReaderVersions {
 
 /// The version that a reader uses.
 struct VersionInUse: Sendable {
-    /// `nil` if only the length is known.
+    /// The lease on the version; `nil` if only the length is known.
     var lease: Lease?
-    /// `nil` if it is not known, or if the version is no longer current.
+    /// The length of the resource; `nil` if it is not known, or if the version is no longer current.
     var length: Int64?
     var source: OpenedResponse.Source
 }

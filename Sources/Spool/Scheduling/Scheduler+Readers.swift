@@ -2,7 +2,7 @@ import ByteRanges
 import SpoolScheduling
 import SpoolStorage
 
-/// How a reader may use the current version, decided before the reader is opened.
+/// The decision on how a reader may use the current version, made before the reader is opened.
 struct UseDecision: Sendable {
     /// The ``Scheduler/revision`` before the decision.
     var revision: Int
@@ -95,7 +95,7 @@ extension Scheduler {
         case bytes(Lease, Range<Int64>, freeUntil: Int64)
         /// The reader uses this version, which is no longer current. Its range ends at `end`.
         case previous(Lease, end: Int64?)
-        /// No bytes yet. The reader is woken later.
+        /// The bytes are not stored yet. The reader is woken later.
         case wait
         case end
         /// The range starts past the end of the resource.
@@ -130,7 +130,7 @@ extension Scheduler {
         }
     }
 
-    /// Whether all bytes of a range are stored or being received by one transfer; see ``Planner``.
+    /// Returns whether all bytes of a range are stored or being received by one transfer; see ``Planner``.
     func isProvided(_ start: Int64, _ end: Int64?) -> Bool { inspect { $0.machine.isProvided(from: start, to: end) } }
 
     /// Returns the end of a reader's range, or of the resource. `nil` if neither is known.
@@ -178,7 +178,7 @@ extension Scheduler {
 
     /// Returns the current version, for a use without a reader. `nil` if there is none.
     ///
-    /// - Parameter isStale: Whether the version is used although it is stale.
+    /// - Parameter isStale: Whether the version is used even though it is stale.
     func currentVersion(isStale: Bool) -> VersionInUse? {
         inspect { state in
             guard let lease = state.lease else { return nil }

@@ -27,24 +27,26 @@ extension Scheduler {
         }
     }
 
-    /// Whether no more bytes of the transfer may be stored.
+    /// Returns whether no more bytes of the transfer may be stored.
     func isStale(_ id: TransferID) -> Bool { inspect { $0.machine.isStale(id) } }
 
-    /// Whether the transfer can't be fetched in parts, and is longer than any range request.
+    /// Returns whether the transfer can't be fetched in parts, and is longer than any range request.
     func isStream(_ id: TransferID) -> Bool { inspect { $0.machine.isStream(id) } }
 
-    /// Whether the stored bytes, or the bytes that a reader has read or that the origin is sending, end at `offset`.
+    /// Returns whether the stored bytes, or the bytes that a reader has read or that the origin is sending, end at
+    /// `offset`.
     func reaches(_ offset: Int64) -> Bool { inspect { $0.machine.reaches(offset) } }
 
-    /// Whether a response with these bytes, of a resource of this length, has all that every open reader wants.
+    /// Returns whether a response with these bytes, from a resource of this length, contains all bytes that the open
+    /// readers want.
     func serves(_ part: Range<Int64>, _ end: Int64?) -> Bool { inspect { $0.machine.isServed(by: part, length: end) } }
 
-    /// Whether a transfer that is interrupted now would be retried.
+    /// Returns whether a transfer that is interrupted now would be retried.
     func mayRetry(_ id: TransferID, retryAfter: Duration?, now: Duration) -> Bool {
         inspect { $0.machine.mayRetry(id, retryAfter: retryAfter, now: now) }
     }
 
-    /// Whether the transfer was not cancelled, and no other transfer precedes it.
+    /// Returns whether the transfer was not cancelled and may store bytes at its position.
     func mayStoreMore(_ id: TransferID) -> Bool { inspect { $0.machine.mayStoreMore(id) } }
 
     // MARK: - Steps
@@ -80,8 +82,8 @@ extension Scheduler {
 
     /// Records that bytes of the transfer have been stored.
     ///
-    /// - Parameter report: Reports the bytes before readers are woken. It is called after unlocking.
-    /// - Returns: `false` if the bytes are of a version that is no longer current.
+    /// - Parameter report: A function that reports the bytes before readers are woken. It is called after unlocking.
+    /// - Returns: `false` if the bytes belong to a version that is no longer current.
     func stored(_ range: Range<Int64>, by id: TransferID, now: Duration, report: () -> Void) -> Bool {
         ask { isCurrent in
             if isCurrent { report() }
@@ -95,7 +97,7 @@ extension Scheduler {
     /// Records that there was no space for the transfer's next bytes. Returns what the transfer may do.
     func lacksSpace(_ id: TransferID) -> Planner.Permission { ask { $0.machine.transferLacksSpace(id) } }
 
-    /// How a transfer ended.
+    /// The way in which a transfer ended.
     enum Ending: Sendable {
         case ended
         /// The response could not be used, but the same bytes may be requested again immediately.
@@ -108,8 +110,8 @@ extension Scheduler {
     ///
     /// - Parameters:
     ///   - error: The error that readers receive if the transfer is not retried.
-    ///   - usesStale: Whether readers may use the stored version although the origin could not validate it.
-    ///   - report: Receives the consequence before readers do.
+    ///   - usesStale: Whether readers may use the stored version even though the origin could not validate it.
+    ///   - report: A function that receives the consequence before readers do.
     func ended(
         _ id: TransferID, _ ending: Ending, error: CacheError, usesStale: Bool, now: Duration,
         report: (Planner.Outcome) -> Void
@@ -131,7 +133,7 @@ extension Scheduler {
 }
 
 extension Scheduler.State {
-    /// Allows the use of the stored version, although the origin can't validate it (RFC 9111 §4.2.4).
+    /// Allows the use of the stored version, even though the origin can't validate it (RFC 9111 §4.2.4).
     fileprivate mutating func useStale() -> [Planner.Action] {
         guard lease != nil, machine.needsValidation else { return [] }
         versions.recordSource(.stale)

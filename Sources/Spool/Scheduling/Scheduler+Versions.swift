@@ -6,9 +6,9 @@ import SpoolStorage
 struct ResourceContents: Sendable {
     var generation: Generation?
     var storedRanges: ByteRangeSet
-    /// `nil` if it is not known.
+    /// The length of the resource; `nil` if it is not known.
     var length: Int64?
-    /// Whether readers that open from now on wait for a validation.
+    /// Whether readers that are opened later wait for a validation.
     var needsValidation: Bool
     /// Whether the origin supports range requests, as far as is known.
     var supportsRanges: Bool
@@ -48,7 +48,7 @@ extension Scheduler {
         inspect { $0.machine.storedRanges.contains(range) ? $0.lease : nil }
     }
 
-    /// Whether all bytes of the range that are within the resource are stored.
+    /// Returns whether all bytes of the range that are within the resource are stored.
     func holds(_ range: Range<Int64>) -> Bool {
         inspect { state in
             guard state.lease != nil else { return false }
@@ -60,7 +60,7 @@ extension Scheduler {
     /// The current version if readers that have received bytes of it need a transfer, otherwise `nil`.
     var feedingGeneration: Generation? { inspect { $0.machine.isFeeding() ? $0.lease?.generation : nil } }
 
-    /// Whether readers need a transfer for bytes of this version.
+    /// Returns whether readers need a transfer for bytes of this version.
     func isFilling(_ generation: Generation) -> Bool {
         inspect { $0.lease?.generation === generation && $0.machine.isFilling }
     }
@@ -100,7 +100,7 @@ extension Scheduler {
         _ previous: Generation?, by lease: Lease?, keeping id: TransferID?, _ body: ResponseBody?
     ) -> Bool {
         ask { state -> (Bool, [Planner.Action]) in
-            // An unproven response has removed the previous version already.
+            // The previous version was already removed, for a response that may belong to another version.
             let isRemoved = state.lease == nil && lease != nil
             guard isRemoved || state.lease?.generation === previous else { return (false, []) }
             recordRevision()
@@ -184,7 +184,8 @@ extension Scheduler {
         }
     }
 
-    /// Records that the origin has no bytes from `offset` on. If the stored bytes end there, `offset` is the length.
+    /// Records that the origin has no bytes at or after `offset`. If the stored bytes end there, `offset` is the
+    /// length.
     ///
     /// - Returns: The current version, if the length was not known before.
     func learnEnd(at offset: Int64) -> Generation? {
@@ -197,7 +198,7 @@ extension Scheduler {
 
     // MARK: - Eviction and damage
 
-    /// Chooses stored bytes of this version to evict. They count as missing from now on.
+    /// Chooses stored bytes of this version to evict. They then count as missing.
     func offerEvictable(_ count: Int64, within place: ByteRangeSet, of generation: Generation) -> [Range<Int64>] {
         inspect { state in
             guard state.lease?.generation === generation else { return [] }
@@ -226,14 +227,15 @@ extension Scheduler {
     func missing(_ range: Range<Int64>, of generation: Generation) {
         feed { state in
             guard state.lease?.generation === generation else { return [] }
-            // They are read under the lock. Otherwise bytes that were stored meanwhile would be requested twice.
+            // The missing ranges are read under the lock. Otherwise bytes that were stored meanwhile would be requested
+            // twice.
             return state.invalidated(Array(generation.storedRanges.missingRanges(in: range)))
         }
     }
 }
 
 extension Scheduler.State {
-    /// Replaces the current version, if there is one. Readers that have received bytes of it keep it.
+    /// Replaces the current version, if there is one. Readers that have received its bytes keep using it.
     fileprivate mutating func replaceVersion(
         by lease: Lease?, keeping id: TransferID?, _ body: ResponseBody?
     ) -> [Planner.Action] {

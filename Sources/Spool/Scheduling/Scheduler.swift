@@ -7,7 +7,7 @@ import Synchronization
 /// The scheduler of one open resource. It starts and cancels transfers, wakes readers, and sets timers, as its
 /// ``Planner`` decides.
 ///
-/// It does not read or write bytes, and does not know the origin. One lock guards all state that has to change
+/// It does not read or write bytes, and does not depend on the origin. One lock guards all state that has to change
 /// together. It is locked for one step of the machine and for creating the tasks of new transfers. All other actions
 /// are performed after unlocking. No closure of a caller runs under the lock.
 ///
@@ -16,11 +16,11 @@ import Synchronization
 final class Scheduler: Sendable {
     /// The effects of the machine's actions on other types. They are called without the lock.
     struct Handlers: Sendable {
-        /// Runs a transfer to its end, and reports the end.
+        /// A function that runs a transfer to its end, and reports the end.
         var run: @Sendable (TransferStart) async -> Void
-        /// A transfer was cancelled at this offset.
+        /// A function that is called when a transfer was cancelled at this offset.
         var cancelled: @Sendable (Int64) -> Void
-        /// Whether a player waits here, when this changes.
+        /// A function that is called when a player starts or stops waiting for this resource.
         var playbackWaits: @Sendable (Bool) -> Void
     }
 
@@ -53,7 +53,7 @@ final class Scheduler: Sendable {
     private let executor: BlockingExecutor
     private let closed = Atomic(false)
 
-    /// - Parameter unserved: Receives the bytes that have been stored.
+    /// - Parameter unserved: The object that receives the bytes that have been stored.
     init(
         machine: consuming Planner, credentials: SourceCredentials, unserved: UnservedBytes, clock: CacheClock,
         executor: BlockingExecutor
@@ -74,7 +74,7 @@ final class Scheduler: Sendable {
 
     /// Feeds the machine as ``feed(_:)`` does, for an input that also has a result.
     ///
-    /// - Parameter report: Reports the result. It is called after unlocking, before readers are woken.
+    /// - Parameter report: A function that reports the result. It is called after unlocking, before readers are woken.
     func ask<R: Sendable>(
         reporting report: (R) -> Void = { _ in }, _ input: (inout State) -> (R, [Planner.Action])
     ) -> R {
@@ -94,7 +94,7 @@ final class Scheduler: Sendable {
     /// Makes earlier decisions on the use of the current version invalid. Called under the lock.
     func recordRevision() { revisions.add(1, ordering: .acquiringAndReleasing) }
 
-    /// Counts bytes that readers may read from this step on, and that were not stored before. Called under the lock.
+    /// Counts bytes that readers may read after this step, and that were not stored before. Called under the lock.
     func count(_ fresh: ByteRangeSet) { unserved.add(fresh) }
 
     /// Reads the state, or changes a part of it that the plan does not depend on.
@@ -206,7 +206,7 @@ final class Scheduler: Sendable {
         var isAwaited: Bool
     }
 
-    /// Whether a player waits for bytes of the transfer, or the transfer has ended.
+    /// Returns whether a player waits for bytes of the transfer, or the transfer has ended.
     func isAwaitedByPlayer(_ id: TransferID) -> Bool { state.withLock { $0.machine.isAwaitedByPlayer(id) } }
 
     /// Returns what a transfer may do with its next bytes.
@@ -250,8 +250,8 @@ final class Scheduler: Sendable {
     ///
     /// - Parameters:
     ///   - error: The error that readers receive if the transfer is not retried.
-    ///   - report: Reports the consequence before readers receive it.
-    ///   - input: Feeds the end to the machine.
+    ///   - report: A function that reports the consequence before readers receive it.
+    ///   - input: A function that feeds the end to the machine.
     func ended(
         _ id: TransferID, error: CacheError?, reporting report: (Planner.Outcome) -> Void,
         _ input: (inout State) -> (Planner.Outcome, [Planner.Action])
@@ -276,17 +276,17 @@ final class Scheduler: Sendable {
         }
     }
 
-    /// Whether readers have to stop, even in stored bytes.
+    /// Whether readers have to stop, even if their bytes are stored.
     var isClosed: Bool { closed.load(ordering: .relaxed) }
 
-    /// Ends readers, even in stored bytes. Called once, when the cache closes.
+    /// Ends readers, even if their bytes are stored. It is called once, when the cache is closed.
     func endReaders() { closed.store(true, ordering: .relaxed) }
 
     /// Waits for transfers that are nearly done, for at most `drainTimeout`, cancels the rest, and waits for all to
     /// end.
     ///
-    /// - Parameter closing: Has no effect if it was already superseded. If it is superseded later, ``reopen()``
-    ///   follows.
+    /// - Parameter closing: The close operation. It has no effect if it was already superseded. If it is superseded
+    ///   later, ``reopen()`` follows.
     func close(drainTimeout: Duration, _ closing: ResourceClosing) async {
         let isOvertaken = ask { closing.isOvertaken ? (true, []) : (false, $0.machine.close()) }
         guard !isOvertaken else { return }

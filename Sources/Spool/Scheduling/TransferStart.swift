@@ -4,11 +4,11 @@ import SpoolScheduling
 struct TransferStart: Sendable {
     var id: TransferID
     var lower: Int64
-    /// Exclusive. `nil` for the end of the resource.
+    /// The exclusive end of the request. `nil` for the end of the resource.
     var upper: Int64?
     /// Whether the range is requested, rather than the whole resource.
     var isRange = true
-    /// The credentials of the reader that caused it.
+    /// The credentials of the reader that caused the request.
     var credentials: SourceCredentials
     var priority: Priority
     /// Whether its reader allows its bytes to be stored.

@@ -43,7 +43,7 @@ final class UnservedBytes: Sendable {
         }
     }
 
-    /// Removes all bytes, because another version becomes current.
+    /// Removes all bytes, because another version has become current.
     func removeAll() {
         state.withLock { state in
             state.ranges = ByteRangeSet()

@@ -41,7 +41,7 @@ package final class CookieJar: Sendable {
     /// Creates a jar without cookies.
     package init() {}
 
-    /// Whether it has no cookies.
+    /// Whether the jar is empty.
     package var isEmpty: Bool { cookies.withLock { $0.isEmpty } }
 
     /// Adds and removes cookies as a response requests.
@@ -84,7 +84,7 @@ package final class CookieJar: Sendable {
         guard !cookies.isEmpty, let place = Place(url) else { return own }
         let names = Set((own ?? "").split(separator: ";").map { String($0.prefix { $0 != "=" }.drop { $0 == " " }) })
         let found = cookies.filter { place.receives($0) && $0.end ?? .max > now && !names.contains($0.name) }
-        // Cookies with longer paths precede others. The order of the others stays.
+        // Cookies with longer paths precede others. The order of the others does not change.
         let sorted = found.enumerated().sorted {
             ($1.element.path.utf8.count, $0.offset) < ($0.element.path.utf8.count, $1.offset)
         }
@@ -92,7 +92,7 @@ package final class CookieJar: Sendable {
         return texts.isEmpty ? nil : texts.joined(separator: "; ")
     }
 
-    /// Returns a cookie that an origin may set, or `nil` if its domain is another one.
+    /// Returns the cookie, or `nil` if the origin may not set a cookie for its domain.
     private static func cookie(_ set: SetCookie, from place: Place, at now: Int64) -> Cookie? {
         if let domain = set.domain {
             guard place.host == domain || !place.isAddress && place.host.hasSuffix("." + domain) else { return nil }
@@ -109,7 +109,7 @@ package final class CookieJar: Sendable {
             path: set.path ?? place.directory, isSecure: set.isSecure, end: end)
     }
 
-    /// The part of a URL that decides which cookies a request has.
+    /// The part of a URL that determines which cookies a request contains.
     private struct Place {
         let host: String
         /// The port, or `nil` for the default port of the scheme.
@@ -139,7 +139,7 @@ package final class CookieJar: Sendable {
             return path.hasPrefix("/") && end > path.startIndex ? String(path[..<end]) : "/"
         }
 
-        /// Whether a request receives a cookie, regardless of the cookie's expiration (RFC 6265 §5.4).
+        /// Returns whether a request receives a cookie, regardless of the cookie's expiration (RFC 6265 §5.4).
         func receives(_ cookie: Cookie) -> Bool {
             guard isSecure || !cookie.isSecure else { return false }
             // Browsers ignore the port (RFC 6265 §8.5). Here, a host-only cookie is not sent to another port, because

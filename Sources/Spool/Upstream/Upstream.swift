@@ -17,7 +17,7 @@ public protocol Upstream: Sendable {
     /// milliseconds, a transport may still deliver bytes that the origin has already sent, so that they need not be
     /// sent again.
     ///
-    /// - Throws: ``UpstreamError`` without a response: unreachable, rejected TLS, timeout, too many redirects.
+    /// - Throws: ``UpstreamError`` if there is no response: unreachable, rejected TLS, timeout, too many redirects.
     func open(_ request: UpstreamRequest) async throws -> UpstreamResponse
 }
 
@@ -37,10 +37,10 @@ public struct UpstreamRequest: Sendable {
     ///
     /// A transport can use it to select networks; see ``/SpoolHTTP/HTTPUpstream/Configuration/networkAccess(for:)``.
     public var purpose = Purpose.playback
-    /// Whether redirects of `GET` and `HEAD` are followed. Otherwise, they are the response.
+    /// Whether redirects of `GET` and `HEAD` are followed. Otherwise, a redirect is returned as the response.
     package var followsRedirects = true
     /// The cookies that the transport sends in addition to ``headerFields``, and to which it adds those of the
-    /// responses, including redirects. The default, `nil`, sends and stores none.
+    /// responses, including redirects. By default, it is `nil`, and no cookies are sent or stored.
     package var cookies: CookieJar?
     /// The minimum time limit for the headers, if the origin is known to delay them; `nil` for the default.
     package var longestHold: Duration?
@@ -95,15 +95,15 @@ public struct UpstreamBody: AsyncSequence, Sendable {
     public init<Base: AsyncSequence & Sendable>(_ base: Base) where Base.Element: ContiguousBytes & Sendable {
         self.makeNext = {
             // Only the task that iterates the body calls the closure, and it awaits each call. The iterator is
-            // therefore never used concurrently, although its `next()` may run elsewhere.
+            // therefore never used concurrently, even though its `next()` may run elsewhere.
             nonisolated(unsafe) var iterator = base.makeAsyncIterator()
             return { try await iterator.next().map { UpstreamChunk($0) } }
         }
     }
 
-    /// A body of which `pieces` have been received, and whose iteration continues with `rest`.
+    /// Creates a body from which `pieces` have been received, and whose iteration continues with `rest`.
     init(_ pieces: [UpstreamChunk], continuedBy rest: Iterator) {
-        nonisolated(unsafe) let rest = rest  // Only the task that iterates the new body uses it from now on.
+        nonisolated(unsafe) let rest = rest  // Only the task that iterates the new body uses it.
         self.makeNext = {
             var pieces = pieces[...]
             return {
@@ -113,10 +113,10 @@ public struct UpstreamBody: AsyncSequence, Sendable {
         }
     }
 
-    /// Starts the one iteration.
+    /// Starts the only iteration.
     public func makeAsyncIterator() -> Iterator { Iterator(nextChunk: makeNext()) }
 
-    /// Reads chunks until they have `length` bytes. The returned body contains them, and is to be iterated instead of
+    /// Reads chunks until they have `length` bytes. The returned body contains them, and has to be iterated instead of
     /// this one.
     ///
     /// - Returns: The start, which is shorter if the body is.

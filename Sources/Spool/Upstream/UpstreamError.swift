@@ -39,7 +39,7 @@ public struct UpstreamError: Error, CustomStringConvertible {
         public static let malformedResponse = Code(.malformedResponse)
         /// The caller cancelled the request.
         public static let cancelled = Code(.cancelled)
-        /// Another error of the transport. Not retried.
+        /// Another error from the transport. Not retried.
         public static let other = Code(.other)
         /// The system does not allow the transport to load the URL, for example because of App Transport Security. Not
         /// retried.
@@ -53,7 +53,7 @@ public struct UpstreamError: Error, CustomStringConvertible {
     public var code: Code
     /// A sentence with scheme, host and path of the request, and the cause, without query values and credentials.
     public var message: String
-    /// The error of the transport.
+    /// The error from the transport.
     public var underlying: (any Error)?
 
     /// Creates an error.
@@ -119,7 +119,7 @@ extension UpstreamError: LocalizedError, CustomNSError {
 }
 
 extension UpstreamError {
-    /// Converts an error of a source's resolver, if it is a failure of the network that may succeed a little later.
+    /// Converts an error from a source's resolver, if it is a network failure after which a retry may succeed.
     ///
     /// - Parameter redactedURL: The source's redacted URL, for messages.
     init?(resolving error: any Error, of redactedURL: String) {
