@@ -64,7 +64,7 @@ extension MediaCache {
 
     /// Evicts resources according to the eviction policy until at most `size` bytes are stored.
     ///
-    /// Pinned resources, and the bytes that readers need next, stay.
+    /// Pinned resources, and the bytes that readers need next, are not evicted.
     ///
     /// - Parameter size: The number of bytes; `nil` for the capacity.
     /// - Returns: The number of evicted bytes.

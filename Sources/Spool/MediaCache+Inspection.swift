@@ -29,7 +29,8 @@ extension MediaCache {
         }
     }
 
-    /// Whether the URL of the record is the whole URL, because its key is that of the resource or of its variants.
+    /// Returns whether the URL of the record is the whole URL, because its key is that of the resource or of its
+    /// variants.
     private func isURLComplete(_ record: StoredResourceRecord, _ stored: StoredFreshness?) -> Bool {
         guard let url = URL(string: record.url) else { return false }
         let key = key(for: url)
@@ -47,7 +48,7 @@ extension MediaCache {
     ///
     /// - Parameter range: The bytes to pass. The default, `nil`, means all of them.
     /// - Throws: `CacheError`: `.notStored`, `.incomplete` with the first missing range, `.storage`, `.closed`. The
-    ///   errors of `write`.
+    ///   errors from `write`.
     package func export(
         _ key: CacheKey, range: Range<Int64>? = nil, writing write: (Data) async throws -> Void
     ) async throws {
@@ -82,13 +83,13 @@ extension MediaCache {
     }
 }
 
-/// The details of a stored resource that ``StoredResource`` does not have.
+/// The details of a stored resource that ``StoredResource`` does not contain.
 package struct StoredDetails: Sendable {
     /// Whether a stored response may be used without a request to the origin.
     package enum Freshness: Sendable, Hashable {
-        /// `nil` if the response stays fresh.
+        /// The response is fresh. The date is `nil` if it stays fresh.
         case fresh(until: Date?)
-        /// `nil` if each use is validated.
+        /// The response is stale. The date is `nil` if each use has to be validated.
         case stale(since: Date?)
         case unknown
     }
@@ -97,7 +98,7 @@ package struct StoredDetails: Sendable {
     /// The stored header fields of the response. Some may be meant only for clients.
     package var fields: HTTPFields
     package var freshness: Freshness
-    /// Whether the URL without its query leads to the resource.
+    /// Whether the URL without its query identifies the resource.
     package var isURLComplete: Bool
 }
 
@@ -133,7 +134,7 @@ package enum PurgeSelection: Sendable, Hashable {
         self = .tag(text)
     }
 
-    /// Whether a URL, without its query, is below the prefix. `false` for a tag.
+    /// Returns whether a URL, without its query, is below the prefix. `false` for a tag.
     package func includes(url: String) -> Bool {
         guard case .prefix(let prefix) = self else { return false }
         return Self.normalized(url).hasPrefix(prefix)

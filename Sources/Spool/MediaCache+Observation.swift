@@ -4,7 +4,7 @@ extension MediaCache {
     /// Returns the recent failures of the origins that the media at a URL needs.
     package func originLosses(for url: URL) -> Set<OriginLoss> { context.coordinator.losses(for: url) }
 
-    /// Whether a player waits for bytes from an origin that the media at a URL needs.
+    /// Returns whether a player waits for bytes from an origin that the media at a URL needs.
     package func isPlayerWaiting(for url: URL) -> Bool { context.coordinator.isPlayerWaiting(for: url) }
 
     /// Records that the media at a URL can't be played without the media at other URLs.
@@ -16,11 +16,11 @@ extension MediaCache {
         if let loss { origin.lost(loss, at: context.clock.elapsed()) } else { origin.found() }
     }
 
-    /// Returns the events of all resources from now on, for logs, warnings and counts. For the progress of one
-    /// download, use ``MediaResource/states``.
+    /// Returns future events of all resources, for logs, warnings and counts. For the progress of one download, use
+    /// ``MediaResource/states``.
     ///
     /// Each call returns a separate stream, which ends when the cache is closed. Iterate over it in one task. If more
-    /// than a thousand events of a kind wait, a listener loses the oldest of that kind, but none of another kind.
+    /// than a thousand events of one kind are waiting, a listener loses the oldest events of that kind, but no others.
     public func events() -> AsyncStream<CacheEvent> { context.events.events() }
 
     /// Reports that a player bypasses the cache.
@@ -50,10 +50,10 @@ extension MediaCache {
     /// The newest requests to origins, waits of readers, and evicted ranges.
     package var traffic: TrafficLog { context.traffic }
 
-    /// Returns the events of all resources from now on, except those for stored bytes, which occur for each chunk.
+    /// Returns future events of all resources, except those for stored bytes, which occur for each chunk.
     package func eventsWithoutStored() -> AsyncStream<CacheEvent> { context.events.eventsWithoutStored() }
 
-    /// The stored ranges of all open resources. They contain bytes that the catalog does not have yet.
+    /// The stored ranges of all open resources. They include bytes that the catalog does not contain yet.
     package var openContents: [OpenContents] { resources.open.map(\.openContents) }
 
     /// Checks the stored blocks of one resource; see ``verify(repairing:progress:)``.
@@ -61,7 +61,7 @@ extension MediaCache {
         try await store.verify(key, repairing: repairing)
     }
 
-    /// Checks every stored block of 64 KiB against the checksum that was computed when it was received. Reads of
+    /// Checks every stored block of 64 KiB against the checksum that was computed when it was received. Reads by
     /// players have priority.
     ///
     /// - Parameters:

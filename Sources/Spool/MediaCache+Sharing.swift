@@ -10,7 +10,7 @@ extension MediaCache {
     /// The maximum number of open resources with one key that a request examines.
     private static let lookLimit = 16
 
-    /// Opens a resource for one request of a client.
+    /// Opens a resource for one request from a client.
     ///
     /// If another request is waiting for the origin, this one also waits for that response, but only once. If it may
     /// not use the response, it sends its own request, and does not wait for others that do the same. If the other
@@ -18,8 +18,8 @@ extension MediaCache {
     ///
     /// - Parameters:
     ///   - demand: The request directives of the client.
-    ///   - turn: Ends the request's turn when the client is no longer served. `nil` if the turn ends with the response
-    ///     or with the returned object.
+    ///   - turn: An object that ends the request's turn when the client is no longer served. `nil` if the turn ends
+    ///     with the response or with the returned object.
     ///   - mayShare: Whether the request may use another request's response. The default is `true`.
     /// - Throws: `CancellationError` if the task is cancelled, or if `turn` has ended.
     package func sharedMedia(
@@ -34,7 +34,7 @@ extension MediaCache {
         turn?.release()
         context.opening.begin()
         while passed?.count ?? 0 < Self.lookLimit {
-            // The response to a no-store request is for that request only, so that others must not wait for it.
+            // The response to a no-store request is for that request only, so others must not wait for it.
             guard let (media, resource, question) = open(own, orAnyBut: passed, for: source, asks: !demand.noStore)
             else { break }
             do {
@@ -57,7 +57,7 @@ extension MediaCache {
             case .version(let generation, let response):
                 let isMeant = response.isSelected(by: source)
                 if !media.isShared || isMeant && (resource.turns.isTaken || resource.scheduler.isInUse) {
-                    // Without a validator, the origin can't confirm it.
+                    // Without a validator, the origin can't confirm the response.
                     let isConfirmable = isMeant && response.validator.canConfirm
                     return openSeparate(own, source, beside: isConfirmable ? (media, generation) : nil)
                 }
@@ -71,7 +71,8 @@ extension MediaCache {
         return media(for: source)
     }
 
-    /// Opens the resource of `own`. If it is not open, but another resource of its key is, that one is used instead.
+    /// Opens the resource of `own`. If it is not open, but another resource with the same key is open, that resource is
+    /// used instead.
     ///
     /// Resources in `passed` are skipped. If `passed` is `nil`, no other resource is used. A request that creates the
     /// resource has the turn to use the origin.
@@ -209,8 +210,8 @@ private struct SharedUse {
             }
             // The response was received meanwhile.
             if resource.generation !== current { continue }
-            // An unproven response would end the transfers that other requests need. A response that is not stored is
-            // for a single request.
+            // A response that may belong to another version would end the transfers that other requests need. A
+            // response that is not stored is for a single request.
             let isShareable = stored?.1.validator.isStrong == true || !resource.scheduler.isFetching
             let isFree = current == nil || stored != nil && isShareable
             if mayAsk, let question = question ?? (isFree ? takeTurn() : nil) {

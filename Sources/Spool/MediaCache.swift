@@ -7,7 +7,7 @@ import Synchronization
 
 /// A cache of media on disk: play once, keep every byte.
 ///
-/// One process at a time uses a directory for writing. In another one, such as an app extension, set
+/// Only one process at a time can write to a directory. In another process, such as an app extension, set
 /// ``MediaCacheConfiguration/isReadOnly``. Otherwise the second process plays stored media and stores nothing.
 ///
 /// Within a process, share one `MediaCache`. A second one for the same directory joins the first one if both have the
@@ -15,7 +15,7 @@ import Synchronization
 /// instruments and logger of the first configuration apply. If a value differs, the second one plays stored media and
 /// stores nothing, ``open()`` throws `.directoryInUse`, and the message names the value.
 ///
-/// Opening media through it (``media(for:)-(MediaSource)``) costs nothing, and reading complete media sends no
+/// Opening media through it (``media(for:)-(MediaSource)``) costs nothing, and reading complete media does not send
 /// requests. Any task may call its methods.
 public final class MediaCache: Sendable {
     /// The configuration of a cache.
@@ -47,19 +47,19 @@ public final class MediaCache: Sendable {
     /// Records in the directory how other processes can contact this one, until the cache is closed.
     package func announce(_ text: String?) async throws { try await store.announce(text) }
 
-    /// Returns the record of the process that uses a cache directory; `nil` if there is none. Blocks.
+    /// Returns the record of the process that uses a cache directory; `nil` if there is none. This call blocks.
     package static func announcement(in directory: URL) -> String? { Store.announcement(path: directory.path) }
 
-    /// Returns the current date.
+    /// A function that returns the current date.
     package var now: @Sendable () -> Date { context.clock.now }
 
     /// The rules for using stored bytes without revalidation.
     package var freshness: FreshnessPolicy { context.configuration.freshness }
 
-    /// Whether another process stores the received bytes, with a delay.
+    /// Whether the directory is only read. Another process may store the received bytes, with a delay.
     package var isReadOnly: Bool { context.configuration.isReadOnly }
 
-    /// The executor for reading media. A task that only reads and sends changes threads less often there.
+    /// The executor for reading media. A task that only reads and sends switches threads less often there.
     package var readingExecutor: any TaskExecutor { context.executor.executor(for: .playback) }
 
     /// Runs long work on the maintenance threads, which leave one thread to players.
@@ -106,7 +106,7 @@ public final class MediaCache: Sendable {
         Task { [core] in await core.close() }
     }
 
-    /// Creates a cache with a given file system, clock and threads. It joins no other cache.
+    /// Creates a cache with a given file system, clock and threads. It does not join another cache.
     ///
     /// - Parameters:
     ///   - directory: The directory; `nil` for a cache in memory.
@@ -148,9 +148,9 @@ public final class MediaCache: Sendable {
     /// - Throws: `CacheError`. Media plays uncached in all cases.
     ///   - `.directoryInUse` if another process uses the directory, or another cache of this process with another
     ///     configuration; the message names it
-    ///   - `.catalogTooNew` if a newer version wrote it
+    ///   - `.catalogTooNew` if a newer version of Spool wrote the catalog
     ///   - `.storage` if the directory can't be created or read
-    ///   - `.notStored` if the cache is read-only and the directory contains none
+    ///   - `.notStored` if the cache is read-only and the directory does not contain a cache
     ///   - `.keyRequired` and `.wrongEncryptionKey` if the encryption key is missing or wrong
     ///   - `.invalidArgument` if a value of the configuration is invalid
     public func open() async throws { _ = try await context.opening.directory() }
@@ -224,7 +224,7 @@ public final class MediaCache: Sendable {
 extension MediaCache {
     /// Creates a cache in memory, including its catalog. Use it for tests, or if no data may remain on disk.
     ///
-    /// It uses the same code as any other cache. With a simulated transport, it needs no network.
+    /// It uses the same code as any other cache. With a simulated transport, it does not need a network.
     ///
     /// ```swift
     /// let cache = MediaCache.inMemory(upstream: FakeOrigin(), clock: clock)
@@ -234,11 +234,11 @@ extension MediaCache {
     ///
     /// - Parameters:
     ///   - upstream: The transport.
-    ///   - configuration: The configuration. Its capacity limits the memory; the default is 256 MiB. It is not
+    ///   - configuration: The configuration. Its capacity limits the memory; the default is 256 MiB. The memory is not
     ///     encrypted.
     ///   - clock: The clock for delays, back-off and the recording of received bytes.
-    ///   - now: Returns the current date, which determines when responses become stale and requests expire. Called on
-    ///     any thread.
+    ///   - now: A function that returns the current date, which determines when responses become stale and requests
+    ///     expire. It may be called on any thread.
     public static func inMemory(
         upstream: any Upstream, configuration: Configuration = Configuration(),
         clock: some Clock<Duration> = ContinuousClock(), now: @escaping @Sendable () -> Date = { Date() }

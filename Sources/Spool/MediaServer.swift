@@ -11,10 +11,10 @@ public protocol MediaServer: AnyObject, Sendable {
 
     /// Returns the URL to give to a player instead of a source's own URL.
     ///
-    /// The player sees no credentials. The server sends the source's header fields, or its resolver's, only to the
-    /// source's own origin. They are sent for that URL, and for all URLs of that origin that a playlist names. The
-    /// returned URL is a secret. It is valid until the server stops, or until hundreds of other URLs have been
-    /// returned.
+    /// The player does not receive any credentials. The server sends the source's header fields, or its resolver's,
+    /// only to the source's own origin. They are sent for that URL, and for all URLs of that origin that a playlist
+    /// names. The returned URL is a secret. It is valid until the server stops, or until hundreds of other URLs have
+    /// been returned.
     ///
     /// The call checks whether the server is still reachable, and otherwise makes it listen again, on the same port if
     /// that is free. This is needed because the system may close the sockets of a suspended app.

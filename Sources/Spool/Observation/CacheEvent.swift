@@ -15,7 +15,7 @@ public struct CacheEvent: Sendable {
         case requestCancelled(at: Int64)
         /// The origin failed, and the next attempt follows after `delay`.
         case retrying(after: Duration, cause: CacheError)
-        /// The origin serves another version. The previous one was discarded.
+        /// The origin now sends another version. The previous one was discarded.
         case originChanged(reason: String)
         /// A response contradicts itself, and only part of it was used.
         case inconsistentResponse(String)
@@ -40,7 +40,7 @@ public struct CacheEvent: Sendable {
 
     /// The resource; `nil` for an event of the whole cache.
     public var key: CacheKey?
-    /// Its scheme, host and path; the path of the directory for an event of the whole cache.
+    /// The scheme, host and path of the resource; the path of the directory for an event of the whole cache.
     public var redactedURL: String
     /// The kind of event.
     public var kind: Kind
@@ -83,7 +83,7 @@ package struct CacheActivity: Sendable {
         package var key: CacheKey
         /// The offset of its next byte.
         package var position: Int64
-        /// Whether it waits for bytes.
+        /// Whether the reader is waiting for bytes.
         package var isWaiting: Bool
     }
 
@@ -124,7 +124,7 @@ extension CacheActivity.Counts {
 }
 
 extension CacheEvent.Kind {
-    /// Whether ``CacheActivity/Counts`` includes it.
+    /// Whether ``CacheActivity/Counts`` includes the event.
     var counts: Bool {
         switch self {
         case .evicted, .retrying, .failed: true

@@ -12,7 +12,8 @@ import SpoolScheduling
 /// A cache without instruments has no overhead. For a user interface, use ``MediaResource/states`` and
 /// ``MediaCache/events()``.
 public struct CacheInstrument: Sendable {
-    /// Called on the thread of the event, outside the cache's locks. It must be fast.
+    /// The function that receives events. It is called on the thread of the event, outside the cache's locks, and must
+    /// be fast.
     let note: @Sendable (InstrumentEvent) -> Void
 
     init(_ note: @escaping @Sendable (InstrumentEvent) -> Void) { self.note = note }
@@ -48,16 +49,16 @@ enum InstrumentEvent: Sendable {
     case readerClosed
     /// A player received the first bytes for a reader.
     ///
-    /// - `isStored`: Whether they needed no request, because they were delivered before, or were stored when the
+    /// - `isStored`: Whether no request was needed, because they were delivered before, or were stored when the
     ///   resource was opened.
     case firstBytes(after: Duration, isStored: Bool, redactedURL: String)
     /// Bytes were delivered to a reader, `stored` of them from the cache.
     case served(bytes: Int64, stored: Int64)
-    /// A request is sent to an origin.
+    /// A request was sent to an origin.
     case asked
     /// Body bytes were received from an origin.
     case received(bytes: Int64)
-    /// A transfer has started and waits for a connection to the origin, or has ended.
+    /// A transfer has started and is waiting for a connection to the origin, or has ended.
     case transferBegan(TransferName, redactedURL: String)
     case transferEnded(TransferName)
     /// An event that all listeners receive.

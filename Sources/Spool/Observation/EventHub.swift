@@ -3,7 +3,7 @@ import Logging
 import SpoolStorage
 import Synchronization
 
-/// The distribution of each event to every listener and to the log. It costs nearly nothing without listeners.
+/// The distribution of each event to every listener and to the log. Without listeners, it has almost no overhead.
 final class EventHub: Sendable {
     private struct State {
         var listeners: [Int: Listener] = [:]
@@ -15,9 +15,9 @@ final class EventHub: Sendable {
     /// A listener that exists as long as its stream.
     private struct Listener {
         weak var queue: EventQueue?
-        /// Whether it receives the events of a resource; `nil` for all events.
+        /// A function that returns whether the listener receives the events of a resource; `nil` for all events.
         let isMeant: (@Sendable (CacheKey?) -> Bool)?
-        /// Whether it receives the events of stored bytes, which occur for each chunk.
+        /// Whether the listener receives the events for stored bytes, which occur for each chunk.
         let includesStored: Bool
     }
 
@@ -30,19 +30,19 @@ final class EventHub: Sendable {
         self.instruments = instruments
     }
 
-    /// Returns a stream of the events from now on; see ``EventQueue`` about slow listeners.
+    /// Returns a stream of future events; see ``EventQueue`` about slow listeners.
     func events() -> AsyncStream<CacheEvent> {
         let queue = listen()
         return AsyncStream { await queue.next() }
     }
 
-    /// Returns a stream of the events from now on, except those for stored bytes.
+    /// Returns a stream of future events, except those for stored bytes.
     func eventsWithoutStored() -> AsyncStream<CacheEvent> {
         let queue = listen(includesStored: false)
         return AsyncStream { await queue.next() }
     }
 
-    /// Returns the events from now on of the selected resources; `nil` for all events.
+    /// Returns future events of the selected resources; `nil` for all events.
     func listen(_ isMeant: (@Sendable (CacheKey?) -> Bool)? = nil, includesStored: Bool = true) -> EventQueue {
         let id = state.withLock { state in
             state.nextID += 1
@@ -126,8 +126,8 @@ final class EventHub: Sendable {
 
 /// The events that one listener has not read yet, in order.
 ///
-/// The limit applies to each kind separately. A slow listener loses the oldest events of a frequent kind, and none of
-/// another kind. Consecutive received ranges are joined until they are read.
+/// The limit applies to each kind separately. A slow listener loses the oldest events of a frequent kind, but no events
+/// of other kinds. Consecutive received ranges are joined until they are read.
 final class EventQueue: Sendable {
     /// The maximum number of waiting events of one kind.
     static let limit = 1024
@@ -144,7 +144,7 @@ final class EventQueue: Sendable {
     private let signal = ChangeSignal()
     private let ended: @Sendable () -> Void
 
-    /// - Parameter ended: Called when the listener has ended.
+    /// - Parameter ended: A function that is called when the listener has ended.
     init(ended: @escaping @Sendable () -> Void) { self.ended = ended }
 
     deinit { ended() }
@@ -203,7 +203,7 @@ extension EventQueue.State {
 }
 
 extension CacheEvent {
-    /// Returns this event and the next joined, if they describe one range.
+    /// Returns this event joined with the next one, if they describe one contiguous range.
     fileprivate func joined(with next: CacheEvent) -> CacheEvent? {
         guard key == next.key, redactedURL == next.redactedURL, case .stored(let range) = kind,
             case .stored(let more) = next.kind, range.upperBound == more.lowerBound
@@ -215,7 +215,7 @@ extension CacheEvent {
 }
 
 extension CacheEvent.Kind {
-    /// Whether it is about stored bytes.
+    /// Whether the event is about stored bytes.
     fileprivate var isStored: Bool { if case .stored = self { true } else { false } }
 
     /// A number for each kind.

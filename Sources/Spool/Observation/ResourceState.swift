@@ -7,7 +7,7 @@ public struct ResourceState: Sendable, Equatable {
     public var storedRanges: ByteRangeSet
     /// The length of the resource in bytes; `nil` before a response contains it.
     public var length: Int64?
-    /// The last error of waiting readers. `nil` after bytes are received again.
+    /// The last error that waiting readers received. `nil` after bytes are received again.
     public var failure: CacheError?
 
     /// Creates a state, for previews and tests.
@@ -28,7 +28,7 @@ public struct ResourceState: Sendable, Equatable {
     /// Whether every byte is stored.
     public var isComplete: Bool { length.map { storedRanges.contains(0..<$0) } ?? false }
 
-    /// Whether both show the same state.
+    /// Returns whether both show the same state.
     public static func == (left: ResourceState, right: ResourceState) -> Bool {
         left.length == right.length && left.storedRanges == right.storedRanges
             && left.failure?.code == right.failure?.code && left.failure?.message == right.failure?.message

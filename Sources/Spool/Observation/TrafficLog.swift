@@ -34,7 +34,7 @@ package final class TrafficLog: Sendable {
 
     // MARK: - Records
 
-    /// Records a request that is sent now.
+    /// Records a request that is being sent.
     func begin(
         _ key: CacheKey, _ redactedURL: String, from start: Int64, to end: Int64?, at date: Date, elapsed: Duration
     ) -> RunningRequest {
@@ -55,12 +55,12 @@ package final class TrafficLog: Sendable {
 
     /// Records the wait of a reader.
     ///
-    /// - Parameter make: Creates the wait with its number.
+    /// - Parameter make: A function that creates the wait with its number.
     func record(wait make: (Int) -> ReaderWait) {
         state.withLock { state in state.waits.append(make(state.waits.nextID)) }
     }
 
-    /// Records ranges of a resource that were evicted. A range that ends at `Int64.max` is all of the resource.
+    /// Records ranges of a resource that were evicted. A range that ends at `Int64.max` means all of the resource.
     func recordEvicted(_ ranges: ByteRangeSet, of key: CacheKey) {
         state.withLock { state in
             for range in ranges.prefix(Self.evictedRangeLimit) {
@@ -84,7 +84,7 @@ package final class TrafficLog: Sendable {
         }
     }
 
-    /// Whether the byte at an offset has been evicted since the resource was complete.
+    /// Returns whether the byte at an offset has been evicted since the resource was last complete.
     func wasEvicted(_ offset: Int64, of key: CacheKey) -> Bool {
         state.withLock { $0.evicted[key]?.contains(offset) ?? false }
     }
@@ -118,7 +118,7 @@ package final class TrafficLog: Sendable {
 
 /// A request to an origin.
 package struct OriginRequestRecord: Sendable {
-    /// How a request ended.
+    /// The outcome of a request.
     package enum Outcome: String, Sendable { case running, complete, cancelled, failed }
 
     /// A number that increases with each request of the cache.
@@ -136,7 +136,7 @@ package struct OriginRequestRecord: Sendable {
     package var date: Date
     /// The time until the first byte of the body, in seconds, or `nil` before it.
     package var firstByteSeconds: Double?
-    /// The duration in seconds, or `nil` while the request runs.
+    /// The duration in seconds, or `nil` while the request is running.
     package var seconds: Double?
     package var outcome: Outcome
     /// The error, or another reason for the outcome.
@@ -145,7 +145,7 @@ package struct OriginRequestRecord: Sendable {
 
 /// A wait of a reader for bytes, of at least ``TrafficLog/shortestWait``.
 package struct ReaderWait: Sendable {
-    /// Why the bytes were not available.
+    /// The reason why the bytes were not available.
     package enum Cause: String, Sendable { case slowOrigin, retry, evicted, notStored }
 
     /// A number that increases with each wait in the cache.
@@ -212,7 +212,7 @@ final class RunningRequest: Sendable {
         ending.withLock { $0 = Ending(seconds: seconds, outcome: outcome, message: message) }
     }
 
-    /// The request as it is now.
+    /// The current record of the request.
     var record: OriginRequestRecord {
         var record = initial
         record.byteCount = byteCount.load(ordering: .relaxed)

@@ -58,7 +58,7 @@ public struct MediaChunk: Sendable {
 }
 
 extension MediaChunk {
-    /// The bytes of a range, if they are in memory. Otherwise `nil`.
+    /// Creates a chunk of the bytes of a range. `nil` if they are not in memory.
     ///
     /// - Parameter asSlice: Whether the bytes may stay in their file.
     init?(inMemory range: Range<Int64>, of lease: Lease, asSlice: Bool) {

@@ -13,9 +13,9 @@ import Synchronization
 /// ```
 ///
 /// A reader is pull-based. If no chunk is requested, at most the read-ahead window is fetched beyond the last one. A
-/// reader stores no bytes itself, and two readers of the same missing range share one transfer. One task or thread at a
-/// time may pull. ``cancel()`` and ``seek(to:)`` may be called from any thread. A reader ends when it is released, and
-/// received bytes stay in the cache.
+/// reader does not store bytes itself, and two readers of the same missing range share one transfer. One task or thread
+/// at a time may pull. ``cancel()`` and ``seek(to:)`` may be called from any thread. A reader ends when it is released,
+/// and received bytes stay in the cache.
 public final class MediaReader: AsyncSequence, Sendable {
     /// A piece of the resource.
     public typealias Element = MediaChunk
@@ -76,10 +76,11 @@ public final class MediaReader: AsyncSequence, Sendable {
         }
     }
 
-    /// Continues at another offset of the resource. The next chunk starts there, and the end of the range stays.
+    /// Continues at another offset of the resource. The next chunk starts there, and the end of the range does not
+    /// change.
     ///
-    /// A reader that has reached its end or an error also continues, but not a cancelled one. A pull that is waiting
-    /// then waits for the new offset. A transfer that only the previous position needed is cancelled.
+    /// A reader that has reached its end or an error also continues, but a cancelled one does not. A pull that is
+    /// waiting then waits for the new offset. A transfer that only the previous position needed is cancelled.
     ///
     /// - Parameter offset: The offset in bytes. If it is past the end of the resource, the next pull throws.
     public func seek(to offset: Int64) {
@@ -185,7 +186,8 @@ public final class MediaReader: AsyncSequence, Sendable {
         return MediaChunk(offset: bounds.start, data: data)
     }
 
-    /// Returns `false` if the reader has left its position, so that it does not need the bytes.
+    /// Records that the reader has taken a chunk. Returns `false` if the reader has left its position and does not need
+    /// it.
     private func take(_ chunk: MediaChunk, as reader: OpenReader) -> Bool {
         guard phase.take(reader, upTo: chunk.range.upperBound) else { return false }
         recordServed(chunk.range, by: reader.resource)
@@ -219,7 +221,7 @@ public final class MediaReader: AsyncSequence, Sendable {
                     phase.setFree(reader, until: freeUntil, in: lease)
                     if take(chunk, as: reader) { return chunk }
                 } catch is MissingBytes {
-                    // The bytes were evicted or found damaged meanwhile. The scheduler knows this, and requests them
+                    // The bytes were evicted or found damaged meanwhile. The scheduler is notified, and requests them
                     // again.
                     reader.resource.missing(range, of: lease.generation)
                 } catch let error as CacheError where error.isOfStorage {
@@ -251,9 +253,9 @@ public final class MediaReader: AsyncSequence, Sendable {
     }
 
     /// Leaves a position at which the last bytes of another version start. Returns `false` if the position is correct
-    /// in this one.
+    /// in this version.
     ///
-    /// - Throws: `CacheError` with code `.resourceChanged` if each response is of another version.
+    /// - Throws: `CacheError` with code `.resourceChanged` if each response belongs to another version.
     private func leaves(_ reader: OpenReader, of length: Int64?, _ attempts: inout ReadAttempts) throws -> Bool {
         if reader.stands(in: length, for: opening.range) { return false }
         guard attempts.recordMove() else {
@@ -342,7 +344,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     /// ```
     ///
     /// - Parameters:
-    ///   - buffer: Receives the bytes. It is not written to after the call.
+    ///   - buffer: The buffer for the bytes. It is not written to after the call.
     ///   - offset: The offset of the first byte in the resource.
     /// - Returns: The number of bytes. 0 for an empty buffer, and at or past the end of the range or of the resource.
     /// - Throws: `CancellationError` if the reader is cancelled. Also the errors of ``next()``, but none for an offset
@@ -377,7 +379,7 @@ private struct ReadAttempts {
     private var diskFailures = 0
     private var moves = 0
 
-    /// Returns whether the disk must no longer be used.
+    /// Counts a failure of the disk. Returns whether the disk must no longer be used.
     mutating func recordDiskFailure() -> Bool {
         diskFailures += 1
         return diskFailures > Self.limit

@@ -9,7 +9,8 @@ extension MediaResource {
     /// With ``FreshnessPolicy/http``, this is the variant that the source receives. Its resolver is called for the
     /// credentials.
     ///
-    /// - Throws: `CacheError`: `.storage` if the catalog can't be read, `.closed`. The errors of the source's resolver.
+    /// - Throws: `CacheError`: `.storage` if the catalog can't be read, `.closed`. The errors from the source's
+    ///   resolver.
     public func storedResource() async throws -> StoredResource? {
         try await store.resource(variantKey).map { StoredResource($0) }
     }
@@ -24,7 +25,7 @@ extension MediaResource {
     /// variant that the source receives. Its resolver is called for the credentials.
     ///
     /// - Throws: `CacheError`: `.notStored`, `.incomplete` with the first missing range, `.storage`, `.closed`. The
-    ///   errors of the source's resolver.
+    ///   errors from the source's resolver.
     public func export(to file: URL) async throws { try await store.export(variantKey, to: file) }
 
     /// Passes the bytes of the resource to `write` if it is complete; see ``export(to:)``.

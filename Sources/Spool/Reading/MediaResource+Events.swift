@@ -1,8 +1,8 @@
 public import HTTPTypes
 
 extension MediaResource {
-    /// Returns a stream of this resource's events from now on, such as stored ranges, completion, eviction or failure.
-    /// It is like ``MediaCache/events()``, for this resource alone.
+    /// Returns a stream of this resource's future events, such as stored ranges, completion, eviction or failure. It is
+    /// like ``MediaCache/events()``, for this resource alone.
     ///
     /// For the current state, see the first value of ``states``. The stream keeps the resource open until it is
     /// released.
@@ -14,8 +14,9 @@ extension MediaResource {
 
     private func next(of queue: EventQueue) async -> CacheEvent? { await queue.next() }
 
-    /// Returns the header fields of the stored response, as later responses have updated them. They include no cookies,
-    /// no credentials and no fields of the transport. `nil` if nothing is stored. No request is sent to the origin.
+    /// Returns the header fields of the stored response, as later responses have updated them. They do not include
+    /// cookies, credentials or fields that describe the transport. `nil` if nothing is stored. No request is sent to
+    /// the origin.
     ///
     /// - Throws: `CacheError` with code `.closed`; `CancellationError`. Under ``FreshnessPolicy/http``, also the errors
     ///   of the source's resolver.

@@ -10,7 +10,7 @@ package typealias FreshnessDemand = RequestDirectives
 
 extension MediaResource {
     /// Returns the response headers of the current version. If nothing is stored, or if the stored version has to be
-    /// validated, the origin sends them. The first block is then requested, but this method waits for none of its
+    /// validated, the origin sends them. The first block is then requested, but this method does not wait for its
     /// bytes.
     ///
     /// - Throws: The errors of ``MediaReader/response()``.
@@ -31,7 +31,7 @@ extension MediaResource {
         try await opened().freshness.use(opening, demand) == .ask
     }
 
-    /// Whether the stored response may be used although the origin can't be reached (RFC 9111 §4.2.4).
+    /// Returns whether the stored response may be used even though the origin can't be reached (RFC 9111 §4.2.4).
     package func mayBeUsedAfterError() async throws -> Bool {
         try await opened().freshness.mayBeStale(after: .unreachable)
     }
@@ -83,8 +83,8 @@ extension MediaResource {
             demand: demand, ahead: ahead)
     }
 
-    /// Returns a reader of the stored bytes, fresh or stale, which sends no request to the origin. The reader throws
-    /// `CacheError` with code `.notStored` if not all bytes are stored.
+    /// Returns a reader of the stored bytes, fresh or stale, which does not send requests to the origin. The reader
+    /// throws `CacheError` with code `.notStored` if not all bytes are stored.
     package func storedReader() -> MediaReader {
         var demand = FreshnessDemand()
         demand.onlyIfCached = true

@@ -14,7 +14,8 @@ package struct VersionMark: Sendable, Equatable {
 
 /// The bytes that a server can send without leaving its event loop.
 extension MediaResource {
-    /// Returns all of `range` as a slice of the open version, if it may be used without a request. It needs no disk.
+    /// Returns all of `range` as a slice of the open version, if it may be used without a request. It does not access
+    /// the disk.
     ///
     /// - Returns: `nil` if a reader is needed.
     package func sliceIfAvailable(_ range: Range<Int64>) -> (slice: MediaSlice, version: VersionMark)? {
@@ -38,7 +39,7 @@ extension MediaResource {
         return VersionMark(lease.generation)
     }
 
-    /// Returns the mark of the open version, if the response is of that version and its first byte is stored.
+    /// Returns the mark of the open version, if the response belongs to that version and its first byte is stored.
     package func mark(of response: StoredResponse) -> VersionMark? {
         guard let resource, let lease = leaseIfStored(0..<1, in: resource),
             resource.headers.response(of: lease.generation) == response

@@ -17,7 +17,7 @@ public final class MediaResource: Sendable {
     /// The source of the bytes.
     public let source: MediaSource
     let credentials: SourceCredentials
-    /// `nil` if the cache was closed before the resource was opened.
+    /// The open resource; `nil` if the cache was closed before the resource was opened.
     let resource: OpenResource?
     let opening: Int
     let identity: OpenResources.Identity
@@ -26,8 +26,8 @@ public final class MediaResource: Sendable {
     private let question: RequestTurns.Turn?
     /// Whether the resource was opened for a source that sends different header fields.
     package let isShared: Bool
-    /// How its readers may use the current version, as decided for the request for which the resource is opened. `nil`
-    /// to decide when a reader opens.
+    /// The use of the current version by readers, as decided for the request for which the resource is opened. `nil` to
+    /// decide when a reader opens.
     let decidedUse: StoredFreshness.Use?
     /// Whether the resource is opened for a request that may use another request's response.
     package var usesOthersResponse: Bool { decidedUse != nil || joinsTransfer }
@@ -68,7 +68,7 @@ public final class MediaResource: Sendable {
 
     deinit { if resource != nil { registry.release(identity) } }
 
-    /// The executor on which the bytes are read. A task that only reads and forwards bytes changes threads less often
+    /// The executor on which the bytes are read. A task that only reads and forwards bytes switches threads less often
     /// there.
     package var readingExecutor: (any TaskExecutor)? { resource?.context.executor.executor(for: .playback) }
 
@@ -94,7 +94,7 @@ public final class MediaResource: Sendable {
         var id: ReaderID
         var position: ReaderPosition
         var resource: OpenResource
-        /// Keeps the reader's own resource open; `nil` if the reader uses a shared one.
+        /// The media that keeps the reader's own resource open; `nil` if the reader uses a shared one.
         var own: MediaResource?
     }
 
@@ -130,7 +130,7 @@ public final class MediaResource: Sendable {
     ) -> OpenedReader? {
         guard let own = separate(), let resource = own.resource else { return nil }
         let text =
-            "\(resource.redactedURL) is played without being cached: nothing proves that the origin's responses are of one version"
+            "\(resource.redactedURL) is played without being cached: nothing proves that the origin's responses belong to one version"
         resource.send(.notCached(cause: CacheError(.malformedResponse, text)))
         let (id, position, _) = resource.readers.open(
             at: start, end: end, priority: priority, credentials: credentials, opening: own.opening, ahead: ahead)
@@ -139,8 +139,8 @@ public final class MediaResource: Sendable {
 
     /// Opens the same media with its own response, which is not cached. Returns `nil` if the cache is closed.
     ///
-    /// It serves a reader that must validate the running response before using it, if nothing can prove that both
-    /// versions are the same. The readers of the running response continue.
+    /// It is for a reader that must validate the response in progress before using it, if nothing can prove that both
+    /// versions are the same. The readers of the response in progress continue.
     private func separate() -> MediaResource? {
         guard let context = resource?.context else { return nil }
         let identity = identity.separate()
@@ -151,7 +151,7 @@ public final class MediaResource: Sendable {
         return MediaResource(identity: identity, credentials: credentials, resource: opened, registry: registry)
     }
 
-    /// Returns the version that has all of `range` stored, if it may be used without a request to the origin.
+    /// Returns the version if all of `range` is stored and may be used without a request to the origin.
     func leaseIfStored(_ range: Range<Int64>, in resource: OpenResource) -> Lease? {
         resource.readers.leaseIfStored(range, opening: opening)
     }
@@ -195,14 +195,14 @@ public final class MediaResource: Sendable {
             ?? ContentInformation(length: nil, contentType: nil, supportsByteRanges: resource.supportsByteRanges)
     }
 
-    /// Whether ``contentInformation()`` needs no request to the origin.
+    /// Whether ``contentInformation()`` does not need a request to the origin.
     ///
     /// - Throws: `CacheError` with code `closed`; `CancellationError`.
     package var isKnown: Bool {
         get async throws { try await opened().contentInformation != nil }
     }
 
-    /// Returns the number of bytes, which is requested from the origin if necessary. If the origin does not send the
+    /// Returns the length in bytes, which is requested from the origin if necessary. If the origin does not send the
     /// total, the last `count` bytes are requested.
     func length(toFindLast count: Int64, for priority: Priority) async throws -> Int64 {
         if let length = try await contentInformation(for: priority).length { return length }
@@ -240,7 +240,7 @@ public final class MediaResource: Sendable {
     /// All of them are in memory at the same time, so use it for small ranges, such as headers, an image or a few
     /// seconds. For more bytes, use a ``reader(in:chunkSize:)-(Range<Int64>,_)``, whose memory does not grow.
     ///
-    /// - Throws: The errors of ``MediaReader/next()``. The result always has all bytes.
+    /// - Throws: The errors of ``MediaReader/next()``. The result always contains all bytes.
     public func data(in range: Range<Int64>) async throws -> Data {
         guard !range.isEmpty else { return Data() }
         var data = Data()
@@ -265,7 +265,7 @@ public final class MediaResource: Sendable {
         MediaReader(media: self, range: range, priority: .playback, chunkSize: chunkSize, handsOutSlices: true)
     }
 
-    /// The stored ranges. Reading them sends no request to the origin.
+    /// The stored ranges. Reading them does not send a request to the origin.
     ///
     /// - Throws: `CacheError` with code `.closed`; `CancellationError`.
     public var storedRanges: ByteRangeSet { get async throws { try await opened().scheduler.storedRanges } }

@@ -10,7 +10,7 @@ struct ReaderOpening: Sendable {
     let priority: Priority
     /// The request directives of the client.
     let demand: FreshnessDemand
-    /// How the reader may use the stored version, or `nil` to decide by freshness.
+    /// The use of the stored version by the reader, or `nil` to decide by freshness.
     let use: StoredFreshness.Use?
     /// The size of the first read-ahead.
     let ahead: ReadAheadStart

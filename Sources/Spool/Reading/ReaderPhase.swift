@@ -24,8 +24,8 @@ struct OpenReader {
         self.isCountedFromEnd = isCountedFromEnd
     }
 
-    /// Whether the position is correct in a version of this length. In another version, the last bytes may start
-    /// elsewhere.
+    /// Returns whether the position is correct in a version of this length. In another version, the last bytes may
+    /// start elsewhere.
     func stands(in length: Int64?, for range: MediaRange) -> Bool {
         guard isCountedFromEnd, let length, case .suffix(let count) = range else { return true }
         return position == MediaRange.start(ofLast: count, of: length)
@@ -48,7 +48,7 @@ final class ReaderPhase: Sendable {
     enum Phase {
         /// Not open. Contains the offset of the last seek, or `nil` before the first one. → open, finished, cancelled
         case unopened(at: Int64?)
-        /// → unopened, finished, cancelled
+        /// The reader is open. → unopened, finished, cancelled
         case open(OpenReader)
         /// It has reached the end of its range, or an error. → unopened, cancelled
         case finished
@@ -125,8 +125,8 @@ final class ReaderPhase: Sendable {
         if reader.isCountedFromEnd { update(reader) { $0.isCountedFromEnd = false } }
     }
 
-    /// Records that the reader reads all bytes before `position`. Returns `false` if it is no longer open and needs no
-    /// bytes.
+    /// Records that the reader takes all bytes before `position`. Returns `false` if it is no longer open and does not
+    /// need them.
     func take(_ reader: OpenReader, upTo position: Int64) -> Bool {
         update(reader) { $0.move(to: position) }
     }

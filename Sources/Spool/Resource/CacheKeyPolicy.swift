@@ -43,7 +43,7 @@ public struct CacheKeyPolicy: Sendable {
         return CacheKeyPolicy(.parts(ignoredItems: items, ignoresQuery: ignoresQuery, ignoresHost: true))
     }
 
-    /// Whether both policies have the same rule. Functions can't be compared, and count as equal.
+    /// Returns whether both policies have the same rule. Functions can't be compared, and count as equal.
     func isEqual(to other: CacheKeyPolicy) -> Bool {
         switch (rule, other.rule) {
         case (.custom, .custom): true

@@ -5,10 +5,10 @@ public import SpoolStorage
 
 /// The source of a resource: a fixed URL, or a URL and credentials that are resolved when needed.
 ///
-/// ``url`` is the player's URL. The origin may get another URL with other header fields, which `resolve` returns.
-/// Examples are a signed link to a cloud drive, a bearer token, and the file behind an app's scheme (`myapp://42`). If
-/// the origin rejects the request (401, 403, 407, 410), or it has expired, `resolve` is called again and playback
-/// continues.
+/// ``url`` is the player's URL. Requests to the origin may have another URL and other header fields, which `resolve`
+/// returns. Examples are a signed link to a cloud drive, a bearer token, and the file behind an app's scheme
+/// (`myapp://42`). If the origin rejects the request (401, 403, 407, 410), or it has expired, `resolve` is called again
+/// and playback continues.
 ///
 /// The cache key is derived from ``url`` by the cache's key policy. If your app has its own identifier of the media,
 /// such as a number in its database, use it as ``key``.
@@ -50,22 +50,22 @@ public struct MediaSource: Sendable {
     /// `nil` if it never does. A delayed response is not used to estimate the connection, and does not count as a
     /// connection while it waits.
     package var responseHold: Duration?
-    /// The key of the playlist or manifest that contains it. They are used, pinned and removed together, if both are
-    /// stored.
+    /// The key of the playlist or manifest that contains the media. Both are used, pinned and removed together, if they
+    /// are stored.
     package var presentation: CacheKey?
-    /// Whether it is fetched for playback without a network, so that requests for it are not preloads.
+    /// Whether the media is fetched for playback without a network, so that requests for it are not preloads.
     package var isDownload = false
-    /// The cookies that its origins have set. Its copies, and all parts of its stream, have the same ones.
+    /// The cookies that its origins have set. Copies of the source, and all parts of its stream, share them.
     package var cookies = CookieJar()
     /// The transport for its bytes instead of the cache's.
     var upstreamOverride: (any Upstream)?
-    /// Distinguishes sources with their own resolvers, because their results are not known beforehand.
+    /// An identifier that distinguishes sources with different resolvers, whose results are not known beforehand.
     let resolver: UUID?
 
     /// Whether a resolver supplies its requests, and may supply another one after a rejection.
     package var isResolved: Bool { resolver != nil }
 
-    /// Whether the requests of another source have the same header fields, so that both may receive a personal
+    /// Returns whether the requests of another source have the same header fields, so that both may receive a personal
     /// response.
     func requestsAlike(_ other: MediaSource) -> Bool {
         headerFields == other.headerFields && resolver == other.resolver
@@ -96,9 +96,9 @@ public struct MediaSource: Sendable {
     /// - Parameters:
     ///   - url: Any URL. Requests are sent to the result of `resolve`.
     ///   - key: The cache key instead of the one that the cache's key policy derives from `url`.
-    ///   - resolve: Called before the first request, after a rejection, and after the expiration, from any task. If it
-    ///     throws a `URLError` or an ``UpstreamError`` about the network, it is called again as `RetryPolicy`
-    ///     specifies. Any other error ends playback.
+    ///   - resolve: A function that is called before the first request, after a rejection, and after the expiration,
+    ///     from any task. If it throws a `URLError` or an ``UpstreamError`` about the network, it is called again as
+    ///     `RetryPolicy` specifies. Any other error ends playback.
     public init(
         url: URL, key: CacheKey? = nil, resolve: @escaping @Sendable (ResolutionReason) async throws -> ResolvedRequest
     ) {
@@ -121,15 +121,15 @@ public struct MediaSource: Sendable {
         self.resolver = resolver
     }
 
-    /// Whether its requests consist only of its URL, and it has no custom key.
+    /// Whether requests from the source consist only of its URL, and it does not have a custom key.
     package var isPlain: Bool { resolver == nil && headerFields.isEmpty && key == nil }
 
-    /// Returns a request for it that bypasses the cache.
+    /// Returns a request for the media that bypasses the cache.
     package func resolved(_ reason: ResolutionReason = .initial) async throws -> ResolvedRequest {
         try await resolve(reason)
     }
 
-    /// Whether both send the same requests for the same URL, under the same key.
+    /// Returns whether both sources send the same requests for the same URL, under the same key.
     package func isSame(as other: MediaSource) -> Bool {
         url == other.url && key == other.key && resolver == other.resolver && headerFields == other.headerFields
     }
@@ -142,12 +142,12 @@ public struct MediaSource: Sendable {
 
     /// Returns scheme, host, port and path of `url`, without user, password, query and fragment.
     package static func redactedURL(of url: URL) -> String {
-        guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return "(unreadable address)" }
+        guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return "(invalid URL)" }
         parts.user = nil
         parts.password = nil
         parts.query = nil
         parts.fragment = nil
-        return parts.string ?? "(unreadable address)"
+        return parts.string ?? "(invalid URL)"
     }
 }
 
@@ -157,7 +157,8 @@ public struct ResolvedRequest: Sendable {
     public var url: URL
     /// Additional header fields, such as `Authorization`.
     public var headerFields: HTTPFields
-    /// The time at which it expires, such as that of a signed URL; `nil` if the origin's rejection ends it.
+    /// The time at which the request expires, such as that of a signed URL; `nil` if it is valid until the origin
+    /// rejects it.
     ///
     /// After that time, the request is resolved again before another one is sent. Responses that have already started
     /// continue.

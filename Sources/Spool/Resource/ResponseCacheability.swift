@@ -6,7 +6,7 @@ import HTTPTypes
 struct ResponseCacheability: Sendable {
     var mayStore: Bool
     var freshness: StoredFreshness
-    /// Whether it is not stored because its header fields are too long.
+    /// Whether the response is not stored because its header fields are too long.
     let hasLongFields: Bool
     private let saysControl: Bool
     private let saysExpires: Bool
@@ -87,7 +87,7 @@ extension StoredFreshness {
         return result
     }
 
-    /// Sets the values that follow from all fields of a revalidated response.
+    /// Sets the values that are derived from all fields of a revalidated response.
     ///
     /// - Parameter initialAge: The age of that response when it was received.
     fileprivate mutating func renew(from head: StoredHead, initialAge: Int64, at now: Int64) {

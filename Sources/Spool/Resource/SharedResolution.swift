@@ -2,7 +2,7 @@ package import Foundation
 package import HTTPTypes
 import Synchronization
 
-/// A value that several sources need for requests, resolved once for all: an account's token, or a link.
+/// A value that several sources need for requests, such as an account's token or a link. It is resolved once for all.
 ///
 /// If several transfers are rejected at the same time, the value is resolved once for all of them. Any task may use it.
 package final class SharedResolution<Value: Sendable>: Sendable {
@@ -16,16 +16,16 @@ package final class SharedResolution<Value: Sendable>: Sendable {
         var resolving: Task<Resolved, any Error>?
     }
 
-    /// One of the sources. It knows its last value, so that a rejection of a replaced value does not resolve another
-    /// one.
+    /// The access of one source to the value. It records the last value that it returned, so that the rejection of a
+    /// replaced value does not cause another resolution.
     package final class Share: Sendable {
         private let shared: SharedResolution
         private let last = Mutex(-1)
 
         fileprivate init(_ shared: SharedResolution) { self.shared = shared }
 
-        /// Returns the value, which is resolved if there is none, it has expired, or this share's newest one was
-        /// rejected.
+        /// Returns the value. It is resolved if there is none, if it has expired, or if the last value that was
+        /// returned here was rejected.
         ///
         /// - Throws: The errors of the resolution.
         package func value(_ reason: MediaSource.ResolutionReason) async throws -> Value {
@@ -42,9 +42,10 @@ package final class SharedResolution<Value: Sendable>: Sendable {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - now: Returns the current date, to check the expiration.
-    ///   - expiration: Returns the time at which a value expires; `nil` if a rejection ends it.
-    ///   - resolve: Resolves a value.
+    ///   - now: A function that returns the current date, to check the expiration.
+    ///   - expiration: A function that returns the time at which a value expires; `nil` if it is valid until it is
+    ///     rejected.
+    ///   - resolve: A function that resolves a value.
     package init(
         now: @escaping @Sendable () -> Date, expiration: @escaping @Sendable (Value) -> Date?,
         resolve: @escaping @Sendable (MediaSource.ResolutionReason) async throws -> Value
@@ -54,7 +55,7 @@ package final class SharedResolution<Value: Sendable>: Sendable {
         self.resolve = resolve
     }
 
-    /// Returns a share for one source.
+    /// Returns an object through which one source uses the value.
     package func share() -> Share { Share(self) }
 
     private func resolved(_ reason: MediaSource.ResolutionReason, since refused: Int?) async throws -> Resolved {
@@ -88,18 +89,18 @@ package final class SharedResolution<Value: Sendable>: Sendable {
     }
 }
 
-/// The source of an HLS or DASH presentation: of its manifest, and of the files in it.
+/// The source of an HLS or DASH presentation, which consists of a manifest and the files that it lists.
 ///
 /// The source's fields are sent only to its own origin (RFC 9110 §4.3.1). A manifest can name any host, which must not
-/// get the credentials. A resolver is called once for all files, and again after a rejection. Cookies that an origin
-/// sets with one file are sent with the requests for the others, as ``CookieJar`` allows.
+/// receive the credentials. A resolver is called once for all files, and again after a rejection. Cookies that an
+/// origin sets with one file are sent with the requests for the others, as ``CookieJar`` allows.
 package final class PresentationSource: Sendable {
     /// The source of the manifest.
     package let source: MediaSource
 
     private let resolution: SharedResolution<ResolvedRequest>
 
-    /// - Parameter now: Returns the current date of the cache, to check expirations.
+    /// - Parameter now: A function that returns the current date of the cache, to check expirations.
     package init(_ source: MediaSource, now: @escaping @Sendable () -> Date) {
         self.source = source
         resolution = SharedResolution(now: now, expiration: \.expiration) { try await source.resolve($0) }
@@ -133,7 +134,8 @@ package final class PresentationSource: Sendable {
 }
 
 extension URL {
-    /// Whether both have the same scheme, host and port, with or without an explicit default port (RFC 9110 §4.3.1).
+    /// Returns whether both have the same scheme, host and port, with or without an explicit default port (RFC 9110
+    /// §4.3.1).
     fileprivate func isSameOrigin(as other: URL) -> Bool {
         func origin(_ url: URL) -> [String] {
             let scheme = url.scheme?.lowercased() ?? ""
@@ -145,7 +147,7 @@ extension URL {
 }
 
 extension HTTPFields {
-    /// Returns these fields, with those of `others` instead of ones with the same name.
+    /// Returns these fields, in which fields with the same names are replaced by those in `others`.
     fileprivate func replaced(by others: HTTPFields) -> HTTPFields {
         var fields = self
         for field in others { fields[field.name] = nil }

@@ -27,7 +27,7 @@ final class SourceCredentials: Sendable {
     private let executor: any TaskExecutor
     private let state = Mutex(State())
 
-    /// - Parameter now: Returns the current date, which determines when requests expire.
+    /// - Parameter now: A function that returns the current date, which determines when requests expire.
     init(_ source: MediaSource, now: @escaping @Sendable () -> Date, executor: any TaskExecutor) {
         self.source = source
         self.now = now
@@ -40,7 +40,8 @@ final class SourceCredentials: Sendable {
     /// Returns the request to send, and resolves the source if it has not been resolved, or if the request has expired.
     /// If the resolver returns a request that has already expired, it is sent once.
     ///
-    /// - Throws: `UpstreamError` if the source's resolver failed because of the network; other errors of the resolver.
+    /// - Throws: `UpstreamError` if the source's resolver failed because of the network; other errors from the
+    ///   resolver.
     func resolved() async throws -> Resolved {
         try await resolve { state in
             guard let known = state.resolved else { return .resolve(.initial) }

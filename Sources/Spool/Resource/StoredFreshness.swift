@@ -7,7 +7,7 @@ import SpoolStorage
 struct StoredFreshness: Codable, Sendable, Hashable {
     /// The time at which the response becomes stale, in seconds since 1970.
     var freshUntil: Int64
-    /// Whether it must not be used stale, even if the origin can't be reached.
+    /// Whether the response must not be used when it is stale, even if the origin can't be reached.
     var mustRevalidate: Bool
     /// The names of the request fields that select between variants.
     var vary: [String]
@@ -26,10 +26,10 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     var initialAge: Int64?
     /// The status and the header fields. `nil` if an earlier build did not record them.
     var head: StoredHead?
-    /// The time for which it may be used stale during a revalidation, in seconds (RFC 5861 §3).
+    /// The time for which the stale response may be used during a revalidation, in seconds (RFC 5861 §3).
     var staleWhileRevalidate: Int64?
-    /// The time for which it may be used stale if the origin fails, in seconds (RFC 5861 §4). `nil` for as long as it
-    /// is stored.
+    /// The time for which the stale response may be used if the origin fails, in seconds (RFC 5861 §4). `nil` for as
+    /// long as it is stored.
     var staleIfError: Int64?
 
     /// Whether the origin now has another version, of which no byte has been received yet. The stored version is then
@@ -48,12 +48,12 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     /// distinguish users. `nil` if the cache does not store responses of every status.
     var asker: String?
 
-    /// The hashes of the keys whose variant this is. One key is the resource's for all users, and one is for these
-    /// credentials. The value is `nil` for a variant that has the resource's own key.
+    /// The hashes of the keys of which this version is a variant. One is the key of the resource for all users, and one
+    /// is the key for these credentials. The value is `nil` for a variant that has the resource's own key.
     var variantOf: [String]?
 
-    /// Whether Spool can have written every number. Dates are at most 10,000 years from 1970, and numbers of seconds
-    /// are between 0 and 10,000 years. A catalog that another program has changed may contain any number.
+    /// Whether Spool may have written all of the numbers. Dates are at most 10,000 years from 1970, and numbers of
+    /// seconds are between 0 and 10,000 years. A catalog that another program has changed may contain any number.
     var isPlausible: Bool {
         let dates = [freshUntil, receivedAt ?? 0]
         let seconds = [lifetime, initialAge, staleWhileRevalidate, staleIfError].map { $0 ?? 0 }
@@ -63,8 +63,8 @@ struct StoredFreshness: Codable, Sendable, Hashable {
             && head.map { (100...999).contains($0.status) } ?? true
     }
 
-    /// Whether the response is fresh. It is not if it was received in the future, while the clock was ahead, because
-    /// its age is then not known.
+    /// Returns whether the response is fresh. It is not fresh if it was received in the future, while the clock was
+    /// ahead, because its age is then unknown.
     func isFresh(at now: Int64) -> Bool { now < freshUntil && now >= receivedAt ?? .min }
 
     /// Returns the age of the response, in seconds.
@@ -72,7 +72,7 @@ struct StoredFreshness: Codable, Sendable, Hashable {
         min((initialAge ?? 0) + max(0, now - (receivedAt ?? now)), NumberLimits.seconds)
     }
 
-    /// Returns how it may be used at `now`, according to its own directives and those of a request.
+    /// Returns how the response may be used at `now`, according to its own directives and those of a request.
     func use(at now: Int64, for demand: RequestDirectives) -> Use {
         let isKnown = now >= receivedAt ?? .min
         guard isKnown, demand != RequestDirectives() else {
@@ -88,7 +88,7 @@ struct StoredFreshness: Codable, Sendable, Hashable {
         return isFresh(at: now) ? .fresh : .stale
     }
 
-    /// Returns a copy that allows no use after `moment`, nor when the version is stale.
+    /// Returns a copy that does not allow use after `moment`, or while the version is stale.
     func limited(until moment: Int64) -> StoredFreshness {
         var limited = self
         limited.freshUntil = min(freshUntil, moment)
@@ -111,7 +111,8 @@ struct StoredFreshness: Codable, Sendable, Hashable {
         case status(Int)
     }
 
-    /// Whether it may be used although it is stale and the origin did not validate it (RFC 9111 §4.2.4, §4.3.3).
+    /// Returns whether the response may be used even though it is stale and the origin did not validate it (RFC 9111
+    /// §4.2.4, §4.3.3).
     ///
     /// - Parameter asker: See ``asker``; `nil` if all requests are those of one user.
     func mayBeStale(after failure: Failure, at now: Int64, for asker: String?) -> Bool {
@@ -146,18 +147,18 @@ struct StoredFreshness: Codable, Sendable, Hashable {
         min(max(start + seconds, -NumberLimits.seconds), NumberLimits.seconds)
     }
 
-    /// How a stored response may be used.
+    /// The ways in which a stored response may be used.
     enum Use {
         case fresh
-        /// Use it although it is stale, as the request allows.
+        /// Use it even though it is stale, as the request allows.
         case stale
-        /// Use it although it is stale, during a revalidation.
+        /// Use it even though it is stale, during a revalidation.
         case staleMeanwhile
         /// Use it only after a request to the origin.
         case ask
     }
 
-    /// Whether a request with these fields would have received the same variant.
+    /// Returns whether a request with these fields would have received the same variant.
     func matches(_ request: HTTPFields) -> Bool {
         guard !vary.isEmpty else { return true }
         return selection(by: request) == selected

@@ -8,7 +8,7 @@ struct StoredHead: Codable, Sendable, Hashable {
     /// fields, and 16 KiB for those that are stored separately. If the fields are larger, unneeded ones are left out.
     static let limit = 16 << 10
 
-    /// Whether fields that can't be left out exceed the limit. These are the separately stored fields, which
+    /// Returns whether fields that can't be left out exceed the limit. These are the separately stored fields, which
     /// distinguish versions and variants, and those that protect the origin's pages. Such a response is passed on
     /// without being stored.
     static func exceedsLimit(_ fields: HTTPFields) -> Bool {

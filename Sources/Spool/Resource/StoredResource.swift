@@ -17,11 +17,11 @@ public struct StoredResource: Sendable, Hashable {
     public var validator: String?
     /// The stored ranges.
     public var storedRanges: ByteRangeSet
-    /// Whether it is protected from eviction.
+    /// Whether the resource is protected from eviction.
     public var isPinned: Bool
-    /// The time at which a reader last opened it.
+    /// The time at which a reader last opened the resource.
     public var lastUsed: Date
-    /// The key of the playlist that contains it as a part of its presentation.
+    /// The key of the playlist that contains the resource as a part of its presentation.
     package var presentation: CacheKey?
 
     /// The number of stored bytes.

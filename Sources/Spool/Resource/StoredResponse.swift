@@ -7,25 +7,25 @@ import SpoolStorage
 package struct StoredResponse: Sendable, Hashable {
     /// The status of the whole resource: 200 if only parts were received.
     package var status: Int
-    /// The end-to-end fields, as later responses of the version have updated them. They contain no framing
-    /// (`Content-Length`, `Content-Range`), no `Age` and no credentials. Cookies are
-    /// among them only if all clients may receive them; see ``EndToEndFields/storable(_:isOfSite:)``.
+    /// The end-to-end fields, as later responses of the version have updated them. They do not contain framing
+    /// (`Content-Length`, `Content-Range`), `Age` or credentials. Cookies are among them only if all clients may
+    /// receive them; see ``EndToEndFields/storable(_:isOfSite:)``.
     package var fields: HTTPFields
     /// The length of the whole resource in bytes, if it is known.
     package var length: Int64?
-    /// The URL after redirects, without user, query and fragment. `nil` if it is not stored, which is the case unless
-    /// it is the URL of the resource or of a playlist.
+    /// The URL after redirects, without user, query and fragment. It is stored only if it is the URL of the resource or
+    /// of a playlist; otherwise, it is `nil`.
     package var url: URL?
     /// The validator, which distinguishes the version from others.
     package var validator: Validator
-    /// Whether its bytes are stored on disk, and not only passed on.
+    /// Whether its bytes are stored on disk, and not only forwarded.
     package var isStored: Bool
     /// Whether the origin sent cookies that are not among the fields. A client that needs them must send its own
     /// request.
     package var dropsCookies: Bool { freshness?.head?.dropsCookies ?? false }
     private var freshness: StoredFreshness?
 
-    /// Whether a request of a source without a resolver would also select this response (RFC 9111 §4.1).
+    /// Returns whether a request from a source without a resolver would also select this response (RFC 9111 §4.1).
     func isSelected(by source: MediaSource) -> Bool { freshness?.matches(source.headerFields) ?? true }
 
     /// Returns a text that identifies the variant of the resource for a request with these fields.
@@ -47,14 +47,14 @@ package struct StoredResponse: Sendable, Hashable {
         freshness?.use(at: now, for: demand) ?? .ask
     }
 
-    /// Whether the response may be sent to a request although another request caused it.
+    /// Returns whether the response may be used for a request other than the one that caused it.
     ///
     /// - Parameter now: The time in seconds since 1970.
     package func mayBeShared(with source: MediaSource, _ demand: RequestDirectives, at now: Int64) -> Bool {
         isSelected(by: source) && use(at: now, for: demand) != .ask
     }
 
-    /// Whether it may be used without revalidation at a time in seconds since 1970 (RFC 9111 §4.2).
+    /// Returns whether the response may be used without revalidation at a time in seconds since 1970 (RFC 9111 §4.2).
     package func isFresh(at now: Int64) -> Bool { freshness?.isFresh(at: now) ?? false }
 }
 

@@ -12,7 +12,7 @@ struct SystemState: Sendable, Hashable {
 
 /// The current ``SystemState``, for all preloaders of the process.
 ///
-/// It makes no decisions. It starts to watch the system with its first observer. Tests report states instead.
+/// It does not make decisions. It starts to watch the system with its first observer. Tests report states instead.
 final class SystemStateMonitor: Sendable {
     /// The monitor of this process.
     static let process = SystemStateMonitor { $0.watchSystem() }
@@ -37,7 +37,7 @@ final class SystemStateMonitor: Sendable {
     private let state = Mutex(State())
     private let start: @Sendable (SystemStateMonitor) -> Void
 
-    /// - Parameter start: Starts to report states, once.
+    /// - Parameter start: A function that starts to report states. It is called once.
     init(start: @escaping @Sendable (SystemStateMonitor) -> Void = { _ in }) { self.start = start }
 
     /// The current state.
