@@ -23,10 +23,10 @@ struct BackgroundChunk: Codable, Hashable, Sendable {
         self.validator = validator
     }
 
-    /// Reads the text of ``identifier``. Returns `nil` for another text.
+    /// Parses the text of ``identifier``. Returns `nil` for other text.
     init?(identifier: String) {
-        // Transfers that another build has started have other texts.
-        guard let chunk = try? JSONDecoder().decode(Self.self, from: Data(identifier.utf8)),  // Another text.
+        // Transfers that another build has started may have another form of text.
+        guard let chunk = try? JSONDecoder().decode(Self.self, from: Data(identifier.utf8)),  // Other text.
             chunk.lower >= 0, chunk.lower < chunk.upper, chunk.upper <= chunk.length,
             chunk.length <= Block.offsetLimit, CacheKey(rawValue: chunk.keyHash) != nil
         else { return nil }
@@ -87,7 +87,7 @@ struct ReceivedChunk: Sendable {
     let file: any StoredFile
     let byteCount: Int64
 
-    /// Opens the file. Blocks.
+    /// Opens the file. This call blocks.
     ///
     /// - Throws: `CacheError` with code `.storage` if it can't be read.
     init(_ chunk: BackgroundChunk, _ head: HTTPResponse, at path: String) throws {
@@ -102,7 +102,7 @@ struct ReceivedChunk: Sendable {
 
     /// Checks that the response is exactly the requested range of the stored version.
     ///
-    /// - Throws: `CacheError`, whose message is the cause, without the address.
+    /// - Throws: `CacheError`, whose message is the cause, without the URL.
     func check(against stored: StoredVersion) throws(CacheError) {
         let status = head.status.code
         guard status == 206 else {
@@ -113,7 +113,7 @@ struct ReceivedChunk: Sendable {
         }
         let stated = head.headerFields.parsedContentRange
         guard stated == ContentRange(range: chunk.range, length: chunk.length) else {
-            // A strong validator of the origin's new version is not needed to see that the length is another one.
+            // A different length proves another version, even without a strong validator from the origin.
             let isChanged = stated?.length.map { $0 != chunk.length } ?? false
             let text = stated.map { "Content-Range is \($0.text)" } ?? "Content-Range is missing or malformed"
             throw CacheError(isChanged ? .resourceChanged : .malformedResponse, text)
@@ -132,7 +132,8 @@ struct ReceivedChunk: Sendable {
     }
 }
 
-/// A transport that sends a received file instead of the origin, for requests of its version and range.
+/// A transport that delivers a received file instead of a response from the origin, for requests for its version and
+/// range.
 struct ReceivedChunkUpstream: Upstream {
     private static let pieceSize: Int64 = 256 << 10
 

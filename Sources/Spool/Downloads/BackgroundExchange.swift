@@ -4,10 +4,10 @@ import HTTPRanges
 import HTTPTypes
 import SpoolStorage
 
-/// One exchange between the downloads of a cache and a background session: it stores received files, and starts
+/// One exchange between the downloads of a cache and a background session. It stores received files, and starts
 /// transfers of missing ranges.
 ///
-/// It does not fetch bytes, except the first block of media that was not started.
+/// It does not fetch bytes, except the first block of media whose download was not started.
 struct BackgroundExchange: Sendable {
     private let downloads: Downloads
     private let session: any BackgroundTransferSession
@@ -76,7 +76,7 @@ struct BackgroundExchange: Sendable {
         var item: DownloadSet.Item
         var source: MediaSource?
 
-        /// Returns an error about it.
+        /// Returns an error about the resource.
         func error(_ code: CacheError.Code, _ cause: String) -> CacheError {
             CacheError(code, "\(item.redactedURL): \(cause)", key: item.key)
         }
@@ -220,7 +220,7 @@ struct BackgroundExchange: Sendable {
             guard let chunk = BackgroundChunk(identifier: transfer.identifier) else { continue }
             let member = members.first { $0.item.key == chunk.key }
             do {
-                guard let member else { throw CacheError(.notStored, "\(chunk.key): it is in no set", key: chunk.key) }
+                guard let member else { throw CacheError(.notStored, "\(chunk.key) is not in a set", key: chunk.key) }
                 switch transfer.state {
                 case .running:
                     try await currentVersion(of: chunk, member).end()
@@ -242,7 +242,7 @@ struct BackgroundExchange: Sendable {
         return running
     }
 
-    /// Returns the error of a chunk that is discarded, with its address, range and cause.
+    /// Returns the error of a chunk that is discarded, with its URL, range and cause.
     private func discarded(_ chunk: BackgroundChunk, _ member: Member?, _ error: any Error) throws -> CacheError {
         guard let member else { return (error as? CacheError ?? CacheError(.notStored, "\(error)")).about(chunk.key) }
         let error = try reportable(error, of: member.item, chunk.range)
@@ -279,13 +279,13 @@ struct BackgroundExchange: Sendable {
         try received.check(against: StoredVersion(version: lease.generation.resourceVersion, storedEnd: stored))
         try await work.checkReservedSpace(for: chunk.length, chunk.key, member.item.redactedURL, in: cache)
         guard let url = URL(string: member.item.redactedURL) else {
-            throw CacheError(.invalidArgument, "its recorded address can't be used")
+            throw CacheError(.invalidArgument, "its recorded URL can't be used")
         }
         var source = MediaSource(url: url, key: chunk.key)
         source.isDownload = true
         source.upstreamOverride = ReceivedChunkUpstream(received: received, executor: cache.context.executor)
         let media = cache.media(for: source)
-        // The version is not validated: the response that was received has confirmed it.
+        // The version is not validated, because the received response has confirmed it.
         let reader = MediaReader(
             media: media, range: .bytes(range), priority: .preload, chunkSize: 1 << 20, handsOutSlices: true,
             use: .stale, isCounted: false)

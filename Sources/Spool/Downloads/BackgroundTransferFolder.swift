@@ -6,10 +6,10 @@ import Synchronization
 
 /// The folder in which a background session keeps received files and their responses, until they are removed.
 ///
-/// It does not know which transfers are running, and does not check responses. Its operations block. A file counts as
-/// received when it and its response are stored, so that a killed process leaves no incomplete one.
+/// It does not track running transfers, and does not check responses. Its operations block. A file counts as received
+/// when it and its response are stored, so a killed process does not leave incomplete files that count.
 package final class BackgroundTransferFolder: Sendable {
-    /// The response to one transfer. It contains neither cookies nor the address.
+    /// The response to one transfer. It contains neither cookies nor the URL.
     private struct Response: Codable {
         var identifier: String
         var status: Int
@@ -20,9 +20,9 @@ package final class BackgroundTransferFolder: Sendable {
     /// The errors of transfers in this process.
     private let failures = Mutex<[String: any Error]>([:])
 
-    /// Creates a folder at a URL, and deletes incomplete files of previous launches.
+    /// Creates a folder at a URL, and deletes incomplete files from previous launches.
     ///
-    /// - Throws: The error of the system, if the folder can't be created.
+    /// - Throws: The system's error, if the folder can't be created.
     package init(_ folder: URL) throws {
         self.folder = folder
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -38,7 +38,7 @@ package final class BackgroundTransferFolder: Sendable {
 
     /// Moves a received file into the folder.
     ///
-    /// - Throws: The error of the system, if the file can't be moved. The transfer then counts as failed.
+    /// - Throws: The system's error, if the file can't be moved. The transfer then counts as failed.
     package func receive(_ file: URL, _ head: HTTPResponse, for identifier: String) throws {
         let name = Self.name(of: identifier)
         do {
@@ -61,7 +61,7 @@ package final class BackgroundTransferFolder: Sendable {
 
     /// The transfers that have finished or failed, in any order.
     package var transfers: [BackgroundTransfer] {
-        let names = try? FileManager.default.contentsOfDirectory(atPath: folder.path)  // As with no files.
+        let names = try? FileManager.default.contentsOfDirectory(atPath: folder.path)  // Treated as no files.
         let received = (names ?? []).filter { $0.hasSuffix(Self.responseSuffix) }.sorted().compactMap { transfer($0) }
         let failed = failures.withLock { $0 }.filter { failed in !received.contains { $0.identifier == failed.key } }
         return received + failed.map { BackgroundTransfer(identifier: $0.key, state: .failed($0.value)) }
@@ -69,7 +69,7 @@ package final class BackgroundTransferFolder: Sendable {
 
     private func transfer(_ name: String) -> BackgroundTransfer? {
         let body = url(String(name.dropLast(Self.responseSuffix.count)))
-        // The file may still be moved, or another program may have changed the response.
+        // The file may not have been moved yet, or another program may have changed the response.
         guard FileManager.default.fileExists(atPath: body.path),
             let data = try? Data(contentsOf: url(name)),  // The app then fetches the bytes.
             let response = try? JSONDecoder().decode(Response.self, from: data),  // As above.
@@ -90,7 +90,7 @@ package final class BackgroundTransferFolder: Sendable {
         delete(name + Self.responseSuffix)
     }
 
-    /// Returns a name without the characters of the identifier, which may contain any text of an origin.
+    /// Returns a file name. It does not contain the identifier itself, which may contain any text from an origin.
     private static func name(of identifier: String) -> String { CacheKey(identifier).hash }
 
     private func url(_ name: String) -> URL { folder.appendingPathComponent(name) }

@@ -2,7 +2,7 @@ public import Foundation
 public import HTTPTypes
 public import SpoolStorage
 
-/// A service of the system that fetches ranges of media as files, even while the app is suspended or not running.
+/// A system service that fetches ranges of media as files, even while the app is suspended or not running.
 ///
 /// On Apple platforms, `BackgroundURLSession` implements it. It does not decide what to fetch, and does not evaluate
 /// responses: ``Downloads/handOver(to:chunkSize:maximumTransfers:)`` and ``Downloads/takeBack(from:)`` do. Any task may
@@ -55,7 +55,7 @@ public struct BackgroundTransfer: Sendable {
     @nonexhaustive
     #endif
     public enum State: Sendable {
-        /// The transfer waits or receives bytes.
+        /// The transfer is waiting, or is receiving bytes.
         case running
         /// The response was received: its status and header fields, and the file that contains its body.
         case finished(HTTPResponse, file: URL)
@@ -74,7 +74,7 @@ public struct BackgroundTransfer: Sendable {
         self.state = state
     }
 
-    /// Whether it waits or receives bytes.
+    /// Whether the transfer is waiting, or is receiving bytes.
     var isRunning: Bool { if case .running = state { true } else { false } }
 }
 

@@ -17,8 +17,8 @@ final class DownloadWork: CacheWork {
         var conditions: PreloadConditions?
     }
 
-    /// One download at a time. If there is not enough space for two resources, the first one is still stored
-    /// completely.
+    /// The number of concurrent downloads. With only one, the first resource is stored completely even if there is not
+    /// enough space for two.
     private static let maximumConcurrentDownloads = 1
 
     private let state = Mutex(State())
@@ -159,7 +159,7 @@ final class DownloadWork: CacheWork {
         }
     }
 
-    /// Stops all downloads and signals no more changes, because the cache closes.
+    /// Stops all downloads and ends the signal of changes, because the cache is closing.
     func close() {
         let preloader = state.withLock { $0.preloader }
         preloader?.cancelAll()

@@ -2,7 +2,8 @@ import SpoolStorage
 
 /// Downloads that continue while the app is suspended or not running.
 extension Downloads {
-    /// Hands the missing ranges over to a session of the system, for example when the app enters the background.
+    /// Hands the missing ranges over to a background session of the system, for example when the app enters the
+    /// background.
     ///
     /// The cache's own downloads stop, and are paused until ``takeBack(from:)``. Files that the session has received
     /// are stored first. The first block of media that was not started is requested, because its version and length are
@@ -11,9 +12,9 @@ extension Downloads {
     ///
     /// Media is not handed over in these cases, and waits for ``takeBack(from:)``:
     ///
-    /// - The origin sent no strong validator or no length, or accepts no byte ranges.
+    /// - The origin did not send a strong validator or a length, or does not support byte ranges.
     /// - Its source is not recorded and was not added in this process; see ``DownloadSet/Item/url``.
-    /// - It does not fit next to pinned media.
+    /// - There is not enough space for it in addition to pinned media.
     /// - The first block could not be fetched.
     ///
     /// If no transfer is running at the end, the cache's own downloads continue. If ``isPaused`` is true, nothing is
@@ -25,7 +26,8 @@ extension Downloads {
     ///   - chunkSize: The maximum size of a transfer in bytes. It is rounded down to a multiple of 64 KiB. If a transfer
     ///     is cancelled, its bytes are fetched again. The default is 8 MiB.
     ///   - maximumTransfers: The maximum number of transfers that the session has at the same time. The default is 64.
-    /// - Returns: The stored bytes, the number of started transfers, and the reasons for the other ones.
+    /// - Returns: The stored bytes, the number of started transfers, and the reasons why the other transfers were not
+    ///   started.
     /// - Throws: `CacheError` with code `.closed`, or with `.storage` or `.directoryInUse` if the cache can't be
     ///   written. `CancellationError`. Started transfers then continue.
     @discardableResult
@@ -38,7 +40,7 @@ extension Downloads {
         }
     }
 
-    /// Takes the downloads back from a session of the system, when the app is active. Also call it at launch.
+    /// Takes the downloads back from a background session of the system when the app is active. Also call it at launch.
     ///
     /// Transfers that have not finished are cancelled. A received file is stored if its response is exactly the
     /// requested range of the stored version, and is otherwise discarded. The cache's own downloads then resume with

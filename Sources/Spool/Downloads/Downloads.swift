@@ -42,7 +42,7 @@ public struct Downloads: Sendable {
     ///   - source: The source.
     ///   - set: The name of the set.
     ///   - remembersQuery: Whether the query of its URL is recorded to resume after a restart. Use it only if the query
-    ///     contains no secret.
+    ///     does not contain secrets.
     /// - Throws: `CacheError`: `.storage` if nothing can be recorded, `.closed`, or `.capacityExceeded` if pinned media
     ///   is known to leave too little space. If that is found later, ``Download/states`` reports it.
     @discardableResult

@@ -10,10 +10,10 @@ extension MediaCache {
     /// Use it for a system download, or a copy from another device. The file is read twice, is not changed, and is not
     /// needed afterwards. By default, the origin's response headers are requested. The length in them must match the
     /// file's, and so must a hash (`Repr-Digest`, `Digest`, `Content-MD5`). They also supply validator, type and
-    /// freshness, so that later versions of the origin are recognized. Equal stored bytes stay, and are not written
+    /// freshness, so that later versions of the origin are recognized. Stored bytes that are equal are not written
     /// again.
     ///
-    /// If the task is cancelled, bytes imported by then stay, and a later import continues.
+    /// If the task is cancelled, the bytes that were imported remain in the cache, and a later import continues.
     ///
     /// - Parameters:
     ///   - file: A regular file.
@@ -54,7 +54,7 @@ public struct ImportVerification: Sendable, Hashable {
     public static let hash = ImportVerification(name: .hash)
 }
 
-/// The import of a file into a cache, in the same way as the bytes of an origin.
+/// The import of a file into a cache, in the same way as bytes from an origin.
 private struct FileImport {
     private static let chunkSize: Int64 = 1 << 20
 
@@ -92,7 +92,7 @@ private struct FileImport {
                     .storage, "“\(path)” changed during the import, so nothing is stored", key: key)
             }
         } catch let error as CacheError where error.code == .unsatisfiableRange && file.length == 0 {
-            // An empty file needs no storage.
+            // An empty file does not have to be stored.
             return proof
         } catch {
             // Stored bytes count as the origin's, so they are removed if the file may have changed.
@@ -122,7 +122,7 @@ private struct FileImport {
         try Task.checkCancellation()
     }
 
-    // MARK: - What the origin says
+    // MARK: - The origin's headers
 
     private func check(_ file: ImportedFile, by head: OriginHead) async throws -> ImportVerification {
         guard head.length == file.length else {
@@ -144,7 +144,7 @@ private struct FileImport {
             .invalidArgument, "“\(path)” is not \(source.redactedURL): \(cause)", key: cache.key(for: source))
     }
 
-    // MARK: - What is stored
+    // MARK: - Stored bytes
 
     /// Removes different stored bytes, if requested.
     ///

@@ -3,7 +3,7 @@ import HTTPRanges
 import HTTPTypes
 import SpoolStorage
 
-/// A transport that sends a file instead of the origin, with the headers that the origin has for it.
+/// A transport that delivers a file instead of a response from the origin, with the origin's headers for it.
 struct FileUpstream: Upstream {
     private static let chunkSize: Int64 = 256 << 10
 

@@ -65,7 +65,7 @@ public final class Preload: Sendable {
 
     // MARK: - For the preloader
 
-    /// Whether it was cancelled.
+    /// Whether the preload was cancelled.
     var isCancelled: Bool { progress.withLock { $0.isCancelled } }
 
     /// Starts the preload with `start` when its turn has been reached. Returns `false` if it was cancelled.
@@ -89,7 +89,7 @@ public final class Preload: Sendable {
         changes.change()
     }
 
-    /// Puts it back, to start again later.
+    /// Puts the preload back, to start again later.
     func putOff() {
         progress.withLock { progress in
             progress.task = nil
@@ -98,7 +98,7 @@ public final class Preload: Sendable {
         changes.change()
     }
 
-    /// Ends it.
+    /// Ends the preload.
     func end(_ phase: PreloadState.Phase, _ error: (any Error)? = nil) {
         let hasChanged = progress.withLock { progress in
             guard !progress.state.phase.isFinal else { return false }
@@ -112,7 +112,7 @@ public final class Preload: Sendable {
         changes.finish()
     }
 
-    /// Ends its task, to put it back.
+    /// Ends the task of the preload, which is then put back.
     func interrupt() { progress.withLock { $0.task }?.cancel() }
 }
 
@@ -159,16 +159,16 @@ public struct PreloadPriority: Sendable, Hashable, Comparable {
     /// The order, with 0 last.
     let line: Int
 
-    /// Starts after all other preloads.
+    /// The priority of preloads that start after all others.
     public static let low = PreloadPriority(line: 0)
-    /// The default.
+    /// The default priority.
     public static let normal = PreloadPriority(line: 1)
-    /// Media that will be played next.
+    /// The priority of media that will be played next.
     public static let high = PreloadPriority(line: 2)
 
     static let all = [low, normal, high]
 
-    /// Whether `left` starts after `right`.
+    /// Returns whether `left` starts after `right`.
     public static func < (left: PreloadPriority, right: PreloadPriority) -> Bool { left.line < right.line }
 }
 
@@ -180,18 +180,18 @@ public struct PreloadState: Sendable {
 
         private let name: Name
 
-        /// It waits for its turn, or is paused: see ``Preloader/isPaused``.
+        /// The preload is waiting for its turn, or is paused; see ``Preloader/isPaused``.
         public static let waiting = Phase(name: .waiting)
         /// Bytes are being fetched.
         public static let running = Phase(name: .running)
         /// All bytes to preload are stored.
         public static let finished = Phase(name: .finished)
-        /// It failed; see ``PreloadState/error``.
+        /// The preload failed; see ``PreloadState/error``.
         public static let failed = Phase(name: .failed)
-        /// It was cancelled. Stored bytes stay.
+        /// The preload was cancelled. Stored bytes stay.
         public static let cancelled = Phase(name: .cancelled)
 
-        /// Whether it has ended.
+        /// Whether the preload has ended.
         public var isFinal: Bool { name != .waiting && name != .running }
     }
 
@@ -215,9 +215,9 @@ public struct PreloadState: Sendable {
 
 /// Additional checks for a preload whose bytes must stay stored.
 struct PreloadKeeping: Sendable {
-    /// Throws an error if this number of bytes does not fit. Called with the length when it becomes known, and while it
-    /// is unknown with the number of bytes received so far.
+    /// A function that throws an error if this number of bytes does not fit. It is called with the length when that
+    /// becomes known. Until then, it is called with the number of bytes received so far.
     let makeSure: @Sendable (_ byteCount: Int64, _ isLengthKnown: Bool) async throws -> Void
-    /// Throws an error if bytes were not stored. Called at the end.
+    /// A function that throws an error if bytes were not stored. It is called at the end.
     let check: @Sendable (MediaResource) async throws -> Void
 }

@@ -1,6 +1,6 @@
 /// The conditions under which preloads or downloads pause, to respect the user's data plan and battery.
 ///
-/// The system reports its state on Apple platforms only. Elsewhere, no condition pauses anything.
+/// The system reports its state on Apple platforms only. Elsewhere, the conditions have no effect.
 public struct PreloadConditions: Sendable, Hashable {
     /// Whether to preload over a network that may be expensive, such as cellular or a personal hotspot
     /// (`NWPath.isExpensive`).
@@ -29,8 +29,8 @@ public struct PreloadConditions: Sendable, Hashable {
 }
 
 extension Preloader {
-    /// The conditions under which preloads pause. The default is ``PreloadConditions/standard``; `nil` never pauses them
-    /// because of the network or the power mode.
+    /// The conditions under which preloads pause. The default is ``PreloadConditions/standard``; with `nil`, they are
+    /// never paused because of the network or the power mode.
     public var conditions: PreloadConditions? {
         get { work.conditions }
         set { work.conditions = newValue }

@@ -1,7 +1,7 @@
 import ByteRanges
 import SpoolStorage
 
-/// The preload of one resource. It examines the container if it needs to know which bytes a player needs.
+/// The preload of one resource. It examines the container if the amount depends on the bytes that a player needs.
 final class PreloadRun {
     /// The number of bytes in a chunk. Chunks are slices, whose bytes stay in their file.
     private static let chunkSize = 1 << 20
@@ -11,9 +11,9 @@ final class PreloadRun {
     private let media: MediaResource
     /// The maximum number of bytes that the cache can store, or `nil` for no limit.
     private let capacity: Int64?
-    /// Checks instead of the capacity, if the bytes must stay stored.
+    /// The checks that replace the check of the capacity if the bytes must stay stored.
     private let keeping: PreloadKeeping?
-    /// Receives the numbers of stored and wanted bytes.
+    /// A function that receives the numbers of stored and wanted bytes.
     private let note: (_ stored: Int64, _ wanted: Int64?) -> Void
     /// The ranges of the current version that have been read.
     private var brought = ByteRangeSet()
@@ -137,7 +137,7 @@ final class PreloadRun {
         note(stored, length == nil ? stored : wanted())
     }
 
-    /// Compares the number of received bytes with the same limit. This is for a body of unknown length, which may be
+    /// Compares the number of received bytes with the limit. This is for a body of unknown length, which may be
     /// endless.
     private func check(received count: Int64) async throws {
         if let keeping { return try await keeping.makeSure(count, false) }

@@ -62,7 +62,7 @@ final class PreloadWork: Sendable {
     private func update(_ change: (inout State) -> Void) {
         let interrupted = state.withLock { state -> [Preload] in
             change(&state)
-            // It is read under the lock, so that concurrent changes don't apply an earlier state last.
+            // The state is read under the lock, so that concurrent changes don't apply an earlier state last.
             let isAllowed = state.conditions?.allow(system.current) ?? true
             if isAllowed { state.reasons.remove(.system) } else { state.reasons.insert(.system) }
             state.itself = isAllowed || state.queue.isEmpty && state.running.isEmpty ? nil : self
@@ -86,11 +86,11 @@ final class PreloadWork: Sendable {
             let executor = cache.context.executor.executor(for: .background)
             let hasBegun = preload.begin { Task(executorPreference: executor) { await self.run(preload) } }
             guard hasBegun else {
-                // It was cancelled at this moment.
+                // The preload was cancelled at this moment.
                 state.withLock { _ = $0.running.removeValue(forKey: ObjectIdentifier(preload)) }
                 continue
             }
-            // It was paused before it could be interrupted.
+            // The preload was paused before it could be interrupted.
             if state.withLock({ !$0.reasons.isEmpty }) { preload.interrupt() }
         }
     }
@@ -190,7 +190,7 @@ struct PreloadQueue<Item> {
         return nil
     }
 
-    /// Whether no item waits.
+    /// Whether no item is waiting.
     var isEmpty: Bool { lines.allSatisfy { $0.first == $0.items.count } }
 
     /// Removes and returns all items.

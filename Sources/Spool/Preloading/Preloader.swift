@@ -26,10 +26,11 @@ public final class Preloader: Sendable {
         work = PreloadWork(cache, maximumConcurrentDownloads: max(1, maximumConcurrentDownloads))
     }
 
-    /// Whether preloads are paused. Setting it to true ends running ones, which continue later with the missing ranges.
+    /// Whether preloads are paused. Setting it to `true` stops running preloads, which continue later with the missing
+    /// ranges.
     ///
-    /// Use it if the app needs the bandwidth. On Apple platforms, ``conditions`` also pauses preloads by the system's
-    /// state, by default in Low Data Mode.
+    /// Use it if the app needs the bandwidth. On Apple platforms, ``conditions`` also pauses preloads depending on the
+    /// system's state, by default in Low Data Mode.
     public var isPaused: Bool {
         get { work.isPaused(because: .asked) }
         set { work.pause(newValue, because: .asked) }

@@ -49,7 +49,7 @@ enum ContainerParser {
 
 /// The known bytes of a media file for a container parser.
 ///
-/// A parser reads as if all bytes were available. If some are missing, it stops, and starts again when they were
+/// A parser reads as if all bytes were available. If some are missing, it stops, and starts again after they have been
 /// fetched.
 struct ContainerBytes: Sendable {
     /// The reason why a parser stops.
@@ -124,7 +124,7 @@ struct ContainerBytes: Sendable {
         return count == 4 ? Double(Float(bitPattern: UInt32(truncatingIfNeeded: bits))) : Double(bitPattern: bits)
     }
 
-    /// Whether these characters are at an offset.
+    /// Returns whether these characters are at an offset.
     func has(_ text: StaticString, at offset: Int64) throws(Stop) -> Bool {
         let bytes = try bytes(at: offset, count: Int64(text.utf8CodeUnitCount))
         return text.withUTF8Buffer { $0.elementsEqual(bytes) }

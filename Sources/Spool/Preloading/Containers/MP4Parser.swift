@@ -1,6 +1,6 @@
 import ByteRanges
 
-/// A parser that finds the bytes of MPEG-4 and QuickTime files that a player needs (ISO/IEC 14496-12).
+/// A parser that finds the bytes that a player needs in MPEG-4 and QuickTime files (ISO/IEC 14496-12).
 ///
 /// They are `ftyp`, the `moov` box at any position, the headers of all other boxes, and the first samples of each
 /// track. For a fragmented file, they are `sidx` and the first fragments.
@@ -218,7 +218,7 @@ struct MP4Parser {
             size = try bytes.size(at: offset.adding(8), bytes: 8)
             head = 16
         }
-        // 0 means the end.
+        // 0 means that the box extends to the end.
         if size == 0 { size = .max }
         guard size >= head else { throw .malformed }
         // The last box may be truncated.

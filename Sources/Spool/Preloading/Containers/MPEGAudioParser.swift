@@ -33,7 +33,7 @@ enum ID3Tag {
     }
 }
 
-/// A parser that finds the bytes of MPEG audio that a player needs (ISO/IEC 11172-3).
+/// A parser that finds the bytes that a player needs in MPEG audio (ISO/IEC 11172-3).
 ///
 /// These are the tags, the first frame, and the first seconds. The first frame may be the Xing or VBRI header, which
 /// states duration and size.
@@ -82,7 +82,7 @@ struct MPEGAudioParser {
 
     let bytes: ContainerBytes
 
-    /// Adds the bytes that a player needs, from the end of the tags on.
+    /// Adds the bytes that a player needs, starting at the end of the tags.
     func parse(from start: Int64, _ plan: inout StartPlan) throws(ContainerBytes.Stop) {
         let (offset, frame) = try firstFrame(from: start)
         plan.format = .mp3

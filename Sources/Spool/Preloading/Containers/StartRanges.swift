@@ -4,7 +4,8 @@ import ByteRanges
 /// seconds of media.
 ///
 /// It only makes decisions: it requests bytes, receives them, and repeats until it has found the plan. For any input,
-/// it ends after a limited number of requests. It fetches nothing itself, and examines only a small part of a file.
+/// it ends after a limited number of requests. It does not fetch anything itself, and examines only a small part of a
+/// file.
 struct StartRanges: Sendable {
     /// The next step.
     enum Step: Sendable, Equatable {
