@@ -241,7 +241,7 @@ struct FailedRanges {
         return old.map(\.number)
     }
 
-    /// Returns the index of the block that contains the range. `nil` if the range is larger.
+    /// Returns the index of the block that contains the range. `nil` if the range spans several blocks.
     private static func block(of range: Range<Int64>) -> Int64? {
         let index = Block.index(of: range.lowerBound)
         return range.upperBound <= Block.end(at: range.lowerBound) ? index : nil

@@ -58,7 +58,7 @@ extension CacheError {
 }
 
 extension OriginResponse {
-    /// The maximum number of bytes to read of a body, and the maximum time for it.
+    /// The maximum number of bytes to read from a body, and the maximum time for it.
     private static let limit = (bytes: 64 << 10, time: Duration.seconds(2))
     /// The maximum time for the body of a redirect. Clients do not need the body, and some origins never send it.
     private static let redirectTime = Duration.milliseconds(500)

@@ -212,8 +212,8 @@ struct Transfer {
         }
     }
 
-    /// Returns the outcome of a preload's transfer, if the origin has sent `Retry-After`. A player waits only if the
-    /// bytes at its own position have failed. The bytes of a file are stored immediately.
+    /// Returns the outcome of a preload's transfer, if the origin has sent `Retry-After`. A player waits only if a
+    /// request for the bytes at its own position has failed. The bytes of a file are stored immediately.
     private func restBeforePreloading(from origin: OriginState) -> Outcome? {
         let rest = origin.restUntil - clock.elapsed()
         let isOfFile = start.credentials.source.upstreamOverride != nil

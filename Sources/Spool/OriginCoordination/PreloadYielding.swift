@@ -20,7 +20,7 @@ struct PreloadYielding: Sendable {
     static let share = Duration.seconds(2)
 
     private struct Playback: Sendable {
-        /// The number of resources whose players wait.
+        /// The number of resources for which players are waiting.
         var count = 0
         /// The time until which preloads are held even though no player is waiting.
         var quietAt: Duration?
@@ -85,7 +85,7 @@ struct PreloadYielding: Sendable {
     /// The preloads, in the order in which they started.
     private var preloads: [PausedPreload] = []
 
-    /// Returns the number of resources of an origin whose players wait.
+    /// Returns the number of resources from an origin for which players are waiting.
     func waitingCount(at origin: String) -> Int { max(0, playbacks[origin]?.count ?? 0) }
 
     /// Whether there are preloads.

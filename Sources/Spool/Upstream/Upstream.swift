@@ -5,8 +5,8 @@ public import HTTPTypes
 ///
 /// A transport sends requests unchanged and does not evaluate responses. `Range`, `If-Range`, credentials and all other
 /// fields are in ``UpstreamRequest/headerFields``. `PartialResponse` decides whether a response may be stored, and the
-/// engine retries. The transport follows redirects (RFC 9110 §15.4), again for each request and up to a limit. It
-/// removes `Authorization`, `Cookie` and `Proxy-Authorization` if the host, port or scheme changes.
+/// engine retries. The transport follows the redirects of each request (RFC 9110 §15.4), up to a limit. It removes
+/// `Authorization`, `Cookie` and `Proxy-Authorization` if the host, port or scheme changes.
 ///
 /// Every implementation passes `UpstreamContract` from the test kit. Any task may call its methods concurrently.
 public protocol Upstream: Sendable {
