@@ -1,10 +1,10 @@
 import Foundation
 
-/// The authority of a URL: host and port, without a user (RFC 3986 §3.2).
+/// The authority of a URL: host and port, without user information (RFC 3986 §3.2).
 ///
-/// It is stricter than the RFC, but allows every host to which a client can connect. Names have letters, digits, `-`,
-/// `_` and dots. An IPv6 address has brackets and no zone. Numbers that some resolvers read as an IP address (`127.1`)
-/// are names here.
+/// It is stricter than the RFC, but allows every host to which a client can connect. Names consist of letters, digits,
+/// `-`, `_` and dots. An IPv6 address is in brackets and has no zone. Numbers that some resolvers read as an IP address
+/// (`127.1`) are names here.
 package struct HostAndPort: Hashable, Sendable {
     /// A name or an IP address in lower case, with brackets for IPv6.
     package let host: String
@@ -18,10 +18,10 @@ package struct HostAndPort: Hashable, Sendable {
     ///
     /// - Throws: ``AddressError`` with code `host`, `port` or `userInformation`.
     package init(_ authority: Substring) throws(AddressError) {
-        // The message does not contain the authority, because it may have a password.
+        // The message does not contain the authority, because it may contain a password.
         guard !authority.utf8.contains(UInt8(ascii: "@")) else {
             throw AddressError(
-                .userInformation, "a URL with a user or a password can't be requested through the proxy")
+                .userInformation, "a URL with a user name or a password can't be requested through the proxy")
         }
         let name = String(authority.prefix(300)).escapedForMessage
         let bytes = authority.utf8
@@ -46,7 +46,7 @@ package struct HostAndPort: Hashable, Sendable {
         port = try Self.port(authority[hostEnd...], of: name)
     }
 
-    /// Parses `:port` or an empty text.
+    /// Parses `:port` or an empty string.
     private static func port(_ text: Substring, of name: String) throws(AddressError) -> Int? {
         guard let colon = text.utf8.first else { return nil }
         let digits = text.utf8.dropFirst()
@@ -56,7 +56,7 @@ package struct HostAndPort: Hashable, Sendable {
         if digits.isEmpty { return nil }
         let significant = digits.drop { $0 == UInt8(ascii: "0") }
         guard significant.count <= 5, let port = Int(Substring(significant)), port <= 65535 else {
-            throw AddressError(.port, "the port of \(name) is not from 1 to 65535")
+            throw AddressError(.port, "the port of \(name) is not between 1 and 65535")
         }
         return port
     }

@@ -2,9 +2,9 @@ package import Foundation
 
 /// An `http` or `https` URL that the proxy can request: scheme, host, port, path and query.
 ///
-/// Path and query have the same bytes as in the source. Scheme and host are in lower case (RFC 3986 §6.2.2.1). A
+/// Path and query are copied byte for byte from the source. Scheme and host are in lower case (RFC 3986 §6.2.2.1). A
 /// fragment is removed, because it is never sent to a server. This type does not resolve names. Access to a host is
-/// checked on connecting.
+/// checked when the proxy connects to it.
 package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
     /// The protocol of the origin.
     package enum Scheme: String, Hashable, Sendable {
@@ -21,9 +21,9 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
     package let scheme: Scheme
     /// A name or an IP address in lower case, with brackets for IPv6.
     package let host: String
-    /// The port if the URL states one, even the default port.
+    /// The port, or `nil` if the URL does not specify one. A specified default port is not removed.
     package let port: Int?
-    /// Path and query, as in the first line of a request. It starts with `/`.
+    /// Path and query, as in the first line of a request, starting with `/`.
     package let target: String
 
     /// Creates a URL from its parts.
@@ -39,7 +39,9 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
         for byte in target.utf8 where byte <= 0x20 || byte == 0x7F || byte == UInt8(ascii: "#") {
             throw AddressError(
                 .characters,
-                "\(hidden().escapedForMessage) has white space, a control character or a number sign in path or query")
+                "the path or query of \(hidden().escapedForMessage) contains a space, a control character or a "
+                    + "number sign"
+            )
         }
         self.scheme = scheme
         host = parts.host
@@ -50,12 +52,13 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
     /// Parses an absolute URL as a client does before a request. Dot segments are resolved, and white space and control
     /// characters are percent-encoded.
     ///
-    /// - Throws: ``AddressError`` for another scheme, a user, or an invalid host or port.
+    /// - Throws: ``AddressError`` if the scheme is not supported, the URL has user information, or its host or port is
+    ///   invalid.
     package init(_ text: some StringProtocol) throws(AddressError) { try self.init(URIReference(Substring(text))) }
 
     /// Parses an absolute reference as a client does before a request.
     ///
-    /// - Throws: ``AddressError``, as for a text.
+    /// - Throws: ``AddressError``, in the same cases as for a string.
     package init(_ reference: URIReference) throws(AddressError) {
         try self.init(resolved: reference.resolved(against: URIReference("")))
     }
@@ -73,7 +76,7 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
         try self.init(scheme: scheme, authority: authority, target: target)
     }
 
-    /// Parses a Foundation URL in the same way as a text.
+    /// Parses a Foundation URL in the same way as a string.
     package init(_ url: URL) throws(AddressError) { try self.init(url.absoluteString) }
 
     /// Host and port, as in the URL.
@@ -88,18 +91,18 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
         scheme == other.scheme && host == other.host && effectivePort == other.effectivePort
     }
 
-    /// Returns the URL of a reference in a response for this URL, or `nil` if it is invalid or of another origin.
+    /// Returns the URL of a reference in a response for this URL, or `nil` if it is invalid or has a different origin.
     package func sameOrigin(_ reference: String) -> OriginURL? {
         let parts = URIReference(reference).resolved(against: self.reference)
-        guard let other = try? OriginURL(parts), other.isSameOrigin(as: self) else { return nil }  // It names nothing.
+        guard let other = try? OriginURL(parts), other.isSameOrigin(as: self) else { return nil }  // It is invalid.
         return other
     }
 
     /// The URL as a string.
     package var description: String { "\(scheme.rawValue)://\(authority)\(target)" }
 
-    /// The URL as a Foundation URL, or `nil` if Foundation rejects it. Bytes that a URI cannot have are
-    /// percent-encoded, as in a client (RFC 3986 §2.1). Percent-encoded bytes stay as they are.
+    /// The URL as a Foundation URL, or `nil` if Foundation rejects it. Bytes that a URI cannot contain are
+    /// percent-encoded, as clients do (RFC 3986 §2.1). Percent-encoded bytes stay as they are.
     package var url: URL? {
         URL(string: "\(scheme.rawValue)://\(authority)\(target.encodingInvalidBytes)")
     }
@@ -118,8 +121,8 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension StringProtocol {
-    /// The text with the bytes percent-encoded that a path, query or fragment cannot have (RFC 3986 §3.3 to §3.5).
-    /// Percent-encoded bytes stay as they are.
+    /// The text with percent-encoding for the bytes that a path, query or fragment cannot contain (RFC 3986 §3.3 to
+    /// §3.5). Percent-encoded bytes stay as they are.
     package var encodingInvalidBytes: String {
         let text = Array(utf8)
         var bytes: [UInt8] = []
@@ -174,17 +177,17 @@ package struct AddressError: Error, Hashable, Sendable, CustomStringConvertible 
         case scheme
         /// The host is missing, or is neither a name nor an IP address.
         case host
-        /// The port is not from 1 to 65535.
+        /// The port is not between 1 and 65535.
         case port
-        /// The URL has a user or a password, which the proxy does not support.
+        /// The URL contains a user name or a password, which the proxy does not support.
         case userInformation
-        /// The path or query has white space, a control character or a number sign.
+        /// The path or query contains white space, a control character or a number sign.
         case characters
     }
 
     /// The kind of error.
     package let code: Code
-    /// A sentence with the URL, without its query, and the problem.
+    /// A sentence that names the URL, without its query, and the problem.
     package let description: String
 
     /// Creates an error.

@@ -1,8 +1,8 @@
-/// A URI or a relative reference, split into its five parts and resolved by RFC 3986, byte for byte.
+/// A URI or a relative reference, split into its five parts and resolved as in RFC 3986, byte for byte.
 ///
 /// Only the delimiters are interpreted. The text between them stays the same, including percent-encodings, spaces and
-/// other characters that a URI cannot have, because players accept them. Therefore, every text can be split. Time and
-/// memory are proportional to its length.
+/// other characters that a URI cannot contain, because players accept them. Therefore, any string can be split. Time
+/// and memory are proportional to its length.
 package struct URIReference: Hashable, Sendable {
     /// The scheme without its colon, or `nil` for a relative reference.
     package var scheme: Substring?
@@ -15,7 +15,7 @@ package struct URIReference: Hashable, Sendable {
     /// The fragment without its number sign.
     package var fragment: Substring?
 
-    /// Splits a text (RFC 3986 appendix B).
+    /// Splits a string (RFC 3986 appendix B).
     package init(_ text: Substring) {
         var rest = text
         if let number = rest.utf8.firstIndex(of: UInt8(ascii: "#")) {
@@ -39,7 +39,7 @@ package struct URIReference: Hashable, Sendable {
         path = rest
     }
 
-    /// Splits a text.
+    /// Splits a string.
     package init(_ text: String) { self.init(text[...]) }
 
     /// Returns the position of the colon after a scheme. A scheme is a letter, followed by letters, digits, `+`, `-`

@@ -4,7 +4,7 @@ import XMLTokens
 /// An MPD that is parsed once: its text, the positions of its references in the text, and its media (ISO/IEC 23009-1
 /// §5.3).
 ///
-/// Rewriting, filtering and listing media are methods of the document.
+/// Its methods rewrite the MPD, filter it and list its media.
 package struct DASHDocument: Sendable {
     /// The maximum size of an MPD, in bytes.
     package static let maximumBytes = 8 << 20
@@ -13,11 +13,11 @@ package struct DASHDocument: Sendable {
     /// The maximum number of `BaseURL` elements in an MPD.
     package static let maximumBases = 20_000
 
-    /// The kind of a reference. It decides how the reference is resolved.
+    /// The kind of a reference, which determines how it is resolved.
     enum ReferenceKind {
-        /// A URL of media, relative to a base.
+        /// The URL of media, relative to a base.
         case media
-        /// A template of URLs, relative to a base.
+        /// A URL template, relative to a base.
         case template
         /// A `BaseURL`, relative to the base of the element around it.
         case base
@@ -35,8 +35,8 @@ package struct DASHDocument: Sendable {
         /// The index of the base.
         let base: Int
         let isCharacterData: Bool
-        /// The number of directories of all bases of the reference, if they are on origins other than that of its own
-        /// base. An absolute path is then rewritten as a relative one.
+        /// The number of directories in the path of each base, if not all bases are on the same origin. An absolute
+        /// path is then rewritten as a relative one.
         var depth: Int?
     }
 
@@ -56,13 +56,13 @@ package struct DASHDocument: Sendable {
     let bytes: [UInt8]
     /// The URL of the MPD, after redirects.
     package let url: OriginURL
-    /// The namespace prefix of DASH's elements with its colon. It is empty if they have none.
+    /// The namespace prefix of DASH elements, including the colon. It is empty if they have no prefix.
     let prefix: [UInt8]
     /// The position of the first child of the root that may follow a `BaseURL`.
     let firstChild: Int?
     /// Whether the root has a `BaseURL` that is not empty.
     let hasBaseURL: Bool
-    /// The references, in the order of the text.
+    /// The references, in document order.
     let references: [Reference]
     /// The bases. The first one is the URL of the MPD.
     let bases: [Base]
@@ -80,17 +80,17 @@ package struct DASHDocument: Sendable {
     ///   - bytes: The body, without any content coding.
     ///   - url: The URL of the MPD, after redirects.
     /// - Throws: ``ManifestError`` with one of these codes:
-    ///   - `tooLarge` if the MPD or the number of its `BaseURL` elements is above a limit
+    ///   - `tooLarge` if the MPD is too large or has too many `BaseURL` elements
     ///   - `refused` if it has a document type
     ///   - `malformed` if it is not XML, its root is not `MPD`, or its tags do not match
     package init(parsing bytes: [UInt8], at url: OriginURL) throws(ManifestError) {
         try self.init(parsing: bytes, at: url, roots: ["MPD"])
     }
 
-    /// Parses an element of an MPD that the MPD names with `xlink:href` (ISO/IEC 23009-1 §5.5). It has its own
+    /// Parses an element that an MPD references with `xlink:href` (ISO/IEC 23009-1 §5.5). The element is in its own
     /// document.
     ///
-    /// - Throws: The same errors as ``init(parsing:at:)``. A document with several elements is also an error.
+    /// - Throws: The same errors as ``init(parsing:at:)``. A document with several root elements is also an error.
     package init(parsingRemoteElement bytes: [UInt8], at url: OriginURL) throws(ManifestError) {
         try self.init(parsing: bytes, at: url, roots: ManifestKind.remoteElements)
     }
@@ -181,24 +181,24 @@ extension DASHDocument {
     /// The maximum size of a rewritten MPD, in bytes.
     package static let maximumRewrittenBytes = 4 * maximumBytes
 
-    /// Returns the text for a client of the proxy, with references that lead to the proxy.
+    /// Returns the text for a client of the proxy, with references that point to the proxy.
     ///
-    /// It rewrites `BaseURL`, `Location`, `PatchLocation`, `xlink:href`, the server of `ContentSteering` (ETSI
-    /// TS 103 998), and the URLs and templates of segments. It also rewrites the URL of the MPD that follows or
-    /// replaces this one. References that already lead to the proxy, and all other bytes, stay unchanged. The contents
-    /// of `ContentProtection` also stay unchanged. So do the absolute URLs of clocks (`UTCTiming`), because a time from
-    /// a cache would be wrong.
+    /// It rewrites `BaseURL`, `Location`, `PatchLocation`, `xlink:href`, the server of `ContentSteering` (ETSI TS 103
+    /// 998), and the URLs and templates of segments. It also rewrites the URL of the MPD that follows or replaces this
+    /// one. References that already point to the proxy, and all other bytes, stay unchanged. The contents of
+    /// `ContentProtection` also stay unchanged. So do the absolute URLs of clocks (`UTCTiming`), because a time from a
+    /// cache would be wrong.
     ///
-    /// If a redirect leads to another directory, an MPD without a `BaseURL` gets one. Its templates cannot be rewritten
+    /// After a redirect to another directory, an MPD without a `BaseURL` gets one. Its templates cannot be rewritten
     /// instead, because representations with different bases inherit them.
     ///
     /// - Parameters:
     ///   - requestedURL: The URL that the client requested, if it differs from ``url``.
-    ///   - removesSteering: Whether content steering is removed, as in a playlist, and the URLs of patches, whose
-    ///     contents are not rewritten. Players then request the whole MPD again. The default is `false`.
+    ///   - removesSteering: Whether to remove content steering, as in a playlist, and the URLs of patches, because
+    ///     patches are not rewritten. Players then request the whole MPD again. The default is `false`.
     ///   - isMoved: See ``ReferenceRewriter/init(finalURL:requestedURL:isMoved:proxied:)``.
-    ///   - servesAllOrigins: Whether the proxy serves all origins, so that relative URLs of clocks become those of the
-    ///     origin. The default is `false`.
+    ///   - servesAllOrigins: Whether the proxy serves all origins, so that relative URLs of clocks are resolved to URLs
+    ///     of the origin. The default is `false`.
     ///   - proxied: See ``ReferenceRewriter/init(finalURL:requestedURL:isMoved:proxied:)``.
     /// - Throws: ``ManifestError`` with code `tooLarge`, or `cancelled` if the task is cancelled.
     package func rewritten(
@@ -232,7 +232,7 @@ extension DASHDocument {
             if rewriter == nil, URIReference(text).scheme != nil { rewriter = document }
             guard let written = reference.rewritten(text, by: rewriter, servesAllOrigins) else { continue }
             if reference.isCharacterData {
-                // The end of the section must not occur in it.
+                // The text must not contain the end of the section.
                 try splices.replace(reference.place, with: Array(written.replacing("]]>", with: "]]%3E").utf8))
             } else {
                 try splices.replace(reference.place, with: XMLText.escaped(written))
@@ -269,7 +269,7 @@ extension DASHDocument.Reference {
     }
 }
 
-/// The rewriters of an MPD's bases, each created when it is needed.
+/// The rewriters for the bases of an MPD, each created when it is needed.
 ///
 /// Only the rewriters of the current base and of its parents stay in memory.
 private struct DASHBaseRewriters {
@@ -305,7 +305,7 @@ private struct DASHBaseRewriters {
 
 // MARK: Parts
 
-/// The URLs in an MPD, and the templates of further URLs.
+/// The URLs in an MPD, and the templates for further URLs.
 package struct DASHParts {
     /// The maximum number of URLs and templates. A long video has several hundred.
     package static let limit = 20_000

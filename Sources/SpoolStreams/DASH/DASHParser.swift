@@ -12,7 +12,7 @@ struct DASHParser {
         let index: Int
         /// The rewriter that resolves references, or `nil` if the URL cannot be requested through the proxy.
         let rewriter: ReferenceRewriter?
-        /// The properties of the alternatives that further `BaseURL` elements name.
+        /// The properties of the alternatives that further `BaseURL` elements specify.
         var alternatives: Bases
 
         init(index: Int, rewriter: ReferenceRewriter?, alternatives: Bases? = nil) {
@@ -23,8 +23,8 @@ struct DASHParser {
 
     /// A summary of the bases to which a reference is relative.
     ///
-    /// An absolute path, such as `/a.mp4`, leads to another origin for each base. A rewritten path can do so only as a
-    /// relative one, which starts with `../` for each directory of the bases.
+    /// An absolute path, such as `/a.mp4`, refers to a different origin for each base. A rewritten path can do so only
+    /// as a relative path, which starts with `../` for each directory of the bases.
     private struct Bases {
         /// The number of directories, or `nil` if the bases have different numbers.
         private(set) var depth: Int?
@@ -39,14 +39,14 @@ struct DASHParser {
             hasSeveralOrigins = hasSeveralOrigins || other.hasSeveralOrigins || !isSameOrigin(as: other.origin)
         }
 
-        /// Whether both URLs can be requested through the proxy and have the same origin.
+        /// Returns whether both URLs can be requested through the proxy and have the same origin.
         func isSameOrigin(as url: OriginURL?) -> Bool {
             guard let origin, let url else { return false }
             return origin.isSameOrigin(as: url)
         }
 
-        /// Returns the bases after a relative reference that leads from a base with `start` directories to one with
-        /// `depth`.
+        /// Returns the bases that result from a relative reference, which changes the number of directories from
+        /// `start` to `depth`.
         func moved(to depth: Int?, from start: Int?) -> Bases {
             var moved = self
             moved.depth = self.depth == start ? depth : nil
@@ -57,7 +57,7 @@ struct DASHParser {
     /// An element whose end has not been read yet.
     private struct Element {
         let tagName: ArraySlice<UInt8>
-        /// The name without the namespace prefix of DASH's elements. It is empty for an element of another namespace.
+        /// The name without the namespace prefix of DASH's elements. It is empty for an element in another namespace.
         let name: String
         /// The position of its start tag.
         let start: Int
@@ -89,7 +89,7 @@ struct DASHParser {
     private(set) var media = DASHPresentation()
     /// The ranges of the elements for content steering and for patches.
     private(set) var removable: [Range<Int>] = []
-    /// The names of the root, without its prefix.
+    /// The allowed names of the root, without its prefix.
     private let roots: Set<String>
     private var open: [Element] = []
     private var baseCount = 0
@@ -115,7 +115,7 @@ struct DASHParser {
     mutating func read(_ bytes: [UInt8]) throws(ManifestError) -> XMLStartTag {
         guard bytes.count <= DASHDocument.maximumBytes else {
             throw ManifestError(
-                .tooLarge, "an MPD of \(bytes.count) bytes is larger than \(DASHDocument.maximumBytes)")
+                .tooLarge, "the MPD has \(bytes.count) bytes (limit: \(DASHDocument.maximumBytes) bytes)")
         }
         var scanner = XMLScanner(bytes[...])
         var root: XMLStartTag?
@@ -133,14 +133,15 @@ struct DASHParser {
                 if tag.isEmpty { try end(at: scanner.position) }
             case .end(let name):
                 guard let last = open.last, last.tagName.elementsEqual(name) else {
-                    throw ManifestError(.malformed, "an MPD's end tag at byte \(name.startIndex) matches no start tag")
+                    throw ManifestError(
+                        .malformed, "the end tag at byte \(name.startIndex) of the MPD does not match a start tag")
                 }
                 try end(at: scanner.position)
             case .text(let text): try read(text, isCharacterData: false)
             case .characterData(let text): try read(text, isCharacterData: true)
             }
         }
-        guard let root, open.isEmpty else { throw ManifestError(.malformed, "an MPD ends inside its root element") }
+        guard let root, open.isEmpty else { throw ManifestError(.malformed, "the MPD ends inside its root element") }
         return root
     }
 
@@ -154,7 +155,7 @@ struct DASHParser {
                 case .malformed: .malformed
                 case .tooLarge: .tooLarge
                 }
-            throw ManifestError(code, "an MPD cannot be read: \(error)")
+            throw ManifestError(code, "the MPD cannot be read: \(error)")
         }
     }
 
@@ -183,7 +184,7 @@ struct DASHParser {
                 pending: (first..<references.count).filter { [.media, .template].contains(references[$0].kind) }))
         guard tag.isEmpty || open.count <= DASHDocument.maximumDepth else {
             throw ManifestError(
-                .tooLarge, "the elements of an MPD are nested more than \(DASHDocument.maximumDepth) deep")
+                .tooLarge, "the elements of the MPD are nested more than \(DASHDocument.maximumDepth) levels deep")
         }
     }
 
@@ -191,7 +192,7 @@ struct DASHParser {
         let trimmed = XMLText.trimmed(text)
         guard let last = open.indices.last else {
             guard trimmed.isEmpty else {
-                throw ManifestError(.malformed, "an MPD has text outside its root element, at byte \(text.startIndex)")
+                throw ManifestError(.malformed, "the MPD has text outside its root element, at byte \(text.startIndex)")
             }
             return
         }
@@ -225,9 +226,9 @@ struct DASHParser {
 
     // MARK: References
 
-    /// Decides how the references of an element that has ended are rewritten if they are absolute paths.
+    /// Determines how absolute paths in an element that has ended are rewritten.
     ///
-    /// If the element has no representations, they belong to those of the element around it.
+    /// If the element has no representations, its references belong to the representations of the element around it.
     private mutating func settlePending(of element: Element) {
         let bases = element.name == "Representation" ? element.inner.alternatives : element.bases
         let parent = open.indices.last
@@ -249,7 +250,7 @@ struct DASHParser {
             guard let last = open.indices.last else { return }
             baseCount += 1
             guard baseCount <= DASHDocument.maximumBases else {
-                throw ManifestError(.tooLarge, "an MPD has more than \(DASHDocument.maximumBases) BaseURLs")
+                throw ManifestError(.tooLarge, "the MPD has more than \(DASHDocument.maximumBases) BaseURL elements")
             }
             let outer = open[last].outer
             add(text, .base, outer, isCharacterData: element.isCharacterData)
@@ -305,7 +306,7 @@ struct DASHParser {
 
     /// Returns the kind of the references in the `value` of an element, or `nil` if it has none.
     ///
-    /// They lead to a clock (ISO/IEC 23009-1 §5.8.4.11), or to the MPD that follows or replaces this one (§5.11,
+    /// They point to a clock (ISO/IEC 23009-1 §5.8.4.11), or to the MPD that follows or replaces this one (§5.11,
     /// §5.12).
     private static func listedKind(_ tag: XMLStartTag, _ name: String) -> DASHDocument.ReferenceKind? {
         guard ["UTCTiming", "SupplementalProperty", "EssentialProperty"].contains(name),

@@ -23,9 +23,9 @@ package struct DASHPresentation: Sendable {
 
     /// A time interval of the stream.
     package struct Period: Sendable {
-        /// The start, in seconds, or `nil` if the MPD does not state it.
+        /// The start, in seconds, or `nil` if the MPD does not specify it.
         var start: Double?
-        /// The duration, in seconds, or `nil` if the MPD does not state it.
+        /// The duration, in seconds, or `nil` if the MPD does not specify it.
         var duration: Double?
         /// The adaptation sets, in the order of the MPD.
         package internal(set) var sets: [AdaptationSet] = []
@@ -33,10 +33,10 @@ package struct DASHPresentation: Sendable {
 
     /// The periods, in chronological order.
     package internal(set) var periods: [Period] = []
-    /// The duration of the whole stream, in seconds, or `nil` if the MPD does not state it.
+    /// The duration of the whole stream, in seconds, or `nil` if the MPD does not specify it.
     var duration: Double?
 
-    /// Returns the duration of a period, in seconds, or `nil` if the MPD does not state it.
+    /// Returns the duration of a period, in seconds, or `nil` if the MPD does not specify it.
     package func duration(of index: Int) -> Double? {
         if let duration = periods[index].duration { return duration }
         let start = periods[index].start ?? (index == 0 ? 0 : nil)
@@ -49,20 +49,21 @@ package struct DASHPresentation: Sendable {
 // MARK: Files
 
 extension DASHPresentation {
-    /// The maximum bit rate with which players start on an unknown connection, in bits per second.
+    /// The maximum bit rate at which players start on a connection of unknown speed, in bits per second.
     private static let firstBandwidth: Int64 = 1_000_000
-    /// The maximum number of files in a download. It allows a day of one-second segments in eleven adaptation sets.
+    /// The maximum number of files in a download. It is enough for a day of one-second segments in eleven adaptation
+    /// sets.
     private static let fileLimit = 1_000_000
 
-    /// Returns the files that playback needs, each once.
+    /// Returns the files that playback needs, without duplicates.
     ///
     /// - Parameters:
-    ///   - seconds: The length of the start to download. If it is `nil`, the result has all periods, in the best
-    ///     quality of all video, audio and text. A start has the first video and the first audio of the first period,
-    ///     with at least one segment of each. Its quality is the best one up to 1 Mbit/s, or the lowest.
+    ///   - seconds: The length of the start to download. If it is `nil`, the result contains all periods, in the best
+    ///     quality of all video, audio and text. A start contains the first video and the first audio of the first
+    ///     period, with at least one segment of each. Its quality is the best one up to 1 Mbit/s, or the lowest.
     ///   - url: The URL of the MPD.
     /// - Throws: ``ManifestError`` with one of these codes:
-    ///   - `live` if the MPD does not state the number of segments
+    ///   - `live` if the MPD does not specify the number of segments
     ///   - `address` if a file cannot be requested
     ///   - `malformed` if there is no media
     ///   - `tooLarge` if there are too many files
@@ -105,7 +106,7 @@ extension DASHPresentation {
     ///
     /// - Parameters:
     ///   - seconds: See ``files(seconds:at:)``.
-    ///   - period: The duration of the period, in seconds, or `nil` if the MPD does not state it.
+    ///   - period: The duration of the period, in seconds, or `nil` if the MPD does not specify it.
     ///   - url: The URL of the MPD.
     package func files(
         of representation: Representation, until seconds: Double?, period: Double?, _ url: OriginURL
@@ -115,7 +116,7 @@ extension DASHPresentation {
 
     /// The files of one representation: the initialization section, then the segments.
     ///
-    /// They are enumerated one at a time, because an MPD of a few kilobytes may state billions of them.
+    /// They are enumerated one at a time, because an MPD of a few kilobytes may describe billions of them.
     package struct Files {
         private let representation: Representation
         private let base: ReferenceRewriter?
@@ -149,7 +150,7 @@ extension DASHPresentation {
             }
             defer { count += 1 }
             if let list = segments.list {
-                // Without times, all segments of a list have the same duration, if it states one.
+                // Without times, all segments of a list have the duration that the list specifies, if any.
                 let length = segments.duration.map { Double($0) / Double(segments.timescale) } ?? 0
                 if let seconds, count > 0, length <= 0 || Double(count) * length >= seconds { return nil }
                 guard count < list.count else { return nil }
@@ -178,8 +179,8 @@ extension DASHPresentation {
         }
     }
 
-    /// Returns the file of a representation in one file, with an estimate of the bytes of the first `seconds` if there
-    /// is a limit.
+    /// Returns the only file of a representation. If there is a limit, its byte range is an estimate for the first
+    /// `seconds`.
     private static func oneFile(
         _ file: StreamFile, _ representation: Representation, _ seconds: Double?
     ) -> StreamFile {

@@ -2,15 +2,15 @@
 ///
 /// Inner elements override the attributes of outer elements.
 struct DASHSegments: Sendable {
-    /// An `S` of a timeline: `count` segments of one duration. If `count` is `nil`, the segments continue until the
-    /// next entry.
+    /// An `S` element of a timeline: `count` segments of the same duration. If `count` is `nil`, the segments continue
+    /// until the next entry.
     struct Entry: Sendable {
         var time: Int64?
         var duration: Int64
         var count: Int64?
     }
 
-    /// A `SegmentURL`.
+    /// A `SegmentURL` element.
     struct Listed: Sendable {
         var reference: String
         var byteRange: Range<Int64>?
@@ -38,21 +38,22 @@ struct DASHSegments: Sendable {
     /// All templates.
     var templates: [String] { [media, initialization, index, bitstreamSwitching].compactMap(\.self) }
 
-    /// The start of a segment, in seconds from the start of its period, with its number and time in templates.
+    /// The position of a segment: its start, in seconds from the start of its period, and its number and time for
+    /// templates.
     struct Place: Sendable {
         var start: Double
         var number: Int64
         var time: Int64
     }
 
-    /// Returns the places of the segments of a template: the first one, and all others that start before `seconds`.
+    /// Returns the positions of a template's segments: the first one, and all others that start before `seconds`.
     ///
-    /// - Parameter period: The length of the period, in seconds, or `nil` if the MPD does not state it.
+    /// - Parameter period: The length of the period, in seconds, or `nil` if the MPD does not specify it.
     func places(until seconds: Double?, period: Double?) -> Places {
         Places(segments: self, seconds: seconds, period: period)
     }
 
-    /// Places that are enumerated one at a time, because an MPD of a few kilobytes may state billions of them.
+    /// Positions that are enumerated one at a time, because an MPD of a few kilobytes may describe billions of them.
     struct Places {
         private let segments: DASHSegments
         private let seconds: Double?
@@ -72,10 +73,10 @@ struct DASHSegments: Sendable {
             self.period = period
         }
 
-        /// Returns the next place, or `nil` after the last one.
+        /// Returns the next position, or `nil` after the last one.
         ///
-        /// - Throws: ``ManifestError`` with code `live` if the MPD does not state the number of segments, or `tooLarge`
-        ///   after ``limit``.
+        /// - Throws: ``ManifestError`` with code `live` if the MPD does not specify the number of segments, or
+        ///   `tooLarge` after ``limit``.
         mutating func next() throws(ManifestError) -> Place? {
             guard !isEnded else { return nil }
             let place =
@@ -85,7 +86,8 @@ struct DASHSegments: Sendable {
                 return nil
             }
             guard count < DASHSegments.limit else {
-                throw ManifestError(.tooLarge, "an MPD has more than \(DASHSegments.limit) segments")
+                throw ManifestError(
+                    .tooLarge, "a representation in the MPD has more than \(DASHSegments.limit) segments")
             }
             count += 1
             return place
@@ -93,7 +95,7 @@ struct DASHSegments: Sendable {
 
         private var nextNumber: Int64 { segments.startNumber.addingReportingOverflow(Int64(count)).partialValue }
 
-        /// Returns the next place if all segments have the same duration, or if there is only one segment.
+        /// Returns the next position if all segments have the same duration, or if there is only one segment.
         private func nextEqual() throws(ManifestError) -> Place? {
             guard let duration = segments.duration, duration > 0 else {
                 return count == 0 ? Place(start: 0, number: segments.startNumber, time: 0) : nil
@@ -120,7 +122,7 @@ struct DASHSegments: Sendable {
                     if self.left == nil { emptyEntries += 1 }
                     self.left = nil
                     guard emptyEntries <= 100 else {
-                        throw ManifestError(.malformed, "the entries of an MPD's timeline are out of order")
+                        throw ManifestError(.malformed, "the timeline entries of the MPD are out of order")
                     }
                     continue
                 }
@@ -143,7 +145,7 @@ struct DASHSegments: Sendable {
         }
 
         private static var live: ManifestError {
-            ManifestError(.live, "an MPD does not state the number of its segments")
+            ManifestError(.live, "the MPD does not specify the number of segments")
         }
     }
 

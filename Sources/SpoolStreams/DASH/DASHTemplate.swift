@@ -6,7 +6,7 @@ package struct DASHTemplate: Hashable, Sendable {
     /// The maximum size of a template with its values, in bytes. Players do not request longer URLs.
     private static let limit = 2048
 
-    /// Creates a template, in time proportional to the limit at most.
+    /// Creates a template. The time is at most proportional to the limit.
     ///
     /// The result is `nil` if the URLs cannot be requested through the proxy, or if the text is too long. It is also
     /// `nil` if an identifier is unknown or not closed.

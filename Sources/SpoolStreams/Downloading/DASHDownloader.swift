@@ -14,7 +14,7 @@ public import Spool
 public struct DASHDownloader: Sendable {
     private var download: StreamDownload
     private let seconds: Double?
-    /// A function that throws an error if the URL of a file may not be requested. The default allows all of them.
+    /// A function that throws an error if the URL of a file may not be requested. The default allows all URLs.
     package var check: @Sendable (OriginURL) throws -> Void {
         get { download.check }
         set { download.check = newValue }
@@ -25,9 +25,9 @@ public struct DASHDownloader: Sendable {
     /// - Parameters:
     ///   - source: The source of the MPD.
     ///   - cache: The cache that stores the stream.
-    ///   - firstSeconds: The length of the start to download, in seconds. It has the first video and the first audio,
-    ///     and at least one segment of each. Their quality is the best one up to 1 Mbit/s, or the lowest. The default,
-    ///     `nil`, downloads the whole stream, in the best quality of all video, audio and text.
+    ///   - firstSeconds: The length of the start to download, in seconds. The start contains the first video and the
+    ///     first audio, with at least one segment of each. Their quality is the best one up to 1 Mbit/s, or the lowest.
+    ///     The default, `nil`, downloads the whole stream, in the best quality of all video, audio and text.
     ///   - maximumConcurrentDownloads: The maximum number of files to download at the same time, at least 1. The
     ///     default is 4.
     public init(
@@ -41,7 +41,7 @@ public struct DASHDownloader: Sendable {
     ///
     /// - Parameter report: Called after each change, one call at a time, from any thread.
     /// - Throws: `CancellationError`, or `CacheError` with the URL of the file and one of these codes:
-    ///   - `.invalidArgument` if the stream is live, or has a URL that cannot be requested
+    ///   - `.invalidArgument` if the stream is live, or contains a URL that cannot be requested
     ///   - `.malformedResponse` if the document is not an MPD
     ///   - `.capacityExceeded` if the cache could not store the whole stream
     ///   - the codes of `MediaReader.next()` for a file that cannot be read

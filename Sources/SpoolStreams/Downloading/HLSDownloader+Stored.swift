@@ -12,9 +12,9 @@ public struct HLSStoredVariant: Sendable, Hashable {
     public internal(set) var url: URL
     /// The peak bit rate, in bits per second, or `nil` for a stream without variants.
     public internal(set) var bitRate: Int64?
-    /// The resolution of the video, or `nil` if the stream does not state it.
+    /// The resolution of the video, or `nil` if the stream does not specify it.
     public internal(set) var resolution: HLSResolution?
-    /// The codecs, in the format of RFC 6381, or `nil` if the stream does not state them.
+    /// The codecs, in the format of RFC 6381, or `nil` if the stream does not specify them.
     public internal(set) var codecs: String?
     /// The number of segments.
     public internal(set) var segmentCount: Int

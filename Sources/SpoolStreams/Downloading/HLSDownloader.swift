@@ -14,8 +14,8 @@ public import Spool
 /// try await download.run { progress in bar.progress = progress.fractionCompleted }
 /// ```
 ///
-/// The header fields of the source, or of its resolver, are sent only to its own origin, even if a playlist names other
-/// origins. The stream plays from the cache through a `ProxyServer` of `SpoolProxy`.
+/// The header fields of the source, or of its resolver, are sent only to its own origin, even if a playlist refers to
+/// other origins. The stream plays from the cache through a `ProxyServer` of `SpoolProxy`.
 public struct HLSDownloader: Sendable {
     /// The progress of a download.
     public typealias Progress = StreamProgress
@@ -33,7 +33,7 @@ public struct HLSDownloader: Sendable {
     private let seconds: Double?
     /// Whether to download the keys of encrypted streams.
     package var includesKeys = true
-    /// A function that throws an error if the URL of a file may not be requested. The default allows all of them.
+    /// A function that throws an error if the URL of a file may not be requested. The default allows all URLs.
     package var check: @Sendable (OriginURL) throws -> Void {
         get { download.check }
         set { download.check = newValue }
@@ -45,9 +45,9 @@ public struct HLSDownloader: Sendable {
     ///   - source: The source of the master playlist or media playlist.
     ///   - cache: The cache that stores the stream.
     ///   - variant: The choice of the variant, if there are several. The default is the highest one.
-    ///   - firstSeconds: The length of the start to download, in seconds. It has at least one segment of the variant
-    ///     and of its default audio, video and subtitles. The default, `nil`, downloads the whole stream with all audio
-    ///     and subtitles of the variant.
+    ///   - firstSeconds: The length of the start to download, in seconds. The start contains at least one segment of
+    ///     the variant and of its default audio, video and subtitles. The default, `nil`, downloads the whole stream
+    ///     with all audio and subtitles of the variant.
     ///   - maximumConcurrentDownloads: The maximum number of files to download at the same time, at least 1. The
     ///     default is 4.
     public init(
@@ -64,7 +64,7 @@ public struct HLSDownloader: Sendable {
     ///
     /// - Parameter report: Called after each change, one call at a time, from any thread.
     /// - Throws: `CancellationError`, or `CacheError` with the URL of the file and one of these codes:
-    ///   - `.invalidArgument` if the stream is live, or has a URL that cannot be requested
+    ///   - `.invalidArgument` if the stream is live, or contains a URL that cannot be requested
     ///   - `.malformedResponse` if the document is not a playlist
     ///   - `.capacityExceeded` if the cache could not store the whole stream
     ///   - the codes of `MediaReader.next()` for a file that cannot be read
@@ -100,7 +100,7 @@ public struct HLSDownloader: Sendable {
             let (media, found) = try await self.playlist(at: part, importing: playlist.variables, tally)
             guard media.kind == .media else {
                 throw CacheError(
-                    .malformedResponse, "the playlist at \(address.nameForMessages) has variants, not segments")
+                    .malformedResponse, "the playlist at \(address.nameForMessages) contains variants, not segments")
             }
             parts += try await downloads(media, found, download.media(at: part))
         }

@@ -2,7 +2,7 @@ import Foundation
 import Spool
 import Synchronization
 
-/// The progress of a stream's download.
+/// The progress of a stream download.
 public struct StreamProgress: Sendable, Hashable {
     /// The number of completely stored segments.
     public internal(set) var storedSegmentCount = 0
@@ -106,7 +106,7 @@ struct StreamDownload: Sendable {
         try check(file.url)
         let media = media(at: try Self.url(of: file.url))
         let range = file.byteRange.map { MediaRange.bytes($0) } ?? .all
-        // A slice proves that the bytes are stored and verified, without a copy of them.
+        // A slice proves that the bytes are stored and verified, without copying them.
         let reader = media.preloadReader(range, chunkSize: 1 << 20, handsOutSlices: true)
         let start = file.byteRange?.lowerBound ?? 0
         var end = start
@@ -122,7 +122,8 @@ struct StreamDownload: Sendable {
         if let wanted = file.byteRange, end < wanted.upperBound, !file.isEstimate {
             throw CacheError(
                 .malformedResponse,
-                "\(file.url.nameForMessages) ends at byte \(end), but the manifest states bytes up to \(wanted.upperBound)",
+                "\(file.url.nameForMessages) ends at byte \(end), but the manifest specifies bytes up to "
+                    + "\(wanted.upperBound)",
                 key: media.key, range: wanted)
         }
         if file.isSegment { tally.stored() }
@@ -159,7 +160,7 @@ struct StreamDownload: Sendable {
     static func address(of media: MediaResource, _ response: StoredResponse) throws(ManifestError) -> OriginURL {
         do {
             let requested = try OriginURL(media.resolvedURL)
-            // The stored final URL has no query. Without a redirect, the requested URL has the right one.
+            // The stored final URL has no query. Without a redirect, the requested URL has the correct query.
             guard let final = try response.url.map({ (url) throws(AddressError) in try OriginURL(url) }),
                 !final.isSameOrigin(as: requested) || final.path != requested.path
             else { return requested }

@@ -2,8 +2,8 @@ import ByteRanges
 
 /// An HLS playlist that is parsed once: its text, the positions of its references in the text, and its contents.
 ///
-/// Rewriting, filtering and listing keys are methods of the document. They also work on a playlist with errors, because
-/// players accept many of them. Such a document has no ``playlist``.
+/// Its methods rewrite the playlist, filter it and list its keys. They also work on a playlist with errors, because
+/// players accept many errors. In this case, ``playlist`` is `nil`.
 package struct HLSDocument: Sendable {
     /// The maximum number of references in a playlist. A day of one-second segments has fewer than 200,000.
     package static let maximumReferences = 1_000_000
@@ -13,7 +13,7 @@ package struct HLSDocument: Sendable {
         /// The range in the text, without quotes.
         let place: Range<Int>
         let isKey: Bool
-        /// Whether the reference leads to a list of interstitial assets, whose references are not rewritten.
+        /// Whether the reference points to a list of interstitial assets, whose references are not rewritten.
         let isAssetList: Bool
         /// The number of variable definitions before the reference.
         let definitionCount: Int
@@ -23,7 +23,7 @@ package struct HLSDocument: Sendable {
     struct Entry {
         /// The ranges of the entry's lines in the text, including line ends.
         var lines: [Range<Int>]
-        /// The peak bit rate, in bits per second. It is 0 if the playlist does not state it, and `Int64.max` if it is
+        /// The peak bit rate, in bits per second. It is 0 if the playlist does not specify it, and `Int64.max` if it is
         /// invalid.
         var bitRate: Int64 = 0
         /// Whether the entry may have video.
@@ -35,9 +35,9 @@ package struct HLSDocument: Sendable {
     package let url: OriginURL
     /// The variables of the master playlist.
     let imported: [String: String]
-    /// The references, in the order of the text.
+    /// The references, in document order.
     let references: [Reference]
-    /// The definitions of variables, in the order of the text.
+    /// The definitions of variables, in document order.
     let definitions: [HLSDefinition]
     /// The ranges of the lines for content steering.
     private let steering: [Range<Int>]
@@ -103,7 +103,8 @@ package struct HLSDocument: Sendable {
 extension HLSDocument {
     /// Removes entries of a master playlist by their URIs. A playlist with errors stays unchanged.
     ///
-    /// - Parameter keeps: Returns whether the entry with this URI stays. A rendition without a URI always stays.
+    /// - Parameter keeps: A function that returns whether to retain the entry with this URI. A rendition without a URI
+    ///   always stays.
     package mutating func filter(_ keeps: (String) -> Bool) {
         guard let playlist else { return }
         filter(
@@ -175,18 +176,18 @@ extension HLSDocument {
     /// The maximum size of a rewritten playlist, in bytes.
     package static let maximumRewrittenBytes = 3 * HLSPlaylist.maximumBytes
 
-    /// Returns the text for a client of the proxy, with references that lead to the proxy.
+    /// Returns the text for a client of the proxy, with references that point to the proxy.
     ///
-    /// References that already lead there, and all other bytes, stay unchanged. Time and memory are proportional to the
-    /// lengths of the playlist and of the result.
+    /// References that already point there, and all other bytes, stay unchanged. Time and memory are proportional to
+    /// the lengths of the playlist and of the result.
     ///
     /// - Parameters:
     ///   - requestedURL: The URL that the client requested, if it differs from ``url``.
-    ///   - removesSteering: Whether content steering is removed. A steering server can replace the host of a URL, which
-    ///     is the proxy's, and would then receive URLs of the proxy. The default is `false`.
+    ///   - removesSteering: Whether to remove content steering. A steering server can replace the proxy's host in a URL
+    ///     with another one, which would then receive URLs of the proxy. The default is `false`.
     ///   - isMoved: See ``ReferenceRewriter/init(finalURL:requestedURL:isMoved:proxied:)``.
-    ///   - servesAllOrigins: Whether the proxy serves all origins, so that URLs of lists of interstitial assets become
-    ///     those of their origin. The default is `false`.
+    ///   - servesAllOrigins: Whether the proxy serves all origins, so that the URLs of interstitial asset lists become
+    ///     URLs of their origin. The default is `false`.
     ///   - limit: The maximum size of the result, in bytes, and the maximum total size of references with variables
     ///     replaced.
     ///   - proxied: See ``ReferenceRewriter/init(finalURL:requestedURL:isMoved:proxied:)``.
@@ -225,7 +226,7 @@ private struct HLSReferenceWriter {
     var variables: HLSVariables
     /// The variables with the values for the client, whose query may differ.
     var clientVariables: HLSVariables
-    /// The number of bytes that further references with variables may have in total.
+    /// The maximum total size of further references with variables, in bytes.
     var substitutionsLeft: Int
 
     mutating func define(_ definition: HLSDefinition) {
@@ -258,7 +259,8 @@ private struct HLSReferenceWriter {
 }
 
 extension String {
-    /// The text with the characters encoded that a client would read as a variable or as the end of an attribute.
+    /// The text with percent-encoding for characters that a client would read as a variable or as the end of an
+    /// attribute.
     fileprivate var escapingVariables: String {
         replacing("{$", with: "%7B$").replacing("\"", with: "%22")
     }

@@ -1,15 +1,15 @@
 import ByteRanges
 
 extension HLSPlaylist {
-    /// Parses a playlist if its text is not needed. To rewrite or filter a playlist, use ``HLSDocument``.
+    /// Parses a playlist, without retaining its text. To rewrite or filter a playlist, use ``HLSDocument``.
     ///
     /// - Parameters:
     ///   - bytes: The body, without any content coding. Time and memory are proportional to its length.
     ///   - url: The URL of the playlist, for variables that refer to query parameters.
     ///   - imported: The ``variables`` of the master playlist.
-    ///   - maximumSegments: The maximum number of segments, and of variants, renditions and keys together.
+    ///   - maximumSegments: The maximum total number of segments, variants, renditions and keys.
     /// - Throws: ``ManifestError`` with code `tooLarge` or `malformed`. A playlist is malformed if its first line is
-    ///   not `#EXTM3U`, or if it has tags of both kinds of playlists or an incomplete segment.
+    ///   not `#EXTM3U`, or if it contains tags of both kinds of playlists or an incomplete segment.
     package init(
         parsing bytes: [UInt8], at url: OriginURL? = nil, importing imported: [String: String] = [:],
         maximumSegments: Int = maximumSegments
@@ -33,7 +33,7 @@ struct HLSParser {
     private(set) var iFrameStreams: [HLSDocument.Entry] = []
     /// The ranges of the lines for content steering.
     private(set) var steering: [Range<Int>] = []
-    /// The variant whose URI line has not been read yet, and the position from which lines belong to it.
+    /// The variant whose URI line has not been read yet, and the position at which its remaining lines start.
     private var openVariant: (entry: HLSDocument.Entry, start: Int)?
     private var contents: HLSContentsReader
     private var fault: ManifestError?
@@ -59,10 +59,10 @@ struct HLSParser {
     mutating func read(_ bytes: [UInt8]) throws(ManifestError) {
         guard bytes.count <= HLSPlaylist.maximumBytes else {
             throw ManifestError(
-                .tooLarge, "a playlist of \(bytes.count) bytes is larger than \(HLSPlaylist.maximumBytes)")
+                .tooLarge, "the playlist has \(bytes.count) bytes (limit: \(HLSPlaylist.maximumBytes) bytes)")
         }
         guard HLSLines.isPlaylist(bytes[...]) else {
-            throw ManifestError(.malformed, "a playlist does not start with #EXTM3U")
+            throw ManifestError(.malformed, "the playlist does not start with #EXTM3U")
         }
         for line in HLSLines(bytes[...]) { try read(line) }
     }
@@ -82,7 +82,7 @@ struct HLSParser {
         contents.lineNumber += 1
     }
 
-    /// Calls `read`, unless the contents already have an error.
+    /// Calls `read`, unless an error in the contents has already been found.
     private mutating func readContents(_ read: (inout HLSContentsReader) throws(ManifestError) -> Void) {
         guard fault == nil else { return }
         do throws(ManifestError) { try read(&contents) } catch { fault = error }
@@ -146,7 +146,7 @@ struct HLSParser {
         _ place: Range<Int>, isKey: Bool = false, isAssetList: Bool = false
     ) throws(ManifestError) {
         guard references.count < maximumReferences else {
-            throw ManifestError(.tooLarge, "a playlist has more than \(maximumReferences) references")
+            throw ManifestError(.tooLarge, "the playlist has more than \(maximumReferences) references")
         }
         references.append(
             HLSDocument.Reference(
@@ -159,7 +159,8 @@ private struct HLSContentsReader {
     private var playlist = HLSPlaylist(kind: .media)
     private var variables: HLSVariables
     var lineNumber = 1
-    /// Whether the playlist has a tag that only HLS has, one of a master playlist, or one of a media playlist.
+    /// Whether the playlist contains a tag that only HLS uses, a tag of a master playlist, or a tag of a media
+    /// playlist.
     var isHLS = false
     private var isMaster = false
     private var isMedia = false
@@ -191,7 +192,7 @@ private struct HLSContentsReader {
             throw ManifestError(.malformed, "a list of files without HLS tags is not an HLS playlist")
         }
         guard !isMaster || !isMedia else {
-            throw ManifestError(.malformed, "a playlist has tags of both a master and a media playlist")
+            throw ManifestError(.malformed, "the playlist contains tags of both a master and a media playlist")
         }
         var playlist = playlist
         playlist.kind = isMaster ? .master : .media
@@ -201,7 +202,7 @@ private struct HLSContentsReader {
 
     /// Reads a tag.
     ///
-    /// - Parameter attributes: The attributes, if the tag has some.
+    /// - Parameter attributes: The attributes, if the tag has any.
     mutating func read(
         _ tag: HLSTag, _ value: ArraySlice<UInt8>, _ attributes: HLSAttributeList?
     ) throws(ManifestError) {
@@ -213,7 +214,7 @@ private struct HLSContentsReader {
             isMedia = true
             byteRange = try checked(Self.byteRange(value), "a byte range that is not LENGTH or LENGTH@OFFSET")
         case .targetDuration:
-            // Some master playlists have the tags of a media playlist's header, too.
+            // Some master playlists also contain the header tags of a media playlist.
             playlist.targetDuration = DecimalNumbers.seconds(value)
         case .endList: playlist.isEnded = true
         case .discontinuity: isDiscontinuous = true
@@ -299,7 +300,7 @@ private struct HLSContentsReader {
         if let byteRange {
             let next = previous.flatMap { $0.uri == uri ? $0.end : nil }
             let start = try checked(
-                byteRange.offset ?? next, "a byte range without an offset, but no previous range of the file")
+                byteRange.offset ?? next, "a byte range without an offset that does not follow another one of the file")
             range = try self.range(start, byteRange.length)
         }
         playlist.segments.append(
@@ -344,7 +345,7 @@ private struct HLSContentsReader {
     }
 
     private mutating func readRendition(_ attributes: HLSAttributeList) throws(ManifestError) {
-        // Unknown types are ignored, as players do.
+        // Unknown types are ignored, as in players.
         guard let kind = attributes.symbol("TYPE").flatMap(HLSRendition.Kind.init(rawValue:)) else { return }
         let groupID = try checked(try string("GROUP-ID", of: attributes), "a rendition without a group")
         playlist.renditions.append(
@@ -357,7 +358,7 @@ private struct HLSContentsReader {
 
     // MARK: Values
 
-    /// Returns the text of an attribute, with the values of its variables.
+    /// Returns the text of an attribute, with its variables replaced by their values.
     private mutating func string(_ name: StaticString, of attributes: HLSAttributeList) throws(ManifestError) -> String?
     {
         guard let text = attributes.string(name) else { return nil }
@@ -397,7 +398,8 @@ private struct HLSContentsReader {
     private func range(_ start: Int64, _ length: Int64) throws(ManifestError) -> Range<Int64> {
         let (end, overflows) = start.addingReportingOverflow(length)
         guard length > 0, !overflows, end <= NumberLimits.byteOffset else {
-            throw ManifestError(.malformed, "line \(lineNumber): invalid byte range of \(length) bytes from \(start)")
+            throw ManifestError(
+                .malformed, "line \(lineNumber): invalid byte range of \(length) bytes at offset \(start)")
         }
         return start..<end
     }
@@ -412,7 +414,7 @@ private struct HLSContentsReader {
             playlist.segments.count + playlist.variants.count + playlist.renditions.count + playlist.iFrameStreams.count
             + playlist.sessionKeys.count + playlist.preloadHints.count
         guard count <= limit else {
-            throw ManifestError(.tooLarge, "a playlist has more than \(limit) entries")
+            throw ManifestError(.tooLarge, "the playlist has more than \(limit) entries")
         }
     }
 }

@@ -1,6 +1,6 @@
 extension HLSPlaylist {
-    /// Returns the URLs of the media playlists to download for a variant, each once: its own playlist, and those of its
-    /// audio, video and subtitles.
+    /// Returns the URLs of the media playlists to download for a variant, without duplicates: its own playlist, and
+    /// those of its audio, video and subtitles.
     ///
     /// - Parameters:
     ///   - selection: The choice of the variant.
@@ -31,19 +31,19 @@ extension HLSPlaylist {
         return (group.first { $0.isDefault } ?? (isNeeded ? group.first : nil)).map { [$0] } ?? []
     }
 
-    /// Returns the files that a stream needs, each once, in the order in which a player uses them.
+    /// Returns the files that a stream needs, without duplicates, in the order in which a player uses them.
     ///
-    /// These are keys, initialization sections and segments. A master playlist has only the session keys. Keys with a
-    /// scheme other than `http` or `https` are left out.
+    /// These are keys, initialization sections and segments. For a master playlist, these are only the session keys.
+    /// Keys with a scheme other than `http` or `https` are left out.
     ///
     /// - Parameters:
     ///   - url: The URL of this playlist.
-    ///   - seconds: The duration of the start to download. The first segment is always included, and later ones if they
-    ///     start within this time. If it is `nil`, all segments are included.
+    ///   - seconds: The duration of the start to download. The first segment is always included, and later segments are
+    ///     included if they start within this time. If it is `nil`, all segments are included.
     /// - Throws: ``ManifestError`` with one of these codes:
     ///   - `live` if this is a media playlist without an end, or one that skips segments
     ///   - `address` if a file cannot be requested
-    ///   - `tooLarge` if the URLs have more than 256 MiB in total
+    ///   - `tooLarge` if the total size of the URLs exceeds 256 MiB
     package func downloads(at url: OriginURL, seconds: Double? = nil) throws(ManifestError) -> [StreamFile] {
         guard kind == .master || isEnded && !isDelta else {
             throw ManifestError(.live, "the stream at \(url.nameForMessages) is live and has no end to download")
@@ -69,7 +69,7 @@ extension HLSPlaylist {
     }
 }
 
-/// A list of files to download, each once.
+/// A list of files to download, without duplicates.
 private struct HLSDownloadList {
     private(set) var downloads: [StreamFile] = []
     private var seen: Set<StreamFile> = []

@@ -12,7 +12,7 @@ package struct HLSPlaylist: Hashable, Sendable {
 
     /// The maximum size of a playlist, in bytes: about a day of one-second segments with 190 bytes each.
     package static let maximumBytes = 16 << 20
-    /// The maximum number of segments, and of variants, renditions and keys together.
+    /// The maximum total number of segments, variants, renditions and keys.
     package static let maximumSegments = 200_000
 
     /// The kind.
@@ -20,16 +20,16 @@ package struct HLSPlaylist: Hashable, Sendable {
     /// The variables that `EXT-X-DEFINE` defines, for the playlists that import them.
     package internal(set) var variables: [String: String] = [:]
 
-    /// The variants of a master playlist, in its order.
+    /// The variants of a master playlist, in the order of the playlist.
     package internal(set) var variants: [HLSVariant] = []
-    /// The renditions of a master playlist, in its order.
+    /// The renditions of a master playlist, in the order of the playlist.
     package internal(set) var renditions: [HLSRendition] = []
     /// The URIs of a master playlist's I-frame streams, which players use for fast seeking.
     package internal(set) var iFrameStreams: [String] = []
     /// The keys that a player may fetch early.
     package internal(set) var sessionKeys: [HLSKey] = []
 
-    /// The segments of a media playlist, in its order.
+    /// The segments of a media playlist, in the order of the playlist.
     package internal(set) var segments: [HLSSegment] = []
     /// The duration of the longest segment, rounded to seconds.
     package internal(set) var targetDuration: Double?

@@ -1,8 +1,9 @@
-/// The lines of a playlist (RFC 8216 §4.1), with their byte ranges in it. Lines end with LF or CRLF.
+/// The lines of a playlist (RFC 8216 §4.1), with their byte ranges in the playlist. Lines end with LF or CRLF.
 struct HLSLines: Sequence, IteratorProtocol {
     private var rest: ArraySlice<UInt8>
 
-    /// Creates the lines of a text. A byte order mark is skipped: the RFC forbids it, but some playlists have one.
+    /// Creates a sequence of the lines in a text. A byte order mark is skipped: the RFC forbids it, but some playlists
+    /// start with one.
     init(_ bytes: ArraySlice<UInt8>) {
         rest = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes
     }
@@ -50,7 +51,7 @@ struct HLSLine {
         return (bytes[..<colon], bytes[(colon + 1)...])
     }
 
-    /// Whether this line is a tag that only HLS playlists have.
+    /// Whether this line is a tag that only HLS playlists use.
     var isHLSTag: Bool { bytes.starts(with: "#EXT-X-".utf8) || bytes.starts(with: "#EXTINF:".utf8) }
 }
 
@@ -116,9 +117,10 @@ enum HLSTag: String {
     }
 }
 
-/// The attributes of a tag, by the grammar of RFC 8216 §4.2. Commas and equals signs in quotes are part of the value.
+/// The attributes of a tag, according to the grammar in RFC 8216 §4.2. Commas and equals signs in quotes are part of
+/// the value.
 ///
-/// The rules are those of players. White space around names and values is ignored, and names may have lowercase
+/// The parser is as lenient as players. White space around names and values is ignored, and names may have lowercase
 /// letters. A quoted value may contain quotes that are not followed by a comma. After any other error, reading
 /// continues after the next comma.
 struct HLSAttributeList {
@@ -168,7 +170,7 @@ struct HLSAttributeList {
         return Attribute(name: name, value: value, isQuoted: isQuoted)
     }
 
-    /// Removes a value with its quotes from `rest`. Returns `nil` if no quote ends it before a comma or the end.
+    /// Removes a value with its quotes from `rest`. Returns `nil` if no quote before a comma or the end closes it.
     private mutating func quotedValue(_ rest: inout ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         let (line, start) = (rest, rest.startIndex + 1)
         var after = rest.dropFirst()
@@ -198,7 +200,7 @@ struct HLSAttributeList {
 
     private static func isWhitespace(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
 
-    /// Returns the first attribute with a name.
+    /// Returns the first attribute with the given name.
     func first(_ name: StaticString) -> Attribute? { attributes.first { $0.isNamed(name) } }
 
     /// Returns a quoted string, or `nil` if the attribute is missing, not quoted or not UTF-8.

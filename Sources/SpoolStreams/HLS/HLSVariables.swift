@@ -20,7 +20,7 @@ enum HLSDefinition: Hashable, Sendable {
     }
 }
 
-/// The variables of a playlist, `{$name}` (RFC 8216bis §4.3), that are defined at one position in its text.
+/// The variables (`{$name}`, RFC 8216bis §4.3) that are defined at one position in the text of a playlist.
 struct HLSVariables {
     /// The value of each variable.
     private(set) var values: [String: String] = [:]
@@ -124,7 +124,7 @@ struct HLSVariables {
         return body(bytes[literal...])
     }
 
-    /// Whether a byte may be part of a variable's name: `a` to `z`, `A` to `Z`, `0` to `9`, `-` and `_`.
+    /// Returns whether a byte may be part of a variable's name: `a` to `z`, `A` to `Z`, `0` to `9`, `-` and `_`.
     private static func isOfName(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

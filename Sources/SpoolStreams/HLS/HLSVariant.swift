@@ -25,7 +25,7 @@ package struct HLSVariant: Hashable, Sendable {
     package var bandwidth: Int64
     /// The average bit rate, in bits per second.
     package var averageBandwidth: Int64?
-    /// The resolution of the video, or `nil` if the playlist does not state it or there is no video.
+    /// The resolution of the video, or `nil` if the playlist does not specify it or there is no video.
     package var resolution: HLSResolution?
     /// The codecs, in the format of RFC 6381.
     package var codecs: String?
@@ -81,8 +81,8 @@ public enum HLSVariantSelection: Hashable, Sendable {
     /// The variant with the highest peak bit rate up to a limit in bits per second. If all variants exceed the limit,
     /// it is the one with the lowest bit rate. Variants with video are preferred.
     case bandwidth(atMost: Int64)
-    /// The highest variant whose video fits in a size, in portrait or landscape orientation. If no video fits, it is
-    /// the variant with the smallest video. If no variant states a resolution, it is the lowest variant.
+    /// The highest variant whose video fits in the given size, in portrait or landscape orientation. If no video fits,
+    /// it is the variant with the smallest video. If no variant specifies a resolution, it is the lowest variant.
     case resolution(atMost: HLSResolution)
 
     /// Returns the chosen variant, or the first one of several equal variants. Returns `nil` if there are no variants.

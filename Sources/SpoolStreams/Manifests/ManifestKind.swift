@@ -6,7 +6,7 @@ package enum ManifestKind: Hashable, Sendable {
     case hls
     /// An XML document whose root element is `MPD` (ISO/IEC 23009-1).
     case dash
-    /// An XML document with an element of an MPD, which the MPD names with `xlink:href`.
+    /// An XML document with an element of an MPD, which the MPD references with `xlink:href`.
     case dashElement
 
     /// The names of the elements of an MPD that can be in a separate document and contain references.

@@ -26,20 +26,20 @@ package struct ManifestError: Error, Hashable, Sendable, CustomStringConvertible
         self.description = description
     }
 
-    /// - Throws: An error with code `cancelled` if the current task is cancelled.
+    /// Throws an error with code `cancelled` if the current task is cancelled.
     static func checkCancellation() throws(ManifestError) {
         guard !Task.isCancelled else { throw ManifestError(.cancelled, "the task was cancelled") }
     }
 }
 
-/// The maximum time for which the content of a manifest allows storing it. HTTP may allow less.
+/// The maximum time for which a manifest may be stored, according to its content. HTTP may allow less.
 ///
 /// A stale live manifest stops playback permanently. Therefore, the limit for a manifest that may change is shorter
 /// than the time after which a player requests it again.
 package enum ManifestLifetime: Hashable, Sendable {
     /// The manifest is complete and will not change.
     case unchanging
-    /// The manifest states no limit, like a master playlist. It may be stored as long as HTTP allows.
+    /// The manifest does not specify a limit, like a master playlist. It may be stored as long as HTTP allows.
     case unstated
     /// The manifest is live and may be stored for this number of seconds.
     case seconds(Double)

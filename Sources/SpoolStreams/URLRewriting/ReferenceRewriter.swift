@@ -1,8 +1,8 @@
 /// A rewriter of a manifest's references, so that a client of the proxy requests their targets from the proxy.
 ///
 /// For the origin, references are relative to the final URL of the manifest. The client resolves them against the
-/// proxy's URL for the URL that it requested. A reference stays unchanged if both lead to the same target. Rewriting a
-/// reference takes time proportional to its length and that of the result, even if the path of the manifest is long.
+/// proxy's URL for the URL that it requested. A reference stays unchanged if both result in the same target. Rewriting
+/// a reference takes time proportional to its length and that of the result, even if the path of the manifest is long.
 package struct ReferenceRewriter {
     /// The URL of the manifest, after redirects. It is the base of relative references.
     let finalURL: OriginURL
@@ -11,7 +11,7 @@ package struct ReferenceRewriter {
     private let directory: Substring
     /// The positions in `directory` after each slash. The first position is that of the root.
     private let ends: [String.Index]
-    /// The proxy's URL for the manifest, as the client knows it.
+    /// The proxy's URL for the manifest, as requested by the client.
     private let location: URIReference
     /// The host of that URL.
     private let locationHost: String?
@@ -48,7 +48,7 @@ package struct ReferenceRewriter {
         }
         // Only the path of the proxy matters, because manifests do not contain its host.
         location = URIReference(proxied(requestedURL)).resolved(against: URIReference("http://proxy.invalid/"))
-        locationHost = location.authority.flatMap { try? HostAndPort($0).host }  // `nil` equals no host.
+        locationHost = location.authority.flatMap { try? HostAndPort($0).host }  // `nil` differs from every host.
         let sharesOrigin =
             !isMoved && requestedURL.scheme == finalURL.scheme && requestedURL.authority == finalURL.authority
         sharesPath = sharesOrigin && finalPath == path(requestedURL)
@@ -102,11 +102,11 @@ package struct ReferenceRewriter {
             return "https:" + reference[...].encodingWhiteSpace
         }
         let written = proxied(target)
-        // A path of the proxy cannot lead to another host, so most absolute references need no comparison.
+        // A path of the proxy cannot point to another host, so most absolute references need no comparison.
         let isPath = written.utf8.starts(with: "/".utf8) && !written.utf8.starts(with: "//".utf8)
         let isElsewhere = isPath && parts.authority != nil && target.host != locationHost
         if !parts.isRelativePath, !isElsewhere {
-            // If the URL cannot be parsed, the reference does not lead to the target. The reason does not matter.
+            // If the URL cannot be parsed, the reference does not point to the target. The reason does not matter.
             let seen = try? OriginURL(parts.resolved(against: location))
             if let seen, seen == (try? OriginURL(URIReference(written).resolved(against: location))) { return nil }
         }
@@ -155,7 +155,7 @@ package struct ReferenceRewriter {
         return false
     }
 
-    /// Returns the absolute path of a relative one (RFC 3986 §5.2.3 and §5.2.4 in one step).
+    /// Returns the absolute path for a relative path (RFC 3986 §5.2.3 and §5.2.4 in one step).
     private func merged(_ path: Substring) -> Substring {
         var depth = ends.count - 1
         var kept: [Substring.UTF8View.SubSequence] = []

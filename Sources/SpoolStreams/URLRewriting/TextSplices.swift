@@ -5,7 +5,7 @@ struct TextSplices {
     private let source: [UInt8]
     private var output: [UInt8] = []
     private var position = 0
-    /// The ranges that are still to be removed, in order.
+    /// The ranges that have not been removed yet, in order.
     private var removals: ArraySlice<Range<Int>>
     private let limit: Int
 
@@ -54,7 +54,7 @@ struct TextSplices {
     }
 
     private static func tooLarge(_ limit: Int) -> ManifestError {
-        ManifestError(.tooLarge, "a manifest with rewritten URLs would exceed \(limit) bytes")
+        ManifestError(.tooLarge, "the manifest with rewritten URLs would exceed the limit of \(limit) bytes")
     }
 }
 
