@@ -120,9 +120,9 @@ extension CacheError {
     fileprivate var advice: String? {
         switch code {
         case .directoryInUse:
-            "wait for that process or end it, or give another directory with --cache; ls, info, export "
-                + "and get of stored bytes work at the same time"
-        case .catalogTooNew: "use that version, or give another directory with --cache"
+            "wait for that process or end it, or choose another directory with --cache; ls, info, export "
+                + "and get of stored bytes still work"
+        case .catalogTooNew: "use that version, or choose another directory with --cache"
         case .catalogDamaged: "“spool verify” moves the catalog aside and creates an empty one"
         case .notStored: "“spool ls” lists the stored media"
         case .incomplete: "“spool get” fetches the rest"

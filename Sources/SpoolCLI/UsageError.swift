@@ -84,12 +84,12 @@ struct UsageError {
             ("--passphrase-file", "a file"),
             ("--new-key-file", "a file"), ("--new-passphrase-file", "a file"),
             ("--variant", "highest, lowest, bits per second, or a resolution such as 1280x720"),
-            ("--maximum-redirects", "a number of at least 0"), ("--token", "a token of letters, digits and -._~"),
+            ("--maximum-redirects", "a number, 0 or greater"), ("--token", "a token of letters, digits and -._~"),
             ("--token-file", "a file with the token"), ("--node", "a name"), ("--server-name", "a host name"),
             ("--allow-host", "a host, such as example.com or *.example.com"),
             ("--cors-origin", "an origin, such as https://player.example"),
             ("--trusted-proxy", "an IP address or a block, such as 10.0.0.0/8"),
-            ("--max-connections-per-client", "a number of at least 1"), ("--request-directives", "follow or ignore"),
+            ("--max-connections-per-client", "a number, 1 or greater"), ("--request-directives", "follow or ignore"),
             ("<file>", "the file to write"), ("<set>", "the set's name"),
             ("<url", "a URL with a host, such as https://example.com/video.mp4"),
         ]
@@ -144,7 +144,7 @@ enum CommandNames {
         guard !all.contains(word) else { return nil }
         let shown = RedactedArgument.text(word)
         if word.contains("/") || word.contains(".") {
-            return "unknown command “\(shown)”; type one before it, such as “spool get URL” or “spool play URL”"
+            return "unknown command “\(shown)”; type a command before it, such as “spool get URL” or “spool play URL”"
         }
         if let near = others[word.lowercased()] ?? nearest(to: word.lowercased()) {
             return "unknown command “\(shown)”; did you mean “\(near)”?"

@@ -63,7 +63,7 @@ enum CacheLocation {
 struct KeyOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The key of an encrypted cache: a file of 32 bytes.",
+            "A file with the 32-byte key of an encrypted cache.",
             discussion: "A new cache is encrypted with it. “head -c 32 /dev/urandom” creates a key.",
             valueName: "file"),
         completion: .file())
@@ -78,14 +78,14 @@ struct KeyOptions: ParsableArguments {
 
     func validate() throws {
         guard keyFile == nil || passphraseFile == nil else {
-            throw ValidationError("--key-file and --passphrase-file both give the key; use one of them")
+            throw ValidationError("--key-file and --passphrase-file both specify the key; use only one of them")
         }
     }
 
     /// Reads the key.
     ///
     /// - Returns: `nil` if no key file or passphrase file is given.
-    /// - Throws: ``CommandFailure`` with code `keyFile` if the file cannot be read, or contains no key.
+    /// - Throws: ``CommandFailure`` with code `keyFile` if the file cannot be read, or does not contain a key.
     func key() throws -> EncryptionKey? { try KeyFile.key(keyFile: keyFile, passphraseFile: passphraseFile) }
 }
 #endif

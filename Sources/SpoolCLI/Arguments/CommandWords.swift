@@ -1,8 +1,8 @@
 #if Tools
 import Foundation
 
-/// The words of a command line that are neither options nor their values. They are found without knowing the
-/// subcommand.
+/// The words of a command line that are neither options nor their values. They can be found even if the subcommand is
+/// unknown.
 enum CommandWords {
     /// Returns all words, in order. The first one is the subcommand.
     static func all(in arguments: [String]) -> [String] {

@@ -10,9 +10,9 @@ struct FetchOptions: ParsableArguments {
     @Option(
         name: .customLong("header"),
         help: ArgumentHelp(
-            "A header field to send to the origin, or @FILE for a file with one on each line; may be repeated.",
+            "A header field to send to the origin, or @FILE for a file with one field per line; may be repeated.",
             discussion: "Other users can read command lines, so put tokens in a file. Fields in the file "
-                + "$SPOOL_HEADERS are also sent, unless --header has one of the same name.",
+                + "$SPOOL_HEADERS are also sent, unless --header specifies a field with the same name.",
             valueName: "name: value"))
     var headers: [HeaderOption] = []
 
@@ -22,7 +22,8 @@ struct FetchOptions: ParsableArguments {
     var allowsInsecureRedirects = false
     @Option(
         help: ArgumentHelp(
-            "Bytes per second, such as 50kB, below which a response of known length fails after 30 s; 0 disables it.",
+            "Minimum bytes per second, such as 50kB, for a response of known length; it fails if it is slower for 30 s "
+                + "(0 disables this).",
             valueName: "bytes"))
     var lowSpeedLimit = ByteCount(bytes: Int64(HTTPUpstream.Configuration().lowSpeedLimit))
 
@@ -112,13 +113,13 @@ struct CapacityOptions: ParsableArguments {
             }
         }
 
-        /// The limit as a value of the library.
+        /// The limit, as the library's type.
         var inLibrary: CacheCapacity { if case .bytes(let bytes) = self { .bytes(bytes) } else { .unlimited } }
     }
 
     @Option(
         help: ArgumentHelp(
-            "Capacity of the cache, such as 500MB or 2GiB, or none; stored in the directory.",
+            "Capacity of the cache, such as 500MB or 2GiB, or none; stored in the cache directory.",
             valueName: "size"))
     var capacity: Capacity?
 }

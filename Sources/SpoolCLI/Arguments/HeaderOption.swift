@@ -9,7 +9,8 @@ struct HeaderArgument: Hashable, Sendable {
 
     /// Parses `Name: value`.
     ///
-    /// - Returns: `nil` if there is no colon, the field name is invalid (RFC 9110 §5.1), or the value has a line break.
+    /// - Returns: `nil` if there is no colon, the field name is invalid (RFC 9110 §5.1), or the value contains a line
+    ///   break.
     init?(argument: String) {
         guard let colon = argument.firstIndex(of: ":") else { return nil }
         let value = argument[argument.index(after: colon)...].trimmingCharacters(in: .whitespaces)
@@ -62,7 +63,7 @@ struct HeaderFile {
             let line = line.trimmingCharacters(in: .whitespaces)
             if line.isEmpty || line.hasPrefix("#") { continue }
             guard let header = HeaderArgument(argument: line) else {
-                throw Self.failure(path, "has no “Name: value” in line \(index + 1)")
+                throw Self.failure(path, "contains no “Name: value” in line \(index + 1)")
             }
             fields.append(header.field)
         }

@@ -27,10 +27,10 @@ extension MediaURL {
 }
 
 extension URL {
-    /// Parses a URL from a command line. After the host, bytes that a URL can't have are percent-encoded, and
-    /// percent-encoded bytes stay as they are.
+    /// Parses a URL from a command line. After the host, bytes that are not allowed in a URL are percent-encoded. Bytes
+    /// that are already percent-encoded stay unchanged.
     ///
-    /// Foundation's own parser encodes all percent signs of a text that has an invalid byte.
+    /// Foundation's own parser encodes all percent signs in a text that contains an invalid byte.
     fileprivate init?(entered text: String) {
         guard let authority = text.range(of: "://")?.upperBound else { return nil }
         let start = text[authority...].firstIndex { "/?#".contains($0) } ?? text.endIndex
@@ -64,8 +64,8 @@ struct URLList {
     /// The maximum size of the file, in bytes. It is enough for several hundred thousand URLs.
     private static let limit = 64 << 20
 
-    /// Reads the file at `path`, or standard input for `-`. This blocks the thread, for a pipe until its writer closes
-    /// it.
+    /// Reads the file at `path`, or standard input for `-`. This blocks the thread. For a pipe, it blocks until the
+    /// writer closes the pipe.
     ///
     /// - Throws: ``CommandFailure`` with code `usage`. Its message never contains the text of a line, which may include
     ///   a token.
@@ -85,11 +85,11 @@ struct URLList {
             let line = line.trimmingCharacters(in: .whitespaces)
             if line.isEmpty || line.hasPrefix("#") { continue }
             guard let url = MediaURL(argument: line) else {
-                throw Self.failure(path, "has no URL with a host in line \(index + 1)")
+                throw Self.failure(path, "contains no URL with a host in line \(index + 1)")
             }
             urls.append(url)
         }
-        if urls.isEmpty { throw Self.failure(path, "has no URL") }
+        if urls.isEmpty { throw Self.failure(path, "contains no URL") }
     }
 
     private static func failure(_ path: String, _ cause: String) -> CommandFailure {

@@ -15,8 +15,8 @@ struct SecretFile {
         var cause: String
     }
 
-    /// Reads the file at `path`, or standard input for `-`. This blocks the thread, for a pipe until its writer closes
-    /// it.
+    /// Reads the file at `path`, or standard input for `-`. This blocks the thread. For a pipe, it blocks until the
+    /// writer closes the pipe.
     ///
     /// - Parameter limit: The maximum number of bytes to read.
     /// - Throws: ``Failure``.
@@ -45,11 +45,11 @@ struct SecretFile {
     }
 }
 
-/// The reading of keys from files of keys and passphrases.
+/// Functions that read keys from key files and passphrase files.
 enum KeyFile {
     /// Returns the key from the given file, or `nil` if no file is given.
     ///
-    /// - Throws: ``CommandFailure`` with code `keyFile` if the file cannot be read, or contains no key.
+    /// - Throws: ``CommandFailure`` with code `keyFile` if the file cannot be read, or does not contain a key.
     static func key(keyFile: String?, passphraseFile: String?) throws -> EncryptionKey? {
         if let keyFile { return try key(in: keyFile) }
         return try passphraseFile.map { try passphrase(in: $0) }

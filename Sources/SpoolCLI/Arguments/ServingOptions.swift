@@ -31,7 +31,7 @@ struct ServingOptions: ParsableArguments {
     var corsOrigins: [String] = []
     @Option(
         name: .customLong("server-name"),
-        help: ArgumentHelp("Another host name of the server; may be repeated.", valueName: "host"))
+        help: ArgumentHelp("An additional host name of the server; may be repeated.", valueName: "host"))
     var serverNames: [String] = []
     @Option(
         name: .customLong("trusted-proxy"),
@@ -45,7 +45,7 @@ struct ServingOptions: ParsableArguments {
     var usesProxyProtocol = false
     @Option(
         name: .customLong("max-connections-per-client"),
-        help: ArgumentHelp("Maximum number of connections of one client on another machine.", valueName: "count"))
+        help: ArgumentHelp("Maximum number of connections from one client on another machine.", valueName: "count"))
     var maximumConnectionsPerClient = ProxyLimits().maximumConnectionsPerClient
     @Option(
         name: .customLong("response-timeout"),

@@ -53,7 +53,8 @@ struct ImportCommand: AsyncParsableCommand {
         commandName: "import", abstract: "Add a file to the cache as a complete resource.",
         discussion: """
             The length of the file must match the origin's response headers, and so must its hash if they contain one. \
-            If other bytes are stored for the URL, they stay and the exit status is 1, unless --replace is given.
+            If different bytes are already stored for the URL, they stay and the exit status is 1, unless --replace is \
+            given.
             """)
 
     struct Report: Encodable, Sendable {
@@ -67,7 +68,7 @@ struct ImportCommand: AsyncParsableCommand {
     @Argument(help: "The file to read.", completion: .file()) var file: String
     @Argument(help: "The URL of the media in the file.") var url: MediaURL
     @Flag(help: "Do not check the file against the origin.") var noVerify = false
-    @Flag(help: "Replace other bytes that are stored for the URL.") var replace = false
+    @Flag(help: "Replace different bytes that are already stored for the URL.") var replace = false
 
     func validate() throws {
         if file.isEmpty { throw ValidationError("<file> is empty: give the file to read") }
@@ -87,13 +88,13 @@ struct ImportCommand: AsyncParsableCommand {
         try Output.line("\(ByteCount(bytes: bytes).text) imported as \(source.redactedURL), checked: \(verifiedBy)")
     }
 
-    /// Opens the cache for writing. A server that uses the directory cannot run this command, because it reads no files
-    /// for other processes.
+    /// Opens the cache for writing. A server that uses the directory cannot run this command, because it does not read
+    /// files for other processes.
     private func withWritableCache<R: Sendable>(_ body: (MediaCache) async throws -> R) async throws -> R {
         do {
             return try await options.withCache(capacity: fetching.size.capacity, upstream: fetching.upstream(), body)
         } catch is RunningServer {
-            throw CacheError(.directoryInUse, "a server uses the cache, and can't import files for other processes")
+            throw CacheError(.directoryInUse, "a server is using the cache, and can't import files for other processes")
         }
     }
 }

@@ -12,8 +12,8 @@ struct GetCommand: AsyncParsableCommand {
         commandName: "get",
         abstract: "Fetch media, or a range of it, through the cache.",
         discussion: "Stored bytes are not fetched again, even after an interruption. Without --output, the bytes "
-            + "are only stored in the cache. With --hls, all files of the stream are fetched, and “spool serve” "
-            + "serves it without its origin.")
+            + "are only stored in the cache. With --hls, all files of the stream are fetched, so that “spool serve” "
+            + "can serve it without its origin.")
 
     @OptionGroup var options: CacheOptions
     @OptionGroup var fetching: FetchOptions
@@ -155,7 +155,7 @@ struct RangeArgument: Hashable, Sendable, ExpressibleByArgument {
 
     /// Parses one range.
     ///
-    /// - Returns: `nil` if it is malformed, ends before its start, or has several parts (RFC 9110 §14.1.2).
+    /// - Returns: `nil` if it is malformed, ends before it starts, or has several parts (RFC 9110 §14.1.2).
     init?(argument: String) {
         guard !argument.contains(","), !argument.contains("="),
             let header = RangeHeader(parsing: "bytes=" + argument), let specifier = header.specifiers.first

@@ -10,8 +10,8 @@ struct ListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ls", abstract: "List the contents of the cache, even while another process uses it.",
         discussion: """
-            A stream with several files has one line. With --json, each file is listed, with the key of its playlist or \
-            MPD as its streamKey.
+            A stream with several files is shown on one line. With --json, each file is listed, with the key of its \
+            playlist or MPD as its streamKey.
             """)
 
     @OptionGroup var options: CacheOptions
@@ -66,7 +66,8 @@ struct InfoCommand: AsyncParsableCommand {
 }
 
 extension StoredPresentation {
-    /// The stored share, in one short column. For a stream, it is the number of complete files out of the stored ones.
+    /// The stored share, as text for a narrow column. For a stream, it is the number of complete files out of the
+    /// stored ones.
     var share: String { parts.isEmpty ? media.share : "\(completeFileCount)/\(fileCount)" }
 
     /// Returns the stored share as a bar of `cells` characters.
@@ -77,7 +78,8 @@ extension StoredPresentation {
 }
 
 extension StoredResource {
-    /// The stored share, in one short column: `complete`, `42 %`, or a number of bytes if the length is unknown.
+    /// The stored share, as text for a narrow column: `complete`, `42 %`, or a number of bytes if the length is
+    /// unknown.
     var share: String {
         if isComplete { return "complete" }
         guard let length, length > 0 else { return ByteCount(bytes: storedByteCount).text }

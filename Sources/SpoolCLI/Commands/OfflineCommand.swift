@@ -18,9 +18,9 @@ struct OfflineAddCommand: AsyncParsableCommand {
         commandName: "add",
         abstract: "Add media to a set and fetch all of it; without URLs, resume the set.",
         discussion: """
-            Interrupted downloads are resumed. If some media can't be fetched, the rest is, and the exit status is 1. \
-            The scheme, host and path of a URL are stored, its query only with --save-query. Without it, give the URL again \
-            to resume. For an HLS stream, the highest variant is fetched completely.
+            Interrupted downloads are resumed. If some media can't be fetched, the rest is still fetched, and the exit \
+            status is 1. The scheme, host and path of a URL are stored; its query is stored only with --save-query. \
+            Otherwise, give the URL again to resume. For an HLS stream, the highest variant is fetched completely.
             """)
 
     @OptionGroup var options: CacheOptions
@@ -45,7 +45,7 @@ struct OfflineAddCommand: AsyncParsableCommand {
         var urls = urls
         if let file {
             guard CacheOptions.lent == nil else {
-                throw CommandFailure(.usage, "while a server uses the cache, give the URLs instead of --file")
+                throw CommandFailure(.usage, "while a server is using the cache, give URLs instead of --file")
             }
             urls += try await InterruptibleExecutor(name: "spool.list").run { try URLList(path: file) }.urls
         }

@@ -11,7 +11,7 @@ struct PreloadCommand: AsyncParsableCommand {
         abstract: "Fetch media, or the bytes that a player needs to start, into the cache before playback.",
         discussion:
             "Stored bytes are not fetched again, even after an interruption. If some media can't be "
-            + "fetched, the rest is, and the exit status is 1. For HLS or DASH, the playlists or the "
+            + "fetched, the rest is still fetched, and the exit status is 1. For HLS or DASH, the playlists or the "
             + "manifest and the first segments of a variant are fetched. With --all, the highest quality is fetched.")
 
     @OptionGroup var options: CacheOptions
@@ -31,10 +31,10 @@ struct PreloadCommand: AsyncParsableCommand {
     func validate() throws {
         if urls.isEmpty, file == nil { throw ValidationError("give URLs, or a file of URLs with --file") }
         if [bytes != nil, seconds != nil, all, smart].count(where: { $0 }) > 1 {
-            throw ValidationError("give one of --bytes, --seconds, --all and --smart")
+            throw ValidationError("give only one of --bytes, --seconds, --all and --smart")
         }
         if let seconds, !(seconds >= 0 && seconds.isFinite) {
-            throw ValidationError("--seconds must be a number of at least 0")
+            throw ValidationError("--seconds must be 0 or more")
         }
         if !(1...256).contains(jobs) { throw ValidationError("--jobs must be a number from 1 to 256") }
     }

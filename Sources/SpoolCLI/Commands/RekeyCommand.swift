@@ -9,9 +9,9 @@ struct RekeyCommand: AsyncParsableCommand {
         commandName: "rekey",
         abstract: "Encrypt the cache, change its key, or decrypt it.",
         discussion: """
-            --key-file or --passphrase-file is the previous key; an unencrypted cache has none. No other process may use \
-            the cache. All media is copied, which needs as much free space as the cache uses. Until the copy is complete, \
-            the cache keeps its previous key. Nothing is fetched.
+            --key-file or --passphrase-file specifies the previous key; omit both for an unencrypted cache. No other \
+            process may use the cache. All media is copied, which needs as much free space as the cache uses. Until \
+            the copy is complete, the cache keeps its previous key. Nothing is fetched.
             """)
 
     struct Report: Encodable, Sendable {
@@ -22,7 +22,7 @@ struct RekeyCommand: AsyncParsableCommand {
 
     @OptionGroup var options: CacheOptions
     @Option(
-        help: ArgumentHelp("The new key: a file of 32 bytes.", valueName: "file"),
+        help: ArgumentHelp("A file with the new 32-byte key.", valueName: "file"),
         completion: .file())
     var newKeyFile: String?
     @Option(
@@ -44,7 +44,7 @@ struct RekeyCommand: AsyncParsableCommand {
         let previous = try options.keys.key()
         let key = try KeyFile.key(keyFile: newKeyFile, passphraseFile: newPassphraseFile)
         let plan = try await MediaCache.rekey(options.directory, from: previous, to: key) { plan in
-            let free = plan.freeSpace.map { "; \(ByteCount(bytes: $0).text) are free" } ?? ""
+            let free = plan.freeSpace.map { "; \(ByteCount(bytes: $0).text) is free" } ?? ""
             Output.remark(
                 "copying \(plan.resources.counted("resource")) needs \(ByteCount(bytes: plan.neededSpace).text) of free "
                     + "space\(free)")

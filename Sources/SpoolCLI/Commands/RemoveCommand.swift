@@ -9,7 +9,7 @@ import SpoolProxy
 struct RemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rm", abstract: "Remove resources from the cache, pinned or not.",
-        discussion: "If some resources can't be removed, the others are, and the exit status is 1.")
+        discussion: "If some resources can't be removed, the others are still removed, and the exit status is 1.")
 
     struct Report: Encodable, Sendable {
         var removed: [String]
@@ -36,7 +36,7 @@ struct RemoveCommand: AsyncParsableCommand {
             throw ValidationError("--prefix must be a URL with a host, without a query")
         }
         if let tag, PurgeSelection(tag: tag) == nil {
-            throw ValidationError("--tag must be a tag without spaces and commas")
+            throw ValidationError("--tag must be a tag without spaces or commas")
         }
     }
 

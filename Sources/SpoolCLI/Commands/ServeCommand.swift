@@ -66,7 +66,7 @@ struct ServeCommand: AsyncParsableCommand {
     func validate() throws {
         let hosts = quota.map { $0.host.lowercased() }
         if let twice = hosts.first(where: { host in hosts.count { $0 == host } > 1 }) {
-            throw ValidationError("--quota has “\(twice)” more than once")
+            throw ValidationError("--quota specifies “\(twice)” more than once")
         }
         if serving.token != nil, serving.tokenFile != nil {
             throw ValidationError("give either --token or --token-file")
@@ -172,7 +172,7 @@ struct QuotaArgument: Sendable, ExpressibleByArgument {
     }
 }
 
-/// `spool url`: prints the server's URL of media, for a player.
+/// `spool url`: prints the server's URL for media, to pass to a player.
 struct URLCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "url", abstract: "Print the URL at which “spool serve” serves media.")

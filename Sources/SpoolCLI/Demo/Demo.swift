@@ -11,7 +11,7 @@ struct DemoCommand: AsyncParsableCommand {
         commandName: "demo",
         abstract: "Play media, play it again without the origin, and serve it to another player.",
         discussion: "Without an argument, it generates a video with ffmpeg and serves it. The cache is temporary, "
-            + "unless --cache names one. The last line is JSON.")
+            + "unless --cache specifies one. The last line of the output is JSON.")
 
     struct Report: Encodable, Sendable {
         var first: PlaybackReport
@@ -22,7 +22,7 @@ struct DemoCommand: AsyncParsableCommand {
     @OptionGroup var options: CacheOptions
     @OptionGroup var fetching: FetchOptions
     @Flag(help: "Keep the server and its page running until the command is interrupted.") var watch = false
-    @Argument(help: "A file or a URL to play instead.") var media: PlayableURL?
+    @Argument(help: "A file or a URL to play instead of the generated video.") var media: PlayableURL?
 
     func run() async throws {
         try await Demo(options: options, fetching: fetching, media: media).run { report in
@@ -41,7 +41,7 @@ struct DemoCommand: AsyncParsableCommand {
 
 /// The demonstration, which plays media three times from its own cache.
 ///
-/// The first playback uses the origin, and seeks. The second one does not use the origin. The third one is by another
+/// The first playback uses the origin, and seeks. The second one does not use the origin. The third one uses another
 /// player, through the proxy server.
 struct Demo: Sendable {
     private struct Recording: Sendable {
@@ -97,7 +97,7 @@ struct Demo: Sendable {
         configuration.port = 0
         configuration.logger = options.logger
         let cache = try await options.openNow(upstream) { cache in
-            // The origin is switched off and can't confirm the file, which does not change.
+            // The origin is switched off and can't revalidate the file, which does not change.
             cache.freshness = .immutable
             configuration.configure(&cache)
         }

@@ -40,9 +40,9 @@ struct DemoOrigin: Sendable {
         server = nil
     }
 
-    /// Switches the origin off. From now on, requests get no response.
+    /// Switches the origin off. Later requests get no response.
     ///
-    /// - Returns: The transport for the second playback, or `nil` for the default one, which finds that the local
+    /// - Returns: The transport for the second playback, or `nil` for the default one, which detects that the local
     ///   server has stopped.
     func switchOff() async -> (any Upstream)? {
         guard let server else { return UnreachableUpstream() }

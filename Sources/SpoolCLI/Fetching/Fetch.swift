@@ -52,8 +52,8 @@ final class Fetch: Sendable {
     }
 
     private func deliver() async throws -> Outcome {
-        // If only the cache is to be filled, a slice proves that bytes are stored and verified, without reading them
-        // again.
+        // If the bytes are only stored in the cache, a slice proves that they are stored and verified, without reading
+        // them again.
         let reader = target.isCacheOnly ? media.sliceReader(range) : media.reader(range, chunkSize: 256 << 10)
         var next = try await firstChunk(of: reader)
         let length = try await media.contentInformation().length
@@ -99,7 +99,7 @@ final class Fetch: Sendable {
 }
 
 extension MediaRange {
-    /// Returns the first byte, in a resource of `length` bytes.
+    /// Returns the offset of the first byte in a resource of `length` bytes.
     func start(in length: Int64) -> Int64 {
         switch self {
         case .from(let offset): min(offset, length)
@@ -149,7 +149,7 @@ struct FetchReport: Encodable, Sendable {
         return "\(ByteCount(bytes: bytes).text) in \(String(format: "%.1f", seconds)) s\(rate): "
             + "\(ByteCount(bytes: bytesFromCache).text) from the cache, "
             + "\(ByteCount(bytes: bytesFromOrigin).text) from the origin in \(originRequests.counted("request"))"
-            + (complete ? "; the cache has all of it" : "")
+            + (complete ? "; all of it is cached" : "")
     }
 }
 #endif

@@ -11,7 +11,7 @@ struct OfflineSession {
 
     /// Creates a session.
     ///
-    /// - Parameter isQuiet: Whether to write nothing to standard output.
+    /// - Parameter isQuiet: Whether to suppress the lines on standard output.
     init(_ cache: MediaCache, set: String, isQuiet: Bool) {
         self.cache = cache
         self.set = set

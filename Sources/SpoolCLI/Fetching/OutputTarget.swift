@@ -82,8 +82,8 @@ final class OutputTarget: Sendable {
 
 /// A file next to the one that it replaces, `NAME.partial`, which is renamed when it is complete.
 ///
-/// After an interruption, it is removed, because the bytes are in the cache. If a killed process left such a file, it
-/// is continued if it starts with the same bytes. Therefore, files of other programs are never overwritten.
+/// After an interruption, it is removed, because the bytes are in the cache. A file that a killed process left is
+/// continued if it starts with the same bytes. Therefore, files of other programs are never overwritten.
 private final class PartialFile: Sendable {
     private struct State {
         /// The number of bytes appended so far.
@@ -152,7 +152,7 @@ private final class PartialFile: Sendable {
 
     private static func isInTheWay(_ partial: String) -> CommandFailure {
         CommandFailure(
-            .unwritable, "“\(partial)” exists, but is not a partial download of this command: rename or remove it")
+            .unwritable, "“\(partial)” exists, but is not a partial download by this command: rename or remove it")
     }
 
     /// Writes the next bytes. This blocks the thread.

@@ -17,7 +17,7 @@ struct PreloadSession {
 
     /// Creates a session.
     ///
-    /// - Parameter isQuiet: Whether to write nothing to standard output.
+    /// - Parameter isQuiet: Whether to suppress the lines on standard output.
     init(_ cache: MediaCache, jobs: Int, isQuiet: Bool) {
         self.cache = cache
         self.jobs = jobs

@@ -1,7 +1,7 @@
 #if Tools
 import Spool
 
-/// An error of a command for which the library has no error.
+/// A command error that has no counterpart in the library.
 struct CommandFailure: Error {
     /// The kind of failure. Each kind has a row in docs/errors.md.
     enum Code: String, CaseIterable, Sendable {
@@ -11,7 +11,7 @@ struct CommandFailure: Error {
         case interrupted
         /// A file for `--header @FILE` or `SPOOL_HEADERS` cannot be read, or a line in it is not a header field.
         case headerFile
-        /// A file for `--key-file` or `--passphrase-file` cannot be read, or contains no key.
+        /// A file for `--key-file` or `--passphrase-file` cannot be read, or does not contain a key.
         case keyFile
         /// Standard output or the target file cannot be written.
         case unwritable
@@ -41,13 +41,13 @@ struct CommandFailure: Error {
     }
 }
 
-/// The failures of some of several items, while the other items succeeded.
+/// The failures of some items of a command whose other items succeeded.
 struct CommandFailures: Error {
     /// One error for each failed item.
     var all: [any Error]
 }
 
-/// A warning of a command that continues. Each warning has a row in docs/errors.md.
+/// A warning from a command that continues. Each warning has a row in docs/errors.md.
 enum Warning: String, CaseIterable, Sendable {
     /// New media is not stored, or a damaged catalog was moved aside. This is detected when the cache is opened.
     case opening
@@ -66,7 +66,7 @@ enum Warning: String, CaseIterable, Sendable {
     func report(_ text: String) { Output.remark("warning: " + text.abbreviated) }
 }
 
-/// The writer of a cache's warnings to standard error. It writes each kind once.
+/// A writer of warnings from a cache to standard error. It writes each kind once.
 struct Warnings: Sendable {
     private let task: Task<Void, Never>
 

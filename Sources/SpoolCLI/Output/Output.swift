@@ -26,8 +26,8 @@ enum Output {
     /// The number of columns of the terminal on standard error.
     static var columns: Int { columns(of: STDERR_FILENO) ?? 80 }
 
-    /// Returns the number of columns of the terminal at a descriptor, or `nil` if there is no terminal or it reports no
-    /// columns.
+    /// Returns the number of columns of the terminal at a descriptor, or `nil` if there is no terminal or its size is
+    /// unknown.
     static func columns(of descriptor: Int32) -> Int? {
         var size = winsize()
         guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
@@ -146,14 +146,14 @@ extension StringProtocol {
         }
     }
 
-    /// The text with the middle of long words removed, such as that of a URL of several kilobytes.
+    /// The text without the middle of very long words, such as a URL of several kilobytes.
     var abbreviated: String {
         split(separator: " ", omittingEmptySubsequences: false)
             .map { $0.count > 300 ? "\($0.prefix(200))…\($0.suffix(60))" : String($0) }
             .joined(separator: " ")
     }
 
-    /// The JSON text with the same characters written as `\u001b`. They occur only in strings.
+    /// The JSON text with the same characters escaped, such as `\u001b`. They occur only in strings.
     var shownInJSON: String {
         guard unicodeScalars.contains(where: \.acts) else { return String(self) }
         return unicodeScalars.reduce(into: "") { text, scalar in

@@ -2,7 +2,7 @@
 import ByteRanges
 import Foundation
 
-/// The numbers of the progress line, and its text. It uses no terminal and no clock.
+/// The numbers of the progress line, and its text. It does not depend on a terminal or a clock.
 struct ProgressLine: Sendable {
     /// The name of the file.
     var name: String
@@ -85,7 +85,7 @@ struct RateEstimate: Sendable {
 
 /// A display of the stored parts of a file as a row of cells, from its first byte to its last.
 enum RangeBar {
-    /// Returns the row. A cell is `·` if nothing of it is stored, and darker the more is stored: `░`, `▒`, `▓`, `█`.
+    /// Returns the row. A cell is `·` if nothing of it is stored, and darker if more is stored: `░`, `▒`, `▓`, `█`.
     /// Only a completely stored cell is `█`.
     static func text(_ storedRanges: ByteRangeSet, length: Int64?, cells: Int) -> String {
         guard let length, length > 0 else { return String(repeating: "·", count: max(0, cells)) }

@@ -23,14 +23,14 @@ struct PlayCommand: AsyncParsableCommand {
             "Seek to the second time when playback reaches the first, in seconds; may be repeated.",
             valueName: "at:to"))
     var seek: [SeekArgument] = []
-    @Option(help: ArgumentHelp("Stop at this time of the media, in seconds.", valueName: "t")) var until: Double?
+    @Option(help: ArgumentHelp("Stop at this media time, in seconds.", valueName: "t")) var until: Double?
     @Option(help: ArgumentHelp("Playback rate, from 0.01 to 100.", valueName: "n"))
     var speed = 1.0
 
     func validate() throws {
         guard (0.01...100).contains(speed) else { throw ValidationError("--speed must be a number from 0.01 to 100") }
         if let until, !(until >= 0 && until.isFinite) {
-            throw ValidationError("--until must be a number of at least 0")
+            throw ValidationError("--until must be 0 or more")
         }
     }
 
@@ -55,18 +55,18 @@ struct Play: Sendable {
     var source: MediaSource
     /// The transport, or `nil` for the platform's HTTP client.
     var upstream: (any Upstream)?
-    /// Whether playback has no video and audio output.
+    /// Whether playback has no video or audio output.
     var isHeadless: Bool
-    /// Returns the plan for a duration in seconds.
+    /// A function that returns the plan for a duration in seconds.
     var plan: @Sendable (Double?) -> PlayPlan
-    /// Receives the events of the cache during playback.
+    /// A function that receives the events of the cache during playback.
     var onEvent: @Sendable (CacheEvent) -> Void = { _ in }
-    /// Called for each seek.
+    /// A function that is called for each seek.
     var didSeek: @Sendable (SeekArgument) -> Void = { _ in }
 
     /// Plays the media, through the cache if possible.
     ///
-    /// - Throws: The error of opening the cache, or of playback.
+    /// - Throws: An error from opening the cache, or from playback.
     func run() async throws -> PlaybackReport {
         if source.url.isFileURL, access(source.url.path, R_OK) != 0 {
             throw CommandFailure(.unplayable, "\(name) can't be played: \(systemCause(errno))")

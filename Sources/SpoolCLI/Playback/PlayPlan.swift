@@ -2,7 +2,7 @@
 import ArgumentParser
 import Foundation
 
-/// The plan of a playback: the seeks in order, and the time to stop. It only makes decisions.
+/// The plan of a playback: the seeks in order, and the time to stop. It does not control the player.
 struct PlayPlan: Sendable {
     /// The next step of a playback.
     enum Step: Equatable, Sendable {
@@ -71,7 +71,7 @@ struct SeekArgument: Hashable, Sendable, ExpressibleByArgument {
         self.to = to
     }
 
-    /// Parses `AT:TO`. The result is `nil` unless both are numbers of at least 0.
+    /// Parses `AT:TO`. The result is `nil` unless both are numbers that are 0 or greater.
     init?(argument: String) {
         let parts = argument.split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count == 2, let at = Double(parts[0]), let to = Double(parts[1]), at.isFinite, to.isFinite,

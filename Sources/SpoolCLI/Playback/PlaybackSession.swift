@@ -59,7 +59,7 @@ import SpoolAVFoundation
     ///
     /// - Parameters:
     ///   - name: The name of the media in messages.
-    ///   - isHeadless: Whether playback has no video and audio output. Except on Linux, it is only muted.
+    ///   - isHeadless: Whether playback has no video or audio output. Except on Linux, it is only muted.
     ///   - plan: Returns the plan for a duration in seconds. It is called once, when the item is ready.
     ///   - didSeek: Called for each seek.
     init(
@@ -79,7 +79,7 @@ import SpoolAVFoundation
     /// The duration of the media, in seconds.
     var duration: Double? { item.duration.isNumeric ? item.duration.seconds : nil }
 
-    /// Plays until the end, or until the plan stops.
+    /// Plays until the end, or until the plan stops playback.
     ///
     /// - Throws: The item's error, `CancellationError`, or ``CommandFailure`` if there is no progress for a minute.
     func run() async throws -> Outcome {

@@ -7,13 +7,12 @@ import SpoolHTTP
 extension CacheOptions {
     /// Opens the cache, passes it to `body`, and closes it, even if `body` throws.
     ///
-    /// If another process uses the directory, waits for up to ten seconds; see ``openWhenFree(_:)``.
+    /// If another process uses the directory, this method waits for up to ten seconds; see ``openWhenFree(_:)``.
     ///
     /// - Parameters:
     ///   - capacity: The new capacity of the directory, or `nil` to leave it unchanged.
     ///   - upstream: The transport, or `nil` for the platform's HTTP client.
-    /// - Throws: `CacheError` with code `.directoryInUse` if the other process does not close the directory. Also other
-    ///   errors of the library.
+    /// - Throws: `CacheError`, with code `.directoryInUse` if the other process does not close the directory.
     func withCache<R: Sendable>(
         capacity: CapacityOptions.Capacity? = nil, upstream: (any Upstream)? = nil,
         _ body: (MediaCache) async throws -> R
@@ -27,7 +26,8 @@ extension CacheOptions {
     /// If a server uses the directory, stored bytes are read from it, and missing ranges are fetched through the
     /// server.
     ///
-    /// - Parameter isPreload: Whether no player waits for the bytes. The server then gives priority to its players.
+    /// - Parameter isPreload: Whether no player is waiting for the bytes. The server then gives priority to its
+    ///   players.
     func withCacheOrServer<R: Sendable>(
         capacity: CapacityOptions.Capacity? = nil, upstream: (any Upstream)? = nil, isPreload: Bool = false,
         _ body: (MediaCache) async throws -> R
@@ -71,8 +71,8 @@ extension CacheOptions {
             .unwritable, "“\(path)” can't be written, because it is in the cache's own directory; choose another one")
     }
 
-    /// Reports on standard error that the directory contains no cache. Otherwise, the output would be that of an empty
-    /// cache.
+    /// Reports on standard error that the directory contains no cache. Otherwise, the output would look like that of an
+    /// empty cache.
     func reportMissingCache() { Output.remark("there is no cache in “\(directory.path.shown)”") }
 
     /// Passes an open cache to `body`, and closes it.
@@ -116,8 +116,8 @@ extension CacheOptions {
             directory: directory, upstream: upstream ?? HTTPUpstream.standard(), configuration: configuration)
     }
 
-    /// Opens the cache. If another process uses the directory, reports that immediately and waits for up to ten
-    /// seconds.
+    /// Opens the cache. If another process uses the directory, this method reports it immediately and waits for up to
+    /// ten seconds.
     ///
     /// - Throws: ``RunningServer`` if that process is a server, which can run commands.
     func openWhenFree(_ upstream: (any Upstream)? = nil) async throws -> MediaCache {
@@ -136,8 +136,8 @@ extension CacheOptions {
         }
     }
 
-    /// The logger for `--verbose`, which writes to standard error, otherwise one that writes nothing. Errors and
-    /// warnings are reported in other ways.
+    /// The logger. With `--verbose`, it writes to standard error; otherwise, it writes nothing. Errors and warnings are
+    /// reported in other ways.
     var logger: Logger {
         guard verbose else { return Logger(label: "spool") { _ in SwiftLogNoOpLogHandler() } }
         return Logger(label: "spool") { _ in ErrorLog() }

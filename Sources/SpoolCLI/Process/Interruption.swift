@@ -5,8 +5,8 @@ import Synchronization
 
 /// The handling of signals, which cancels the running command and closes the cache before the process exits.
 enum Interruption {
-    /// The time limit for the end of the command, in seconds. If it is exceeded, another process probably blocks the
-    /// end, such as the reader of a pipe.
+    /// The time limit for the end of the command, in seconds. If it is exceeded, another process is probably blocking
+    /// the command, such as the reader of a pipe.
     private static let patience = Mutex(5.0)
 
     /// Sets the time limit, for commands that must finish work for clients.

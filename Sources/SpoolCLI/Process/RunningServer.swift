@@ -13,7 +13,7 @@ struct RunningServer: Error {
     /// The credentials for that port. They are not part of the address, so that messages never show them.
     private let secret: String
 
-    /// Finds the server that uses a directory. The result is `nil` if the directory names no server.
+    /// Finds the server that uses a directory. The result is `nil` if the directory does not name a server.
     init?(of directory: URL) {
         let parts = MediaCache.announcement(in: directory)?.split(separator: " ") ?? []
         guard parts.count == 2, parts[0].hasPrefix("http://127.0.0.1:") else { return nil }
@@ -27,10 +27,11 @@ struct RunningServer: Error {
 
     /// Returns a transport whose requests are fetched and stored by the server.
     ///
-    /// - Parameter isPreload: Whether no player waits for the bytes. The server then gives priority to its players.
+    /// - Parameter isPreload: Whether no player is waiting for the bytes. The server then gives priority to its
+    ///   players.
     func upstream(isPreload: Bool) -> any Upstream {
         var configuration = HTTPUpstream.Configuration()
-        // The server sends no response while its players wait for bytes.
+        // The server sends no response while its players are waiting for bytes.
         if isPreload { configuration.responseTimeout = .seconds(3600) }
         // The server runs on this machine, and its credentials must not be sent to a proxy.
         configuration.proxyEnvironment = [:]
@@ -40,7 +41,7 @@ struct RunningServer: Error {
 
     /// Runs a command in the server.
     ///
-    /// - Returns: The exit status, after the output of the command is printed in this process.
+    /// - Returns: The exit status, after the output of the command has been printed in this process.
     func run(_ arguments: [String]) async throws -> Int32 {
         guard let url = URL(string: address + "/.spool/api/command") else { throw unusable }
         var configuration = HTTPUpstream.Configuration()
@@ -113,9 +114,10 @@ enum RemoteCommand {
             let command = CommandWords.all(in: arguments).first ?? ""
             guard let run, commands.contains(command) else {
                 let name = RedactedArgument.text(command)
-                let cause = "a server uses the cache directory, and can't run “\(name)”"
+                let cause = "a server is using the cache directory, and can't run “\(name)”"
                 return CommandOutcome(
-                    output: "", errors: "error: \(cause) (stop the server, or give another --cache)\n", status: 1
+                    output: "", errors: "error: \(cause) (stop the server, or choose another directory with --cache)\n",
+                    status: 1
                 )
             }
             let captured = CapturedOutput()

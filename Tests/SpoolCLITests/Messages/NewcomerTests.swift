@@ -80,7 +80,7 @@ struct NewcomerTests {
         Mistake(["get", "http://h/a", "--hls", "--variant", "best"], 64, "invalid value “best”", "highest, lowest"),
         Mistake(["serve", "--token"], 64, "--token <token> requires a value: give a token"),
         Mistake(["serve", "--token-file"], 64, "--token-file <file> requires a value: give a file with the token"),
-        Mistake(["serve", "--max-connections-per-client", "x"], 64, "invalid value “x”", "a number of at least 1"),
+        Mistake(["serve", "--max-connections-per-client", "x"], 64, "invalid value “x”", "a number, 1 or greater"),
         Mistake(["serve", "--request-directives", "x"], 64, "invalid value “x”", "follow or ignore"),
         Mistake(["offline", "rm"], 64, "<set> is missing: give the set's name"),
         // Valid command lines that fail.

@@ -10,7 +10,7 @@ import Testing
         let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
         let outcome = await RemoteCommand.runner(on: cache)(["demo", "--json"])
         #expect(outcome.status == 1)
-        #expect(outcome.errors.hasPrefix("error: a server uses the cache directory, and can't run “demo”"))
+        #expect(outcome.errors.hasPrefix("error: a server is using the cache directory, and can't run “demo”"))
         await cache.close()
     }
 }
