@@ -1,7 +1,7 @@
 #include "CDashboardFiles.h"
 
-// Each file in SpoolDashboard/Resources has an array and an entry in the table. DashboardFilesTests compares them.
-// SwiftPM's resources would need a bundle next to the command, or a minute to compile as Swift literals.
+// Each file in SpoolDashboard/Resources has an array and an entry in the table. DashboardFilesTests compares them. As
+// SwiftPM resources, they would need a bundle next to the command. Swift literals would take a minute to compile.
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
 static const unsigned char actions_js[] = {

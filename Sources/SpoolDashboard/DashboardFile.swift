@@ -33,7 +33,7 @@ package struct DashboardFile: Sendable {
 
     private static let byName = Dictionary(all.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
 
-    /// Returns the file with a name; `nil` if there is none. The empty name is that of the document.
+    /// Returns the file with the given name, or `nil` if there is none. The empty name refers to the document.
     package static func named(_ name: some StringProtocol) -> DashboardFile? {
         byName[name.isEmpty ? "index.html" : String(name)]
     }

@@ -10,7 +10,7 @@ struct DashboardFileBytes {
     size_t count;
 };
 
-/// The file with an index, or NULL after the last one.
+/// Returns the file with the given index, or NULL after the last one.
 const struct DashboardFileBytes *dashboard_file(size_t index);
 
 #endif

@@ -1,4 +1,4 @@
-// Changes of the cache: each requires the operator's token, and a confirmation before bytes are removed.
+// Changes to the cache: each requires the operator's token, and a confirmation before bytes are removed.
 import * as api from "./api.js";
 import { make } from "./elements.js";
 import { bytes, plural } from "./format.js";
@@ -10,9 +10,9 @@ export const requireToken = async (isRejected = false) => {
     if (api.token() && !isRejected) return true;
     const input = make("input", { type: "password", id: "token-in-dialog", required: true, autocomplete: "off" });
     const content = [
-        make("p", { class: "quiet" }, "Changes need the operator’s token. The command spool serve prints an address ",
-            "with the token. It also stores it in the file ", make("code", {}, "operator-token"),
-            " of the cache directory."),
+        make("p", { class: "quiet" }, "Changes require the operator’s token. The command spool serve prints a URL ",
+            "with the token. It also stores the token in the file ", make("code", {}, "operator-token"),
+            " in the cache directory."),
         isRejected && make("p", { role: "alert" }, "The server rejected the token."),
         make("div", { class: "field" }, make("label", { for: input.id }, "Operator’s token"), input),
     ].filter(Boolean);
@@ -66,9 +66,9 @@ export const unpin = list => perform({ action: "unpin", keys: keys(list) },
     count => `Unpinned ${plural(count, "resource")}.`);
 
 export const verify = list => perform({ action: "verify", keys: keys(list) }, (count, { results }) => count === 1
-    ? `Verified: ${results[0].message}` : `Verified ${plural(count, "resource")} without an error.`);
+    ? `Verified: ${results[0].message}` : `Verified ${plural(count, "resource")} without errors.`);
 
-/// A warning for the confirmation of a removal, if players use some of the resources now.
+/// A warning for the confirmation of a removal, if players are using some of the resources.
 const useWarning = list => {
     const count = list.reduce((sum, { key }) => sum + (store.readers.get(key)?.length ?? 0), 0);
     return count > 0 && make("p", {}, make("span", { class: "tag warn" }, `in use by ${plural(count, "reader")}`),
@@ -79,7 +79,7 @@ const useWarning = list => {
 export const remove = async list => {
     const pinned = list.filter(resource => resource.pinned).length;
     const content = [
-        make("p", {}, `${bytes(total(list))} are removed from the cache. `,
+        make("p", {}, `${bytes(total(list))} will be removed from the cache. `,
             "Spool fetches the bytes again if they are played."),
         pinned > 0 && make("p", {},
             make("span", { class: "tag warn" }, `includes ${plural(pinned, "pinned resource")}`)),
@@ -123,7 +123,7 @@ export const preload = async (urls = "", pins = true) => {
         make("div", { class: "field" }, make("label", { for: input.id }, "URLs, one on each line"), input,
             make("p", { class: "hint", id: "preload-hint" }, "The whole file is fetched. For the manifest of ",
                 "an HLS or DASH stream, all files of the stream are fetched.")),
-        make("label", {}, check, "Pin, so that it is never evicted (for a trip without a network)"),
+        make("label", {}, check, "Pin, so that the media is never evicted (for a trip without a network)"),
     ];
     if (!await openDialog("Preload media", content, { submit: "Preload" })) return;
     const list = input.value.split(/\s+/).filter(Boolean);
@@ -156,9 +156,10 @@ export const purge = async () => {
     if (!await openDialog("Purge", content, { submit: "Continue", isDangerous: false })) return;
     const list = affected(), isPrefix = prefix.value !== "";
     if (!isPrefix && tag.value.trim() === "") return;
-    const text = isPrefix ? `${plural(list.length, "resource")} with ${bytes(total(list))} start with ${prefix.value}.`
-        : `All resources with the tag ${tag.value.trim()} are removed.`;
-    const warning = [make("p", {}, text, " Pinned resources are removed, too."),
+    const text = isPrefix ? `${plural(list.length, "resource")} (${bytes(total(list))}) with URLs that start with ${
+        prefix.value} will be removed.`
+        : `All resources with the tag ${tag.value.trim()} will be removed.`;
+    const warning = [make("p", {}, text, " Pinned resources will be removed, too."),
         useWarning(isPrefix ? list : [...store.resources.values()])].filter(Boolean);
     if (!await openDialog("Remove the matching resources?", warning, { submit: "Remove", isDangerous: true })) return;
     const body = isPrefix ? { prefix: prefix.value } : { tag: tag.value.trim() };

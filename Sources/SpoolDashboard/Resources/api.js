@@ -2,7 +2,7 @@
 
 const storageName = "spool-operator-token";
 
-/// An error of the API, with a sentence from the server if it sent one.
+/// An error from the API, with a sentence from the server if it sent one.
 export class RequestError extends Error {
     constructor(status, message) {
         super(message);

@@ -28,7 +28,7 @@ export const contextOf = (canvas, width, height) => {
     return context;
 };
 
-/// The number of bytes that the width of a map stands for.
+/// The number of bytes that the width of a map represents.
 export const extent = resource => resource.length ?? Math.max(1, resource.ranges.at(-1)?.[1] ?? 1);
 
 const paths = new WeakMap();
@@ -63,7 +63,7 @@ const storedPath = (resource, width, height) => {
     return path;
 };
 
-/// The position of a request in progress now: moves at its rate between two updates.
+/// The current position of a request in progress, which moves at its rate between two updates.
 const advance = (entry, now, scale) => {
     if (!mayMove()) return entry.position;
     const since = Math.min(1, (now - entry.time) / 1000);
@@ -132,7 +132,7 @@ export const drawMap = (context, resource, { top, width, height }, now) => {
     return moves;
 };
 
-/// The meaning of a map as a text.
+/// The description of a map as text.
 export const describe = resource => {
     const transfers = store.transfers.get(resource.key)?.length ?? 0;
     const readers = store.readers.get(resource.key)?.length ?? 0;

@@ -6,7 +6,7 @@ import { addDrawing, requestFrame } from "./frames.js";
 
 const chartHeight = 150, axisHeight = 20;
 
-/// A chart of one or more series over time. The series are areas that are stacked, or lines.
+/// A chart of one or more series over time. The series are stacked areas or lines.
 export class Chart {
     samples = [];
     #isDirty = true;
@@ -39,7 +39,7 @@ export class Chart {
 
     /// Replaces the samples. `summary` is the text below the chart, and its accessible name.
     show(samples, summary) {
-        // A line needs two points, also for the first interval.
+        // A line needs two points, even for the first interval.
         this.samples = samples.length === 1 ? [samples[0], samples[0]] : samples;
         this.summary = summary;
         this.canvas.setAttribute("aria-label", `${this.title}. ${summary}`);

@@ -4,7 +4,7 @@
 ///
 /// `EventSource` can't send `Last-Event-ID` with its first request, and stops after a response with an error status.
 /// The first request sends 0, so that the server repeats its recent log. Identifiers contain the run of the server, so
-/// it recognizes those of an earlier one.
+/// the server recognizes those of an earlier run.
 ///
 /// - report(message): receives `{type: "state", isConnected}`, `{type: "hello", …}` and `{type: "update", …}`.
 export const connect = report => {
@@ -82,7 +82,7 @@ export const connect = report => {
     run();
 };
 
-/// The recent messages that a page needs if it joins a connection of another page.
+/// The recent messages that a page needs when it joins the connection of another page.
 export class Backlog {
     #log = [];
     #hello = null;
@@ -103,7 +103,8 @@ export class Backlog {
     }
 }
 
-/// Reports each message of the connection: with a shared worker, or else through the one page that has the lock.
+/// Reports each message of the connection: through a shared worker, or otherwise through the one page that holds the
+/// lock.
 export const listen = report => {
     if ("SharedWorker" in globalThis) {
         const join = () => {

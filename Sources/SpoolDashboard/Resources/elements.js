@@ -28,7 +28,7 @@ export const button = (label, run, kind = "", options = {}) =>
 /// Creates a framed section with a heading.
 export const card = (title, ...content) => make("section", { class: "card stack" }, make("h2", {}, title), content);
 
-/// Replaces the children of an element, unless the focus is in it.
+/// Replaces the children of an element, unless it contains the focus.
 export const fill = (element, ...children) => {
     if (!element.contains(document.activeElement)) element.replaceChildren(...children.filter(Boolean));
 };
@@ -41,7 +41,7 @@ const drawings = {
     pin: "M6 2h4l-.6 4.6 2.6 2V10H8.7L8 14.5 7.3 10H4V8.6l2.6-2z",
 };
 
-/// Creates an icon without an accessible name, for use next to a text.
+/// Creates an icon without an accessible name, for use next to text.
 export const icon = (name, kind = "fill") => {
     const space = "http://www.w3.org/2000/svg", svg = document.createElementNS(space, "svg");
     const path = document.createElementNS(space, "path");
@@ -53,7 +53,7 @@ export const icon = (name, kind = "fill") => {
     return svg;
 };
 
-/// Creates a button that copies a text, and confirms it in its own label.
+/// Creates a button that copies text, and confirms this in its own label.
 export const copyButton = (text, label = "Copy") => button(label, async ({ currentTarget }) => {
     try {
         await navigator.clipboard.writeText(text);

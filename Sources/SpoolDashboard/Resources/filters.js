@@ -7,7 +7,8 @@ const text = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" }
 const share = ({ kind, storedBytes, length, files, completeFiles }) =>
     kind === "file" ? storedBytes / (length || Infinity) : completeFiles / (files || 1);
 
-/// The columns with their comparison. The first order of a column is the more useful one, such as the largest first.
+/// The columns with their comparison functions. The initial order of a column is the more useful one, such as the
+/// largest first.
 const columns = {
     name: ["Name", (a, b) => text.compare(a.name, b.name)],
     type: ["Type", (a, b) => text.compare(a.type, b.type)],
@@ -38,7 +39,8 @@ export class Filters {
     column = "used";
     isReversed = false;
 
-    /// - changed(announcement): the filter or the order changed. The announcement is `null` for the search.
+    /// - changed(announcement): called when the filter or the order has changed. The announcement is `null` for the
+    ///   search.
     constructor(changed) {
         this.changed = changed;
         this.search = make("input", {

@@ -21,7 +21,7 @@ export class LargeMap {
         this.media = media;
         this.canvas = make("canvas", { role: "img", class: "large-map", onclick: event => this.#seek(event) });
         this.legend = make("ul", { class: "legend" }, [["stored", "stored"], ["arriving", "being received"],
-            ["reader", "being read"], ["waiting", "reader waits"], ["evicted", "just evicted"]]
+            ["reader", "being read"], ["waiting", "reader is waiting"], ["evicted", "just evicted"]]
             .map(([name, label]) => make("li", { class: `key-${name}` }, label)));
         this.state = make("p", { class: "quiet" });
         this.element = make("figure", { class: "map-figure" }, this.canvas,

@@ -67,7 +67,7 @@ export class Library {
 
     // MARK: Content
 
-    /// Shows the resources that match. With `keepsOrder`, only new ones change their place, to the end.
+    /// Shows the resources that match. With `keepsOrder`, the order stays, and new resources are added at the end.
     #arrange(keepsOrder = false) {
         if (!this.#isVisible) return;
         this.#orderedAt = performance.now();
@@ -134,10 +134,10 @@ export class Library {
             })],
             empty: [make("img", { src: "icon.svg", alt: "", width: 64, height: 64 }),
                 make("h2", {}, "The cache is empty"),
-                make("p", {}, "Spool caches media while it plays through the proxy. Open an address of this form in ",
-                    "any player. It is the server’s address, followed by the URL with its scheme as a folder:"),
+                make("p", {}, "Spool caches media while it plays through the proxy. Open a URL of this form in any ",
+                    "player. It is the server’s address, followed by the media URL with its scheme as a folder:"),
                 make("p", { class: "copyable" }, make("code", {}, example), copyButton(example)),
-                make("p", {}, "The next playback needs no request for the stored bytes."),
+                make("p", {}, "The next playback does not request the stored bytes again."),
                 make("h3", {}, "Media for a trip without a network"),
                 make("p", {}, "Preload the media and pin it. Pinned media is never evicted."),
                 button("Preload …", () => actions.preload(), "primary")],

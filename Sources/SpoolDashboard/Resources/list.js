@@ -1,4 +1,5 @@
-// A list of rows of equal height, which creates elements only for the visible rows, with the keyboard of a grid.
+// A list of rows of equal height, which creates elements only for the visible rows, with the keyboard navigation of a
+// grid.
 import { addDrawing, requestFrame } from "./frames.js";
 
 /// A grid that scrolls with the page. Its rows are identified by the key of their item.
@@ -40,7 +41,7 @@ export class Grid {
         this.layout();
     }
 
-    /// Replaces an item without a change of the order.
+    /// Replaces an item without changing the order.
     replace(item) {
         const index = this.#indexes.get(item.key);
         if (index === undefined) return;

@@ -1,4 +1,4 @@
-// The start of the page: takes the token from the address, and shows the view of the address.
+// The entry point of the page: reads the token from the address, and shows the view that the address specifies.
 import { decoded, takeTokenFromAddress } from "./api.js";
 import { setText } from "./elements.js";
 import { showErrors } from "./errors.js";
@@ -63,7 +63,7 @@ store.addEventListener("connection", () => {
     state.dataset.state = isLost ? "lost" : "live";
     setText(state, isLost ? "No connection" : "Live");
     banner.hidden = !isLost;
-    const cause = store.isEnded ? "Too many pages are open, so the server ended the connection of this one."
+    const cause = store.isEnded ? "Too many pages are open, so the server ended the connection of this page."
         : "The server does not respond.";
     setText(banner, isLost ? `${cause} The page reconnects automatically.` : "");
     if (!isLost && wasLost) announce("Connected to the server again");

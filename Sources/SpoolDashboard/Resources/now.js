@@ -1,4 +1,5 @@
-// The view of the present: rates, hits, savings, requests in progress, waits, errors, and the use of the capacity.
+// The view of the current activity: rates, hits, savings, requests in progress, waits, errors, and the use of the
+// capacity.
 import * as api from "./api.js";
 import { contextOf, drawMap } from "./bytemap.js";
 import { Chart } from "./chart.js";
@@ -13,7 +14,7 @@ const problems = new Set(["failed", "retrying", "notCached", "inconsistentRespon
     "cacheUnavailable", "warning", "originChanged"]);
 
 export class NowView {
-    /// The time of the last change of the figures. The first one may follow immediately after the start of the page.
+    /// The time at which the figures last changed. The first change may follow immediately after the start of the page.
     #shownAt = -Infinity;
     #timer = null;
     #history = null;
@@ -84,7 +85,7 @@ export class NowView {
         }
     }
 
-    /// The hit ratio of the last minute, because single intervals have few requests.
+    /// The hit ratio of the last minute, because single intervals contain few requests.
     #ratio(samples) {
         const requests = samples.reduce((sum, sample) => sum + sample.requests, 0);
         return requests === 0 ? null : samples.reduce((sum, sample) => sum + sample.hits, 0) / requests;
@@ -182,7 +183,7 @@ export class NowView {
         const slow = newest.filter(({ kind }) => kind === "waited").slice(0, 8).map(entry => ({
             ...entry, cause: entry.code, name: names(entry.url).name,
         }));
-        fill(this.waits, waits(slow, { links: true, empty: "No reader had to wait. Playback was not slowed." }));
+        fill(this.waits, waits(slow, { links: true, empty: "No reader had to wait. Playback was not slowed down." }));
         const failed = newest.filter(({ kind }) => problems.has(kind)).slice(0, 8);
         fill(this.problems, failed.length === 0 ? make("p", { class: "empty" }, "No errors.")
             : make("ul", { class: "waits" }, failed.map(entry => this.#problem(entry))));

@@ -10,7 +10,8 @@ const outcomes = {
 const header = (...labels) => make("thead", {}, make("tr", {}, labels.map(([label, kind]) =>
     make("th", { scope: "col", class: kind }, label))));
 
-/// The requests in the order of their start. The bar of each shows the wait for the first byte, then the transfer.
+/// The requests, in the order in which they started. The bar of each request shows the wait for the first byte, then
+/// the transfer.
 export const waterfall = (requests, showsURL) => {
     if (requests.length === 0) {
         return make("p", { class: "empty" }, "No requests to the origin since the server started.");
@@ -57,13 +58,13 @@ export const waterfall = (requests, showsURL) => {
 };
 
 const causes = {
-    slowOrigin: ["Slow origin", "The origin was the limit. If this repeats, preload the media before you play it."],
+    slowOrigin: ["Slow origin", "The origin was the bottleneck. If this repeats, preload media before you play it."],
     retry: ["Retry after an error", "A request failed and was sent again. Received bytes were not fetched twice."],
     evicted: ["Evicted", "The bytes were evicted to free space. Pin the media, or raise the capacity."],
-    notStored: ["Not stored yet", "The bytes were requested for the first time, such as after a seek."],
+    notStored: ["Not stored yet", "The bytes were requested for the first time, for example after a seek."],
 };
 
-/// The waits of readers, with their cause and a hint. Entries of the log have a link to their resource.
+/// The waits of readers, with their causes and hints. Entries of the log have a link to their resource.
 export const waits = (list, { links = false, empty }) => list.length === 0 ? make("p", { class: "empty" }, empty)
     : make("ul", { class: "waits" }, list.map(wait => {
         const [label, hint] = causes[wait.cause] ?? ["Wait", ""];

@@ -117,7 +117,9 @@ export class ResourceView {
         this.map.show(details);
         if (isFirst) this.#showPlayer(details);
         const isStream = details.kind !== "file";
-        this.waits.replaceChildren(waits(details.waits, { empty: "No reader had to wait since the server started." }));
+        this.waits.replaceChildren(waits(details.waits, {
+            empty: "No reader has had to wait since the server started.",
+        }));
         this.requests.replaceChildren(waterfall(details.requests, isStream));
         this.parts.hidden = details.parts.length === 0;
         if (!this.parts.hidden) {
@@ -175,19 +177,19 @@ export class ResourceView {
         const copy = make("p", { class: "copyable" }, make("code", {}, address),
             copyButton(address, "Copy the player’s URL"));
         if (mediaURL === null) {
-            this.player.replaceChildren(make("p", { class: "empty" }, "The URL has a query, which is not stored. ",
+            this.player.replaceChildren(make("p", { class: "empty" }, "The URL contains a query, which is not stored. ",
                 "Play the media in your player."));
             return;
         }
         const probe = document.createElement("video");
         if (kind !== "file" && probe.canPlayType(contentType ?? "") === "" || !isAudio && !isVideo && kind === "file") {
             const reason = kind === "file" ? "This type can’t be played."
-                : "This browser can’t play the stream. Use its address in a player:";
+                : "This browser can’t play the stream. Use its URL in a player:";
             this.player.replaceChildren(make("p", { class: "empty" }, reason), kind === "file" ? "" : copy);
             return;
         }
         const media = make(isAudio ? "audio" : "video", {
-            controls: true, preload: "none", "aria-label": `Player of ${names(details.url).name}`,
+            controls: true, preload: "none", "aria-label": `Player for ${names(details.url).name}`,
         });
         media.src = mediaURL;
         if (isVideo) media.playsInline = true;

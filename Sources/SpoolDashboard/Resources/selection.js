@@ -32,7 +32,7 @@ export class Selection {
         return [...this.keys].map(key => store.resources.get(key)).filter(Boolean);
     }
 
-    /// Selects or deselects a row. With `extends`, selects all rows since the previous one.
+    /// Selects or deselects a row. With `isRange`, selects all rows from the previous one to this one.
     toggle(key, isRange = false) {
         if (isRange && this.#anchor !== null) {
             this.extend(this.grid().indexOf(this.#anchor), this.grid().indexOf(key));

@@ -1,4 +1,4 @@
-// The view of the settings, and the input of the operator's token.
+// The view of the settings, and the input field for the operator's token.
 import * as actions from "./actions.js";
 import * as api from "./api.js";
 import { button, card, facts, make, setText } from "./elements.js";
@@ -8,7 +8,7 @@ import { store } from "./store.js";
 
 const known = {
     capacity: ["Capacity", "The maximum size of the cache, such as 50 GB. Empty means no limit.", "size"],
-    eviction: ["Eviction policy", "The order of eviction if space is needed. Pinned media is never evicted."],
+    eviction: ["Eviction policy", "The order of eviction when space is needed. Pinned media is never evicted."],
     freshness: ["Freshness", "When stored responses may be used without revalidation."],
     allowedHosts: ["Allowed hosts", "The origins that clients may request, such as media.example.com or "
         + "*.example.com. Empty means all public origins. A change applies until the server stops."],
@@ -16,7 +16,7 @@ const known = {
     keepFree: ["Free space", "The free space to leave on the volume.", "size"],
     quotas: ["Quotas", "The maximum number of stored bytes of each host."],
 };
-/// The options of `spool serve` for settings that can't be changed while the server runs.
+/// The options of `spool serve` for settings that can't be changed while the server is running.
 const options = {
     capacity: "--capacity", eviction: "--eviction", freshness: "--freshness", allowedHosts: "--allow-host",
     maxAge: "--max-age", keepFree: "--keep-free", quotas: "--quota",
@@ -28,7 +28,7 @@ const policies = {
     revalidate: "revalidate once for each playback (revalidate)",
 };
 
-/// Parses a size such as “50 GB” into bytes. Returns `null` for an empty text, and `undefined` if it is invalid.
+/// Parses a size such as “50 GB” into bytes. Returns `null` for an empty string, and `undefined` if it is invalid.
 export const parseSize = text => {
     if (text.trim() === "") return null;
     const match = /^([\d.,]+)\s*(k|m|g|t)?i?b?(ytes)?$/i.exec(text.trim());
@@ -59,9 +59,9 @@ export class SettingsView {
         this.server = make("div");
         section.classList.add("stack");
         section.append(card("Operator’s token",
-            make("p", { class: "quiet" }, "Changes need this token, and reading does not. The browser stores it for ",
+            make("p", { class: "quiet" }, "Changes require this token; reading does not. The browser stores it for ",
                 "this tab only, and never in a cookie. The server stores it in the file ",
-                make("code", {}, "operator-token"), " of the cache directory."),
+                make("code", {}, "operator-token"), " in the cache directory."),
             make("form", { class: "row-of", onsubmit: event => this.#submitToken(event) },
                 make("label", { for: "token" }, "Token"), this.token,
                 make("button", { type: "submit", class: "primary" }, "Use the token"), this.forget), this.tokenState),
@@ -160,7 +160,7 @@ export class SettingsView {
         if (!isLess) return true;
         if (!await actions.requireToken()) return false;
         return openDialog(`Change ${label.toLowerCase()}?`, make("p", {},
-            `${bytes(stored)} are stored. Spool evicts at least ${bytes(stored - value)} to reach the new capacity.`,
+            `${bytes(stored)} are stored. To reach the new capacity, Spool will evict at least ${bytes(stored - value)}.`,
             " Pinned media is not evicted."), { submit: "Change", isDangerous: true });
     }
 }

@@ -24,9 +24,9 @@ class Store extends EventTarget {
     /// Whether the server ended the connection, because too many pages are open.
     isEnded = false;
     isLoaded = false;
-    /// The number of the resources that are not in the list because of its limit.
+    /// The number of the resources that are not in the list because it is limited.
     hiddenCount = 0;
-    /// The rates of the last seconds, in bytes per second.
+    /// The rates over the last seconds, in bytes per second.
     rates = { cache: 0, origin: 0 };
     #queue = null;
     #mustLoadAgain = false;
@@ -122,7 +122,7 @@ class Store extends EventTarget {
         requestFrame();
     }
 
-    /// Groups entries by key. An entry keeps the position that is drawn now, so that its mark moves smoothly.
+    /// Groups entries by key. An entry keeps the position that is currently drawn, so that its mark moves smoothly.
     #grouped(entries, before, now) {
         const groups = new Map();
         for (const entry of entries) {

@@ -10,7 +10,7 @@ struct APIFailure: Encodable, Sendable {
 }
 
 extension Response {
-    /// A response that reports in JSON why a request to the API failed. All errors of the API have this format,
+    /// Creates a response that reports in JSON why a request to the API failed. All errors of the API have this format,
     /// including those of the access control.
     ///
     /// - Parameter realm: The realm of the token that the client needs, for status 401.

@@ -26,7 +26,7 @@ struct DashboardAPI: Sendable {
 
     private var cache: MediaCache { feed.cache }
 
-    /// Whether this responder handles a path.
+    /// Returns whether this responder handles a path.
     ///
     /// - Parameter path: The path after `/.spool`, without a query.
     static func responds(to path: some StringProtocol) -> Bool {
@@ -38,7 +38,7 @@ struct DashboardAPI: Sendable {
     ///
     /// - Parameters:
     ///   - path: The path after `/.spool`, without a query.
-    ///   - client: The client, for the restrictions of origins.
+    ///   - client: The client, for the restrictions on origins.
     func respond(
         to request: RequestHead, path: String, body: RequestBodyStream.Body?, client: ProxyClient
     ) async -> Response {
@@ -105,7 +105,7 @@ struct DashboardAPI: Sendable {
         return response
     }
 
-    /// The page may load only its own files, and media through this server.
+    /// The content security policy of the page, which may load only its own files, and media through this server.
     static let policy = [
         "default-src 'self'", "media-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'",
     ].joined(separator: "; ")
@@ -152,7 +152,7 @@ struct DashboardAPI: Sendable {
 
     /// Returns the path of a resource at this server, relative to the page.
     private static func mediaURL(of media: StoredResource) -> String? {
-        guard let url = try? OriginURL(media.redactedURL) else { return nil }  // Another scheme has no path here.
+        guard let url = try? OriginURL(media.redactedURL) else { return nil }  // Other schemes have no path here.
         return ".." + ForwardAddress.requestTarget(for: url)
     }
 
@@ -198,7 +198,7 @@ struct DashboardAPI: Sendable {
 /// The durations of resources whose details were shown, so that their containers are not read again each time.
 private final class KnownDurations: Sendable {
     private let known = Mutex<[String: Double]>([:])
-    /// The maximum number of durations. When it is reached, all of them are forgotten.
+    /// The maximum number of durations. When it is reached, all of them are discarded.
     private static let limit = 1000
 
     /// Returns the duration of a resource, or `nil` if it is unknown or can't be read.

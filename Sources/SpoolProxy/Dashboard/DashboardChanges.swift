@@ -24,7 +24,7 @@ struct DashboardChanges {
     private static let (shortestAge, longestAge) = (5, 50)
     /// The maximum number of records to read.
     static let recordLimit = 5000
-    /// The maximum number of resources that are looked up because they are no longer among the listed ones.
+    /// The maximum number of resources that are looked up because they are no longer listed.
     private static let lookupLimit = 200
 
     init(_ cache: MediaCache, lastEntry: Int) {
@@ -64,7 +64,7 @@ struct DashboardChanges {
         return stored
     }
 
-    /// Returns the first entries of a list, in their order. If there are too many, those that are active precede others.
+    /// Returns the first entries of a list, in their order. If there are too many, active entries precede others.
     private static func first<Entry>(_ limit: Int, of entries: [Entry], isActive: (Entry) -> Bool) -> [Entry] {
         guard entries.count > limit else { return entries }
         return Array((entries.filter(isActive) + entries.filter { !isActive($0) }).prefix(limit))
@@ -83,7 +83,7 @@ struct DashboardChanges {
         let (evictions, lastID) = cache.traffic.evictions(after: lastEviction)
         lastEviction = lastID
         rates.update(activity.transfers, at: time)
-        // Hundreds of preloads that wait for an origin must not enlarge each message.
+        // Hundreds of preloads that are waiting for an origin must not enlarge each message.
         let transfers = Self.first(DashboardUpdate.transferLimit, of: activity.transfers) { rates.rate(of: $0.id) > 0 }
         let readers = Self.first(DashboardUpdate.readerLimit, of: activity.openReaders) { !$0.isWaiting }
         return DashboardUpdate(
@@ -128,7 +128,7 @@ private struct TransferRates {
         points = next
     }
 
-    /// Returns the rate in bytes per second. 0 until it is known.
+    /// Returns the rate in bytes per second, or 0 until it is known.
     func rate(of id: Int) -> Int64 {
         guard let known = points[id], let first = known.first, let last = known.last else { return 0 }
         let seconds = last.time.timeIntervalSince(first.time)

@@ -7,11 +7,11 @@ import Spool
 
 /// The bytes of a complete resource, for saving it as a file. Every byte is checked before it is sent.
 ///
-/// It sends no request to an origin.
+/// It does not send requests to origins.
 struct DashboardContent: Sendable {
     let cache: MediaCache
 
-    /// Returns the response with a resource, or with the requested range of it.
+    /// Returns a response that contains a resource, or the requested range of it.
     ///
     /// A request for several ranges gets all bytes (RFC 9110 §14.2).
     ///
@@ -21,7 +21,7 @@ struct DashboardContent: Sendable {
         guard let details = try await cache.details(of: key) else { throw DashboardAPI.notStored }
         let media = details.resource
         guard DashboardResource(StoredPresentation(media: media)).kind == .file else {
-            throw RequestFailure(409, "the resource is a stream, which has no content of its own to save")
+            throw RequestFailure(409, "the resource is a stream, which can't be saved as one file")
         }
         guard media.isComplete, let length = media.length else {
             throw RequestFailure(409, "the resource is not complete; preload the rest first")
@@ -70,7 +70,7 @@ struct DashboardContent: Sendable {
     }
 
     private static func unsatisfiable(_ length: Int64) -> Response {
-        var response = Response(ofAPI: RequestFailure(416, "the resource has no byte of the requested range"))
+        var response = Response(ofAPI: RequestFailure(416, "the requested range is outside the resource"))
         response.head.fields[.contentRange] = ContentRange(range: nil, length: length).text
         return response
     }
@@ -79,7 +79,8 @@ struct DashboardContent: Sendable {
     static func attachment(named url: String) -> String {
         let last = url.split(separator: "/").last.map(String.init) ?? ""
         let name = (last.removingPercentEncoding ?? last).filter { character in
-            // Control characters, and those that change the direction of text, could disguise the type of the file.
+            // Control characters, and characters that change the direction of text, could disguise the type of the
+            // file.
             !"/\\\"".contains(character)
                 && character.unicodeScalars.allSatisfy { ![.control, .format].contains($0.properties.generalCategory) }
         }

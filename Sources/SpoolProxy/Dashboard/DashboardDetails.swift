@@ -56,7 +56,7 @@ struct DashboardDetails: Encodable, Sendable {
 
     /// Returns the header fields that contain neither credentials nor URLs.
     ///
-    /// Other fields may have any content, such as a signed URL. Therefore only these are shown.
+    /// Other fields may have any content, such as a signed URL. Therefore, only these are shown.
     static func headers(_ fields: HTTPFields) -> [String: String] {
         var headers: [String: String] = [:]
         for field in fields where shownFields.contains(field.name.canonicalName) {
@@ -90,7 +90,7 @@ struct OriginRequestReport: Encodable, Sendable {
     @OrNull var status: Int?
     var started: Date
     @OrNull var firstByteSeconds: Double?
-    /// The duration, or `null` while the request runs.
+    /// The duration, or `null` while the request is running.
     @OrNull var seconds: Double?
     /// `running`, `complete`, `cancelled` or `failed`.
     var outcome: String
@@ -121,7 +121,7 @@ struct WaitReport: Encodable, Sendable {
     var seconds: Double
     /// `slowOrigin`, `retry`, `evicted` or `notStored`.
     var cause: String
-    /// A sentence with the cause.
+    /// A sentence that states the cause.
     var message: String
 
     init(_ wait: ReaderWait) {

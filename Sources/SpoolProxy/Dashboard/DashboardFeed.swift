@@ -7,13 +7,13 @@ import Synchronization
 /// The source of all data of the live pages: the log, the history, and the streams of events.
 ///
 /// The difference since the last message is computed once for all pages, at most five times a second, and only while a
-/// page is open. No lock of the cache is held meanwhile. It changes nothing.
+/// page is open. Meanwhile, no lock of the cache is held. The feed does not change the cache.
 final class DashboardFeed: Sendable {
     private struct Client {
         let queue: EventClient
         /// The network of the client; see ``ProxyClient/network``.
         let network: String
-        /// The last entry that the page has, or `nil` after its first update.
+        /// The last entry that the page has received, or `nil` after its first update.
         var resumesAfter: Int?
         /// The time of the last message.
         var lastMessage: Duration
@@ -26,7 +26,7 @@ final class DashboardFeed: Sendable {
         var lastWait: Int
         var clients: [Int: Client] = [:]
         var nextClient = 0
-        /// The tasks that run while the server runs, or `nil` before it starts.
+        /// The tasks that run until the server stops, or `nil` before it starts.
         var tasks: [Task<Void, Never>]?
         /// The task that sends updates, while a page is open.
         var updates: Task<Void, Never>?
@@ -46,11 +46,12 @@ final class DashboardFeed: Sendable {
         }
     }
 
-    /// The maximum number of open streams of events. Another one ends the oldest stream of the client with the most.
+    /// The maximum number of open streams of events. A further stream ends the oldest stream of the client with the
+    /// most streams.
     static let clientLimit = 64
     /// The shortest time between two messages to a page.
     static let interval = Duration.milliseconds(200)
-    /// The time after which a page without messages gets a comment.
+    /// The time without messages after which a page receives a comment.
     static let silence = Duration.seconds(15)
 
     let cache: MediaCache
@@ -74,7 +75,7 @@ final class DashboardFeed: Sendable {
             State(history: DashboardHistory(.init(), at: started), lastWait: cache.traffic.lastIDs.wait))
     }
 
-    // MARK: - The server's life
+    // MARK: - Lifecycle
 
     /// Starts to record the log and the history. Further calls have no effect.
     func start() {
@@ -168,13 +169,13 @@ final class DashboardFeed: Sendable {
 
     /// Returns a stream of events, which starts with a `hello`.
     ///
-    /// If too many streams are open, the oldest stream of the client with the most streams ends. A client that only
-    /// opens streams can therefore not keep others from the page.
+    /// If too many streams are open, the oldest stream of the client with the most streams ends. Therefore, a client
+    /// that only opens streams cannot prevent others from using the page.
     ///
     /// - Parameters:
-    ///   - lastID: The identifier of the last event that the page has, or `nil` for none.
+    ///   - lastID: The identifier of the last event that the page has received, or `nil` if there is none.
     ///   - network: The network of the client; see ``ProxyClient/network``.
-    /// - Throws: `RequestFailure` with status 503 if the server stops.
+    /// - Throws: `RequestFailure` with status 503 if the server is shutting down.
     func events(after lastID: String?, for network: String) throws -> BodyStream {
         start()
         collectWaits()
@@ -190,7 +191,7 @@ final class DashboardFeed: Sendable {
         // There is always space for the first message.
         _ = client.send(try ServerSentEvent.message("hello", hello, id: nil, start: "retry: 1000\n"))
         let (number, ended) = try state.withLock { state in
-            guard !state.isEnded else { throw RequestFailure(503, "the server stops", retryAfter: 5) }
+            guard !state.isEnded else { throw RequestFailure(503, "the server is shutting down", retryAfter: 5) }
             let ended = state.clients.count < Self.clientLimit ? nil : state.takeOldest(before: network)
             state.nextClient += 1
             state.clients[state.nextClient] = Client(
@@ -209,7 +210,7 @@ final class DashboardFeed: Sendable {
         }
     }
 
-    /// Returns the number of the entry that an event of this run of the server names.
+    /// Returns the entry number in an event's identifier, or `nil` if the event is from another run of the server.
     private func entryNumber(of event: EventIdentifier) -> Int? { event.run == run ? event.entry : nil }
 
     private func text(ofID entry: Int) -> String { EventIdentifier(run: run, entry: entry).description }
@@ -233,7 +234,7 @@ final class DashboardFeed: Sendable {
         var previous: DashboardUpdate?
         var elapsed = Duration.zero
         while true {
-            guard (try? await clock.sleep(for: Self.interval)) != nil else { return }  // The server stops.
+            guard (try? await clock.sleep(for: Self.interval)) != nil else { return }  // The server is shutting down.
             elapsed += Self.interval
             collectWaits()
             let activity = cache.activity
@@ -252,7 +253,7 @@ final class DashboardFeed: Sendable {
     /// - Parameters:
     ///   - update: The update, or `nil` if nothing changed.
     ///   - current: The current state, for pages that get their first update.
-    /// - Returns: `false` if no page is open. The caller then ends.
+    /// - Returns: `false` if no page is open. The caller then returns.
     private func send(_ update: DashboardUpdate?, or current: DashboardUpdate, at elapsed: Duration) -> Bool {
         let (clients, log) = state.withLock { state -> ([Int: Client], RecentItems<DashboardLogEntry>) in
             if state.clients.isEmpty { state.updates = nil }
@@ -266,11 +267,11 @@ final class DashboardFeed: Sendable {
             if let after = client.resumesAfter {
                 var own = current
                 own.log = log.after(after)
-                // Its values can be encoded.
+                // Its values can always be encoded.
                 message = try? ServerSentEvent.message("update", own, id: text(ofID: own.log.last?.id ?? lastID))
             } else if let update {
                 if shared == nil {
-                    // Its values can be encoded.
+                    // Its values can always be encoded.
                     shared = try? ServerSentEvent.message("update", update, id: text(ofID: lastID))
                 }
                 message = shared

@@ -4,7 +4,7 @@ import Spool
 
 /// The activity of the last hour, in intervals of ten seconds.
 ///
-/// It performs no I/O, and has no clock.
+/// It does not perform I/O or read a clock.
 struct DashboardHistory: Sendable {
     /// The increments of one interval.
     struct Sample: Encodable, Sendable, Equatable {
@@ -44,7 +44,7 @@ struct DashboardHistory: Sendable {
 
     /// Ends an interval.
     mutating func add(_ sums: Sums, at time: Date) {
-        // Sums of resources that are closing may be smaller for a moment.
+        // While resources are closing, the sums may be smaller for a moment.
         samples.append(
             Sample(
                 time: time, servedBytes: max(0, sums.servedBytes - last.servedBytes),

@@ -4,7 +4,7 @@ import SpoolStorage
 
 /// The resources that the live pages show, and their changes since the last update.
 ///
-/// It performs no I/O. The caller reads the catalog and the open resources.
+/// It does not perform I/O. The caller reads the catalog and the open resources.
 struct DashboardLibrary: Sendable {
     private var records: [CacheKey: StoredResource] = [:]
     /// The files of each stream, and the stream of each file.
@@ -16,7 +16,7 @@ struct DashboardLibrary: Sendable {
     private var isChanged: Set<CacheKey> = []
     private var removed: [CacheKey] = []
 
-    /// The resources that would no longer be listed after an update.
+    /// Returns the resources that would no longer be listed after an update.
     func unlisted(in contents: [StoredResource]) -> [CacheKey] {
         let listed = Set(contents.map(\.key))
         return resources.keys.filter { !listed.contains($0) }
@@ -24,7 +24,8 @@ struct DashboardLibrary: Sendable {
 
     /// Replaces all records with those of the catalog.
     ///
-    /// - Parameter isStored: Whether a resource without a record is stored, although it is not listed.
+    /// - Parameter isStored: A function that returns whether a resource without a record is stored, even though it is
+    ///   not listed.
     mutating func update(_ contents: [StoredResource], isStored: (CacheKey) -> Bool = { _ in false }) {
         records = Dictionary(contents.map { ($0.key, $0) }, uniquingKeysWith: { first, _ in first })
         (members, roots) = ([:], [:])
@@ -83,7 +84,7 @@ struct DashboardLibrary: Sendable {
             taken.append(resource)
         }
         changed.removeFirst(count)
-        // A key that was removed and stored again since is a change.
+        // A key that was removed and then stored again is a change.
         return (taken, removed.filter { resources[$0] == nil }.map(\.hash))
     }
 

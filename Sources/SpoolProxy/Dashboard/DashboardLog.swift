@@ -11,20 +11,20 @@ struct DashboardLogEntry: Encodable, Sendable {
     var time: Date
     /// The kind of event.
     var kind: String
-    /// The hash of the cache key, or `null` for an event of the whole cache.
+    /// The hash of the cache key, or `null` for an event that concerns the whole cache.
     @OrNull var key: String?
-    /// The scheme, the host and the path. For an event of the whole cache, it is the path of the directory.
+    /// The scheme, the host and the path. For an event that concerns the whole cache, it is the path of the directory.
     var url: String
-    /// A sentence.
+    /// A sentence that describes the event.
     var message: String
     /// The code of an error.
     @OrNull var code: String?
     /// The offset of the first byte, and the offset after the last one.
     @OrNull var range: [Int64?]?
 
-    /// Creates the entry of an event.
+    /// Creates the entry for an event.
     ///
-    /// - Returns: `nil` for an event of stored bytes, which has no entry.
+    /// - Returns: `nil` for an event about stored bytes, which has no entry.
     init?(_ event: CacheEvent, id: Int, at time: Date) {
         var (code, range): (CacheError.Code?, [Int64?]?)
         switch event.kind {
@@ -38,9 +38,9 @@ struct DashboardLogEntry: Encodable, Sendable {
             message = "the request was cancelled at byte \(offset.grouped), because no reader needs it"
         case .retrying(let delay, let cause):
             (kind, code) = ("retrying", cause.code)
-            message = "the request is repeated in \(Self.text(delay)): \(cause.message)"
+            message = "the request will be repeated in \(Self.text(delay)): \(cause.message)"
         case .originChanged(let reason):
-            (kind, message) = ("originChanged", "the origin has another version: \(reason)")
+            (kind, message) = ("originChanged", "the origin has a different version: \(reason)")
         case .inconsistentResponse(let text): (kind, message) = ("inconsistentResponse", text)
         case .damagedBlocksDiscarded(let damaged):
             (kind, range) = ("damagedBlocksDiscarded", [damaged.lowerBound, damaged.upperBound])
@@ -50,7 +50,7 @@ struct DashboardLogEntry: Encodable, Sendable {
         case .evicted(let bytes): (kind, message) = ("evicted", "\(bytes.counted("byte")) evicted")
         case .completed: (kind, message) = ("completed", "all bytes are stored")
         case .failed(let error): (kind, code, message) = ("failed", error.code, error.message)
-        case .bypassed(let reason): (kind, message) = ("bypassed", "it plays without the cache: \(reason)")
+        case .bypassed(let reason): (kind, message) = ("bypassed", "the media plays without the cache: \(reason)")
         case .cacheUnavailable(let cause):
             (kind, code, message) = ("cacheUnavailable", cause.code, "nothing is stored: \(cause.message)")
         case .warning(let text): (kind, message) = ("warning", text)
@@ -61,7 +61,7 @@ struct DashboardLogEntry: Encodable, Sendable {
         _range = OrNull(wrappedValue: range)
     }
 
-    /// Creates the entry of a reader's wait.
+    /// Creates the entry for a reader's wait.
     init(_ wait: ReaderWait, id: Int) {
         (self.id, time, kind, url, message) = (id, wait.date, "waited", wait.redactedURL, wait.message)
         _key = OrNull(wrappedValue: wait.key.hash)

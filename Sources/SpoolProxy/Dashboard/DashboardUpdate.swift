@@ -20,7 +20,7 @@ struct DashboardEnd: Encodable, Sendable {
     /// A sentence that states why the stream ends.
     var reason: String
 
-    /// The end of a stream because of the limit of streams.
+    /// The end of a stream because too many streams are open.
     static let limit = DashboardEnd(
         reason: "too many live pages are open; the limit is \(DashboardFeed.clientLimit)")
 }
@@ -36,7 +36,7 @@ struct EventIdentifier: Sendable, Hashable, CustomStringConvertible {
 
     init(run: String, entry: Int) { (self.run, self.entry) = (run, entry) }
 
-    /// Parses an identifier. The result is `nil` if the text is not one.
+    /// Parses an identifier. The result is `nil` if the text is not an identifier.
     init?(_ text: String) {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count == 2, let entry = Int(parts[1]) else { return nil }
@@ -89,13 +89,13 @@ struct DashboardUpdate: Encodable, Sendable {
 
     var time: Date
     var totals: DashboardTotals
-    /// The running requests to origins. Those that receive bytes are first, if there are too many.
+    /// The running requests to origins. If there are too many, those that are receiving bytes are first.
     var transfers: [Transfer]
     /// The number of running requests to origins.
     var transferCount: Int
-    /// The open readers. Those that do not wait are first, if there are too many.
+    /// The open readers. If there are too many, those that are not waiting are first.
     var readers: [Reader]
-    /// The number of open readers that wait for bytes.
+    /// The number of open readers that are waiting for bytes.
     var waitingCount: Int
     /// The resources that changed.
     var changed: [DashboardResource] = []
@@ -104,7 +104,7 @@ struct DashboardUpdate: Encodable, Sendable {
     var evictedRanges: [Evicted] = []
     var log: [DashboardLogEntry] = []
 
-    /// Whether there is anything that `previous` did not report.
+    /// Returns whether there is anything that `previous` did not report.
     func differs(from previous: DashboardUpdate?) -> Bool {
         guard let previous else { return true }
         return !(changed.isEmpty && removed.isEmpty && evictedRanges.isEmpty && log.isEmpty)

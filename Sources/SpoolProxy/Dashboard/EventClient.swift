@@ -13,11 +13,11 @@ final class EventClient: Sendable {
         var messages: [ByteBuffer] = []
         var isEnded = false
         var waiter: Waiter?
-        /// Closes the connection of the page. `nil` before the response starts.
+        /// A function that closes the connection of the page, or `nil` before the response starts.
         var disconnect: Disconnect?
     }
 
-    /// The maximum number of messages that wait.
+    /// The maximum number of waiting messages.
     static let limit = 16
 
     private let state = Mutex(State())
@@ -25,7 +25,7 @@ final class EventClient: Sendable {
     /// Sets the function that closes the connection of the page.
     func start(_ disconnect: @escaping @Sendable () -> Void) { state.withLock { $0.disconnect = disconnect } }
 
-    /// Adds a message. If too many wait, the connection of the page is closed instead.
+    /// Adds a message. If too many messages are waiting, the connection of the page is closed instead.
     ///
     /// - Returns: `false` if the stream has ended.
     func send(_ message: ByteBuffer) -> Bool {
@@ -68,7 +68,7 @@ final class EventClient: Sendable {
         waiter?.resume(returning: nil)
     }
 
-    /// Returns the next message. `nil` at the end, and if the task is cancelled.
+    /// Returns the next message, or `nil` at the end or if the task is cancelled.
     func next() async -> ByteBuffer? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in

@@ -95,7 +95,7 @@ struct OperatorActions: Sendable {
         /// The scheme, the host and the path.
         @OrNull var url: String?
         var ok: Bool
-        /// A sentence with the result or the error.
+        /// A sentence that states the result or the error.
         var message: String
     }
 
@@ -106,13 +106,13 @@ struct OperatorActions: Sendable {
     }
 
     private static let bodyLimit = 1 << 20
-    /// The maximum number of keys or URLs of one change.
+    /// The maximum number of keys or URLs in one change.
     private static let itemLimit = 10_000
     /// The maximum number of patterns of allowed hosts.
     private static let hostLimit = 1000
 
     let cache: MediaCache
-    /// The settings and the token, or `nil` if the server allows no changes.
+    /// The settings and the token, or `nil` if the server does not allow changes.
     let operatorSettings: OperatorSettings?
     let origins: OriginRules
     /// The allowed origins that were changed on the page.
@@ -121,7 +121,7 @@ struct OperatorActions: Sendable {
     let origin: OriginURL?
     let originFields: HTTPFields
     let preloads: OperatorPreloads
-    /// Whether the capacity was changed on the page.
+    /// The settings that were changed on the page.
     let changed = ChangedSettings()
 
     /// The settings with their current values.
@@ -146,16 +146,17 @@ struct OperatorActions: Sendable {
 
     /// Checks the operator's token.
     ///
-    /// - Throws: `RequestFailure` with status 401, or 403 if the server allows no changes.
+    /// - Throws: `RequestFailure` with status 401, or 403 if the server does not allow changes.
     func checkToken(of request: RequestHead) throws(RequestFailure) {
         guard let operatorSettings else {
-            throw RequestFailure(403, "this server allows no changes, because it has no operator's token")
+            throw RequestFailure(403, "this server does not allow changes, because it has no operator's token")
         }
         for value in request.fields.values("authorization") where value.prefix(7).lowercased() == "bearer " {
             let given = value.dropFirst(7).drop { $0 == " " }
             if Secret.areEqual(given.utf8, operatorSettings.token.text.utf8) { return }
         }
-        throw RequestFailure(401, "the operator's token is required; it is in the file operator-token of the cache")
+        throw RequestFailure(
+            401, "the operator's token is required; it is in the file operator-token in the cache directory")
     }
 
     /// Reads a change from the body of a request.
@@ -203,7 +204,7 @@ struct OperatorActions: Sendable {
         }
     }
 
-    // MARK: - Changes of stored resources
+    // MARK: - Changes to stored resources
 
     private func change(_ keys: [String], _ action: String) async throws -> Results {
         var results = Results()
@@ -269,8 +270,8 @@ struct OperatorActions: Sendable {
             throw RequestFailure(
                 400,
                 call.tag == nil
-                    ? "the prefix must be a URL with a scheme and a host, without a user, a query or a fragment"
-                    : "the tag must have 1 to 1024 bytes, without spaces or commas")
+                    ? "the prefix must be a URL with a scheme and a host, without a user name, a query or a fragment"
+                    : "the tag must be 1 to 1024 bytes long, without spaces or commas")
         }
         await preloads.cancel { selection.includes(url: $0.redactedURL) }
         let (removed, failures) = try await cache.purge(selection)
@@ -295,7 +296,9 @@ struct OperatorActions: Sendable {
         default:
             throw RequestFailure(
                 400,
-                "the setting “\(String(name.prefix(40)).escapedForMessage)” can't be changed while the server runs")
+                "the setting “\(String(name.prefix(40)).escapedForMessage)” can't be changed while the server is "
+                    + "running"
+            )
         }
         return Results(results: [Result(key: nil, url: nil, ok: true, message: "the setting was changed")])
     }

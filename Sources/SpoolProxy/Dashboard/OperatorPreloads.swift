@@ -16,7 +16,7 @@ final class OperatorPreloads: Sendable {
     private static let limit = 1000
     private let state = Mutex(State())
     private let logger: Logger
-    /// Called when a preload has pinned or stored something.
+    /// A function that is called when a preload has pinned or stored something.
     private let changed: @Sendable () -> Void
 
     init(logger: Logger, changed: @escaping @Sendable () -> Void) {
@@ -27,7 +27,7 @@ final class OperatorPreloads: Sendable {
     /// Starts to preload an entire resource or stream. Errors are logged.
     ///
     /// - Parameter check: A function that throws an error if the URL of a file of the stream may not be requested.
-    /// - Returns: `false` if too many are running.
+    /// - Returns: `false` if too many preloads are running.
     func start(
         _ source: MediaSource, pins: Bool, in cache: MediaCache, check: @escaping @Sendable (OriginURL) throws -> Void
     ) -> Bool {
@@ -55,7 +55,8 @@ final class OperatorPreloads: Sendable {
         _ source: MediaSource, pins: Bool, in cache: MediaCache, _ check: @escaping @Sendable (OriginURL) throws -> Void
     ) async {
         if pins {
-            // The pin needs a stored byte, and then covers all that follow. If this fails, the preload fails as well.
+            // Pinning requires a stored byte, and then covers all later bytes. If this fails, the preload fails as
+            // well.
             let start = cache.media(for: source).preloadReader(.bytes(0..<1))
             if (try? await start.next()) != nil { try? await cache.pin(cache.key(for: source)) }  // As above.
             changed()
