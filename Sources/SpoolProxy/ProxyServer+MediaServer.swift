@@ -18,7 +18,7 @@ extension ProxyServer {
     /// let player = CachingPlayer(in: cache, server: server)
     /// ```
     ///
-    /// If it cannot listen, HLS plays without the cache, and an event of the cache reports it.
+    /// If it cannot listen, HLS plays without the cache, and a cache event reports it.
     ///
     /// - Parameters:
     ///   - cache: The cache. Close it after ``stop(within:)``.
@@ -43,7 +43,7 @@ extension ProxyServer {
         return ProxyServer(cache: cache, valid: configuration, log: nil, clock: ContinuousClock())
     }
 
-    /// Whether the server listens.
+    /// Whether the server is listening, and on which port.
     public var state: MediaServerState {
         let port = running.withLock { $0?.isSuspended == false ? $0?.address.port : nil }
         return port.map { .running(port: $0) } ?? .stopped
@@ -114,7 +114,7 @@ extension ProxyServer {
     /// Listens on the configured address. A server in an app listens on 127.0.0.1 and, with the same port, on ::1.
     ///
     /// The system may resolve `localhost` to either address. Another process that listens on one of them would receive
-    /// the player's requests. A port that another process uses at one of them is therefore not used.
+    /// the player's requests. Therefore, a port that another process uses on either address is not used.
     ///
     /// - Returns: `nil` if the port is not free. Then there is no URL.
     private func bind(_ port: Int) -> (channel: any Channel, loopback: (any Channel)?, address: SocketAddress)? {
@@ -143,10 +143,10 @@ extension ProxyServer {
 }
 
 extension Channel {
-    /// Whether the channel's socket listens, and a connection to its address can be opened.
+    /// Whether the channel's socket is listening, and a connection to its address can be opened.
     fileprivate var isReachable: Bool { isListening && localAddress.map(ListenerProbe.isReachable) ?? false }
 
-    /// Whether the channel's socket listens, according to the system.
+    /// Whether the channel's socket is listening, according to the system.
     fileprivate var isListening: Bool {
         let option = ChannelOptions.Types.SocketOption(
             level: .socket, name: NIOBSDSocket.Option(rawValue: SO_ACCEPTCONN))
@@ -156,7 +156,7 @@ extension Channel {
     }
 }
 
-/// A check of whether a process listens at an address of this machine.
+/// A check of whether a process is listening on an address of this machine.
 ///
 /// A system may close the listening socket of a suspended app without any event. The socket then looks unchanged.
 private enum ListenerProbe {

@@ -23,18 +23,18 @@ import Synchronization
 /// A server for an app's own players, ``inApp(_:maximumBitRate:cachesKeys:)``, does not require a call to ``start()``.
 ///
 /// The server supports HTTP/1.1. All methods may be called from any task. In a service group, ``run()`` serves until
-/// the graceful shutdown.
+/// graceful shutdown.
 public final class ProxyServer: Service, MediaServer, Sendable {
     struct Running {
         var channels: [any Channel]
-        /// The socket at ::1 of a server in an app, with the port of the first one.
+        /// The socket at ::1 of a server in an app, with the same port as the first socket.
         var loopback: (any Channel)?
         var address: SocketAddress
         var control: SocketAddress?
         /// Whether the sockets were closed until the next URL is requested.
         var isSuspended = false
 
-        /// All sockets that listen.
+        /// All listening sockets.
         var sockets: [any Channel] { channels + (loopback.map { [$0] } ?? []) }
     }
 
@@ -56,7 +56,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     var feed: DashboardFeed { page.feed }
     let running = Mutex<Running?>(nil)
     let isStopped = Atomic<Bool>(false)
-    /// The lock for changes to the listening sockets. It ensures that only one caller starts to listen, and none after
+    /// The lock for changes to the listening sockets. It ensures that only one caller starts listening, and none after
     /// the server has stopped.
     let restarting = Mutex(())
 
@@ -78,7 +78,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     /// - Parameters:
     ///   - clock: The clock for the time limits of responses.
     ///   - dashboardClock: The clock for the messages and the history of the live page.
-    ///   - now: Returns the date, which determines the age of responses. The default is the system's.
+    ///   - now: A function that returns the date, which determines the age of responses. The default is the system's
+    ///     date.
     convenience init(
         cache: MediaCache, configuration: ProxyConfiguration, clock: any Clock<Duration>,
         dashboardClock: any Clock<Duration> = ContinuousClock(),
@@ -172,7 +173,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         adminService = configuration.admin.map { _ in
             service(token: configuration.token, origin: origin, pages: .only)
         }
-        // Commands of the operator may request any origin.
+        // The operator's commands may request any origin.
         controlService = configuration.control.map {
             service(token: $0.secret, origin: nil, pages: .also, run: $0.run)
         }
@@ -184,8 +185,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     ///   machine.
     public func start() async throws(ProxyError) {
         guard running.withLock({ $0 == nil }) else { return }
-        // A transport based on NIO creates these threads at its first request. If clients have taken all
-        // descriptors by then, NIO ends the process.
+        // A transport based on NIO creates these threads at its first request. If clients use all descriptors by then,
+        // NIO ends the process.
         _ = MultiThreadedEventLoopGroup.singleton
         let channel = try await listen(configuration.host, configuration.port, service)
         guard let address = channel.localAddress else {
@@ -210,13 +211,13 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         }
     }
 
-    /// Starts serving, unless the server already listens or is stopped.
+    /// Starts serving, unless the server is already listening or has been stopped.
     private func start(_ fresh: Running) -> Bool {
         restarting.withLock { _ in
             guard !isStopped.load(ordering: .relaxed), running.withLock({ $0 == nil }) else { return false }
             become(fresh)
             tables.start()
-            // An app's server records nothing until its page is opened.
+            // A server in an app does not record anything until its page is opened.
             if !configuration.startsOnDemand { page.feed.start() }
             return true
         }
@@ -252,10 +253,10 @@ public final class ProxyServer: Service, MediaServer, Sendable {
             }
     }
 
-    /// The port of the server, or `nil` while the server does not listen.
+    /// The port of the server, or `nil` while the server is not listening.
     public var port: Int? { running.withLock { $0?.address.port } }
 
-    /// The URL of the server, such as `http://localhost:8787/`, or `nil` while the server does not listen.
+    /// The URL of the server, such as `http://localhost:8787/`, or `nil` while the server is not listening.
     public var url: URL? {
         guard let port else { return nil }
         let host =
@@ -283,14 +284,14 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         let channel = admin == nil ? running.channels.first : running.channels.dropFirst().first
         guard let port = channel?.localAddress?.port else { return nil }
         var host = (admin?.host ?? configuration.host).trimmingBrackets
-        // These addresses are not those of a host.
+        // These addresses do not identify a host.
         if host == "0.0.0.0" { host = "127.0.0.1" }
         if host == "::" { host = "::1" }
         let token = configuration.token.map { "/~" + $0 } ?? ""
         return "http://\(host.contains(":") ? "[\(host)]" : host):\(port)\(token)/.spool/"
     }
 
-    /// The address for the operator's commands, and its secret, or `nil` if the server runs no commands.
+    /// The address for the operator's commands, and its secret, or `nil` if the server does not run commands.
     package var controlAddress: (address: String, secret: String)? {
         guard let port = running.withLock({ $0?.control?.port }), let control = configuration.control else {
             return nil
@@ -303,7 +304,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     /// The result is `nil` in these cases:
     /// - The scheme is neither `http` nor `https`.
     /// - The server has its own origin, and the URL does not belong to it.
-    /// - The server does not listen.
+    /// - The server is not listening.
     public func url(for url: URL) -> URL? {
         if configuration.startsOnDemand { listenIfNeeded() }
         return self.url(for: url, prefix: "")
@@ -333,7 +334,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         Task { await ending.end(within: .seconds(10)) }
     }
 
-    /// Returns the parts to stop, or `nil` if another call stops them.
+    /// Returns the parts to stop, or `nil` if another call is already stopping them.
     private func ending() -> ServerEnding? {
         restarting.withLock { _ in
             guard !isStopped.exchange(true, ordering: .relaxed) else { return nil }
@@ -345,7 +346,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         }
     }
 
-    /// Serves until the graceful shutdown, then stops like ``stop(within:)``.
+    /// Serves until graceful shutdown, then stops like ``stop(within:)``.
     public func run() async throws {
         try await start()
         try? await gracefulShutdown()  // A cancelled task stops the server as well.

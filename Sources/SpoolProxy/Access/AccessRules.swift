@@ -22,7 +22,8 @@ struct AccessRules: Sendable {
     var token: String?
     /// The accepted host names in lower case, in addition to IP addresses and `localhost`.
     var serverNames: Set<String>
-    /// The origins of the web pages whose requests are accepted without a token, or `nil` if those of all pages are.
+    /// The origins of the web pages whose requests are accepted without a token, or `nil` if requests from all pages
+    /// are accepted.
     var pages: Set<String>?
 
     init(token: String?, serverNames: [String], pages: [String]? = nil) {
@@ -37,7 +38,7 @@ struct AccessRules: Sendable {
     /// rebinding). Therefore, only known names are accepted.
     ///
     /// - Throws: `RequestFailure` with status 400 for an invalid host, or 421 for an unknown host name. The status is
-    ///   401 without the token, and 403 for a request of a web page that is not allowed.
+    ///   401 without the token, and 403 for a request from a web page that is not allowed.
     func admit(_ head: RequestHead) throws(RequestFailure) -> Admitted {
         try checkHost(head)
         guard let token else {
@@ -78,8 +79,8 @@ struct AccessRules: Sendable {
     ///
     /// Any page can make a browser send a request to this machine, even though it can't read the response. The origin
     /// could be a device in the local network. Browsers state in `Sec-Fetch-Site` whether a page from another origin
-    /// sent the request (Fetch Metadata, §2.3), and players do not send that field. Media elements send no `Origin`, so
-    /// the origin of their page is that of `Referer`.
+    /// sent the request (Fetch Metadata, §2.3), and players do not send that field. Media elements do not send
+    /// `Origin`, so the origin of their page is read from `Referer`.
     ///
     /// - Throws: `RequestFailure` with status 403.
     private func checkPage(_ head: RequestHead) throws(RequestFailure) {
@@ -92,7 +93,7 @@ struct AccessRules: Sendable {
         }
     }
 
-    /// Whether a web page from another origin sent a request, according to its browser.
+    /// Returns whether a web page from another origin sent a request, according to its browser.
     static func isFromOtherPage(_ fields: RequestFields) -> Bool {
         fields.values("sec-fetch-site").contains { $0 != "same-origin" && $0 != "none" }
     }
@@ -125,7 +126,7 @@ struct AccessRules: Sendable {
     }
 
     /// Returns whether a request is allowed to have side effects. For a request from a web page, this is the case only
-    /// if this server has sent the page.
+    /// if this server sent the page.
     ///
     /// A browser sends the origin of the page with each request that can have effects (Fetch standard, §3.2). A page
     /// without an origin, or in a sandbox, sends `null` and is rejected.

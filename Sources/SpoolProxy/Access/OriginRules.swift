@@ -121,11 +121,11 @@ final class ChangedHosts: Sendable {
     }
 }
 
-/// The ports of all addresses of the server, which are known once the server listens.
+/// The ports of all addresses of the server, which are known once the server is listening.
 final class ServerPorts: Sendable {
     private let ports = Mutex<Set<Int>>([])
 
-    /// Whether the server listens on a port. `false` before the server listens.
+    /// Returns whether the server is listening on a port. The result is `false` before the server starts listening.
     func contains(_ port: Int) -> Bool { ports.withLock { $0.contains(port) } }
 
     func set(_ ports: Set<Int>) { self.ports.withLock { $0 = ports } }

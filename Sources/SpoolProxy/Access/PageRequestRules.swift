@@ -1,9 +1,9 @@
 #if Proxy
 /// The rules for requests to the API of the live page: only that page, and programs, may send them.
 ///
-/// In forward mode, the pages of all origins have this server's address. Their documents are in a sandbox, so their
+/// In forward mode, pages from all origins share this server's address. Their documents are in a sandbox, so their
 /// requests count as cross-site. Some browsers send only some of the fields that name a sender. A request is therefore
-/// rejected if any of them names another page (Fetch Metadata, §2, and RFC 9110 §10.1.3).
+/// rejected if any of these fields names another page (Fetch Metadata, §2, and RFC 9110 §10.1.3).
 enum PageRequestRules {
     /// Checks the sender of a request.
     ///
@@ -34,7 +34,7 @@ enum PageRequestRules {
         return ["http://", "https://"].contains { origin == $0 + host.lowercased() }
     }
 
-    /// Whether a referrer is a page below `/.spool/`, with or without the token before it.
+    /// Returns whether a referrer is a page below `/.spool/`, with or without the token before it.
     private static func isLivePage(_ referrer: String, _ host: String) -> Bool {
         guard let start = referrer.firstRange(of: "://")?.upperBound else { return false }
         let end = referrer[start...].firstIndex { "/?#".contains($0) } ?? referrer.endIndex

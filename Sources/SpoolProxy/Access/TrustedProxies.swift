@@ -5,13 +5,15 @@ import SpoolHTTP
 
 /// The load balancers and other proxies that identify the clients of their connections or requests.
 ///
-/// Only they are trusted to name a client. The header and the fields are ignored if another address sends them.
+/// Only they are trusted to identify a client. The header of the PROXY protocol and the fields are ignored if another
+/// address sends them.
 struct TrustedProxies: Sendable {
     private let blocks: [AddressBlock]
     /// Whether their connections start with a PROXY protocol header.
     let usesProxyProtocol: Bool
 
-    /// - Parameter blocks: The addresses, as text. Invalid ones are ignored, because the configuration was validated.
+    /// - Parameter blocks: The addresses, as text. Invalid addresses are ignored, because the configuration was
+    ///   validated.
     init(_ blocks: [String] = [], usesProxyProtocol: Bool = false) {
         self.blocks = blocks.compactMap { AddressBlock($0[...]) }
         self.usesProxyProtocol = usesProxyProtocol
@@ -34,7 +36,8 @@ struct TrustedProxies: Sendable {
     /// Each proxy appends the node from which it received the request. The client is therefore the last node that is
     /// not a trusted proxy. All entries before it were sent by that client and can't be trusted.
     ///
-    /// - Parameter proxy: The trusted proxy that sent the request. It is returned if the fields identify no client.
+    /// - Parameter proxy: The trusted proxy that sent the request. It is returned if the fields do not identify a
+    ///   client.
     /// - Throws: `RequestFailure` with status 400 if a field is malformed, or if `Forwarded` and `X-Forwarded-For` name
     ///   different clients. A load balancer appends to one of them and forwards the other unchanged.
     func client(of fields: RequestFields, from proxy: ProxyClient) throws(RequestFailure) -> ProxyClient {

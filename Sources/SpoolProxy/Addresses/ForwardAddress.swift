@@ -11,12 +11,13 @@ package import SpoolStreams
 package enum ForwardAddress {
     /// Returns the URL of the origin that a request refers to.
     ///
-    /// Dot segments stay unchanged, because they cannot lead out of the origin's path. `/http/host` refers to
+    /// Dot segments stay unchanged, because they cannot escape the origin's path. `/http/host` refers to
     /// `http://host/`.
     ///
     /// - Parameter requestTarget: The path and query of a request, `/http/host[:port]/path?query`. The scheme is
     ///   case-insensitive.
-    /// - Throws: ``AddressError`` for another scheme, a missing host, an invalid host or port, a user, or white space.
+    /// - Throws: ``AddressError`` for another scheme, a missing host, an invalid host or port, user information, or
+    ///   white space.
     package static func origin(of requestTarget: some StringProtocol) throws(AddressError) -> OriginURL {
         let text = Substring(requestTarget)
         let slash = UInt8(ascii: "/")

@@ -15,13 +15,13 @@ extension IPAddress {
         bytes.count == 4 ? bytes[0] == 127 : bytes.dropLast().allSatisfy { $0 == 0 } && bytes[15] == 1
     }
 
-    /// Whether the address stands for any address of this machine.
+    /// Whether the address denotes any address of this machine.
     var isUnspecified: Bool { bytes.allSatisfy { $0 == 0 } }
 
-    /// Whether the address is outside of the public internet (RFC 6890).
+    /// Whether the address is outside the public internet (RFC 6890).
     ///
-    /// These are loopback, private, shared, documentation, multicast and reserved addresses, and link-local ones, at
-    /// which clouds provide the credentials of machines.
+    /// These are loopback, private, shared, documentation, multicast and reserved addresses, and link-local addresses,
+    /// at which clouds provide credentials for machines.
     var isSpecial: Bool {
         if bytes.count == 4 { return Self.isSpecial4(bytes) }
         // The prefix 64:ff9b::/96 translates to IPv4 addresses (RFC 6052).

@@ -9,9 +9,9 @@ struct AdminResponder: Sendable {
     let cache: MediaCache
     let metrics: ProxyMetrics
     let rules: AccessRules
-    /// Called after a command, which may have changed pins and stored media.
+    /// A function that is called after a command, which may have changed pins and stored media.
     let changed: @Sendable () -> Void
-    /// Runs the operator's commands, or `nil` if commands are not allowed at this address.
+    /// A function that runs the operator's commands, or `nil` if commands are not allowed at this address.
     var run: (@Sendable ([String]) async -> CommandOutcome)?
 
     /// Responds to a request for one of the pages.

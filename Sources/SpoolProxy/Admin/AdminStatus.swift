@@ -22,7 +22,7 @@ struct AdminStatus: Encodable, Sendable {
         var url: String
         /// The number of stored bytes. For a stream, it includes all its files.
         var storedBytes: Int64
-        /// The length of the file, or of a stream's playlist. It is `null` if it is unknown.
+        /// The length of the file, or of a stream's playlist, or `null` if it is unknown.
         @OrNull var length: Int64?
         /// The stored ranges of the file, or of a stream's playlist.
         var ranges: [[Int64]]
@@ -45,7 +45,7 @@ struct AdminStatus: Encodable, Sendable {
 
     /// The stored media of one media type.
     struct MediaType: Encodable, Sendable {
-        /// The media type without parameters, or an empty text if it is unknown.
+        /// The media type without parameters, or an empty string if it is unknown.
         var type: String
         var storedBytes: Int64
         /// The number of stored files.
@@ -63,7 +63,7 @@ struct AdminStatus: Encodable, Sendable {
     var hosts: [Host]
     /// The media types with the most stored bytes.
     var types: [MediaType]
-    /// The most recently used media, most recent first. All files of a stream are one entry.
+    /// The most recently used media, most recent first. A stream with all its files is one entry.
     var media: [Media]
     /// The running requests to origins.
     var transfers: [Transfer]

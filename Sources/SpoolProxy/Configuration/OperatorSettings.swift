@@ -33,7 +33,7 @@ package struct OperatorSettings: Sendable {
         package var source: Source
         /// Whether the page can change it.
         package var editable: Bool
-        /// The possible values, or `null` if other values are possible, too.
+        /// The allowed values, or `null` if other values are also allowed.
         @OrNull package var choices: [String]?
 
         /// Creates a setting.
@@ -61,7 +61,7 @@ package struct OperatorToken: Sendable, Hashable, CustomStringConvertible {
     /// The token itself. Do not log it.
     package let text: String
 
-    /// Text without the token, so that no message contains it.
+    /// A placeholder for the token, so that no message contains it.
     package var description: String { "(operator's token)" }
 
     /// Creates a random token.
@@ -82,7 +82,8 @@ package struct OperatorToken: Sendable, Hashable, CustomStringConvertible {
         self.text = text
     }
 
-    /// Returns the token in a file. If there is no valid one, creates the file with a new token, for its owner only.
+    /// Returns the token in a file. If there is no valid token, this creates the file with a new one, which only its
+    /// owner can read.
     ///
     /// - Throws: An error of the file system.
     package static func stored(in file: URL) throws -> OperatorToken {
@@ -93,7 +94,7 @@ package struct OperatorToken: Sendable, Hashable, CustomStringConvertible {
             return token
         }
         let token = drawn()
-        // The mode must be right before the file has any content.
+        // The mode must be correct before the file has any content.
         let partial = file.path + ".partial"
         unlink(partial)
         let descriptor = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)

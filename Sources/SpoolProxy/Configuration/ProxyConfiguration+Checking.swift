@@ -36,7 +36,7 @@ extension ProxyConfiguration {
             try check(HostPattern(pattern) != nil, "invalid host pattern “\(pattern.escapedForMessage)”")
         }
         for page in corsOrigins where !["*", "null"].contains(page) {
-            // Browsers send an origin in this format (RFC 6454 §6.2). Any other text would match no page.
+            // Browsers send an origin in this format (RFC 6454 §6.2). Any other text would not match a page.
             let host = page.firstRange(of: "://").map { page[$0.upperBound...] } ?? ""
             try check(
                 !host.isEmpty && !host.contains { "/?#@ ".contains($0) },
@@ -67,7 +67,7 @@ extension ProxyConfiguration {
     ///
     /// Use it to create the transport of the cache, because the server cannot control the connections of another
     /// transport:
-    /// - No connection to one of the server's own ports is opened.
+    /// - Connections to the server's own ports are not opened.
     /// - If other machines can reach the server, connections are opened only to addresses on the internet.
     /// - With ``allowedHosts``, redirects to other hosts are not followed.
     public func restricting(_ upstream: HTTPUpstream.Configuration) -> HTTPUpstream.Configuration {

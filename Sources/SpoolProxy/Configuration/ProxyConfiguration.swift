@@ -6,7 +6,7 @@ public import Logging
 /// The configuration of a ``ProxyServer``: its address, its access control, and the origins that it may request.
 public struct ProxyConfiguration: Sendable {
     /// The IP address to listen on, or `localhost`. The default is 127.0.0.1. An address that other machines can reach
-    /// needs a ``token``.
+    /// requires a ``token``.
     public var host = "127.0.0.1"
     /// The port. The default is 8787. With 0, the system selects a free port.
     public var port = 8787
@@ -19,8 +19,8 @@ public struct ProxyConfiguration: Sendable {
     /// The secret that each request must include, as the first part of its path (`/~TOKEN/…`) or as
     /// `Authorization: Bearer`. The default is `nil`.
     public var token: String?
-    /// Whether a server with an ``origin`` needs no ``token`` even if other machines can reach it, for example behind a
-    /// load balancer.
+    /// Whether a server with an ``origin`` works without a ``token`` even if other machines can reach it, for example
+    /// behind a load balancer.
     ///
     /// The live page is then available only at the ``admin`` address. The default is `false`.
     public var allowsUnauthenticatedClients = false
@@ -85,11 +85,11 @@ public struct ProxyConfiguration: Sendable {
     /// Otherwise, each playback requests them from their origin. Keys that an `HLSDownloader` has stored are used in
     /// both cases.
     public var cachesKeys = true
-    /// A separate address on 127.0.0.1 for commands of the operator, with its secret. The default is `nil`.
+    /// A separate address on 127.0.0.1 for the operator's commands, with its secret. The default is `nil`.
     package var control: (secret: String, run: @Sendable ([String]) async -> CommandOutcome)?
     /// The operator's token, and the settings that the live page shows. The default, `nil`, allows no changes.
     package var operatorSettings: OperatorSettings?
-    /// The port of the server, which is known once it listens.
+    /// The ports of the server, which are known once it is listening.
     let serverPorts = ServerPorts()
     /// The allowed origins that were changed on the live page.
     let changedHosts = ChangedHosts()
@@ -127,8 +127,8 @@ public struct ProxyLimits: Sendable, Hashable {
     public var responseTimeout = Duration.seconds(60)
     /// The maximum number of connections. The default is 20,000. Further connections get 503.
     public var maximumConnections = 20_000
-    /// The maximum number of connections of one client on another machine. The default is 256. Further connections get
-    /// 503. It must be at least 1.
+    /// The maximum number of connections from one client on another machine. The default is 256. Further connections
+    /// get 503. It must be at least 1.
     ///
     /// IPv6 addresses with the same first 64 bits count as one client. If header fields from one of the
     /// ``ProxyConfiguration/trustedProxies`` identify the client, its concurrent requests are limited instead of its
@@ -141,7 +141,7 @@ public struct ProxyLimits: Sendable, Hashable {
     /// The maximum of ``responseTimeout`` for AVPlayer.
     static let avPlayerResponseTimeout = Duration.seconds(2)
 
-    /// Returns the time within which the response to a request has to start.
+    /// Returns the time within which the response to a request must start.
     func responseTimeout(for request: RequestHead) -> Duration {
         let isAVPlayer = request.fields["user-agent"]?.hasPrefix("AppleCoreMedia/") ?? false
         return isAVPlayer ? min(responseTimeout, Self.avPlayerResponseTimeout) : responseTimeout
@@ -163,7 +163,7 @@ public struct ProxyError: Error, Sendable, CustomStringConvertible {
 
     /// The kind of failure.
     public let code: Code
-    /// A sentence with the address or the value, and the cause.
+    /// A sentence that names the address or the value, and states the cause.
     public let description: String
     /// The error that caused the failure, or `nil` if there is none.
     public let underlying: (any Error)?

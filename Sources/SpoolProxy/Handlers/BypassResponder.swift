@@ -17,7 +17,7 @@ struct BypassResponder: Sendable {
     /// The object that repeats requests without a body while the origin is unavailable, or `nil` if they fail instead.
     let patience: OriginRetryWaiter?
 
-    /// The minimum time in which the origin has to respond to a safe request.
+    /// The minimum time limit for the origin's response to a safe request.
     private static let time = Duration.seconds(30)
 
     /// Forwards a request. The cache then does not use the resources that the request may have changed (RFC 9111 §4.4).
@@ -140,7 +140,7 @@ struct BypassResponder: Sendable {
         return passed
     }
 
-    /// Invalidates the URL, and the URLs of the same origin that the response names as changed.
+    /// Invalidates the URL, and the URLs of the same origin that the response reports as changed.
     private func invalidate(_ url: OriginURL, _ fields: HTTPFields) async {
         var changed = [url]
         for name in [HTTPField.Name.location, .contentLocation] {
@@ -167,12 +167,12 @@ final class BypassedResources: Sendable {
     /// The number of seconds after which the cache is tried again for a resource.
     private static let time: Int64 = 120
 
-    /// Whether requests for a resource bypass the cache at a time, in seconds since 1970.
+    /// Returns whether requests for a resource bypass the cache at the given time, in seconds since 1970.
     ///
     /// - Parameter name: The result of ``name(of:_:)``.
     func contains(_ name: Int, at now: Int64) -> Bool { known.withLock { $0[name].map { now < $0 } ?? false } }
 
-    /// Makes requests for a resource bypass the cache for some time from now on.
+    /// Makes requests for a resource bypass the cache for some time.
     func insert(_ name: Int, at now: Int64) {
         known.withLock { $0.note(now + Self.time, for: name, bytes: MemoryLayout<Int>.size) }
     }
@@ -189,7 +189,7 @@ final class BypassedResources: Sendable {
 }
 
 extension HTTPFields {
-    /// A hash of all names and values, in their order.
+    /// A hash of all names and values, in order.
     var requestHash: Int {
         var hasher = Hasher()
         for field in self {

@@ -1,10 +1,10 @@
 #if Proxy
 /// A limit on the work that a manifest may cause for one request, in cache lookups, bytes and time.
 ///
-/// A manifest comes from an origin that may be hostile, and a few kilobytes can name billions of segments.
+/// A manifest comes from an origin that may be hostile, and a few kilobytes can describe billions of segments.
 struct LookupBudget {
     struct Limits: Sendable {
-        /// The maximum number of files to look up, such as segments and playlists. It allows a day of one-second
+        /// The maximum number of files to look up, such as segments and playlists. It is enough for a day of one-second
         /// segments in two representations.
         var lookups = 200_000
         /// The maximum number of bytes in URLs to look up and in playlists to read.
@@ -31,7 +31,8 @@ struct LookupBudget {
     ///
     /// - Parameter bytes: The number of bytes in the URL or the piece.
     /// - Returns: Whether the budget allows it. After the first rejection, the budget rejects everything.
-    /// - Throws: `CancellationError` if the task is cancelled, because its client has left or the server stops.
+    /// - Throws: `CancellationError` if the task is cancelled, because its client has disconnected or the server is
+    ///   shutting down.
     mutating func takes(_ bytes: Int) throws(CancellationError) -> Bool {
         guard !Task.isCancelled else { throw CancellationError() }
         left.lookups -= 1

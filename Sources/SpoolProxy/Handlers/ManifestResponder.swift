@@ -7,12 +7,12 @@ import Spool
 import SpoolStreams
 import Synchronization
 
-/// The responder for HLS playlists and MPDs. It changes their references so that they lead to the server.
+/// The responder for HLS playlists and MPDs. It changes their references so that they point to the server.
 ///
-/// A manifest is recognized by its first bytes. If they are late, its type or its path must identify it. It is fetched
-/// completely, parsed once, rewritten, and sent with its own length and entity tag. A live manifest is stored no longer
-/// than the time after which a player requests it again. The rewritten bytes of a large manifest that does not change
-/// are remembered.
+/// A manifest is recognized by its first bytes. If these bytes are late, its type or its path must identify it. It is
+/// fetched completely, parsed once, rewritten, and sent with its own length and entity tag. A live manifest is stored
+/// no longer than the time after which a player requests it again. The rewritten bytes of a large manifest that does
+/// not change are remembered.
 struct ManifestResponder: Sendable {
     /// A manifest, ready to be sent.
     struct Manifest: Sendable {
@@ -38,7 +38,7 @@ struct ManifestResponder: Sendable {
     ///   - opened: The response headers of the current version.
     ///   - mayRead: Whether to read the first bytes even if neither the type nor the path indicates a manifest. The
     ///     default is `true`.
-    /// - Throws: `RequestFailure` with status 502 if the manifest cannot be rewritten, and the errors of reading.
+    /// - Throws: `RequestFailure` with status 502 if the manifest cannot be rewritten, and errors from reading.
     func manifest(
         of media: MediaResource, _ opened: OpenedResponse, for request: RequestHead, _ call: OutgoingRequest,
         mayRead: Bool = true
@@ -86,7 +86,7 @@ struct ManifestResponder: Sendable {
         (response.validator.entityTag?.text ?? response.validator.lastModified).map { media.key.hash + $0 }
     }
 
-    /// Whether a version may be a manifest, as far as the server knows without reading it.
+    /// Returns whether a version may be a manifest, as far as the server knows without reading it.
     func mayBeManifest(_ response: StoredResponse, of media: MediaResource, at url: OriginURL) -> Bool {
         guard response.status == 200, Self.mayBeManifest(response, at: url) else { return false }
         return Self.name(of: response, media).map { knowledge.kind(ofVersion: $0) != .some(nil) } ?? true
@@ -96,8 +96,8 @@ struct ManifestResponder: Sendable {
     /// delay players.
     private static let quickBytes = 256 << 10
 
-    /// The maximum size of small media, in bytes. Its first bytes are read even if they are not requested, or if the type
-    /// is that of a segment.
+    /// The maximum size of small media, in bytes. Its first bytes are read even if they are not requested, or if the
+    /// type is that of a segment.
     private static let smallBytes: Int64 = 256 << 10
 
     /// Returns whether the type or the path, and the length, allow a manifest.
@@ -165,7 +165,7 @@ struct ManifestResponder: Sendable {
 
     /// Returns the remembered result of rewriting the same bytes, and records what they contain for later requests.
     private func earlierResult(_ received: Received, _ call: OutgoingRequest) async -> RewrittenManifests.Entry? {
-        // A command of the operator receives the origin's bytes. Variables of another playlist may change.
+        // An operator's command receives the origin's bytes. Variables of another playlist may change.
         guard !call.isForOwner, knowledge.variables(for: call.url).isEmpty,
             let entry = rewrittenManifests.entry(for: received.bytes, at: received.url, call)
         else { return nil }
@@ -198,7 +198,7 @@ struct ManifestResponder: Sendable {
         for try await chunk in reader {
             chunk.withUnsafeBytes { bytes.append(contentsOf: $0) }
             guard bytes.count <= HLSPlaylist.maximumBytes else {
-                throw RequestFailure(502, "the manifest is larger than \(HLSPlaylist.maximumBytes) bytes")
+                throw RequestFailure(502, "the manifest is too large (limit: \(HLSPlaylist.maximumBytes) bytes)")
             }
         }
         let received = Received(
@@ -335,7 +335,7 @@ struct ManifestResponder: Sendable {
         guard notesNeeds, let url = call.url.url else { return }
         var others = [found.url].compactMap(\.self)
         var seen: Set<Substring> = []
-        // Relative references lead to the playlist's own origin.
+        // Relative references point to the playlist's own origin.
         for uri in playlist.uris where uri.prefix(8).contains("://") {
             let authority = uri[..<(uri.dropFirst(8).firstIndex { "/?#".contains($0) } ?? uri.endIndex)]
             if seen.count == 64 { break }  // The cache does not record more.
@@ -372,7 +372,7 @@ struct ManifestResponder: Sendable {
     }
 }
 
-/// The recorder of the other origins that a manifest names.
+/// A recorder of the other origins that a manifest references.
 private final class NamedOrigins {
     /// The first URL of each other origin that is recorded.
     private(set) var urls: [OriginURL] = []
@@ -381,7 +381,7 @@ private final class NamedOrigins {
     private var last: OriginURL?
     private var origins: Set<String> = []
 
-    /// The maximum number of recorded origins. Otherwise, one manifest could displace those of all others.
+    /// The maximum number of recorded origins. Otherwise, one manifest could displace the origins of all others.
     private static let limit = 200
 
     init(_ manifest: OriginURL, _ knowledge: StreamKnowledge) {
@@ -407,7 +407,7 @@ private final class NamedOrigins {
     }
 }
 
-/// The rewritten bytes of large manifests that do not change, so that they are parsed once and not for each request.
+/// The rewritten bytes of large manifests that do not change, so that they are parsed once instead of for each request.
 ///
 /// A result is used only for exactly the bytes from which it was created. Validators and dates do not show that two
 /// users received the same manifest.
@@ -444,7 +444,7 @@ final class RewrittenManifests: Sendable {
         return entry.found.description == found.description && entry.received == received ? entry : nil
     }
 
-    /// Remembers a result, unless the manifest is small or names many keys or origins.
+    /// Remembers a result, unless the manifest is small or references many keys or origins.
     func note(_ entry: Entry, for call: OutgoingRequest) {
         guard entry.received.count >= Self.minimumBytes, entry.keys.count <= Self.referenceLimit,
             entry.named.count <= Self.referenceLimit
@@ -454,7 +454,7 @@ final class RewrittenManifests: Sendable {
         entries.withLock { $0.note(entry, for: name, bytes: bytes) }
     }
 
-    /// The parts of a request that change the result.
+    /// Returns the parts of a request that change the result.
     private static func name(of call: OutgoingRequest) -> String {
         ["\(call.isReverse) \(call.isMoved)", call.prefix, call.url.description].joined(separator: "\n")
     }

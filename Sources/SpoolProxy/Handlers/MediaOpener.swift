@@ -40,7 +40,7 @@ struct MediaOpener: Sendable {
                 return Opened(media: reader.mediaInUse, reader: reader, head: head)
             }
         } catch let error as CacheError where error.code == .originErrorStatus && media.isShared {
-            // The request had another client's fields. The origin may accept this client's own.
+            // The request had another client's fields. The origin may accept this client's fields.
         }
         reader.cancel()
         let own = try await cache.sharedMedia(for: source, demand: demand, turn: turn, mayShare: false)
@@ -48,10 +48,10 @@ struct MediaOpener: Sendable {
         return try await opened(own, range)
     }
 
-    /// Whether the client may receive a response that was requested for another client.
+    /// Returns whether the client may receive a response that was requested for another client.
     ///
-    /// Another version may have replaced the one that the client may share. The response to a request that was
-    /// abandoned is used if it may be stored and has no cookies, because no other client receives it.
+    /// Another version may have replaced the one that the client may share. The response to an abandoned request is
+    /// used if it may be stored and has no cookies, because no other client receives it.
     private func isForClient(_ response: StoredResponse, of media: MediaResource) -> Bool {
         !media.usesOthersResponse || media.joinsTransfer && response.isStored && !response.dropsCookies
             || response.mayBeShared(with: source, demand, at: date.second)
@@ -76,7 +76,7 @@ struct MediaOpener: Sendable {
     }
 
     private func reader(of media: MediaResource, _ range: MediaRange) -> MediaReader {
-        // A client that requests no end may close the connection early. A range with an end is read in full.
+        // A client that does not request an end may close the connection early. A range with an end is read in full.
         let ahead: ReadAheadStart = if case .from = range { .careful } else { .full }
         return media.reader(range, priority: priority, handsOutSlices: true, demand: demand, ahead: ahead)
     }

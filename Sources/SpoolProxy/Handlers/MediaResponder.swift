@@ -22,7 +22,7 @@ struct MediaResponder: Sendable {
     /// The resources that bypass the cache for some time.
     let passed = BypassedResources()
 
-    /// The time limit for the response to a preload of the server's operator.
+    /// The time limit for the response to a preload by the server's operator.
     private static let preloadTimeout = Duration.seconds(3600)
     /// The minimum time for which a late response is still awaited, for the next client.
     private static let lateResponseTimeout = Duration.seconds(30)
@@ -61,7 +61,8 @@ struct MediaResponder: Sendable {
         var range = range(of: request)
         var known: MediaResource?
         var cookies: HTTPFields = [:]
-        // The first reader reads the requested range. Conditions may turn it into another one, for a second reader.
+        // The first reader reads the requested range. Conditions may change the range, which then requires a second
+        // reader.
         for _ in 0..<4 {
             do {
                 let opened = try await open(range, of: known, opener, for: request, call, hold: hold)
@@ -115,10 +116,10 @@ struct MediaResponder: Sendable {
                 return builder.response(to: request, error)
             }
         }
-        throw RequestFailure(502, "the origin sent another version in each response", retryAfter: 1)
+        throw RequestFailure(502, "the origin sent a different version in each response", retryAfter: 1)
     }
 
-    // MARK: - The request
+    // MARK: - Requests
 
     /// Returns the freshness that the client demands, if it may demand one.
     private func demand(of request: RequestHead) -> FreshnessDemand {
@@ -126,7 +127,8 @@ struct MediaResponder: Sendable {
         return FreshnessDemand(fields: request.fields.all)
     }
 
-    /// Requests of the operator's commands are preloads if they have the lowest urgency, `u=7` (RFC 9218 §4.1).
+    /// Returns the priority of a request. Requests from the operator's commands are preloads if they have the lowest
+    /// urgency, `u=7` (RFC 9218 §4.1).
     private static func priority(of request: RequestHead, _ call: OutgoingRequest) -> Priority {
         call.isForOwner && request.fields["priority"] == "u=7" ? .preload : .playback
     }
@@ -143,13 +145,13 @@ struct MediaResponder: Sendable {
         }
     }
 
-    /// Whether two ranges mean the same bytes of a resource.
+    /// Returns whether two ranges denote the same bytes of a resource.
     private static func isSame(_ one: MediaRange, _ other: MediaRange, length: Int64?) -> Bool {
         guard let length else { return one == other }
         return bounds(one, length: length) == bounds(other, length: length)
     }
 
-    /// Whether a reader of a range needs no byte of a resource. It is `false` if the length is unknown.
+    /// Returns whether a range contains no byte of a resource. The result is `false` if the length is unknown.
     private static func isPastEnd(_ range: MediaRange, length: Int64?) -> Bool {
         length.map { bounds(range, length: $0)?.isEmpty ?? true } ?? false
     }
@@ -163,7 +165,7 @@ struct MediaResponder: Sendable {
         }
     }
 
-    /// Whether the request is for a key that the server does not store, and that no download has stored.
+    /// Returns whether the request is for a key that the server does not store, and that no download has stored.
     private func isUnkeptKey(_ source: MediaSource, _ call: OutgoingRequest) async throws -> Bool {
         guard !configuration.cachesKeys, !call.isForOwner, manifests.knowledge.isKey(call.url) else { return false }
         do {
@@ -173,16 +175,16 @@ struct MediaResponder: Sendable {
         }
     }
 
-    /// Whether the origin sent cookies that belong only to the client that caused the response.
+    /// Returns whether the origin sent cookies that belong only to the client that caused the response.
     ///
     /// Under policies other than HTTP's, clients with other credentials use the stored response, which has no cookies.
     private func needsOwnCookies(_ opened: OpenedResponse) -> Bool {
         opened.response.dropsCookies && (cache.freshness == .http || opened.source == .miss)
     }
 
-    // MARK: - The time
+    // MARK: - Time limits
 
-    /// Opens a reader, within the time that the origin has to respond.
+    /// Opens a reader within the time limit for the origin's response.
     ///
     /// - Parameter hold: The time for which the origin may hold the response, or `nil` if it may not.
     /// - Throws: `RequestFailure` with status 504, or 503 if the origin held its response for too long.
@@ -190,7 +192,7 @@ struct MediaResponder: Sendable {
         _ range: MediaRange, of known: MediaResource?, _ opener: MediaOpener, for request: RequestHead,
         _ call: OutgoingRequest, hold: Duration?
     ) async throws -> MediaOpener.Opened {
-        // A preload waits while players wait for bytes.
+        // A preload waits while players are waiting for bytes.
         let hold = opener.priority == .preload ? Self.preloadTimeout : hold
         if hold == nil, let patience {
             return try await retryingWhileUnavailable(patience) { try await opener.open(range, of: known) }
@@ -232,14 +234,14 @@ struct MediaResponder: Sendable {
                 opening.cancel()
             }
             defer { timer.cancel() }
-            // No client waits for the result, so errors are ignored.
+            // No client is waiting for the result, so errors are ignored.
             guard let late = try? await opening.value else { return }
             // This limits the time for which a live playlist is used.
             _ = try? await manifests.manifest(of: late.media, late.head, for: request, call)  // As above.
         }
     }
 
-    /// Returns a request whose client gets URLs in the manifest that lead to the cookies of the stream, if it has any.
+    /// Returns a request whose manifest gets URLs that refer to the cookies of the stream, if there are any.
     private func leadingToCookies(_ call: OutgoingRequest) throws(RequestFailure) -> OutgoingRequest {
         guard !call.isForOwner, let cookies = call.cookies, !cookies.isEmpty else { return call }
         var call = call

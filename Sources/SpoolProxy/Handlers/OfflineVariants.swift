@@ -7,9 +7,9 @@ import Synchronization
 
 /// The variants of a master playlist, and the representations of an MPD, that can be played without their origin.
 ///
-/// These are the ones that are completely stored or, if there are none, those that are partly stored. A download has
-/// only one of several variants, and a player that is offline must not choose another. While the origin can be reached,
-/// all are listed.
+/// These are the ones that are completely stored or, if there are none, those that are partly stored. A download
+/// contains only one of several variants, and a player that is offline must not choose another. While the origin can be
+/// reached, all variants are listed.
 final class OfflineVariants: Sendable {
     private enum Extent { case none, part, whole }
 
@@ -54,7 +54,7 @@ final class OfflineVariants: Sendable {
             guard let url = rewriter.url(of: uri) else { continue }
             guard let source = try? call.source(of: url) else { continue }  // Without a source, it is not stored.
             let media = cache.media(for: source)
-            let record = try? await media.storedResource()  // Otherwise it counts as missing.
+            let record = try? await media.storedResource()  // Otherwise, it counts as missing.
             if record?.isComplete == true { stored[uri] = media }
         }
         guard playlist.variants.contains(where: { stored[$0.uri] != nil }),
@@ -75,7 +75,7 @@ final class OfflineVariants: Sendable {
         return document
     }
 
-    /// Returns the indices of the variants whose peak bit rate is above a limit and that are completely stored.
+    /// Returns the indices of the completely stored variants whose peak bit rate exceeds a limit.
     ///
     /// - Parameter limit: The limit, in bits per second.
     /// - Throws: `CancellationError` if the task is cancelled.
@@ -141,8 +141,9 @@ final class OfflineVariants: Sendable {
 
     /// Returns how much of a representation is stored.
     ///
-    /// When the budget is used up, a representation without a missing file so far counts as whole. One that has not
-    /// been examined counts as partly stored. It therefore stays listed unless another one of its set is whole.
+    /// When the budget is used up, a representation without a missing file so far counts as whole. A representation
+    /// that has not been examined counts as partly stored. Therefore, it stays listed unless another one in its set is
+    /// whole.
     private func extent(
         of files: inout DASHPresentation.Files, _ call: OutgoingRequest, _ budget: inout LookupBudget
     ) async throws -> DASHDocument.Extent {
@@ -197,7 +198,7 @@ final class OfflineVariants: Sendable {
         }
     }
 
-    /// Whether the origin of a manifest can be reached, according to a `HEAD` request.
+    /// Returns whether the origin of a manifest can be reached, according to a `HEAD` request.
     ///
     /// A response or a failed connection applies to the whole origin. A late response applies only to the same
     /// URL and fields, because an origin may need a long time for one of its resources.

@@ -5,13 +5,13 @@ import HTTPTypes
 import Spool
 import Synchronization
 
-/// An object that waits for unreachable or busy origins, for clients that do not retry. A server has one.
+/// An object that waits for unreachable or busy origins, for clients that do not retry. Each server has one.
 final class OriginRetryWaiter: Sendable {
     private let clock: any Clock<Duration>
     private let isOver = Atomic<Bool>(false)
     /// The time between two attempts.
     private static let pause = Duration.seconds(1)
-    /// The maximum numbers of responses with a temporary status, and with another error of the server.
+    /// The maximum numbers of responses with a temporary status, and with other server errors.
     ///
     /// There is no limit for an origin that is unreachable.
     private static let limits = (momentary: 600, failed: 60)
@@ -20,7 +20,7 @@ final class OriginRetryWaiter: Sendable {
 
     init(clock: any Clock<Duration>) { self.clock = clock }
 
-    /// Ends all waits, because the server stops.
+    /// Ends all waits, because the server is shutting down.
     func end() { isOver.store(true, ordering: .relaxed) }
 
     /// The number of error responses from an origin to one request.

@@ -12,18 +12,18 @@ struct OutgoingRequest: Sendable {
     /// The prefix of the client's own paths.
     private(set) var prefix: String
     let isReverse: Bool
-    /// Whether a command of the operator sends the request.
+    /// Whether one of the operator's commands sent the request.
     ///
     /// A command uses the server's URLs itself, so manifests are not rewritten. All its fields are for the origin.
     let isForOwner: Bool
-    /// The source that ``SourceRegistry`` has for the URL, or `nil` if the URL has none.
+    /// The source that ``SourceRegistry`` has for the URL, or `nil` if there is none.
     var presentation: PresentationSource?
     /// The cookies that origins have set for earlier requests for the same file, or `nil` if they are not used or are
     /// those of ``presentation``.
     var cookies: CookieJar?
 
     /// - Parameter own: The fields for the server's own origin, which replace those of the client.
-    /// - Throws: `RequestFailure`: 403 for an origin that is not allowed, 508 for a request of this server.
+    /// - Throws: `RequestFailure`: 403 for an origin that is not allowed, 508 for a request from this server.
     init(
         _ url: OriginURL, _ request: RequestHead, _ admitted: AccessRules.Admitted, _ client: ProxyClient,
         isReverse: Bool, isForOwner: Bool = false, adding own: HTTPFields = [:], origins: OriginRules
@@ -63,7 +63,7 @@ struct OutgoingRequest: Sendable {
         isMoved = true
     }
 
-    /// The path with which a client requests a URL from this server.
+    /// Returns the path with which a client requests a URL from this server.
     ///
     /// If the server has its own origin and the URL is not one of that origin, the result is the URL itself.
     func proxied(_ url: OriginURL) -> String {
@@ -75,7 +75,7 @@ struct OutgoingRequest: Sendable {
     }
 
     /// Whether a steering server must not replace the host in the client's URLs. These URLs contain the server's token
-    /// or the name of the origin, and their host is not the one that the steering server knows.
+    /// or the name of the origin, and their host is not the one that the steering server expects.
     var mustNotBeSteered: Bool { !isReverse || !prefix.isEmpty }
 
     /// The source of the requested resource.
@@ -87,7 +87,7 @@ struct OutgoingRequest: Sendable {
         }
     }
 
-    /// Returns the source of a resource of the same stream.
+    /// Returns the source of a resource in the same stream.
     ///
     /// - Throws: `RequestFailure` with status 400 for a URL that Foundation does not accept.
     func source(of url: OriginURL) throws(RequestFailure) -> MediaSource {
@@ -125,7 +125,7 @@ enum OutgoingFields {
 
     /// Returns the fields for the server's own origin: all end-to-end fields except those that the cache sets.
     ///
-    /// ``trace`` is preserved even if `Connection` lists it. Otherwise a client could hide a loop.
+    /// ``trace`` is preserved even if `Connection` lists it. Otherwise, a client could hide a loop.
     ///
     /// - Parameter secret: Fields that contain this secret are removed. `Referer` contains it if it is in the client's
     ///   paths.
@@ -135,15 +135,15 @@ enum OutgoingFields {
         return HTTPFields(kept.filter { !ownFields.contains($0.name.canonicalName) && !holds($0, secret) })
     }
 
-    /// Removes the fields that change the responses of many origins although no cache key contains them.
+    /// Removes the fields that change the responses of many origins even though cache keys do not contain them.
     ///
-    /// Otherwise one client's response could be stored for all clients (web cache poisoning). Load balancers and
-    /// gateways set these fields, and clients need not.
+    /// Otherwise, one client's response could be stored for all clients (web cache poisoning). Load balancers and
+    /// gateways set these fields, and clients do not need them.
     ///
     /// Names with an underscore are removed as well. CGI and its successors can't distinguish `X_Forwarded_Host` or
     /// `Transfer_Encoding` from the names with hyphens.
     ///
-    /// - Parameter hasBody: Whether the origin receives a body. Fields that describe one are removed otherwise.
+    /// - Parameter hasBody: Whether the origin receives a body. Otherwise, fields that describe a body are removed.
     static func withoutUnkeyed(_ fields: HTTPFields, hasBody: Bool) -> HTTPFields {
         HTTPFields(
             fields.filter { field in
@@ -160,8 +160,8 @@ enum OutgoingFields {
 
     /// Adds the conditions and ranges of a request that bypasses the cache.
     ///
-    /// - Parameter isHead: Whether ranges are left out. `HEAD` ignores them (RFC 9110 §14.2), but not every origin
-    ///   does.
+    /// - Parameter isHead: Whether to leave out ranges. They do not apply to `HEAD` (RFC 9110 §14.2), but not every
+    ///   origin ignores them.
     static func addConditions(of fields: HTTPFields, to sent: inout HTTPFields, isHead: Bool) {
         for field in fields where conditions.contains(field.name.canonicalName) {
             if isHead, field.name == .range || field.name == .ifRange { continue }

@@ -25,20 +25,20 @@ struct Remembered<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     ///   - count: The maximum number of entries in both halves.
     ///   - bytes: The maximum number of bytes in both halves, as counted by ``note(_:for:bytes:)``. The default is 4
     ///     MiB.
-    ///   - entryBytes: The maximum size of one entry, in bytes. By default, no request has a longer URL.
+    ///   - entryBytes: The maximum size of one entry, in bytes. The default is the maximum size of a URL in a request.
     init(count: Int, bytes: Int = 4 << 20, entryBytes: Int = 32 << 10) {
         halfCount = max(1, count / 2)
         halfBytes = bytes / 2
         self.entryBytes = min(entryBytes, halfBytes)
     }
 
-    /// Whether nothing was recorded.
+    /// Whether no value has been recorded.
     var isEmpty: Bool { recent.isEmpty }
 
     /// The last recorded value for a key, or `nil` if none is remembered.
     subscript(key: Key) -> Value? { (recent[key] ?? older[key])?.value }
 
-    /// Remembers a value instead of the key's previous one. A larger entry than the maximum is not remembered.
+    /// Remembers a value instead of the key's previous one. An entry that exceeds the maximum size is not remembered.
     ///
     /// - Parameter bytes: The memory size of the key and the value, in bytes, without the table's overhead.
     mutating func note(_ value: Value, for key: Key, bytes: Int) {

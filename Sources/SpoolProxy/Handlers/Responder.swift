@@ -21,7 +21,7 @@ struct Responder: Sendable {
     let admin: AdminResponder
     let dashboard: DashboardAPI
     let sources: SourceRegistry
-    /// Whether the operator's pages are on this address.
+    /// Whether the operator's pages are at this address.
     let pages: OperatorPages
     /// Whether this address is for the operator's commands.
     let isForOwner: Bool
@@ -43,7 +43,7 @@ struct Responder: Sendable {
         } catch {
             response = Response(RequestFailure(502, of: error))
         }
-        // Paths on the server are not for clients, and in reverse mode, neither is the address of the origin.
+        // Clients must not receive paths on the server or, in reverse mode, the address of the origin.
         if let failure = response.failure, failure.namesFiles || origin != nil && failure.namesOrigin {
             configuration.logger.info("a client received \(failure.status): \(failure.reason)")
             response = Response(failure.withoutDetails)
@@ -97,7 +97,7 @@ struct Responder: Sendable {
         }
     }
 
-    /// Changes redirects from the server's own origin to itself, so that they lead to this server, with the client's
+    /// Changes redirects from the server's own origin to itself, so that they point to this server, with the client's
     /// token.
     private func relocated(_ response: Response, _ call: OutgoingRequest) -> Response {
         guard call.isReverse, let location = response.head.fields[.location] else { return response }
@@ -111,7 +111,7 @@ struct Responder: Sendable {
     /// Adds the origin to the realms of `Basic` challenges.
     ///
     /// To a browser, all origins have this server's address. It would send one origin's credentials to another that
-    /// names the same realm (RFC 7617 §2.2).
+    /// uses the same realm (RFC 7617 §2.2).
     private func separatingRealms(_ response: Response, _ call: OutgoingRequest) -> Response {
         guard !call.isReverse, !call.isForOwner, response.head.fields.contains(.wwwAuthenticate) else {
             return response
@@ -135,7 +135,7 @@ struct Responder: Sendable {
         return "Basic realm=\"\(origin): \(realm)\", charset=\"UTF-8\""
     }
 
-    /// The path of a request for the log, without a token or a query.
+    /// Returns the path of a request for the log, without a token or a query.
     func shownPath(of request: RequestHead) -> String {
         var path = request.target.prefix { $0 != "?" }
         while path.hasPrefix("//") { path.removeFirst() }
@@ -166,8 +166,8 @@ struct Responder: Sendable {
         allowReading(&response, request)
     }
 
-    /// Whether a field affects all pages of an origin, allows other pages to read the response, or makes a browser
-    /// request URLs of other servers.
+    /// Returns whether a field affects all pages of an origin, or allows other pages to read the response. The result
+    /// is also `true` if it makes a browser send requests to other servers.
     private static func isForOwnPages(_ name: String) -> Bool {
         forOwnPages.contains(name) || name.hasPrefix("access-control-")
     }
@@ -181,7 +181,8 @@ struct Responder: Sendable {
         "strict-transport-security", "alt-svc", "x-accel-redirect", "x-sendfile", "x-lighttpd-send-file",
     ]
 
-    /// Whether this is a preflight, in which a browser asks whether a page may send a request (Fetch standard, §3.2.2).
+    /// Returns whether this is a preflight, in which a browser asks whether a page may send a request (Fetch standard,
+    /// §3.2.2).
     ///
     /// A browser sends no credentials with it, not even the server's token. The server responds itself, because its
     /// configuration, and not the origin, decides which pages may read responses.
@@ -210,7 +211,7 @@ struct Responder: Sendable {
     }
 }
 
-/// Whether an address of the server has the operator's pages.
+/// Whether an address of the server includes the operator's pages.
 enum OperatorPages: Sendable {
     case none
     /// It also serves media.
@@ -234,7 +235,7 @@ enum Route: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - origin: The server's own origin, or `nil` in forward mode.
-    ///   - pages: Whether the operator's pages are on this address.
+    ///   - pages: Whether the operator's pages are at this address.
     /// - Throws: `RequestFailure`: 400 for an invalid URL, 404 for a missing page, 405 for an unsupported method.
     init(_ request: RequestHead, target: String, origin: OriginURL?, pages: OperatorPages) throws(RequestFailure) {
         if target == "*", request.method == .options {

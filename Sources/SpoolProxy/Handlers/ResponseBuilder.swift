@@ -6,7 +6,7 @@ import NIOCore
 import Spool
 import SpoolStorage
 
-/// The builder of responses for media, for manifests, and for errors of the cache.
+/// A builder of responses for media, manifests, and errors from the cache.
 ///
 /// It makes no decisions about the cache and never waits. Bodies of media are read when they are sent.
 struct ResponseBuilder: Sendable {
@@ -94,7 +94,8 @@ struct ResponseBuilder: Sendable {
 
     // MARK: - Errors
 
-    /// The origin's own error response if its body is too long to be in the error, and no other client has received it.
+    /// Returns the origin's own error response if its body is too long to be in the error, and no other client has
+    /// received it.
     func response(to request: RequestHead, _ error: CacheError, withLongBodyFor source: MediaSource) -> Response? {
         guard request.method == .get, let said = error.response, Self.maySend(status: said.status),
             let (body, cookies) = said.takeLongBody(for: source)
@@ -105,12 +106,14 @@ struct ResponseBuilder: Sendable {
         return response
     }
 
-    /// Whether the cache can't use the origin's response, but a client may be able to, such as a compressed response.
+    /// Returns whether the cache can't use the origin's response, but a client may be able to, such as a compressed
+    /// one.
     static func isOnlyForClient(_ error: CacheError) -> Bool {
         error.code == .malformedResponse && error.httpStatus.map { [200, 203, 206].contains($0) } ?? false
     }
 
-    /// Whether the origin's error response must be requested again, because its body is too long to be in the error.
+    /// Returns whether the origin's error response must be requested again, because its body is too long to be in the
+    /// error.
     static func mustRequestAgain(_ error: CacheError, for request: RequestHead) -> Bool {
         guard let said = error.response else { return false }
         return !said.isWhole && request.method == .get && maySend(status: said.status)
@@ -126,9 +129,9 @@ struct ResponseBuilder: Sendable {
         return response
     }
 
-    /// Whether a status of the origin has the same meaning for the client.
+    /// Returns whether a status from the origin has the same meaning for the client.
     ///
-    /// Statuses with media, and those about conditions or ranges, belong to the request of the cache.
+    /// Statuses with media, and those about conditions or ranges, belong to the cache's own request.
     private static func maySend(status: Int) -> Bool {
         (200...599).contains(status) && ![200, 206, 304, 416].contains(status)
     }
@@ -152,11 +155,11 @@ struct ResponseBuilder: Sendable {
 }
 
 extension RequestFailure {
-    /// Creates the failure for an error, whose sentence may contain paths on the server or facts about the origin.
+    /// Creates the failure for an error. Its message may contain paths on the server or facts about the origin.
     init(_ status: Int, of error: any Error, retryAfter: Int? = nil) {
         self.init(status, "\(error)", retryAfter: retryAfter)
         namesOrigin = true
-        // Other errors may be those of the system or of the database.
+        // Other errors may come from the system or the database.
         namesFiles = (error as? CacheError).map(\.mayNameFiles) ?? !(error is UpstreamError)
     }
 }

@@ -7,7 +7,7 @@ import Synchronization
 /// The sources of the URLs that players have received.
 ///
 /// The header fields and cookies of a source stay in the server, and the URL contains a secret instead.
-/// `/.spool/source/SECRET/https/host/path` stands for the source at `https://host/path`. The URLs in a manifest get the
+/// `/.spool/source/SECRET/https/host/path` refers to the source at `https://host/path`. The URLs in a manifest get the
 /// same prefix and therefore the same source.
 ///
 /// This table does not forget entries in halves like ``Remembered``: a source must stay valid while its player uses it.
@@ -30,8 +30,8 @@ final class SourceRegistry: Sendable {
     private let limit: Int
     private let state = Mutex(State())
 
-    /// - Parameter limit: The maximum number of sources. If it is exceeded, the least recently used source of the host with
-    ///   the most sources is forgotten. If more than half of all were never requested, it is one of these.
+    /// - Parameter limit: The maximum number of sources. If it is exceeded, the least recently used source of the host
+    ///   with the most sources is forgotten. If more than half of all sources were never requested, it is one of these.
     init(_ cache: MediaCache, limit: Int = 1024) {
         self.cache = cache
         self.limit = max(1, limit)

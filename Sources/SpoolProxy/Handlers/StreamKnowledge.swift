@@ -17,11 +17,11 @@ final class StreamKnowledge: Sendable {
         var reloadHolds = Remembered<String, Duration>(count: StreamKnowledge.limit)
         /// The times for which partial segments may be held, by their URLs.
         var partHolds = Remembered<String, Duration>(count: StreamKnowledge.limit)
-        /// The origins whose manifests lead to an origin, directly or through other manifests.
+        /// The origins whose manifests refer to an origin, directly or through other manifests.
         var roots = Remembered<String, Set<String>>(count: StreamKnowledge.limit)
         /// The number of origins that the manifests of an origin have named.
         var namedCounts = Remembered<String, Int>(count: StreamKnowledge.limit)
-        /// The origins whose manifests named more origins than are recorded, or led to such a manifest.
+        /// The origins whose manifests named more origins than are recorded, or referred to such a manifest.
         var moreNamers: Set<String> = []
         /// Whether there are more of these origins than are recorded.
         var hasMoreNamers = false
@@ -35,7 +35,7 @@ final class StreamKnowledge: Sendable {
     private let members = StreamMembers()
 
     private static let limit = 4096
-    /// The maximum number of origins that are remembered as leading to one.
+    /// The maximum number of origins that are remembered as referring to one origin.
     private static let rootLimit = 16
     /// The maximum number of origins that are recorded for the manifests of one origin.
     private static let namedLimit = 256
@@ -47,7 +47,7 @@ final class StreamKnowledge: Sendable {
     private static let keyBytes = MemoryLayout<Int>.size
 
     /// - Parameter keyLimit: The maximum number of keys, of which at least the latest half is remembered. The default
-    ///   is the number that a playlist can name.
+    ///   is the number that a playlist can contain.
     init(keyLimit: Int = 2 * HLSPlaylist.maximumSegments) {
         keys = Mutex(Remembered(count: keyLimit, bytes: keyLimit * Self.keyBytes))
     }
@@ -72,7 +72,7 @@ final class StreamKnowledge: Sendable {
     /// Returns the time for which an origin may hold the response to a request, or `nil` if it may not.
     ///
     /// An origin holds a reload until the segment or part that the request names exists (RFC 8216bis §6.2.5.2). It also
-    /// holds a partial segment that a preload hint names, until that exists (§4.4.5.3).
+    /// holds a partial segment that a preload hint names, until it exists (§4.4.5.3).
     func responseHold(for url: OriginURL) -> Duration? {
         if let hold = facts.withLock({ $0.partHolds[url.description] }) { return hold }
         guard HLSDelivery.isBlockingReload(url) else { return nil }
@@ -80,7 +80,7 @@ final class StreamKnowledge: Sendable {
         return facts.withLock { $0.reloadHolds[name] } ?? Self.hold(targetDuration: Self.usualTargetDuration)
     }
 
-    /// Whether a playlist has named the URL as that of a key.
+    /// Returns whether a playlist has named the URL as the URL of a key.
     func isKey(_ url: OriginURL) -> Bool {
         guard keys.withLock({ !$0.isEmpty }) else { return false }
         let hash = Self.hash(ofKey: url)
@@ -90,17 +90,17 @@ final class StreamKnowledge: Sendable {
     /// Returns the key of the manifest that a URL belongs to, or `nil` if none is known.
     func manifest(of url: OriginURL) -> CacheKey? { members.manifest(of: url) }
 
-    /// Whether the URLs in this version of a manifest are recorded.
+    /// Returns whether the URLs in this version of a manifest are recorded.
     func hasMembers(of key: CacheKey, tag: String) -> Bool { members.hasRecorded(tag, of: key) }
 
-    /// Whether credentials may be sent to the origin of a URL, and records that they are sent there.
+    /// Returns whether credentials may be sent to the origin of a URL, and records that they are sent there.
     ///
-    /// They may not if they were first sent to another origin, and manifests lead from that origin to this one. To a
-    /// client, all origins are the server, so it sends the credentials of one to all of them. This applies to `Basic`
+    /// They may not be sent if they were first sent to another origin whose manifests refer to this one. To a client,
+    /// all origins look like this server, so it sends the credentials for one to all of them. This applies to `Basic`
     /// and `Digest`, which clients manage for each origin. An app that sets another scheme does so for all requests.
     ///
     /// After a restart of the server, the first origin that a client uses counts as the owner of the credentials. If
-    /// something was forgotten, they are sent to no origin that a manifest may have named.
+    /// entries were forgotten, they are not sent to an origin that a manifest may have named.
     func mayReceive(_ url: OriginURL, credentials: String) -> Bool {
         let scheme = credentials.prefix { $0 != " " }.lowercased()
         guard scheme == "basic" || scheme == "digest" else { return true }
@@ -175,7 +175,7 @@ final class StreamKnowledge: Sendable {
     ///   - requested: The URL that was requested.
     ///   - found: The URL after redirects.
     ///   - key: The key of the playlist.
-    ///   - tag: Text that is different for each version of the playlist.
+    ///   - tag: A string that is different for each version of the playlist.
     func note(_ playlist: HLSPlaylist, requested: OriginURL, found: OriginURL, key: CacheKey, tag: String) {
         recordVariables(of: playlist, found: found)
         recordHolds(of: playlist, requested: requested, found: found)
@@ -189,7 +189,7 @@ final class StreamKnowledge: Sendable {
 
     /// Records the variables that a master playlist defines for its media playlists.
     ///
-    /// Media playlists from other origins do not import them. Otherwise any origin could determine the URLs in another
+    /// Media playlists from other origins do not import them. Otherwise, any origin could determine the URLs in another
     /// origin's playlist, for all clients.
     private func recordVariables(of playlist: HLSPlaylist, found: OriginURL) {
         guard playlist.kind == .master, !playlist.variables.isEmpty else { return }
@@ -232,7 +232,7 @@ final class StreamKnowledge: Sendable {
     /// The maximum time for which a response is awaited.
     private static let longestHold = Duration.seconds(60)
 
-    /// Three target durations (RFC 8216bis §6.2.5.2), up to the maximum.
+    /// Returns three target durations (RFC 8216bis §6.2.5.2), up to the maximum.
     private static func hold(targetDuration: Duration) -> Duration { min(targetDuration * 3, longestHold) }
 
     /// Returns a hash that is the same for all percent-encodings of a URL.

@@ -5,10 +5,10 @@ import Synchronization
 
 /// The URLs that belong to each manifest, so that the stored parts of a stream are used, pinned and evicted together.
 ///
-/// It knows only streams that have an end. Live segments have no stored manifest and are separate resources.
+/// It contains only streams that have an end. Live segments have no stored manifest and are separate resources.
 ///
-/// A manifest of the same origin takes precedence over one of another origin. Otherwise a foreign manifest that names
-/// the pinned files of a stream could remove them.
+/// A manifest from the same origin takes precedence over one from another origin. Otherwise, a foreign manifest that
+/// names the pinned files of a stream could remove them.
 final class StreamMembers: Sendable {
     private struct State {
         /// The manifest that was opened first, by the hashes of the URLs that belong to it.
@@ -35,7 +35,7 @@ final class StreamMembers: Sendable {
     private static let templateBytes = 16 << 20
     /// The maximum number of templates with the same text before the first variable.
     private static let alikeLimit = 32
-    /// The maximum number of digits of a URL at which a number may start.
+    /// The maximum number of digits in a URL at which a number may start.
     private static let digitLimit = 64
 
     /// Returns the key of the manifest that a URL belongs to, or `nil` if none is known.
@@ -61,7 +61,7 @@ final class StreamMembers: Sendable {
     /// - Parameters:
     ///   - url: The requested URL of the playlist.
     ///   - key: The key of the playlist.
-    ///   - tag: Text that is different for each version of the playlist.
+    ///   - tag: A string that is different for each version of the playlist.
     ///   - found: The URL after redirects.
     func note(_ playlist: HLSPlaylist, at url: OriginURL, _ key: CacheKey, tag: String, found: OriginURL) {
         guard !hasRecorded(tag, of: key) else { return }
@@ -76,7 +76,7 @@ final class StreamMembers: Sendable {
         note(parts.urls, parts.templates, at: url, key, tag: tag)
     }
 
-    /// Whether the URLs in a version of a manifest are recorded.
+    /// Returns whether the URLs in a version of a manifest are recorded.
     func hasRecorded(_ tag: String, of key: CacheKey) -> Bool { state.withLock { $0.tags[key] == tag.hashValue } }
 
     private func note(

@@ -10,7 +10,7 @@ enum TimeLimit {
         case late(Task<Value, any Error>)
     }
 
-    /// Starts an operation and waits for it, at most for `limit`.
+    /// Starts an operation and waits for it, for at most `limit`.
     ///
     /// It starts two tasks: one for the operation, and a timer that ends with the wait.
     ///

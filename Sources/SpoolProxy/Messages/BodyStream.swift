@@ -8,7 +8,7 @@ struct BodyStream: Sendable {
     /// Whether the body has no end of its own. It ends with the client or the server, so it does not count as a running
     /// request.
     var isEndless = false
-    /// Receives a function that closes the connection of the client, before ``run`` is called.
+    /// A function that receives a function for closing the client's connection, before ``run`` is called.
     var onStart: (@Sendable (_ disconnect: @escaping @Sendable () -> Void) -> Void)?
     /// Passes the bytes to `write`, one piece at a time. `write` returns when the client has received most of them.
     let run: @Sendable (_ write: (ByteBuffer) async throws -> Void) async throws -> Void

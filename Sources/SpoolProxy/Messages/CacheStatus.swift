@@ -44,8 +44,7 @@ struct CacheStatus: Sendable, Hashable {
         return text
     }
 
-    /// Returns the field's value after the values of the caches between this one and the origin, which stay (RFC 9211
-    /// §2).
+    /// Returns the field's value, appended to the values of the caches between this one and the origin (RFC 9211 §2).
     func text(after others: [String]) -> String { (others + [text]).joined(separator: ", ") }
 
     /// Returns a quoted string (RFC 9651 §3.3.3) of the printable ASCII characters in `text`.

@@ -4,13 +4,13 @@ import SpoolHTTP
 
 /// The header with which a load balancer starts a connection in version 1 or 2 of HAProxy's PROXY protocol.
 ///
-/// Parsing performs no I/O. The server's address, the ports and additional values are ignored.
+/// Parsing does not perform I/O. The server's address, the ports and additional values are ignored.
 struct ProxyProtocolHeader: Sendable, Hashable {
-    /// The address of the client. It is `nil` for a connection of the load balancer itself, such as a health check, and
-    /// for a client without an IP address.
+    /// The address of the client. It is `nil` for a connection from the load balancer itself, such as a health check,
+    /// and for a client without an IP address.
     var client: IPAddress?
 
-    /// The error of bytes that are not a valid header, with the reason.
+    /// An error that states why bytes are not a valid header.
     struct Malformed: Error, Hashable, CustomStringConvertible {
         let description: String
     }

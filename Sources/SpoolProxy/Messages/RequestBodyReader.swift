@@ -1,10 +1,10 @@
 #if Proxy
 import NIOCore
 
-/// A reader that takes the body of one request from the bytes of a connection (RFC 9112 §6, §7.1).
+/// A reader that extracts the body of one request from the bytes of a connection (RFC 9112 §6, §7.1).
 ///
-/// It performs no I/O. It ignores chunk extensions and trailers. Chunks must strictly follow the grammar, so that all
-/// other parsers find the same end of the body.
+/// It does not perform I/O. It ignores chunk extensions and trailers. Chunks must strictly follow the grammar, so that
+/// all other parsers find the same end of the body.
 struct RequestBodyReader {
     private enum State {
         /// The remaining bytes of a body with known length, or of the current chunk.

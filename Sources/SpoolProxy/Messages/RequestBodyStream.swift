@@ -5,7 +5,7 @@ import Synchronization
 
 /// The body of a request that is forwarded to an origin, at the rate at which the origin receives it.
 final class RequestBodyStream: Sendable {
-    /// The error of a body that ended early.
+    /// The error for a body that ended early.
     struct Interrupted: Error {}
 
     private struct State {
@@ -22,7 +22,7 @@ final class RequestBodyStream: Sendable {
 
     /// Creates a stream.
     ///
-    /// - Parameter askForMore: Called from any thread when the stream accepts more bytes.
+    /// - Parameter askForMore: A function that is called when the stream accepts more bytes, from any thread.
     init(askForMore: @escaping @Sendable () -> Void) { self.askForMore = askForMore }
 
     /// Whether the stream accepts more bytes.

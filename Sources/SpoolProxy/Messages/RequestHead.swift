@@ -37,12 +37,12 @@ struct RequestHead: Sendable, Hashable {
             }
         }
 
-        /// Registered methods that are safe although their requests have bodies (RFC 4918 §9.1, RFC 3253 §3.6, RFC
+        /// Registered methods that are safe even though their requests have bodies (RFC 4918 §9.1, RFC 3253 §3.6, RFC
         /// 5323 §2).
         private static let safeWithBody: Set<String> = ["PROPFIND", "REPORT", "SEARCH", "QUERY"]
     }
 
-    /// The framing of the body, as the headers state it (RFC 9112 §6.3).
+    /// The framing of the body, as the headers specify it (RFC 9112 §6.3).
     enum Body: Sendable, Hashable {
         case none
         case length(Int64)
@@ -154,7 +154,7 @@ struct RequestFailure: Error, Sendable, Hashable {
     /// Whether the sentence may contain the path of a file on the server.
     var namesFiles = false
 
-    /// The failure without the facts about the origin and about files of the server.
+    /// The failure without the facts about the origin and about files on the server.
     var withoutDetails: RequestFailure {
         guard namesOrigin || namesFiles else { return self }
         var failure = self
@@ -162,7 +162,7 @@ struct RequestFailure: Error, Sendable, Hashable {
         failure.namesFiles = false
         failure.reason =
             switch status {
-            case 416: "the resource has no byte of the requested range"
+            case 416: "the requested range is outside the resource"
             case 503: "the origin does not have the requested media yet"
             case 504: "the origin can't be reached, or did not respond in time"
             case 500: "the cache could not create the response"

@@ -2,14 +2,14 @@
 import ByteRanges
 import NIOCore
 
-/// A parser of the request heads in the bytes of a connection, by the grammar of RFC 9112.
+/// A parser for the request heads in the bytes of a connection, according to the grammar in RFC 9112.
 ///
 /// It rejects all heads that two parsers could interpret differently:
 /// - a bare CR or LF, a NUL byte, a folded line, or a space before a colon
 /// - several `Content-Length` fields, or one together with `Transfer-Encoding`
 /// - several `Host` fields
 ///
-/// It performs no I/O. After a failure, the connection cannot be used, because the start of the next request is
+/// It does not perform I/O. After a failure, the connection cannot be used, because the start of the next request is
 /// unknown.
 struct RequestParser {
     private let limit: Int
@@ -50,7 +50,7 @@ struct RequestParser {
         }
     }
 
-    /// Returns the number of bytes up to the end of the empty line, or `nil` if that was not received yet.
+    /// Returns the number of bytes up to the end of the empty line, or `nil` if it has not been received yet.
     ///
     /// A line feed without a carriage return also ends the search, because the head is rejected there.
     private mutating func endOfHead(in buffer: ByteBuffer) -> Int? {
@@ -143,7 +143,7 @@ struct RequestParser {
     private static func requestLine(_ bytes: [UInt8], _ range: Range<Int>) throws(RequestFailure) -> RequestLine {
         let line = bytes[range]
         guard let first = line.firstIndex(of: 0x20), let last = line.lastIndex(of: 0x20), first < last else {
-            throw malformed("the first line is not a method, a target and a version")
+            throw malformed("the first line does not consist of a method, a target and a version")
         }
         let name = line[..<first]
         guard !name.isEmpty, name.count <= 64, name.allSatisfy(isTokenByte) else {
@@ -151,7 +151,7 @@ struct RequestParser {
         }
         let target = line[(first + 1)..<last]
         guard !target.isEmpty, target.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") }) else {
-            throw malformed("the target has a space, a fragment or another byte that URLs exclude")
+            throw malformed("the target contains a space, a fragment or another byte that is not allowed in a URL")
         }
         let minorVersion = try version(line[(last + 1)...])
         let method = method(name)
@@ -211,7 +211,7 @@ struct RequestParser {
         while lower < upper, bytes[lower] == 0x20 || bytes[lower] == 0x09 { lower += 1 }
         while upper > lower, bytes[upper - 1] == 0x20 || bytes[upper - 1] == 0x09 { upper -= 1 }
         for byte in bytes[lower..<upper] where byte < 0x20 && byte != 0x09 || byte == 0x7F {
-            throw malformed("a field's value has a control character")
+            throw malformed("a field's value contains a control character")
         }
         return RequestFields.Line(name: name, value: lower..<upper)
     }
@@ -222,7 +222,7 @@ struct RequestParser {
         return byte < 0x40 ? lowTokens & (1 << UInt64(byte)) != 0 : highTokens & (1 << UInt64(byte - 0x40)) != 0
     }
 
-    /// One bit for each ASCII character.
+    /// One bit for each ASCII character, which is set if the character may be part of a token.
     private static let (lowTokens, highTokens): (UInt64, UInt64) = {
         var (low, high): (UInt64, UInt64) = (0, 0)
         let tokens = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

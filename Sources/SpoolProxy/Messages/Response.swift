@@ -51,19 +51,19 @@ struct Response: Sendable {
     private var otherCaches: [String] = []
     /// The part of the resource that a response with status 206 contains, or `nil` if it has several parts.
     var contentRange: ContentRange?
-    /// The length of the body that the same request with `GET` would receive, in bytes.
+    /// The length of the body that the same request with `GET` would receive, in bytes, for a response to `HEAD`.
     ///
-    /// For responses to `HEAD`. The default, `nil`, means the length of ``body``, if it has one.
+    /// The default, `nil`, means the length of ``body``, if it has one.
     var lengthForHead: Int64?
     /// Whether the bytes are stored. The head then waits for the first of them.
     var isStored = false
     /// The resource of the response and its stored head, if the next request may be for another part of it.
     var origin: (media: MediaResource, response: StoredResponse)?
-    /// Whether the connection ends after the response, even if the client wants to keep it.
+    /// Whether the connection ends after the response, even if the client wants to keep it open.
     var closes = false
     /// Whether the response is one of the server's own pages.
     var isOwn = false
-    /// The failure that the response reports, or `nil` if it reports none.
+    /// The failure that the response reports, or `nil` if it does not report a failure.
     private(set) var failure: RequestFailure?
 
     init(_ head: ResponseHead, _ body: Body = .none) {
@@ -71,7 +71,7 @@ struct Response: Sendable {
         self.body = body
     }
 
-    /// A response that reports in one sentence why the request failed.
+    /// Creates a response that reports in one sentence why the request failed.
     init(_ failure: RequestFailure) {
         var fields: HTTPFields = [.contentType: "text/plain; charset=utf-8", .cacheControl: "no-store"]
         if let allowed = failure.allowed { fields[.allow] = allowed }
@@ -102,7 +102,8 @@ struct Response: Sendable {
         return response
     }
 
-    /// The offset in the resource at which the body starts, and the resource's length, or `nil` if they are unknown.
+    /// Returns the offset in the resource at which the body starts, and the resource's length, or `nil` if they are
+    /// unknown.
     func place(for request: RequestHead) -> (offset: Int64, length: Int64?)? {
         switch head.status {
         case 200: (0, request.method == .head ? declaredLengthForHead : body.count)
@@ -120,7 +121,7 @@ struct Response: Sendable {
 }
 
 extension Response {
-    /// How a client recognizes the end of the body (RFC 9112 §6).
+    /// The framing of a body, from which a client recognizes its end (RFC 9112 §6).
     enum Framing: Sendable, Hashable {
         /// There is no body.
         case none
@@ -128,7 +129,7 @@ extension Response {
         case length(Int64)
         /// The body ends with the last chunk.
         case chunked
-        /// The body ends with the connection, for clients that support no chunks.
+        /// The body ends with the connection, for clients that do not support chunks.
         case close
     }
 
@@ -136,7 +137,7 @@ extension Response {
     ///
     /// - Parameters:
     ///   - request: The request to which this is the response.
-    ///   - keepsAlive: Whether the server would keep the connection.
+    ///   - keepsAlive: Whether the server would keep the connection open.
     ///   - date: The current time, in the format of the `Date` field.
     func framed(for request: RequestHead, keepsAlive: Bool, date: String) -> (head: ResponseHead, Framing, keeps: Bool)
     {
@@ -176,7 +177,7 @@ extension Response {
     }
 }
 
-/// How the sending of a response ended.
+/// The outcome of sending a response.
 enum SendOutcome: Sendable, Hashable {
     /// All bytes were sent.
     case complete

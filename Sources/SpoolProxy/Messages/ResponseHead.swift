@@ -17,7 +17,7 @@ struct ResponseHead: Sendable, Hashable {
 
     /// Writes the status line, the fields and the empty line in the format in which they are sent.
     ///
-    /// Values contain neither CR, LF nor NUL, because `HTTPField` replaces them.
+    /// Values do not contain CR, LF or NUL, because `HTTPField` replaces them.
     func encode(into buffer: inout ByteBuffer) {
         buffer.writeStaticString("HTTP/1.1 ")
         buffer.writeString(String(status))

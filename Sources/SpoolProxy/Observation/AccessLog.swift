@@ -42,7 +42,7 @@ final class AccessLog: Sendable {
         var cut: String?
     }
 
-    /// The maximum number of lines that wait for the disk. Further lines are lost.
+    /// The maximum number of lines that are waiting for the disk. Further lines are lost.
     static let waitingLimit = 10_000
 
     let queue = DispatchQueue(label: "spool.proxy.log", qos: .utility)
@@ -50,7 +50,7 @@ final class AccessLog: Sendable {
     private let file: FileHandle
     private let now: @Sendable () -> Date
 
-    /// Opens the file to append lines. If it does not exist, creates it with access only for its owner.
+    /// Opens the file to append lines. If it does not exist, this creates it with access only for its owner.
     ///
     /// - Throws: ``ProxyError`` with code `configuration` if the file cannot be opened.
     init(_ url: URL, now: @escaping @Sendable () -> Date = { Date() }) throws(ProxyError) {

@@ -33,7 +33,7 @@ package struct PreloadOutcome: Sendable {
     /// Adds the files that an HLS playlist or a DASH manifest lists, if the preloaded resource is one.
     ///
     /// - Parameter check: A function that throws an error if the URL of a file may not be requested. The default allows
-    ///   all of them.
+    ///   all URLs.
     /// - Throws: `CancellationError`.
     package mutating func addStream(
         of source: MediaSource, _ amount: StreamAmount, in cache: MediaCache, jobs: Int,

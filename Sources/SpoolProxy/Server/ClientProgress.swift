@@ -15,8 +15,8 @@ import Glibc
 ///
 /// If two values differ, the client received or sent bytes between them. The bytes that the socket has accepted are not
 /// enough, because a slow client takes minutes to empty a socket buffer of several megabytes. On Linux, the bytes that
-/// the client's system has acknowledged are used. On Apple platforms, the bytes that wait in the socket are used. Each
-/// value costs one system call.
+/// the client's system has acknowledged are used. On Apple platforms, the bytes that are waiting in the socket are
+/// used. Each value costs one system call.
 struct ClientProgress: Equatable {
     /// Body bytes of finished writes.
     private let sent: Int
@@ -38,7 +38,7 @@ struct ClientProgress: Equatable {
         socket = Self.socketProgress(of: channel)
     }
 
-    /// Returns the number of written bytes that the socket has not accepted yet. It costs no system call.
+    /// Returns the number of written bytes that the socket has not accepted yet. This does not require a system call.
     ///
     /// - Parameter channel: The connection, on its event loop.
     static func bufferedBytes(of channel: any Channel) -> Int {
@@ -62,26 +62,26 @@ struct ClientProgress: Equatable {
     }
 }
 
-/// The observations of a client by its connection, while a response is sent.
+/// The state that a connection records about its client while a response is being sent.
 struct ClientWatch {
     /// The client's progress at the start of the stall time, or `nil` if it has not been measured since.
     var progressSeen: ClientProgress?
-    /// The wait of a client that sends nothing more, or `nil` if it may send more.
+    /// The wait of a client that will not send more bytes, or `nil` if it may send more.
     var halfClosed: HalfClosedWait?
 
-    /// Whether the client sends nothing more. Whether it still receives shows only when bytes are sent.
+    /// Whether the client will not send more bytes. Whether it still receives bytes is only known when some are sent.
     var isInputClosed: Bool { halfClosed != nil }
 }
 
-/// How long a client that sends nothing more waits for its response.
+/// The wait for a response by a client that will not send more bytes.
 ///
-/// A client that has left looks the same until bytes are sent to it. The response is therefore cancelled if none are
-/// sent in three checks, which are about a second apart.
+/// A client that has closed the connection looks the same until bytes are sent to it. Therefore, the response is
+/// cancelled if no bytes are sent in three checks, which are about a second apart.
 struct HalfClosedWait {
     private var sent = -1
     private var checks = 0
 
-    /// Returns whether the response is cancelled.
+    /// Returns whether to cancel the response.
     ///
     /// - Parameters:
     ///   - sent: The number of body bytes that the socket has accepted.

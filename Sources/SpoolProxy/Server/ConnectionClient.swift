@@ -1,13 +1,13 @@
 #if Proxy
 
-/// The client of one connection, and what counts against its limit.
+/// The client of one connection, and its connections and requests that count against the limit.
 ///
 /// A connection counts for the client that has opened it, or that a PROXY protocol header identifies. If a trusted
 /// proxy uses the connection for several clients, each request counts for the client that its fields identify.
 struct ConnectionClient: ~Copyable {
     /// The client at the other end, or the client that a PROXY protocol header identifies.
     private(set) var client: ProxyClient
-    /// Whether the fields of each request name its client.
+    /// Whether the fields of each request identify its client.
     private var readsForwarding: Bool
     private var isCounted = false
     /// The client of the running request, if the request counts for it.
@@ -25,8 +25,8 @@ struct ConnectionClient: ~Copyable {
     /// Whether the connection starts with a PROXY protocol header.
     var hasHeader: Bool { readsForwarding && proxies.usesProxyProtocol }
 
-    /// Sets the client of the connection to the one that its header identifies. If the header identifies no client, the
-    /// load balancer stays the client.
+    /// Sets the client of the connection to the one that its header identifies. If the header does not identify a
+    /// client, the load balancer stays the client.
     mutating func introduce(_ header: ProxyProtocolHeader) {
         if let address = header.client { client = proxies.client(named: address) }
         readsForwarding = header.client != nil && client.kind == .trustedProxy
@@ -38,7 +38,7 @@ struct ConnectionClient: ~Copyable {
         return isCounted
     }
 
-    /// Counts a request, if its fields name its client.
+    /// Counts a request, if its fields identify its client.
     ///
     /// - Returns: The client, and the reason if the request is rejected.
     mutating func start(_ head: RequestHead) -> (client: ProxyClient, rejection: RequestFailure?) {

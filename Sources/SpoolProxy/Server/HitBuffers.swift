@@ -10,15 +10,16 @@ final class HitBuffers {
     let allocator: ByteBufferAllocator
     private var spare: ByteBuffer?
     private var isRecent = false
-    /// The bytes of memory that hold responses which no socket has accepted yet.
+    /// The total size of the buffers with responses that the sockets have not accepted yet, in bytes.
     private(set) var unsent = 0
 
-    /// The maximum number of unsent bytes. After more, bodies are sent from their files, which needs no memory.
+    /// The maximum number of unsent bytes. If it is exceeded, bodies are sent from their files, which does not require
+    /// memory.
     static let unsentLimit = 4 << 20
 
     init(allocator: ByteBufferAllocator = ByteBufferAllocator()) { self.allocator = allocator }
 
-    /// Returns an empty buffer, or `nil` if too much memory holds unsent responses.
+    /// Returns an empty buffer, or `nil` if unsent responses use too much memory.
     func take(capacity: Int) -> ByteBuffer? {
         guard unsent < Self.unsentLimit else { return nil }
         isRecent = true
@@ -28,7 +29,7 @@ final class HitBuffers {
         return buffer
     }
 
-    /// Keeps a buffer, which is not in use anymore, for the next response.
+    /// Stores a buffer that is no longer in use, for the next response.
     func putBack(_ buffer: ByteBuffer) { spare = buffer }
 
     /// Counts a buffer that is being sent.

@@ -38,7 +38,7 @@ struct PieceWriter {
         if isPaced { limitUnsent(Self.unsent) }
     }
 
-    /// Limits the bytes that wait in the socket. If the system refuses, more bytes wait there.
+    /// Limits the bytes that wait in the socket. If the system rejects the option, more bytes wait there.
     private func limitUnsent(_ count: Int) {
         channel.setOption(.tcpOption(.init(rawValue: TCP_NOTSENT_LOWAT)), value: count).whenComplete { _ in }
     }
@@ -126,13 +126,13 @@ final class SentSlice: Sendable {
         handle = NIOFileHandle(_deprecatedTakingOwnershipOfDescriptor: descriptor)
     }
 
-    /// Whether a `FileRegion` can hold these offsets.
+    /// Returns whether a `FileRegion` can hold these offsets.
     ///
-    /// It stores the position of the next byte in 56 bits. A debug build of NIO crashes at a larger one, and a release
-    /// build sends other bytes.
+    /// It stores the position of the next byte in 56 bits. A debug build of NIO crashes with a larger one, and a
+    /// release build sends other bytes.
     static func canHold(_ range: Range<Int64>) -> Bool { range.lowerBound >= 0 && range.upperBound < 1 << 56 }
 
-    /// The range ends at an offset that `FileRegion` can't hold.
+    /// The error for a range that ends at an offset that `FileRegion` can't hold.
     struct RangeTooLarge: Error, CustomStringConvertible {
         var range: Range<Int64>
 

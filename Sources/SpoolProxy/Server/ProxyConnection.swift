@@ -57,7 +57,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// The maximum number of received bytes that wait during a response.
     private static let inboundLimit = 64 << 10
-    /// The maximum number of ignored bytes of a body. After more, the connection is closed.
+    /// The maximum number of ignored bytes of a body. If it is exceeded, the connection is closed.
     private static let unwantedBodyLimit = 256 << 10
     /// The time limit for the rest of a body after its response was sent.
     private static let unwantedBodyTime = Duration.seconds(10)
@@ -70,7 +70,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         self.parser = RequestParser(limit: service.configuration.limits.maximumHeaderSize)
     }
 
-    // MARK: - The channel
+    // MARK: - Channel events
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
@@ -110,7 +110,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         if inbound.readableBytes == 0 {
             inbound = bytes
         } else {
-            // Otherwise the buffer would grow while a client sends without a pause.
+            // Otherwise, the buffer would grow while a client sends without a pause.
             if inbound.readerIndex >= Self.inboundLimit { inbound.discardReadBytes() }
             inbound.writeBuffer(&bytes)
         }
@@ -336,14 +336,14 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private func releaseRead() {
-        // An idle connection holds no buffer.
+        // An idle connection does not hold a buffer.
         if inbound.readableBytes == 0 { inbound = ByteBuffer() }
         guard isReadHeld, inbound.readableBytes < Self.inboundLimit else { return }
         isReadHeld = false
         context?.read()
     }
 
-    // MARK: - The end
+    // MARK: - Closing
 
     /// Responds to bytes that are not a request, and ends the connection.
     private func reject(_ failure: RequestFailure) {
@@ -374,7 +374,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         reject(ConnectionClient.tooManyConnections)
     }
 
-    /// Sends nothing more and closes the connection after the client has, or after two seconds.
+    /// Stops sending, and closes the connection when the client closes it, or after two seconds.
     private func end() {
         peer.endRequest()
         state = .ending
@@ -432,14 +432,14 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    /// Closes the connection if no byte was transferred within the stall time although the client could receive or send
-    /// one.
+    /// Closes the connection if no byte was transferred within the stall time even though the client could receive or
+    /// send one.
     private func checkProgress(of exchange: Exchange, isDue: Bool, now: NIODeadline) {
         guard let context else { return }
         let buffered = ClientProgress.bufferedBytes(of: context.channel)
         let isBodyAwaited = !exchange.bodyEnded && exchange.sink?.hasSpace == true
         guard buffered > 0 || isBodyAwaited else {
-            // The client waits for the origin.
+            // The client is waiting for the origin.
             watch.progressSeen = nil
             return setStallDeadline(from: now)
         }
@@ -451,7 +451,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         setStallDeadline(from: now)
     }
 
-    /// Closes the connection if it is idle. Otherwise it is closed after its response.
+    /// Closes the connection if it is idle. Otherwise, it is closed after its response.
     func stop() {
         switch state {
         case .awaitingProxyHeader, .reading: close()

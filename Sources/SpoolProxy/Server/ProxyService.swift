@@ -6,11 +6,12 @@ import NIOCore
 import Spool
 import Synchronization
 
-/// The shared part of all connections of an address: it responds to requests, counts and logs them.
+/// The shared part of all connections of an address: it responds to requests, and counts and logs them.
 final class ProxyService: Sendable {
     let configuration: ProxyConfiguration
     let date: DateText
-    /// The cache's own threads for reading. Responses are created on them, so that a chunk needs no change of thread.
+    /// The cache's own threads for reading. Responses are created on them, so that chunks do not require a thread
+    /// switch.
     let executor: (any TaskExecutor)?
     /// The proxies that may identify clients at this address.
     let trustedProxies: TrustedProxies
@@ -46,7 +47,7 @@ final class ProxyService: Sendable {
 
     func stop() { stopping.store(true, ordering: .relaxed) }
 
-    /// Whether the body of a request is used.
+    /// Returns whether the body of a request is used.
     func wantsBody(of head: RequestHead) -> Bool {
         guard head.method.usesBody else { return false }
         // The API of the live page, with or without a token before it.

@@ -7,10 +7,10 @@ import SpoolStorage
 
 /// A resource that a connection has just sent, with its prepared head.
 ///
-/// The next request for bytes of it that are in memory gets its response on the event loop. That needs no plan, no task
-/// and no other thread. The request may differ from the previous request only in its range. Requests with conditions,
-/// credentials or directives take the normal path through ``Responder``. All requests do so after a change of the
-/// resource.
+/// If the next request is for bytes of it that are in memory, the event loop sends the response. This does not require
+/// a plan, a task or another thread. The request may differ from the previous request only in its range. Requests with
+/// conditions, credentials or directives take the normal path through ``Responder``. All requests do so after the
+/// resource has changed.
 struct RecentMedia: Sendable {
     /// The target and the host of a request that the access control allowed. The same request is allowed again.
     private let target: String
@@ -26,7 +26,7 @@ struct RecentMedia: Sendable {
     private let readsOrigin: Bool
     /// The encoded fields of every response.
     private let fields: [UInt8]
-    /// The encoded digests of the whole resource, which only a 200 has.
+    /// The encoded digests of the whole resource, which only a 200 response contains.
     private let digests: [UInt8]
 
     /// The maximum number of bytes of a response. Larger responses are sent by a reader, which does not load all of
@@ -92,7 +92,7 @@ struct RecentMedia: Sendable {
     /// Returns the response to a request, or `nil` if it can't be sent immediately.
     ///
     /// If all bytes of a small body are in memory, they are read into the buffer of the head, and one system call sends
-    /// both. Otherwise the body is sent from its file.
+    /// both. Otherwise, the body is sent from its file.
     func hit(_ request: RequestHead, date: DateText, buffers: HitBuffers) -> Hit? {
         guard request.method == .get, request.keepsAlive, request.body == .none, request.minorVersion == 1,
             request.target == target, request.host == host, Self.isPlain(request, readsOrigin: readsOrigin)
@@ -138,7 +138,7 @@ struct RecentMedia: Sendable {
         } == count
     }
 
-    /// A capacity for every head.
+    /// A capacity that is sufficient for every head.
     private var headCapacity: Int { fields.count + digests.count + 224 }
 
     private func encodeHead(of range: Range<Int64>, isPartial: Bool, _ date: DateText, into head: inout ByteBuffer) {
@@ -166,8 +166,8 @@ struct RecentMedia: Sendable {
         head.writeStaticString("\r\n\r\n")
     }
 
-    /// Whether a request differs from others for the same target only in its range. Requests from other web pages
-    /// differ, because the access rules decide about them.
+    /// Returns whether a request differs from others for the same target only in its range. Requests from other web
+    /// pages differ, because the access rules decide about them.
     private static func isPlain(_ request: RequestHead, readsOrigin: Bool) -> Bool {
         request.fields.has(noneOf: readsOrigin ? special + ["origin"] : special)
             && !AccessRules.isFromOtherPage(request.fields)
@@ -179,7 +179,7 @@ struct RecentMedia: Sendable {
         "cache-control", "pragma", "expect", "via", "cdn-loop", "upgrade",
     ]
 
-    /// Whether the response is the same for all clients without credentials.
+    /// Returns whether the response is the same for all clients without credentials.
     private static func isForAll(_ response: StoredResponse) -> Bool {
         response.status == 200 && response.isStored
             && Vary(fields: response.fields).names.allSatisfy { $0 == "accept-encoding" || $0 == "origin" }

@@ -7,7 +7,7 @@ import SpoolStorage
 /// A sender of one response over a connection, at the speed of the client.
 ///
 /// Bytes of media files are sent with `sendfile`, all others through buffers. The next piece is read while one is sent.
-/// If the client stops reading, the reader stops as well, and with it the transfer.
+/// If the client stops reading, the reader stops as well, and so does the transfer.
 struct ResponseSender: Sendable {
     let channel: any Channel
     let progress: SendProgress
@@ -34,12 +34,12 @@ struct ResponseSender: Sendable {
         }
     }
 
-    /// The maximum size of a piece of bytes that must be fetched. It is small, so that no bytes are fetched that the
-    /// client does not receive.
+    /// The maximum size of a piece of bytes that must be fetched. It is small, to avoid fetching bytes that the client
+    /// does not receive.
     private static let piece: Int64 = 256 << 10
     /// The maximum size of a piece of stored bytes. Large pieces cost less.
     private static let storedPiece: Int64 = 1 << 20
-    /// The time in which a client must receive the end of an endless stream.
+    /// The time within which a client must receive the end of an endless stream.
     private static let endTime = TimeAmount.seconds(5)
 
     private func send(_ body: Response.Body, _ writer: inout PieceWriter, inPieces size: Int64) async throws {
@@ -63,7 +63,7 @@ struct ResponseSender: Sendable {
         }
     }
 
-    /// The error of a body that differs from its head.
+    /// The error for a body that differs from its head.
     private struct BodyLengthMismatch: Error, CustomStringConvertible {
         var description: String
     }
