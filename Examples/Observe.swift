@@ -8,7 +8,7 @@ func describe(_ media: MediaResource) async throws -> String {
     return "\(stored.storedByteCount) bytes of \(type)\(stored.isComplete ? ", complete" : "")"
 }
 
-/// Shows the events of a resource from now on.
+/// Shows the events of a resource as they occur.
 nonisolated(nonsending) func follow(_ media: MediaResource, show: (String) -> Void) async {
     for await event in media.events() {
         switch event.kind {
