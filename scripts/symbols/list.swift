@@ -11,12 +11,19 @@ struct Graph: Decodable {
         struct Fragment: Decodable { let spelling: String }
         struct Comment: Decodable { let lines: [Line] }
         struct Line: Decodable { let text: String }
+        struct Location: Decodable {
+            struct Position: Decodable { let line: Int }
+
+            let uri: String
+            let position: Position
+        }
 
         let kind: Kind
         let identifier: Identifier
         let pathComponents: [String]
         let declarationFragments: [Fragment]
         let docComment: Comment?
+        let location: Location?
     }
 
     struct Relationship: Decodable {
@@ -36,6 +43,21 @@ let commonplace: Set<String> = [
 ]
 
 func problem(_ text: String) { FileHandle.standardError.write(Data((text + "\n").utf8)) }
+
+/// The lines of the source files that were read.
+var sources: [String: [Substring]] = [:]
+
+/// Whether only the module can set the property. The graph does not show it if a macro adds the accessors.
+func hasRestrictedSetter(_ symbol: Graph.Symbol) -> Bool {
+    guard let location = symbol.location, let file = URL(string: location.uri) else { return false }
+    if sources[file.path] == nil {
+        // Without the source, the declaration of the graph is used.
+        let text = (try? String(contentsOf: file, encoding: .utf8)) ?? ""
+        sources[file.path] = text.split(separator: "\n", omittingEmptySubsequences: false)
+    }
+    guard let lines = sources[file.path], lines.indices.contains(location.position.line) else { return false }
+    return lines[location.position.line].contains("(set)")
+}
 
 let directory = URL(fileURLWithPath: CommandLine.arguments[1])
 let files = try FileManager.default.contentsOfDirectory(atPath: directory.path)
@@ -65,8 +87,11 @@ for module in CommandLine.arguments.dropFirst(2) {
             })
         for symbol in graph.symbols where !symbol.identifier.precise.contains("::SYNTHESIZED::") {
             let path = symbol.pathComponents.joined(separator: ".")
-            let declaration = symbol.declarationFragments.map(\.spelling).joined()
+            var declaration = symbol.declarationFragments.map(\.spelling).joined()
                 .split(whereSeparator: \.isWhitespace).joined(separator: " ")
+            if declaration.hasSuffix(" { get set }"), hasRestrictedSetter(symbol) {
+                declaration = declaration.dropLast(" { get set }".count) + " { get }"
+            }
             let protocols = conformances[symbol.identifier.precise]?.sorted().joined(separator: ", ")
             lines.insert("\(path)\t\(declaration)\(protocols.map { " : \($0)" } ?? "")")
             if symbol.docComment?.lines.contains(where: { !$0.text.isEmpty }) != true {

@@ -150,7 +150,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     /// thread.
     ///
     /// The player is not notified. Its requests stay open until ``resume()`` resumes them. Later requests are served.
-    public func suspend() {
+    package func suspend() {
         queue.async {
             for id in self.requests.keys { self.feed(id) { $0.suspend() } }
             for waiter in self.waiters.removeAll() { waiter.resume(returning: false) }
@@ -158,7 +158,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     }
 
     /// Resumes the requests that ``suspend()`` stopped. The method may be called from any thread.
-    public func resume() {
+    package func resume() {
         queue.async {
             for id in self.requests.keys.sorted() { self.feed(id) { $0.resume() } }
         }
