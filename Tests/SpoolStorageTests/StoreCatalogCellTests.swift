@@ -496,6 +496,26 @@ struct StoreCatalogCellTests {
         }
     }
 
+    @Test("E430: if a corrected byte count exceeds the capacity, unused media is evicted")
+    func countAboveCapacity() async throws {
+        var store = try await fixture.open(capacity: 8 * block)
+        for name in ["a", "b"] { try await fixture.store(name, length: 3 * block, in: store) }
+        try await store.close()
+        try edit { db in
+            try db.execute(sql: "UPDATE generation SET storedBytes = 'x', landed = NULL WHERE id = 1")
+        }
+        store = try await fixture.open(capacity: 8 * block)
+        try await fixture.store("c", length: 3 * block, in: store)
+        #expect(store.usedBytes == 6 * block)
+        let lease = try #require(try await store.lease(StoreFixture.key("a")))
+        await store.waitUntilIdle()
+        #expect(store.usedBytes <= 8 * block)
+        try fixture.expect(0..<3 * block, of: "a", in: lease.generation)
+        lease.end()
+        try await store.checkLedger()
+        try await store.close()
+    }
+
     @Test(
         "E309: dates at the limits are stored, moved and read without overflow", arguments: [-1.0, 1.0], [true, false])
     func datesAtLimit(sign: Double, isClock: Bool) async throws {

@@ -246,7 +246,28 @@ struct Evictor: Sendable {
             return limit
         }
         state.limit.setCapacity(limit)
-        guard let limit else { return }
+        if let limit { try await evictExcess(of: limit) }
+    }
+
+    /// Evicts media above the capacity, in the background, after a corrected count has shown that more bytes are stored
+    /// than were known.
+    func holdCapacity() {
+        guard store.directory.access.isWritable, let limit = ledger.limit, exceeds(limit) else { return }
+        store.work.start(in: .background) { [weak store] in
+            do {
+                try await store?.evictor.evictExcess(of: limit)
+            } catch let error as CacheError where error.code == .closed {
+                // The next bytes that are stored make space.
+            } catch {
+                store?.evictor.warn(error)
+            }
+        }
+    }
+
+    private func exceeds(_ limit: Int64) -> Bool { ledger.used > limit || ledger.shortage(ofRowBytes: 0) > 0 }
+
+    /// Evicts until media and rows fit the capacity, as far as pins and readers allow.
+    private func evictExcess(of limit: Int64) async throws {
         _ = try await evict(to: limit)
         await state.turns.run(0) {
             while ledger.shortage(ofRowBytes: 0) > 0 {

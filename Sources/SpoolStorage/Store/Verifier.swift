@@ -36,7 +36,10 @@ struct Verifier: Sendable {
             key = next
             for key in keys { try await verify(CacheKey(hash: key), total, &result, progress) }
         }
-        if isRepairing { try await ResourceRemover(store).correctSums() }
+        if isRepairing {
+            try await ResourceRemover(store).correctSums()
+            store.evictor.holdCapacity()
+        }
         return result
     }
 

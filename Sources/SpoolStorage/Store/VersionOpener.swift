@@ -32,7 +32,7 @@ struct VersionOpener: Sendable {
             else {
                 return record?.generation == nil ? takeCandidate(of: key, user) : nil
             }
-            try correctCounts(of: &stored, record)
+            let isCorrected = try correctCounts(of: &stored, record)
             let rowBytes = store.catalog.counts.rowBytes(of: record) ?? stored.rowBytes
             let generation = makeGeneration(record, stored, sealer, rowClaim: rowBytes)
             let taken = try store.table.withLock { table -> Generation? in
@@ -47,20 +47,26 @@ struct VersionOpener: Sendable {
             }
             guard let taken else { continue }
             if taken === generation { afterOpening(generation, stored) }
+            // The count may have been too low.
+            if isCorrected { store.evictor.holdCapacity() }
             return store.makeLease(taken, user)
         }
     }
 
     /// Corrects the counts of a record that another program has changed. The caller has the turn of the key, so no
     /// other task changes the record.
-    private func correctCounts(of stored: inout GenerationRecord, _ record: ResourceRecord) throws {
+    ///
+    /// - Returns: Whether a count was wrong.
+    private func correctCounts(of stored: inout GenerationRecord, _ record: ResourceRecord) throws -> Bool {
         do {
-            guard let correction = try store.catalog.counts.correct(&stored, of: record) else { return }
+            guard let correction = try store.catalog.counts.correct(&stored, of: record) else { return false }
             store.ledger.correct(by: correction.storedBytes)
             store.ledger.correctRows(by: correction.rowBytes)
+            return true
         } catch let error as CacheError where error.code == .storage {
             // The next opening tries again. Until then, the account uses the changed numbers.
             store.reporter.warn("the byte counts of \(record.url) could not be corrected: \(error)")
+            return false
         }
     }
 

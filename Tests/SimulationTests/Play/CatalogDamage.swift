@@ -10,23 +10,26 @@ enum CatalogDamage {
     ]
 
     /// Changes a cell of the catalog in `directory`, if there is one.
-    static func change(_ directory: String, _ random: inout SplitMix, _ log: PlayLog) {
+    ///
+    /// - Returns: The number of stored bytes that the catalog no longer counts. They are counted again when their row
+    ///   is read.
+    static func change(_ directory: String, _ random: inout SplitMix, _ log: PlayLog) -> Int64 {
         let path = "\(directory)/catalog.sqlite"
         var database: OpaquePointer?
         defer { sqlite3_close(database) }
         guard FileManager.default.fileExists(atPath: path),
             sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE, nil) == SQLITE_OK
-        else { return }
+        else { return 0 }
         // The table of migrations is excluded: a changed version looks like that of a newer program, so the catalog is
         // rejected.
         let tables = rows(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'grdb_migrations' ORDER BY name", database)
         let filled = tables.filter { rows("SELECT 1 FROM \"\($0)\" LIMIT 1", database).isEmpty == false }
-        guard !filled.isEmpty else { return }
+        guard !filled.isEmpty else { return 0 }
         let table = random.pick(filled)
         let columns = rows("SELECT name FROM pragma_table_info('\(table)') ORDER BY cid", database)
         // The schema can't be read while a connection of the play is still being closed.
-        guard !columns.isEmpty else { return }
+        guard !columns.isEmpty else { return 0 }
         let column = random.pick(columns)
         let value = random.pick(values)
         let number = random.below(8)
@@ -35,8 +38,15 @@ enum CatalogDamage {
             UPDATE "\(table)" SET "\(column)" = \(value) WHERE rowid =
             (SELECT rowid FROM "\(table)" ORDER BY rowid LIMIT 1 OFFSET \(number) % (SELECT count(*) FROM "\(table)"))
             """
+        let before = countedBytes(database)
         let code = sqlite3_exec(database, sql, nil, nil, nil)
         log.add("disk", "the catalog's \(table).\(column) becomes \(value): \(code)")
+        return max(0, before - countedBytes(database))
+    }
+
+    /// The number of stored bytes by the catalog's sum. A trigger changes it with the counts of the rows.
+    private static func countedBytes(_ database: OpaquePointer?) -> Int64 {
+        rows("SELECT value FROM setting WHERE name = 'storedBytes'", database).first.flatMap { Int64($0) } ?? 0
     }
 
     /// The first column of all rows.

@@ -86,7 +86,9 @@ final class Play: Sendable {
             if world.plan.damages {
                 for _ in 0..<random.below(4) as Range<Int> { PlayLife.damage(files, &random, world.log) }
             }
-            if world.plan.damagesCatalog { CatalogDamage.change(directory, &random, world.log) }
+            if world.plan.damagesCatalog {
+                world.recordUncounted(CatalogDamage.change(directory, &random, world.log))
+            }
         }
         world.origin.clearFaults()
         let ending = PlayPlan.Life(ending: .closedAtRest, players: 0, steps: 0, chores: 0, killAt: 0)

@@ -161,11 +161,12 @@ final class PlayLife: Sendable {
     /// Checks that the stored bytes neither exceed the capacity nor grow beyond it.
     ///
     /// Files that can't be removed are not included. Those of an earlier life are found and counted only after the
-    /// opening, and no eviction frees their space.
+    /// opening, and no eviction frees their space. Bytes that a damaged catalog did not count are
+    /// not included either.
     func checkCapacity(_ cache: MediaCache) {
         guard let bound = state.withLock({ $0.capacityBound }), !isDead else { return }
         let unremoved = cache.context.opening.openedStore?.remover.unremovedByteCount ?? 0
-        let stored = cache.storedByteCount - unremoved
+        let stored = cache.storedByteCount - unremoved - world.uncountedBytes
         if stored > bound { world.report(.capacity, "\(stored) bytes are stored, more than \(bound)", in: self) }
     }
 

@@ -33,6 +33,7 @@ final class PlayWorld: Sendable {
         /// The difference between the wall clock and the virtual clock, in seconds.
         var clockOffset: Double = 0
         var mayRepeat: Int64 = 0
+        var uncounted: Int64 = 0
     }
 
     /// The maximum time that anything may wait, which is longer than all retries and time-outs.
@@ -111,6 +112,12 @@ final class PlayWorld: Sendable {
         log.add("play", "\(bytes) bytes may be sent again: \(reason)")
         state.withLock { $0.mayRepeat += bytes }
     }
+
+    /// Records that a damaged catalog counts fewer bytes than are stored.
+    func recordUncounted(_ bytes: Int64) { state.withLock { $0.uncounted += bytes } }
+
+    /// The bytes that damaged catalogs did not count. The excess is evicted only after their rows are read.
+    var uncountedBytes: Int64 { state.withLock { $0.uncounted } }
 
     var repeatAllowance: Int64 { state.withLock { $0.mayRepeat } }
 
