@@ -135,4 +135,24 @@ extension Planner {
         return tries <= plan.retryPolicy.maximumRetryCount
             && now + delay - (place?.since ?? now) <= plan.retryPolicy.maximumWait
     }
+
+    /// Returns whether another whole body is useful. It is not useful if the current body will reach all bytes that
+    /// readers wait for.
+    func needsBody(beside id: TransferID) -> Bool {
+        guard let first = plan.transfers.firstSequentialPosition(except: id) else { return true }
+        return plan.readers.states.contains { reader in
+            guard reader.isWaiting, let demand = reader.demand else { return false }
+            return plan.stored.firstMissingRange(in: demand.lower..<demand.takes).map { $0.lowerBound < first } ?? false
+        }
+    }
+
+    /// Returns whether only the response of this transfer can serve the reader.
+    func isServed(_ reader: ReaderState, onlyBy id: TransferID) -> Bool {
+        if plan.transfers[id]?.isValidation == true { return !reader.mayUseStored }
+        guard reader.mayUseStored, reader.isWaiting, !reader.hasRead else { return false }
+        let offset = plan.nextMissingRange(of: reader)
+        return !plan.transfers.contains(except: id) { transfer in
+            transfer.isLive && !transfer.isValidation && transfer.position <= offset && offset < transfer.end ?? .max
+        }
+    }
 }
