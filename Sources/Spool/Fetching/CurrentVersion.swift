@@ -127,8 +127,7 @@ struct CurrentVersion {
             return scheduler.validated(generation)
         }
         var cacheability = cacheability
-        cacheability.freshness = cacheability.freshness(
-            updating: resource.freshness.current, at: resource.context.clock.secondsSince1970())
+        cacheability.freshness = cacheability.freshness(updating: resource.freshness.current)
         let known = generation.resourceVersion
         var version = known.confirmed(by: fields)
         // A 304 has no body, so only its type is checked.

@@ -55,7 +55,9 @@ struct ResponseCacheability: Sendable {
     }
 
     /// Returns the freshness after a 304, whose fields replace the stored ones of the same names (RFC 9111 §3.2).
-    func freshness(updating stored: StoredFreshness?, at now: Int64) -> StoredFreshness {
+    ///
+    /// Its age counts from the time at which it was received, even if it is evaluated later.
+    func freshness(updating stored: StoredFreshness?) -> StoredFreshness {
         guard let stored else { return freshness }
         var result = freshness.updating(stored)
         if !saysVary {
@@ -63,7 +65,7 @@ struct ResponseCacheability: Sendable {
             result.selected = stored.selected
         }
         if let head = result.head, stored.head != nil {
-            result.renew(from: head, initialAge: freshness.initialAge ?? 0, at: now)
+            result.renew(from: head)
             return result
         }
         guard !saysControl else { return result }
@@ -72,7 +74,7 @@ struct ResponseCacheability: Sendable {
         // A new `Expires` counts if the stored `Cache-Control`, which stays in force, allows it.
         if !saysExpires || stored.isLifetimeControlled == true {
             result.lifetime = stored.lifetime
-            result.freshUntil = StoredFreshness.end(of: stored.lifetime ?? 0, from: now)
+            result.renew(for: stored.lifetime ?? 0)
         }
         return result
     }
@@ -88,12 +90,11 @@ extension StoredFreshness {
     }
 
     /// Sets the values that are derived from all fields of a revalidated response.
-    ///
-    /// - Parameter initialAge: The age of that response when it was received.
-    fileprivate mutating func renew(from head: StoredHead, initialAge: Int64, at now: Int64) {
+    fileprivate mutating func renew(from head: StoredHead) {
         let control = CacheControl.governing(head.fields).control
+        let time = receivedAt ?? 0
         let freshness = Freshness(
-            fields: head.fields, requestTime: now, responseTime: now, shared: true, status: head.status)
+            fields: head.fields, requestTime: time, responseTime: time, shared: true, status: head.status)
         lifetime = control.noCache ? 0 : freshness.lifetime
         mustRevalidate =
             control.mustRevalidate || control.proxyRevalidate || control.noCache || control.sharedMaxAge != nil
@@ -101,7 +102,12 @@ extension StoredFreshness {
         staleIfError = control.staleIfError
         isLifetimeControlled = control.noCache || control.sharedMaxAge != nil || control.maxAge != nil
         let isUsable = !control.noCache && control.allowsStoring(shared: true, hasAuthorization: false)
-        freshUntil = isUsable ? Self.end(of: (lifetime ?? 0) - initialAge, from: now) : 0
+        if isUsable { renew(for: lifetime ?? 0) } else { freshUntil = 0 }
+    }
+
+    /// Makes the response fresh for this number of seconds after its creation at the origin.
+    fileprivate mutating func renew(for lifetime: Int64) {
+        freshUntil = Self.end(of: lifetime - (initialAge ?? 0), from: receivedAt ?? 0)
     }
 }
 

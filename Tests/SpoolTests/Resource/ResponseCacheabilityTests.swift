@@ -55,7 +55,7 @@ struct ResponseCacheabilityTests {
             [.vary: "Accept-Language", .cacheControl: "max-age=60, must-revalidate"], request: [language: "fr"]
         ).freshness
         let later = cacheability([:], status: .notModified, request: [language: "fr"], at: 5000)
-        let merged = later.freshness(updating: stored, at: 5000)
+        let merged = later.freshness(updating: stored)
         #expect(merged.vary == stored.vary)
         #expect(merged.selected == stored.selected)
         #expect(merged.mustRevalidate)
@@ -63,11 +63,23 @@ struct ResponseCacheabilityTests {
         #expect(!merged.isFresh(at: 5060))
     }
 
+    @Test(
+        "E447: a 304 extends the lifetime by no more than its own age allows",
+        arguments: [nil, "max-age=60"] as [String?])
+    func age(control: String?) {
+        let stored = cacheability([.cacheControl: "max-age=60"]).freshness
+        var fields: HTTPFields = [.age: "30"]
+        fields[.cacheControl] = control
+        let merged = cacheability(fields, status: .notModified, at: 5000).freshness(updating: stored)
+        #expect(merged.isFresh(at: 5029))
+        #expect(!merged.isFresh(at: 5030))
+    }
+
     @Test("The lifetime of a 304 replaces the stored lifetime")
     func replaced() {
         let stored = cacheability([.cacheControl: "max-age=60, must-revalidate"]).freshness
         let later = cacheability([.cacheControl: "max-age=10"], status: .notModified, at: 5000)
-        let merged = later.freshness(updating: stored, at: 5000)
+        let merged = later.freshness(updating: stored)
         #expect(!merged.mustRevalidate)
         #expect(merged.isFresh(at: 5009))
         #expect(!merged.isFresh(at: 5010))
@@ -90,18 +102,18 @@ struct ResponseCacheabilityTests {
         let later = cacheability(
             [.date: "Thu, 01 Jan 1970 01:23:20 GMT", .expires: "Thu, 01 Jan 1970 01:25:00 GMT"], status: .notModified,
             at: 5000)
-        let merged = later.freshness(updating: stored, at: 5000)
+        let merged = later.freshness(updating: stored)
         #expect(merged.isFresh(at: 5000 + seconds - 1) == (seconds > 0))
         #expect(!merged.isFresh(at: 5000 + seconds))
         #expect(merged.mustRevalidate == stored.mustRevalidate)
         // A second 304 with the same fields has the same result.
-        #expect(later.freshness(updating: merged, at: 5000).freshUntil == merged.freshUntil)
+        #expect(later.freshness(updating: merged).freshUntil == merged.freshUntil)
     }
 
     @Test("E68: a stored no-cache outlives a 304 that does not repeat it")
     func noCacheStays() {
         let stored = cacheability([.cacheControl: "no-cache, max-age=60"]).freshness
-        let merged = cacheability([:], status: .notModified, at: 5000).freshness(updating: stored, at: 5000)
+        let merged = cacheability([:], status: .notModified, at: 5000).freshness(updating: stored)
         #expect(!merged.isFresh(at: 5000))
         #expect(merged.mustRevalidate)
     }
