@@ -38,7 +38,8 @@ struct ManifestResponder: Sendable {
     ///   - opened: The response headers of the current version.
     ///   - mayRead: Whether to read the first bytes even if neither the type nor the path indicates a manifest. The
     ///     default is `true`.
-    /// - Throws: `RequestFailure` with status 502 if the manifest cannot be rewritten, and errors from reading.
+    /// - Throws: `RequestFailure` with status 502 if the manifest cannot be rewritten; `CacheError` with code
+    ///   `.resourceChanged` if another version has replaced the one that `opened` describes; and errors from reading.
     func manifest(
         of media: MediaResource, _ opened: OpenedResponse, for request: RequestHead, _ call: OutgoingRequest,
         mayRead: Bool = true
@@ -58,7 +59,7 @@ struct ManifestResponder: Sendable {
         } else {
             let isNamed = Self.saysManifest(response.fields, at: call.url)
             guard isNamed || mayRead && Self.isCheapToRead(request, response) else { return nil }
-            guard let found = try await readStart(media, response, within: isNamed ? nil : Self.lookTime) else {
+            guard let found = try await readStart(media, opened, within: isNamed ? nil : Self.lookTime) else {
                 return nil
             }
             kind = found
@@ -66,7 +67,7 @@ struct ManifestResponder: Sendable {
         }
         guard let kind else { return nil }
         let wasAsked = opened.source != .hit && opened.source != .stale
-        return try await rewritten(kind, media, call, isOriginThere: wasAsked)
+        return try await rewritten(kind, media, opened, call, isOriginThere: wasAsked)
     }
 
     /// Returns a response to `HEAD` without the fields that differ for a rewritten manifest, such as its length.
@@ -139,10 +140,10 @@ struct ManifestResponder: Sendable {
     /// - Parameter limit: The time limit for the first byte, or `nil` if there is none.
     /// - Returns: The kind, `.some(nil)` if the bytes are not a manifest, or `nil` if the first byte is late.
     private func readStart(
-        _ media: MediaResource, _ response: StoredResponse, within limit: Duration?
+        _ media: MediaResource, _ opened: OpenedResponse, within limit: Duration?
     ) async throws -> ManifestKind?? {
         var prefix: [UInt8] = []
-        let reader = media.readerOfOpenVersion(.bytes(0..<Int64(ManifestKind.prefixLength)))
+        let reader = try await reader(of: opened, in: media, .bytes(0..<Int64(ManifestKind.prefixLength)))
         defer { reader.cancel() }
         var next: MediaChunk?
         if let limit {
@@ -160,7 +161,24 @@ struct ManifestResponder: Sendable {
             guard ManifestKind.isPossible(prefix: prefix) else { return .some(nil) }
             next = try await reader.next()
         }
-        return .some(ManifestKind(prefix: prefix, contentType: response.fields[.contentType]))
+        return .some(ManifestKind(prefix: prefix, contentType: opened.response.fields[.contentType]))
+    }
+
+    /// Returns a reader of the version that the client may receive.
+    ///
+    /// - Throws: `CacheError` with code `.resourceChanged` if another request's response has replaced that version. The
+    ///   client may not be allowed to receive that response (RFC 9111 §4).
+    private func reader(
+        of opened: OpenedResponse, in media: MediaResource, _ range: MediaRange = .all
+    ) async throws -> MediaReader {
+        let reader = media.readerOfOpenVersion(range)
+        guard try await reader.response().version == opened.version else {
+            reader.cancel()
+            throw CacheError(
+                .resourceChanged, "\(media.source.redactedURL): the manifest changed before it was read", key: media.key
+            )
+        }
+        return reader
     }
 
     /// Returns the remembered result of rewriting the same bytes, and records what they contain for later requests.
@@ -190,10 +208,11 @@ struct ManifestResponder: Sendable {
     }
 
     private func rewritten(
-        _ kind: ManifestKind, _ media: MediaResource, _ call: OutgoingRequest, isOriginThere: Bool
+        _ kind: ManifestKind, _ media: MediaResource, _ opened: OpenedResponse, _ call: OutgoingRequest,
+        isOriginThere: Bool
     ) async throws -> Manifest {
-        let reader = media.readerOfOpenVersion()
-        let response = try await reader.response().response
+        let response = opened.response
+        let reader = try await reader(of: opened, in: media)
         var bytes: [UInt8] = []
         for try await chunk in reader {
             chunk.withUnsafeBytes { bytes.append(contentsOf: $0) }

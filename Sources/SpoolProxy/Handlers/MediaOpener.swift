@@ -24,9 +24,20 @@ struct MediaOpener: Sendable {
 
     /// Opens a reader and waits for the headers of its version.
     ///
-    /// - Parameter known: The resource that an earlier reader of the same request has opened, or `nil`.
-    func open(_ range: MediaRange, of known: MediaResource?) async throws -> Opened {
-        if let known { return try await opened(known, range) }
+    /// - Parameter known: What an earlier reader of the same request has opened, or `nil`.
+    /// - Throws: `CacheError` with code `.resourceChanged` if another request's response has replaced the version of
+    ///   `known`, and the errors of ``MediaReader/response()``.
+    func open(_ range: MediaRange, of known: Opened?) async throws -> Opened {
+        if let known {
+            let opened = try await opened(known.media, range)
+            guard !known.media.usesOthersResponse || opened.head.version == known.head.version else {
+                opened.reader.cancel()
+                throw CacheError(
+                    .resourceChanged, "\(source.redactedURL): the origin's bytes changed before they were read",
+                    key: known.media.key)
+            }
+            return opened
+        }
         // A preload waits for players. Therefore, no player may wait for a preload.
         let media =
             priority == .preload

@@ -59,14 +59,14 @@ struct MediaResponder: Sendable {
             cache: cache, date: date, source: source, demand: demand, priority: Self.priority(of: request, call))
         defer { opener.turn.end() }
         var range = range(of: request)
-        var known: MediaResource?
+        var known: MediaOpener.Opened?
         var cookies: HTTPFields = [:]
         // The first reader reads the requested range. Conditions may change the range, which then requires a second
         // reader.
         for _ in 0..<4 {
             do {
                 let opened = try await open(range, of: known, opener, for: request, call, hold: hold)
-                known = opened.media
+                known = opened
                 if call.isReverse, !demand.onlyIfCached, cookies.isEmpty, needsOwnCookies(opened.head) {
                     passed.insert(client, at: date.second)
                     guard let own = opened.media.takeCookies(for: source) else {
@@ -99,7 +99,7 @@ struct MediaResponder: Sendable {
                     return builder.response(to: request, manifest, opened.head).setting(cookies)
                 }
                 return builder.response(to: request, plan, opened).setting(cookies)
-            } catch let error as CacheError where error.code == .resourceChanged && opener.mayShare {
+            } catch let error as CacheError where error.code == .resourceChanged {
                 // Another request's response has replaced the version before a byte of it was sent.
                 (opener.mayShare, known, range) = (false, nil, self.range(of: request))
             } catch let error as CacheError {
@@ -189,7 +189,7 @@ struct MediaResponder: Sendable {
     /// - Parameter hold: The time for which the origin may hold the response, or `nil` if it may not.
     /// - Throws: `RequestFailure` with status 504, or 503 if the origin held its response for too long.
     private func open(
-        _ range: MediaRange, of known: MediaResource?, _ opener: MediaOpener, for request: RequestHead,
+        _ range: MediaRange, of known: MediaOpener.Opened?, _ opener: MediaOpener, for request: RequestHead,
         _ call: OutgoingRequest, hold: Duration?
     ) async throws -> MediaOpener.Opened {
         // A preload waits while players are waiting for bytes.

@@ -1,4 +1,5 @@
 import Foundation
+import HTTPRanges
 import HTTPTypes
 import Spool
 import SpoolOrigin
@@ -48,6 +49,49 @@ import Testing
                 stream.yield(Data([1]))
                 stream.finish()
             }
+        }
+    }
+
+    @Test("E446: a client does not receive a playlist that has replaced the one that it may use")
+    func replacedPlaylist() async throws {
+        func playlist(_ number: Int) -> OriginResource {
+            let text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n\(number).ts\n#EXT-X-ENDLIST\n"
+            var resource = OriginResource(
+                .data(Data(text.utf8)), etag: "\"\(number)\"", contentType: "application/vnd.apple.mpegurl")
+            resource.headerFields[.cacheControl] = "s-maxage=0"
+            return resource
+        }
+        let upstream = ScriptedUpstream(["/a.m3u8": playlist(1)])
+        try await ProxyServer.run(upstream: upstream) { _, cache in
+            let url = try #require(URL(string: "http://origin.example/a.m3u8"))
+            let media = cache.media(for: MediaSource(url: url))
+            let opened = try await media.reader(demand: FreshnessDemand()).response()
+            let head = RequestHead(
+                method: .get, target: "/a.m3u8", minorVersion: 1, fields: RequestFields(bytes: [], lines: []),
+                body: .none, keepsAlive: true, host: "localhost")
+            let call = try OutgoingRequest(
+                OriginURL(url), head, AccessRules.Admitted(target: "/a.m3u8", prefix: "", secret: nil),
+                ProxyClient(named: "client"), isReverse: true,
+                origins: OriginRules(allowedHosts: [], mark: "test", serverPorts: ServerPorts()))
+            let clock = ContinuousClock()
+            func manifest() async throws -> String? {
+                // It has not read any playlist yet.
+                let responder = ManifestResponder(
+                    cache: cache, knowledge: StreamKnowledge(), offline: OfflineVariants(cache: cache, clock: clock),
+                    date: DateText(), clock: clock, maximumBitRate: nil, notesNeeds: false)
+                return try await responder.manifest(of: media, opened, for: head, call)
+                    .map { String(decoding: $0.bytes, as: UTF8.self) }
+            }
+            let first = try await manifest()
+            #expect(first?.contains("1.ts") == true)
+
+            upstream.set("/a.m3u8", playlist(2))
+            var demand = FreshnessDemand()
+            demand.noCache = true
+            let other = cache.media(for: MediaSource(url: url))
+            #expect(try await other.reader(demand: demand).response().version != opened.version)
+            let error = await #expect(throws: CacheError.self) { try await manifest() }
+            #expect(error?.code == .resourceChanged)
         }
     }
 
