@@ -55,31 +55,25 @@ extension MediaCache {
         try await store.export(key, range: range, writing: write)
     }
 
+    /// Returns the keys of the resources whose preloads store a resource.
+    ///
+    /// They are its own key, the key of its stream, and the keys of the resources that it is a variant of.
+    ///
+    /// - Throws: `CacheError`: `.storage` if the catalog can't be read, `.closed`.
+    package func preloadKeys(for key: CacheKey) async throws -> Set<CacheKey> {
+        try await context.preloadKeys(for: key)
+    }
+
     /// Removes all resources that a selection includes, pinned or not, with the parts of streams.
     ///
+    /// - Parameter prepare: Called with the keys whose preloads would store the resources again, before anything is
+    ///   removed. What is stored meanwhile is removed as well.
     /// - Returns: The removed resources, and the errors of resources that could not be removed.
     /// - Throws: `CacheError`: `.storage` if the catalog can't be read, `.closed`.
-    package func purge(_ selection: PurgeSelection) async throws -> (removed: [StoredResource], failures: [CacheError])
-    {
-        var removed: [StoredResource] = []
-        var failures: [CacheError] = []
-        // A resource whose first bytes have just been received has no record yet.
-        try await store.flush()
-        let records = try await store.resources()
-        let selected = Set(records.filter(selection.includes).map(\.key))
-        let isSelected = { (record: StoredResourceRecord) in
-            selected.contains(record.key) || record.presentation.map(selected.contains) ?? false
-        }
-        for record in records.filter(isSelected) {
-            do {
-                // A part may be removed already, with its stream.
-                _ = try await context.remove(record.key)
-                removed.append(StoredResource(record))
-            } catch let error as CacheError {
-                failures.append(error)
-            }
-        }
-        return (removed, failures)
+    package func purge(
+        _ selection: PurgeSelection, preparing prepare: ((Set<CacheKey>) async -> Void)? = nil
+    ) async throws -> (removed: [StoredResource], failures: [CacheError]) {
+        try await context.purge(selection, preparing: prepare)
     }
 }
 
@@ -140,7 +134,8 @@ package enum PurgeSelection: Sendable, Hashable {
         return Self.normalized(url).hasPrefix(prefix)
     }
 
-    fileprivate func includes(_ record: StoredResourceRecord) -> Bool {
+    /// Whether a stored resource is below the prefix, or has the tag.
+    func includes(_ record: StoredResourceRecord) -> Bool {
         switch self {
         case .prefix: return includes(url: record.url)
         case .tag(let tag):

@@ -109,7 +109,9 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         self.log = log
         let metrics = ProxyMetrics()
         let feed = DashboardFeed(cache: cache, metrics: metrics, clock: dashboardClock, now: now)
-        let preloads = OperatorPreloads(logger: configuration.logger) { feed.noteChange() }
+        let preloads = OperatorPreloads(
+            logger: configuration.logger, changed: { feed.noteChange() },
+            cancelled: { feed.note(cancelledPreload: $0) })
         page = LivePage(feed: feed, preloads: preloads)
         let date = DateText(now: now)
         let mark = "spool-" + String(UInt64.random(in: .min ... .max), radix: 36)
@@ -147,7 +149,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
                 pages: isForPages ? nil : configuration.corsOrigins)
             let isControl = run != nil
             let admin = AdminResponder(
-                cache: cache, metrics: metrics, rules: rules, changed: { feed.noteChange() }, run: run)
+                cache: cache, metrics: metrics, rules: rules, preloads: preloads, changed: { feed.noteChange() },
+                run: run)
             let rulesOfOrigins = origins(isControl: isControl)
             let dashboard = DashboardAPI(
                 feed: feed,

@@ -14,6 +14,14 @@ struct RemoveCommand: AsyncParsableCommand {
     struct Report: Encodable, Sendable {
         var removed: [String]
         var bytes: Int64
+        var cancelledPreloads: [String]
+    }
+
+    private struct Outcome: Sendable {
+        var removed: [StoredPresentation] = []
+        var failures: [any Error] = []
+        /// The sources of the preloads that were cancelled in the server that has the directory open.
+        var cancelled: [MediaSource] = []
     }
 
     @OptionGroup var options: CacheOptions
@@ -46,33 +54,50 @@ struct RemoveCommand: AsyncParsableCommand {
         let selection = prefix.flatMap { PurgeSelection(prefix: $0) } ?? tag.flatMap { PurgeSelection(tag: $0) }
         let outcome = try await options.withExistingCache { cache in
             if let selection { return try await Self.purge(selection, in: cache) }
+            var outcome = Outcome()
+            // A preload would store a removed resource again.
+            if let preloads = OperatorPreloads.ofServer {
+                if all { outcome.cancelled = await preloads.cancelAll() }
+                for url in urls {
+                    outcome.cancelled += try await preloads.cancel(beforeRemoving: url.key, from: cache)
+                }
+            }
             let contents = try await cache.storedResources()
             let stored = Set(contents.map(\.key))
             let wanted = Set(urls.map(\.key))
-            var removed: [StoredPresentation] = []
-            var failures: [any Error] = urls.filter { !stored.contains($0.key) }.map(\.notStored)
+            let cancelled = Set(outcome.cancelled.map { cache.key(for: $0) }).subtracting(stored)
+            // The first bytes of a preload may not have a record yet.
+            for key in cancelled where all || wanted.contains(key) { try await cache.remove(key) }
+            outcome.failures = urls.filter { !stored.contains($0.key) && !cancelled.contains($0.key) }.map(\.notStored)
             let presentations = StoredPresentation.presentations(in: contents)
             let parts = presentations.flatMap(\.parts).map { StoredPresentation(media: $0) }
             // Parts of a stream can also be removed by their own URLs.
             for stored in presentations + (all ? [] : parts) where all || wanted.contains(stored.media.key) {
                 do {
                     try await cache.remove(stored.media.key)
-                    removed.append(stored)
+                    outcome.removed.append(stored)
                 } catch let error as CacheError {
-                    failures.append(error)
+                    outcome.failures.append(error)
                 }
             }
-            return (removed: removed, failures: failures)
+            return outcome
         }
-        let (removed, failures) = outcome ?? ([], urls.map(\.notStored))
+        try report(outcome ?? Outcome(failures: urls.map(\.notStored)), isSelection: all || selection != nil)
+    }
+
+    private func report(_ outcome: Outcome, isSelection: Bool) throws {
+        let (removed, failures) = (outcome.removed, outcome.failures)
+        let cancelled = outcome.cancelled.map(\.redactedURL).sorted()
         let bytes = removed.reduce(0) { min($0 + $1.byteCount, NumberLimits.byteOffset) }
         if options.json {
-            try Output.json(Report(removed: removed.map(\.media.redactedURL), bytes: bytes))
+            let urls = removed.map(\.media.redactedURL)
+            try Output.json(Report(removed: urls, bytes: bytes, cancelledPreloads: cancelled))
         } else {
+            for url in cancelled { try Output.line("cancelled the preload of \(url)") }
             for stored in removed {
                 try Output.line("removed \(stored.media.redactedURL), \(ByteCount(bytes: stored.byteCount).text)")
             }
-            if removed.count != 1 || all || selection != nil {
+            if removed.count != 1 || isSelection {
                 let total = "\(removed.count.counted("resource")), \(ByteCount(bytes: bytes).text)"
                 if failures.isEmpty || !removed.isEmpty { try Output.line("removed \(total)") }
             }
@@ -83,9 +108,14 @@ struct RemoveCommand: AsyncParsableCommand {
     /// Removes the resources of a selection. Parts of a removed stream are not listed separately.
     private static func purge(
         _ selection: PurgeSelection, in cache: MediaCache
-    ) async throws -> (removed: [StoredPresentation], failures: [any Error]) {
-        let (removed, failures) = try await cache.purge(selection)
-        return (StoredPresentation.presentations(in: removed), failures)
+    ) async throws -> Outcome {
+        guard let preloads = OperatorPreloads.ofServer else {
+            let (removed, failures) = try await cache.purge(selection)
+            return Outcome(removed: StoredPresentation.presentations(in: removed), failures: failures)
+        }
+        let (removed, failures, cancelled) = try await preloads.purge(selection, from: cache)
+        return Outcome(
+            removed: StoredPresentation.presentations(in: removed), failures: failures, cancelled: cancelled)
     }
 }
 #endif

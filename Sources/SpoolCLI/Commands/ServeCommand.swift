@@ -95,7 +95,7 @@ struct ServeCommand: AsyncParsableCommand {
         }
         let secret = (0..<4).map { _ in String(UInt64.random(in: .min ... .max), radix: 36) }.joined()
         configuration.control = (secret, RemoteCommand.runner(on: cache))
-        configuration.operatorSettings = operatorSettings()
+        configuration.operatorSettings = operatorSettings(for: cache)
         try await options.use(cache, capacity: fetching.size.capacity) { [configuration] cache in
             let server = try ProxyServer(cache: cache, configuration: configuration)
             try await server.start()
@@ -116,10 +116,10 @@ extension ServeCommand {
     /// Returns the settings for the live page, with the token of the cache directory.
     ///
     /// - Returns: `nil` if the token can't be stored. The page then can't change anything.
-    private func operatorSettings() -> OperatorSettings? {
+    private func operatorSettings(for cache: MediaCache) -> OperatorSettings? {
         let file = options.directory.appendingPathComponent("operator-token")
         do {
-            return OperatorSettings(token: try OperatorToken.stored(in: file), settings: shownSettings)
+            return OperatorSettings(token: try OperatorToken.stored(in: file), settings: settings(of: cache))
         } catch {
             let cause = error.localizedDescription
             Output.remark(
@@ -128,25 +128,30 @@ extension ServeCommand {
         }
     }
 
-    /// The settings that the live page shows, without the current capacity.
-    private var shownSettings: [OperatorSettings.Setting] {
+    /// Returns the settings that the live page shows, without the current capacity. The page can't change values that
+    /// the command line sets.
+    private func settings(of cache: MediaCache) -> [OperatorSettings.Setting] {
         func source(_ isDefault: Bool) -> OperatorSettings.Setting.Source { isDefault ? .default : .commandLine }
         func seconds(_ duration: Duration) -> OperatorSettings.Setting.Value { .number(duration.components.seconds) }
+        let hasCapacity = fetching.size.capacity != nil
         return [
-            .init("capacity", .none, source(fetching.size.capacity == nil), editable: true),
+            .init(
+                "capacity", .none, hasCapacity ? .commandLine : cache.capacity == nil ? .default : .directory,
+                editable: !hasCapacity, option: "--capacity"),
             .init(
                 "eviction", .text(eviction.rawValue), source(eviction == .standard),
-                choices: Eviction.allCases.map(\.rawValue)),
+                choices: Eviction.allCases.map(\.rawValue), option: "--eviction"),
             .init(
                 "freshness", .text(freshness.rawValue), source(freshness == .http),
-                choices: Freshness.allCases.map(\.rawValue)),
+                choices: Freshness.allCases.map(\.rawValue), option: "--freshness"),
             // The command line may restrict the origins on purpose.
             .init(
                 "allowedHosts", .list(serving.allowedHosts), source(serving.allowedHosts.isEmpty),
-                editable: serving.allowedHosts.isEmpty && serving.origin == nil),
-            .init("maxAge", maxAge.map { seconds($0.duration) } ?? .none, source(maxAge == nil)),
-            .init("keepFree", .number(keepFree?.bytes ?? 0), source(keepFree == nil)),
-            .init("quotas", .list(quota.map(\.text)), source(quota.isEmpty)),
+                editable: serving.allowedHosts.isEmpty && serving.origin == nil, option: "--allow-host"),
+            .init(
+                "maxAge", maxAge.map { seconds($0.duration) } ?? .none, source(maxAge == nil), option: "--max-age"),
+            .init("keepFree", .number(keepFree?.bytes ?? 0), source(keepFree == nil), option: "--keep-free"),
+            .init("quotas", .list(quota.map(\.text)), source(quota.isEmpty), option: "--quota"),
         ]
     }
 }

@@ -9,6 +9,8 @@ struct AdminResponder: Sendable {
     let cache: MediaCache
     let metrics: ProxyMetrics
     let rules: AccessRules
+    /// The operator's preloads, which a command that removes resources cancels.
+    let preloads: OperatorPreloads
     /// A function that is called after a command, which may have changed pins and stored media.
     let changed: @Sendable () -> Void
     /// A function that runs the operator's commands, or `nil` if commands are not allowed at this address.
@@ -62,7 +64,7 @@ struct AdminResponder: Sendable {
     private func response(
         to call: CommandCall, _ run: @Sendable ([String]) async -> CommandOutcome
     ) async throws -> Response {
-        let outcome = await run(call.arguments)
+        let outcome = await OperatorPreloads.$ofServer.withValue(preloads) { await run(call.arguments) }
         return Self.response(
             String(decoding: try JSONEncoder().encode(outcome), as: UTF8.self), type: "application/json")
     }

@@ -1,12 +1,17 @@
 #if Proxy
 package import Foundation
+import Synchronization
 
 /// The changes that the operator may make on the live page, and the settings that it shows.
 package struct OperatorSettings: Sendable {
     /// A setting of the server or the cache.
     package struct Setting: Encodable, Sendable, Hashable {
         /// The source of a value.
-        package enum Source: String, Encodable, Sendable { case commandLine, `default`, page }
+        package enum Source: String, Encodable, Sendable {
+            case commandLine, `default`, page
+            /// The cache directory, in which an earlier server recorded the value.
+            case directory
+        }
 
         /// The value of a setting.
         package enum Value: Encodable, Sendable, Hashable {
@@ -35,13 +40,25 @@ package struct OperatorSettings: Sendable {
         package var editable: Bool
         /// The allowed values, or `null` if other values are also allowed.
         @OrNull package var choices: [String]?
+        /// The option of the command line that sets it, such as `--capacity`, or `null` if there is none.
+        @OrNull package var option: String?
 
         /// Creates a setting.
         package init(
-            _ name: String, _ value: Value, _ source: Source, editable: Bool = false, choices: [String]? = nil
+            _ name: String, _ value: Value, _ source: Source, editable: Bool = false, choices: [String]? = nil,
+            option: String? = nil
         ) {
             (self.name, self.value, self.source, self.editable) = (name, value, source, editable)
             _choices = OrNull(wrappedValue: choices)
+            _option = OrNull(wrappedValue: option)
+        }
+
+        /// A sentence that states why the page can't change the setting, and how to change it.
+        var restartAdvice: String {
+            let option = option ?? "its option"
+            return source == .commandLine
+                ? "the command line sets “\(name)” with \(option); to change it, restart the server with another value"
+                : "“\(name)” can't be changed while the server runs; restart the server with \(option)"
         }
     }
 
@@ -54,6 +71,15 @@ package struct OperatorSettings: Sendable {
     package init(token: OperatorToken, settings: [Setting] = []) {
         (self.token, self.settings) = (token, settings)
     }
+}
+
+/// The names of the settings that were changed on the page.
+final class ChangedSettings: Sendable {
+    private let names = Mutex<Set<String>>([])
+
+    func contains(_ name: String) -> Bool { names.withLock { $0.contains(name) } }
+
+    func insert(_ name: String) { names.withLock { _ = $0.insert(name) } }
 }
 
 /// The operator's token: 256 random bits, in hexadecimal digits.

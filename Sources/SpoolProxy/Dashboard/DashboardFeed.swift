@@ -111,6 +111,15 @@ final class DashboardFeed: Sendable {
     /// Records a change that no event reports. The next update reads the catalog again.
     func noteChange() { changes.add(1, ordering: .relaxed) }
 
+    /// Adds the cancellation of a preload to the log. Its resource is being removed.
+    func note(cancelledPreload source: MediaSource) {
+        let (key, time) = (cache.key(for: source), now())
+        state.withLock { state in
+            state.log.append(
+                DashboardLogEntry(cancelledPreload: source.redactedURL, key, id: state.log.nextID, at: time))
+        }
+    }
+
     private func record(_ event: CacheEvent) {
         let time = now()
         state.withLock { state in

@@ -69,6 +69,15 @@ struct DashboardLogEntry: Encodable, Sendable {
         _range = OrNull(wrappedValue: [wait.offset, nil])
     }
 
+    /// Creates the entry of a preload that was cancelled because its resource is removed.
+    init(cancelledPreload url: String, _ key: CacheKey, id: Int, at time: Date) {
+        (self.id, self.time, self.url, kind) = (id, time, url, "preloadCancelled")
+        message = "the preload was cancelled, because the resource is removed"
+        _key = OrNull(wrappedValue: key.hash)
+        _code = OrNull(wrappedValue: nil)
+        _range = OrNull(wrappedValue: nil)
+    }
+
     private static func text(_ delay: Duration) -> String {
         let tenths = Int64((delay / .milliseconds(100)).rounded())
         return "\(tenths / 10).\(tenths % 10) s"

@@ -5,7 +5,6 @@ import NIOCore
 import Spool
 import SpoolStorage
 import SpoolStreams
-import Synchronization
 
 /// The operator's changes to the cache: pins, removals, checks, preloads and the capacity.
 ///
@@ -131,7 +130,6 @@ struct OperatorActions: Sendable {
             switch settings[index].name {
             case "capacity":
                 settings[index].value = cache.capacity.map { .number($0) } ?? .none
-                settings[index].editable = true
                 if changed.contains("capacity") { settings[index].source = .page }
             case "allowedHosts":
                 guard let hosts = hosts.hosts else { break }
@@ -215,12 +213,22 @@ struct OperatorActions: Sendable {
                 continue
             }
             do {
+                let isRemoval = action == "remove"
+                let cancelled = isRemoval ? try await preloads.cancel(beforeRemoving: key, from: cache) : []
                 guard let details = try await cache.details(of: key) else {
-                    throw CacheError(.notStored, "nothing is stored under this key")
+                    guard let source = cancelled.first else {
+                        throw CacheError(.notStored, "nothing is stored under this key")
+                    }
+                    // Its first bytes may not have a record yet.
+                    try await cache.remove(key)
+                    results.results.append(
+                        Result(key: text, url: source.redactedURL, ok: true, message: "the preload was cancelled"))
+                    continue
                 }
                 let parts = try await cache.parts(of: key)
                 let media = details.resource
-                let message = try await change(StoredPresentation(media: media, parts: parts), action, &results)
+                var message = try await change(StoredPresentation(media: media, parts: parts), action, &results)
+                if !cancelled.isEmpty { message += ", and the preload was cancelled" }
                 results.results.append(Result(key: text, url: media.redactedURL, ok: true, message: message))
             } catch let error as CacheError {
                 results.results.append(Result(key: text, url: nil, ok: false, message: error.message))
@@ -241,8 +249,6 @@ struct OperatorActions: Sendable {
             try await cache.unpin(key)
             return "unpinned"
         case "remove":
-            // A preload would store it again.
-            await preloads.cancel { cache.key(for: $0) == key }
             try await cache.remove(key)
             results.removedBytes += stored.byteCount
             return "removed"
@@ -273,8 +279,7 @@ struct OperatorActions: Sendable {
                     ? "the prefix must be a URL with a scheme and a host, without a user name, a query or a fragment"
                     : "the tag must be 1 to 1024 bytes long, without spaces or commas")
         }
-        await preloads.cancel { selection.includes(url: $0.redactedURL) }
-        let (removed, failures) = try await cache.purge(selection)
+        let (removed, failures, _) = try await preloads.purge(selection, from: cache)
         return Results(
             results: removed.map { Result(key: $0.key.hash, url: $0.redactedURL, ok: true, message: "removed") }
                 + failures.map { Result(key: $0.key?.hash, url: nil, ok: false, message: $0.message) },
@@ -282,10 +287,13 @@ struct OperatorActions: Sendable {
     }
 
     private func set(_ name: String, _ value: Call.Value?) async throws -> Results {
-        let isEditable = operatorSettings?.settings.contains { $0.name == name && $0.editable } ?? false
+        guard let setting = operatorSettings?.settings.first(where: { $0.name == name }) else {
+            throw RequestFailure(400, "unknown setting “\(String(name.prefix(40)).escapedForMessage)”")
+        }
+        guard setting.editable else { throw RequestFailure(409, setting.restartAdvice) }
         switch name {
         case "capacity": try await setCapacity(value)
-        case "allowedHosts" where isEditable:
+        case "allowedHosts":
             switch value {
             case nil: throw RequestFailure(400, "“value” is missing")
             case .list(let list) where list.count <= Self.hostLimit: try hosts.set(list)
@@ -293,12 +301,7 @@ struct OperatorActions: Sendable {
                 throw RequestFailure(
                     400, "the allowed hosts must be an array of at most \(Self.hostLimit) patterns; [] allows all")
             }
-        default:
-            throw RequestFailure(
-                400,
-                "the setting “\(String(name.prefix(40)).escapedForMessage)” can't be changed while the server is "
-                    + "running"
-            )
+        default: throw RequestFailure(409, setting.restartAdvice)
         }
         return Results(results: [Result(key: nil, url: nil, ok: true, message: "the setting was changed")])
     }
@@ -340,14 +343,5 @@ struct OperatorActions: Sendable {
             return Result(key: nil, url: nil, ok: false, message: "the URL can't be preloaded: \(error)")
         }
     }
-}
-
-/// The names of the settings that were changed on the page.
-final class ChangedSettings: Sendable {
-    private let names = Mutex<Set<String>>([])
-
-    func contains(_ name: String) -> Bool { names.withLock { $0.contains(name) } }
-
-    func insert(_ name: String) { names.withLock { _ = $0.insert(name) } }
 }
 #endif

@@ -1,14 +1,23 @@
 #if Proxy
 import Logging
-import Spool
-import SpoolStorage
+package import Spool
+package import SpoolStorage
 import SpoolStreams
 import Synchronization
 
 /// The preloads that the operator has started. They end with the server.
-final class OperatorPreloads: Sendable {
+package final class OperatorPreloads: Sendable {
+    /// The preloads of the server that runs the current command for another process. `nil` outside of such a command.
+    @TaskLocal package static var ofServer: OperatorPreloads?
+
+    /// A running preload. The value of its task is whether it was cancelled before it was complete.
+    private struct Running {
+        let source: MediaSource
+        let task: Task<Bool, Never>
+    }
+
     private struct State {
-        var tasks: [Int: (source: MediaSource, task: Task<Void, Never>)] = [:]
+        var tasks: [Int: Running] = [:]
         var last = 0
         var isEnded = false
     }
@@ -18,10 +27,15 @@ final class OperatorPreloads: Sendable {
     private let logger: Logger
     /// A function that is called when a preload has pinned or stored something.
     private let changed: @Sendable () -> Void
+    /// Called with the source of a preload that was cancelled because its resource is removed.
+    private let cancelled: @Sendable (MediaSource) -> Void
 
-    init(logger: Logger, changed: @escaping @Sendable () -> Void) {
+    init(
+        logger: Logger, changed: @escaping @Sendable () -> Void, cancelled: @escaping @Sendable (MediaSource) -> Void
+    ) {
         self.logger = logger
         self.changed = changed
+        self.cancelled = cancelled
     }
 
     /// Starts to preload an entire resource or stream. Errors are logged.
@@ -36,24 +50,68 @@ final class OperatorPreloads: Sendable {
             state.last += 1
             let number = state.last
             let task = Task {
-                await self.run(source, pins: pins, in: cache, check)
+                let isCancelled = await self.run(source, pins: pins, in: cache, check)
                 self.state.withLock { $0.tasks[number] = nil }
+                return isCancelled
             }
-            state.tasks[number] = (source, task)
+            state.tasks[number] = Running(source: source, task: task)
             return true
         }
     }
 
-    /// Cancels the preloads of the sources that match, and waits until they have ended.
-    func cancel(where isSelected: (MediaSource) -> Bool) async {
-        let tasks = state.withLock { $0.tasks.values.filter { isSelected($0.source) }.map(\.task) }
-        for task in tasks { task.cancel() }
-        for task in tasks { await task.value }
+    /// Cancels all preloads, and waits until they have ended.
+    ///
+    /// - Returns: The sources of the cancelled preloads.
+    package func cancelAll() async -> [MediaSource] { await cancel { _ in true } }
+
+    /// Cancels the preloads that would store a removed resource again, and waits until they have ended.
+    ///
+    /// - Returns: The sources of the cancelled preloads.
+    /// - Throws: `CacheError` if the catalog can't be read.
+    package func cancel(beforeRemoving key: CacheKey, from cache: MediaCache) async throws -> [MediaSource] {
+        guard state.withLock({ !$0.tasks.isEmpty }) else { return [] }
+        let keys = try await cache.preloadKeys(for: key)
+        return await cancel { keys.contains(cache.key(for: $0)) }
     }
 
+    /// Removes all resources that a selection includes, and cancels their preloads first.
+    ///
+    /// - Returns: The removed resources, the errors of resources that could not be removed, and the sources of the
+    ///   cancelled preloads.
+    /// - Throws: `CacheError` if the catalog can't be read.
+    package func purge(
+        _ selection: PurgeSelection, from cache: MediaCache
+    ) async throws -> (removed: [StoredResource], failures: [CacheError], cancelled: [MediaSource]) {
+        // A preload may have stored nothing yet.
+        var cancelled = await cancel { selection.includes(url: $0.redactedURL) }
+        guard state.withLock({ !$0.tasks.isEmpty }) else {
+            let (removed, failures) = try await cache.purge(selection)
+            return (removed, failures, cancelled)
+        }
+        let (removed, failures) = try await cache.purge(selection) { keys in
+            let sources = await self.cancel { keys.contains(cache.key(for: $0)) }
+            cancelled += sources
+        }
+        return (removed, failures, cancelled)
+    }
+
+    private func cancel(where isSelected: (MediaSource) -> Bool) async -> [MediaSource] {
+        let selected = state.withLock { Array($0.tasks.values) }.filter { isSelected($0.source) }
+        for preload in selected { preload.task.cancel() }
+        var sources: [MediaSource] = []
+        for preload in selected {
+            // It may have been complete already.
+            guard await preload.task.value else { continue }
+            cancelled(preload.source)
+            sources.append(preload.source)
+        }
+        return sources
+    }
+
+    /// Returns whether the preload was cancelled before it was complete.
     private func run(
         _ source: MediaSource, pins: Bool, in cache: MediaCache, _ check: @escaping @Sendable (OriginURL) throws -> Void
-    ) async {
+    ) async -> Bool {
         if pins {
             // Pinning requires a stored byte, and then covers all later bytes. If this fails, the preload fails as
             // well.
@@ -62,22 +120,26 @@ final class OperatorPreloads: Sendable {
             changed()
         }
         let preload = Preloader(cache, maximumConcurrentDownloads: 1).add(source, .entire)
-        await withTaskCancellationHandler {
+        defer { changed() }
+        return await withTaskCancellationHandler {
             var outcome = PreloadOutcome(await preload.finished())
-            // It fails only if it is cancelled.
-            try? await outcome.addStream(of: source, .whole, in: cache, jobs: 4, check: check)
+            do {
+                try await outcome.addStream(of: source, .whole, in: cache, jobs: 4, check: check)
+            } catch {
+                return true  // It fails only if it is cancelled.
+            }
             if let error = outcome.error, !Task.isCancelled {
                 logger.warning("\(source.redactedURL) was not preloaded completely: \(error)")
             }
+            return Task.isCancelled && !outcome.isComplete
         } onCancel: {
             preload.cancel()
         }
-        changed()
     }
 
     /// Waits until no preload is running.
     func waitUntilNone() async {
-        while let task = state.withLock({ $0.tasks.values.first?.task }) { await task.value }
+        while let task = state.withLock({ $0.tasks.values.first?.task }) { _ = await task.value }
     }
 
     /// Cancels all preloads. Stored bytes stay.

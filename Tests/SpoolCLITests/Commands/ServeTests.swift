@@ -120,6 +120,54 @@ import FoundationNetworking
         }
     }
 
+    @Test("D98: “spool rm” cancels the preload that the page has started, so that the resource does not return")
+    func removedPreload() async throws {
+        var film = Self.film
+        film.rules = [.always(.stall(after: 300_000))]
+        var early = Self.film
+        early.rules = [.always(.stall(after: 0))]
+        let names = ["url", "prefix", "all", "early"]
+        let resources = names.map { ("/\($0)/film.mp4", $0 == "early" ? early : film) }
+        try await withOrigin(Dictionary(uniqueKeysWithValues: resources)) { origin, spool in
+            let ended = try await Self.serving(spool, "--freshness immutable --capacity 1GB") { line in
+                let server = try #require(URL(string: line.dropFirst("listening on ".count) + "/.spool/api/actions"))
+                let file = spool.file("cache/operator-token")
+                let token = try String(contentsOf: file, encoding: .utf8).trimmingCharacters(in: .newlines)
+                func act(_ body: String) async throws -> (status: Int, body: String) {
+                    var request = URLRequest(url: server)
+                    (request.httpMethod, request.httpBody) = ("POST", Data(body.utf8))
+                    request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization")
+                    request.setValue("application/json", forHTTPHeaderField: "Content-Type")
+                    let (data, response) = try await URLSession.shared.data(for: request)
+                    return ((response as? HTTPURLResponse)?.statusCode ?? 0, String(decoding: data, as: UTF8.self))
+                }
+                for name in names {
+                    let url = origin.url("/\(name)/film.mp4").absoluteString
+                    #expect(try await act("{\"action\":\"preload\",\"urls\":[\"\(url)\"]}").status == 200)
+                    if name == "early" {
+                        try await origin.log.wait { $0.contains { $0.path == "/early/film.mp4" } }
+                    } else {
+                        _ = try await spool.untilStored(200_000, of: url)
+                    }
+                    let folder = origin.url("/prefix/").absoluteString
+                    let arguments = ["prefix": ["--prefix", folder], "all": ["--all"]][name] ?? [url]
+                    let removed = try await spool.run(["rm"] + arguments)
+                    #expect(removed.status == 0, "\(removed.errors)")
+                    #expect(removed.text.hasPrefix("cancelled the preload of \(url)\n"), "\(name): \(removed.text)")
+                    origin.release("/\(name)/film.mp4")
+                    // The command runs after everything that the server has received is stored.
+                    #expect(try await spool.run("verify").text == "0 blocks checked, 0 damaged, 0 discarded\n")
+                    #expect(try await spool.run("ls").text.isEmpty, "\(name)")
+                }
+                let set = try await act("{\"action\":\"set\",\"name\":\"capacity\",\"value\":5000000}")
+                #expect(set.status == 409 && set.body.contains("--capacity"), "\(set.body)")
+                let none = try await spool.run("rm", "--all", "--json")
+                #expect(none.text.contains("\"cancelledPreloads\":[]"), "\(none.text)")
+            }
+            #expect(ended.status == 0)
+        }
+    }
+
     @Test func `Preloaded media is fetched and stored by the server that has the directory open`() async throws {
         try await withOrigin(["/film.mp4": Self.film]) { origin, spool in
             let url = origin.url("/film.mp4").absoluteString

@@ -404,7 +404,8 @@ import Testing
                 let json = try await server.json("settings")
                 #expect(json["canChange"] as? Bool == true)
                 let settings = try #require(json["settings"] as? [[String: Any]])
-                #expect(settings.allSatisfy { Set($0.keys) == ["name", "value", "source", "editable", "choices"] })
+                let names: Set = ["name", "value", "source", "editable", "choices", "option"]
+                #expect(settings.allSatisfy { Set($0.keys) == names })
                 #expect(settings.filter { $0["editable"] as? Bool == true }.count == 1)
                 return try #require(settings.first { $0["name"] as? String == "capacity" })
             }

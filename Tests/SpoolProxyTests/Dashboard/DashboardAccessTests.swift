@@ -64,6 +64,30 @@ import Testing
         #expect(try OperatorToken.stored(in: file) == next)
     }
 
+    @Test("D102: an error before the path of a request is known is text, also for the API")
+    func unknownPath() async throws {
+        var configuration = ProxyConfiguration()
+        configuration.limits.headerTimeout = .milliseconds(100)
+        configuration.limits.maximumHeaderSize = 1000
+        let (line, end) = ("GET /.spool/api/status HTTP/1.1\r\n", "Host: localhost\r\n\r\n")
+        let long = String(repeating: "a", count: 2000)
+        try await ProxyServer.run(configuration) { server, _ in
+            for (text, status) in [
+                (line, 408), (line + "A: \(long)\r\n" + end, 431), ("GET /.spool/api/\(long) HTTP/1.1\r\n" + end, 414),
+                ("GET  /.spool/api/status HTTP/1.1\r\n" + end, 400), (line + "A\r\n" + end, 400),
+                (line + "Transfer-Encoding: gzip\r\n" + end, 501),
+                ("GET /.spool/api/status HTTP/2.0\r\n" + end, 505),
+            ] {
+                var bytes = try await server.exchange(text)[...]
+                let response = try #require(RawResponse(&bytes))
+                #expect(response.status == status, "\(response.head)")
+                #expect(response.field("content-type") == "text/plain; charset=utf-8", "\(response.head)")
+                #expect(response.text.hasPrefix("spool: ") && response.text.split(separator: "\n").count == 1)
+                #expect(response.field("connection") == "close" && bytes.isEmpty)
+            }
+        }
+    }
+
     @Test("D90: every API error is JSON with one sentence, including errors from the access control")
     func errorFormat() async throws {
         func check(_ response: RawResponse, _ status: Int) throws {

@@ -119,7 +119,7 @@ import Testing
                         try await server.get("/http/127.0.0.1:\(origin.port)/a.mp4").status
                     }
                     #expect(try await get() == 200)
-                    #expect(try await set("[\"media.example\"]") == (isEditable ? 200 : 400))
+                    #expect(try await set("[\"media.example\"]") == (isEditable ? 200 : 409))
                     #expect(try await get() == (isEditable ? 403 : 200))
                     guard isEditable else { return }
                     let settings = try await server.json("settings")["settings"] as? [[String: Any]]
@@ -135,6 +135,38 @@ import Testing
                     #expect(try await get() == 200)
                 }
             }
+        }
+    }
+
+    @Test("D97: a setting that the command line sets, or that needs a restart, gets 409 with the option")
+    func fixedSettings() async throws {
+        let token = OperatorToken.drawn()
+        var configuration = ProxyConfiguration()
+        configuration.operatorSettings = OperatorSettings(
+            token: token,
+            settings: [
+                .init("capacity", .none, .commandLine, option: "--capacity"),
+                .init("eviction", .text("lru"), .default, choices: ["lru", "never"], option: "--eviction"),
+            ])
+        try await ProxyServer.run(configuration) { server, cache in
+            let capacity = cache.capacity
+            for (name, value, option) in [
+                ("capacity", "5000000", "--capacity"), ("capacity", "null", "--capacity"),
+                ("eviction", "\"never\"", "--eviction"),
+            ] {
+                let body = "{\"action\":\"set\",\"name\":\"\(name)\",\"value\":\(value)}"
+                let response = try await server.post(body, token)
+                #expect(response.status == 409 && response.field("content-type") == "application/json")
+                let error = try #require(try response.json["error"] as? String)
+                #expect(error.contains("“\(name)”") && error.contains(option), "\(error)")
+            }
+            #expect(cache.capacity == capacity)
+            let settings = try #require(try await server.json("settings")["settings"] as? [[String: Any]])
+            #expect(settings.map { $0["option"] as? String } == ["--capacity", "--eviction"])
+            #expect(settings.map { $0["source"] as? String } == ["commandLine", "default"])
+            #expect(settings.allSatisfy { $0["editable"] as? Bool == false })
+            let unknown = try await server.post("{\"action\":\"set\",\"name\":\"x\",\"value\":1}", token)
+            #expect(unknown.status == 400 && unknown.text.contains("“x”"))
         }
     }
 
