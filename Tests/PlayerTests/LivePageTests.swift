@@ -12,11 +12,14 @@ import Testing
     "Live page in a browser", .timeLimit(.minutes(10)), .serialized,
     .enabled(if: DebianBrowser.isInstalled, "Chromium, chromedriver or python3-selenium is not installed"))
 struct LivePageTests {
-    @Test("D75: each view shows its data, and every part can be reached with the keyboard")
+    @Test("D75, D101: each view shows its data, settings have advice, and every part can be reached with the keyboard")
     func views() async throws { try await run("library", "filters", "keyboard", "resource", "now", "settings") }
 
     @Test("D76: the page shows that the server is gone, and reconnects; no URL and no cookie contains the token")
     func connection() async throws { try await run("loss", "sharing", "token", "links") }
+
+    @Test("D100: the page shows that the server ended its connection and why, and reconnects")
+    func limits() async throws { try await run("limit", "silence") }
 
     @Test("D77: text has contrast, controls have names, and the layout fits narrow and right-to-left pages")
     func accessibility() async throws { try await run("contrast", "names", "narrow", "rtl", "motion", "locale") }
@@ -80,8 +83,15 @@ private enum LivePageStage {
                 token: token,
                 settings: [
                     .init("capacity", .none, .default, editable: true),
-                    .init("freshness", .text("immutable"), .commandLine, choices: ["http", "immutable"]),
-                    .init("allowedHosts", .list([]), .default, editable: true),
+                    .init(
+                        "freshness", .text("immutable"), .commandLine, choices: ["http", "immutable"],
+                        option: "--freshness"),
+                    .init(
+                        "eviction", .text("standard"), .default, choices: ["standard", "lru"], option: "--eviction"),
+                    .init("allowedHosts", .list([]), .default, editable: true, option: "--allow-host"),
+                    .init("maxAge", .number(172_800), .commandLine, option: "--max-age"),
+                    .init("keepFree", .number(0), .default, option: "--keep-free"),
+                    .init("quotas", .list(["[::1]=2000000000", "a.example=5000"]), .commandLine, option: "--quota"),
                 ])
             settings.freshness = .immutable
             configuration.configure(&settings)

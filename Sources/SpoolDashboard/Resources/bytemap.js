@@ -1,4 +1,5 @@
 // Draws the map of a resource's bytes: stored, arriving, being read and just evicted.
+import { percent, plural } from "./format.js";
 import { mayMove } from "./frames.js";
 import { fadeMilliseconds, store } from "./store.js";
 
@@ -11,7 +12,7 @@ export const palette = () => {
     if (colors) return colors;
     const style = getComputedStyle(document.documentElement);
     colors = Object.fromEntries(colorNames.map(name => [name, style.getPropertyValue(`--map-${name}`).trim()]));
-    for (const name of ["quiet", "ink", "rule"]) colors[name] = style.getPropertyValue(`--${name}`).trim();
+    for (const name of ["quiet", "ink", "rule", "card"]) colors[name] = style.getPropertyValue(`--${name}`).trim();
     return colors;
 };
 
@@ -138,7 +139,7 @@ export const describe = resource => {
     const readers = store.readers.get(resource.key)?.length ?? 0;
     const share = resource.kind !== "file" ? `${resource.completeFiles} of ${resource.files} files complete`
         : resource.complete ? "complete" : resource.length > 0
-            ? `${Math.floor(resource.storedBytes / resource.length * 100)} % stored` : "length unknown";
-    return [`Map of the bytes: ${share}`, transfers > 0 && `${transfers} requests in progress`,
-        readers > 0 && `${readers} readers`].filter(Boolean).join(", ");
+            ? `${percent(resource.storedBytes, resource.length)} stored` : "length unknown";
+    return [`Map of the bytes: ${share}`, transfers > 0 && `${plural(transfers, "request")} in progress`,
+        readers > 0 && plural(readers, "reader")].filter(Boolean).join(", ");
 };

@@ -6,6 +6,12 @@ import { addDrawing, requestFrame } from "./frames.js";
 
 const chartHeight = 150, axisHeight = 20;
 
+/// The smallest limit of an axis above a value whose half is 1, 2 or 5 times a power of ten.
+const limitAbove = value => {
+    const half = Math.max(5000, value * 0.52), power = 10 ** Math.floor(Math.log10(half));
+    return 2 * power * [1, 2, 5, 10].find(step => step * power >= half);
+};
+
 /// A chart of one or more series over time. The series are stacked areas or lines.
 export class Chart {
     samples = [];
@@ -14,11 +20,11 @@ export class Chart {
 
     /// - series: an array of `{label, color, value(sample)}`. The color is a custom property of the style sheet.
     ///   The value of a line can be `null`.
-    /// - format: a function that formats a value.
+    /// - format: a function that formats a value, and `axisFormat` one for the labels of the axis.
     /// - isStacked: whether to draw areas instead of lines.
     /// - limit: the fixed maximum of the values, or `null`.
-    constructor({ title, series, format, isStacked = false, limit = null }) {
-        Object.assign(this, { title, series, format, isStacked, limit });
+    constructor({ title, series, format, axisFormat = format, isStacked = false, limit = null }) {
+        Object.assign(this, { title, series, format, axisFormat, isStacked, limit });
         this.canvas = make("canvas", {
             class: "chart", role: "img", tabIndex: 0, onpointermove: event => this.#point(event.offsetX),
             onpointerleave: () => this.#select(null), onkeydown: event => this.#key(event),
@@ -83,7 +89,7 @@ export class Chart {
         const top = samples.map(sample => this.isStacked
             ? this.series.reduce((sum, { value }) => sum + value(sample), 0)
             : Math.max(...this.series.map(({ value }) => value(sample) ?? 0)));
-        const limit = this.limit ?? Math.max(1000, ...top) * 1.08;
+        const limit = this.limit ?? limitAbove(Math.max(0, ...top));
         const x = index => samples.length < 2 ? 0 : index / (samples.length - 1) * width;
         const y = value => chartHeight - value / limit * (chartHeight - 14);
         context.font = "11px system-ui, sans-serif";
@@ -115,7 +121,15 @@ export class Chart {
         }
         context.fillStyle = color.quiet;
         context.textAlign = "left";
-        for (const part of [0.5, 1]) context.fillText(this.format(limit * part), 2, y(limit * part) - 3);
+        // The background of the labels separates them from the areas.
+        context.strokeStyle = color.card;
+        context.lineWidth = 3;
+        context.lineJoin = "round";
+        for (const part of [0.5, 1]) {
+            const label = [this.axisFormat(limit * part), 2, y(limit * part) - 3];
+            context.strokeText(...label);
+            context.fillText(...label);
+        }
         if (samples.length > 1) {
             const label = samples.at(-1).time - samples[0].time < 300_000 ? time : minute;
             context.fillText(label(samples[0].time), 0, chartHeight + 15);

@@ -69,11 +69,12 @@ export const figure = label => {
     const value = make("span", { class: "value" }), note = make("span", { class: "note" });
     const part = make("span", { class: "part" }), bar = make("span", { class: "bar", hidden: true }, part);
     return {
-        element: make("div", { class: "figure" }, make("dt", {}, label), make("dd", {}, value, bar, note)),
+        element: make("div", { class: "figure" }, make("dt", {}, label), make("dd", {}, value, note, bar)),
         set(text, noteText = "", share = null) {
             setText(value, text);
             setText(note, noteText);
             bar.hidden = share === null;
+            part.hidden = !(share > 0);
             if (share !== null) part.style.inlineSize = `${Math.min(100, share * 100).toFixed(1)}%`;
         },
     };

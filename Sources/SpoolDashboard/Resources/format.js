@@ -7,21 +7,24 @@ const numbers = (options, name = JSON.stringify(options)) => {
 };
 
 const units = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"];
-const scaled = (count, suffix, smallest = 0) => {
+const scaled = (count, suffix, { smallest = 0, isRounded = false } = {}) => {
     let unit = smallest;
     count /= 1000 ** smallest;
     while (Math.abs(count) >= 999.5 && unit < units.length - 1) { count /= 1000; unit += 1; }
     const digits = unit === 0 || count === 0 || count >= 99.95 ? 0 : 1;
     return numbers({
-        style: "unit", unit: units[unit] + suffix, maximumFractionDigits: digits, minimumFractionDigits: digits,
-        unitDisplay: unit === 0 && suffix === "" ? "long" : "short",
-    }, `${unit}${digits}${suffix}`).format(count);
+        style: "unit", unit: units[unit] + suffix, maximumFractionDigits: digits,
+        minimumFractionDigits: isRounded ? 0 : digits, unitDisplay: unit === 0 && suffix === "" ? "long" : "short",
+    }, `${unit}${digits}${suffix}${isRounded}`).format(count);
 };
 
 export const number = count => numbers({}, "n").format(count);
 export const compact = count => numbers({ notation: "compact", maximumFractionDigits: 1 }, "c").format(count);
 export const bytes = count => count === null || count === undefined ? "–" : scaled(count, "");
-export const rate = perSecond => scaled(perSecond, "-per-second", 1);
+export const rate = perSecond => scaled(perSecond, "-per-second", { smallest: 1 });
+/// Rounded numbers on axes, such as “20 MB” instead of “20.0 MB”.
+export const axisBytes = count => scaled(count, "", { isRounded: true });
+export const axisRate = perSecond => scaled(perSecond, "-per-second", { smallest: 1, isRounded: true });
 
 /// A share as a percentage, rounded down so that 100 % means complete.
 export const percent = (part, whole) => !(whole > 0) ? "–"
@@ -30,10 +33,10 @@ export const percent = (part, whole) => !(whole > 0) ? "–"
 export const plural = (count, one, other = `${one}s`) => `${number(count)} ${count === 1 ? one : other}`;
 
 const duration = (value, unit, digits) => numbers({
-    style: "unit", unit, maximumFractionDigits: digits, unitDisplay: "narrow",
+    style: "unit", unit, maximumFractionDigits: digits, unitDisplay: "short",
 }, unit + digits).format(value);
 
-/// A duration in seconds, such as “120ms” or “2.9s”.
+/// A duration in seconds, such as “120 ms” or “2.9 sec”.
 export const seconds = value => value === null || value === undefined ? "–" : value < 0.9995
     ? duration(value * 1000, "millisecond", 0) : duration(value, "second", value < 99.95 ? 1 : 0);
 
@@ -84,11 +87,15 @@ export const names = url => {
     return { host, path, name: isManifest && parts.length > 1 ? `${parts.at(-2)}/${last}` : last };
 };
 
-/// The type of a resource as a short word.
+/// A message as a sentence: its first word starts with a capital letter, unless it is a name such as a host.
+export const sentence = message => /^[a-z]+[ ,]/.test(message) ? message[0].toUpperCase() + message.slice(1) : message;
+
+/// The type of a resource as a short text that starts with its kind, such as “Video (MP4)”.
 export const typeName = resource => {
     if (resource.kind === "hls") return "HLS";
     if (resource.kind === "dash") return "DASH";
     const [type = "", subtype = ""] = (resource.contentType ?? "").split(";")[0].trim().toLowerCase().split("/");
     const plain = subtype.replace(/^x-/, "").replace(/^mpeg$/, type === "audio" ? "mp3" : "mpeg").split(".").at(-1);
-    return type === "" ? "Unknown" : `${type[0].toUpperCase()}${type.slice(1)}${plain ? ` ${plain}` : ""}`;
+    const name = plain.length > 4 ? plain : plain.toUpperCase();
+    return type === "" ? "Unknown" : `${type[0].toUpperCase()}${type.slice(1)}${name ? ` (${name})` : ""}`;
 };

@@ -1,7 +1,7 @@
 // The large map of one resource: bytes or files of a stream, axes of bytes and time, and the playhead.
 import { contextOf, describe, drawMap, extent, palette } from "./bytemap.js";
 import { make, setText } from "./elements.js";
-import { bytes, clock, percent, rate } from "./format.js";
+import { axisBytes, bytes, clock, percent, rate } from "./format.js";
 import { addDrawing, requestFrame } from "./frames.js";
 import { store } from "./store.js";
 
@@ -61,16 +61,17 @@ export class LargeMap {
         const width = this.canvas.clientWidth, { duration, parts } = this.resource;
         if (width === 0) return false;
         const hasTime = Boolean(duration) && this.resource.kind === "file";
-        const height = bandTop + bandHeight + (hasTime ? 44 : 26);
+        const folders = grouped(parts), isOneFolder = folders.size === 1;
+        const height = bandTop + bandHeight + (hasTime ? 44 : isOneFolder ? 6 : 26);
         this.canvas.style.blockSize = `${height}px`;
         const context = contextOf(this.canvas, width, height), band = { top: bandTop, width, height: bandHeight };
         context.font = "11px system-ui, sans-serif";
         if (parts.length > 0) {
-            this.moves = this.#drawParts(context, parts, band, now);
+            this.moves = this.#drawParts(context, folders, band, now);
         } else {
             this.moves = drawMap(context, this.resource, band, now);
             this.#rates(context, width);
-            this.#axis(context, width, bandTop + bandHeight, extent(this.resource), byteSteps, bytes);
+            this.#axis(context, width, bandTop + bandHeight, extent(this.resource), byteSteps, axisBytes);
             if (hasTime) this.#axis(context, width, bandTop + bandHeight + 20, duration, timeSteps, clock);
         }
         if (media && duration) this.#playhead(context, media.currentTime / duration * width);
@@ -79,8 +80,8 @@ export class LargeMap {
     }
 
     /// Draws the files of a stream next to each other, in groups by folder, such as one for each rendition.
-    #drawParts(context, parts, { top, width, height }, now) {
-        const color = palette(), folders = grouped(parts);
+    #drawParts(context, folders, { top, width, height }, now) {
+        const color = palette();
         const rowHeight = height / folders.size, gap = folders.size > 1 && rowHeight > 6 ? 3 : 0;
         // A request for a file of a stream can have the key of the stream.
         const received = new Set((store.transfers.get(this.resource.key) ?? []).map(({ url }) => url));
@@ -105,6 +106,7 @@ export class LargeMap {
             });
             row += 1;
         }
+        if (folders.size === 1) return moves;
         context.fillStyle = color.quiet;
         context.textAlign = "start";
         context.fillText(`From top to bottom: ${[...folders.keys()].slice(0, 6).join(", ")}`, 0, top + height + 15);

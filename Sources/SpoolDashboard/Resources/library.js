@@ -108,7 +108,7 @@ export class Library {
             : `${percent(totals.storedBytes, capacity)} of ${bytes(capacity)}`,
         capacity === null ? null : totals.storedBytes / capacity);
         saved.set(bytes(totals.savedBytes), `${bytes(totals.savedBytesToday)} today`);
-        hits.set(percent(hit, requests), `of ${plural(requests, "request")}`);
+        hits.set(percent(hit, requests), requests === 0 ? "no requests yet" : `of ${plural(requests, "request")}`);
         progress.set(plural(totals.openRequests, "request"), plural(totals.openReaders, "reader"));
     }
 

@@ -16,6 +16,8 @@ const resource = new ResourceView(section("resource")), settings = new SettingsV
 showErrors(section("errors"));
 
 const titles = { library: "Library", now: "Now", settings: "Settings", errors: "Errors", resource: "Resource" };
+/// The views of the navigation that contain the other views.
+const parents = { resource: "library", errors: "now" };
 let current = null;
 const scrolled = new Map();
 
@@ -30,7 +32,7 @@ const route = () => {
     current = name;
     for (const each of Object.keys(titles)) section(each).hidden = each !== name;
     for (const link of document.querySelectorAll("nav a")) {
-        const isCurrent = link.dataset.view === name || name === "resource" && link.dataset.view === "library";
+        const isCurrent = link.dataset.view === (parents[name] ?? name);
         if (isCurrent) link.setAttribute("aria-current", link.dataset.view === name ? "page" : "true");
         else link.removeAttribute("aria-current");
     }

@@ -5,7 +5,7 @@ import { contextOf, drawMap } from "./bytemap.js";
 import { Chart } from "./chart.js";
 import { card, figure, fill, make, setText } from "./elements.js";
 import { errorLink, errors } from "./errors.js";
-import { ago, bytes, date, names, number, percent, plural, rate } from "./format.js";
+import { ago, axisRate, bytes, date, names, number, percent, plural, rate, sentence } from "./format.js";
 import { addDrawing, requestFrame } from "./frames.js";
 import { waits } from "./requests.js";
 import { store } from "./store.js";
@@ -25,7 +25,7 @@ export class NowView {
         const perSecond = name => sample => sample[name] / this.interval;
         this.interval = 10;
         this.bytesChart = new Chart({
-            title: "Bytes per second", format: rate, isStacked: true, series: [
+            title: "Bytes per second", format: rate, axisFormat: axisRate, isStacked: true, series: [
                 { label: "from the cache", color: "chart-cache", value: perSecond("savedBytes") },
                 { label: "from origins", color: "chart-origin", value: perSecond("originBytes") }],
         });
@@ -107,12 +107,12 @@ export class NowView {
         this.#shownAt = performance.now();
         const [cache, origin, hits, today, saved, requests, readers, failures] = this.figures;
         const { hit, miss, partial, stale } = totals.requests, all = hit + miss + partial + stale;
-        cache.set(rate(store.rates.cache), `${bytes(totals.servedBytes)} served in total`);
-        origin.set(rate(store.rates.origin), `${bytes(totals.originBytes)} received in total`);
-        hits.set(percent(hit, all), `${number(hit)} of ${plural(all, "request")}`);
+        cache.set(rate(store.rates.cache), `${bytes(totals.servedBytes)} in total`);
+        origin.set(rate(store.rates.origin), `${bytes(totals.originBytes)} in total`);
+        hits.set(percent(hit, all), all === 0 ? "no requests yet" : `${number(hit)} of ${plural(all, "request")}`);
         today.set(bytes(totals.savedBytesToday), "not fetched again");
         saved.set(bytes(totals.savedBytes), totals.servedBytes === 0 ? "no bytes served yet"
-            : `${percent(totals.savedBytes, totals.servedBytes)} of the served bytes`);
+            : `${percent(totals.savedBytes, totals.servedBytes)} of served bytes`);
         requests.set(number(store.transferCount), `${number(totals.originRequests)} in total`);
         const waiting = store.waitingCount;
         readers.set(number(totals.openReaders), waiting > 0 ? `${number(waiting)} waiting` : "none waiting");
@@ -191,7 +191,15 @@ export class NowView {
             : make("ul", { class: "events" }, newest.slice(0, 30).map(entry => make("li", {},
                 make("time", { class: "quiet", dateTime: entry.time, title: date(Date.parse(entry.time)) },
                     ago(Date.parse(entry.time))),
-                make("span", { class: "breaks" }, entry.message)))));
+                this.#link(entry), make("span", { class: "breaks" }, sentence(entry.message))))));
+    }
+
+    /// The name of the resource of an entry, as a link if it is stored. Empty for an event of the whole cache.
+    #link({ key, url }) {
+        if (key === null) return make("span");
+        const name = make("bdi", {}, names(url).name);
+        return store.resources.has(key) ? make("a", { class: "cut", href: `#/resource/${key}` }, name)
+            : make("span", { class: "cut" }, name);
     }
 
     #problem(entry) {
@@ -201,7 +209,7 @@ export class NowView {
             make("span", { class: `tag ${isFailure ? "bad" : "warn"}` }, isFailure ? "Error" : "Warning"),
             resource && make("a", { href: `#/resource/${entry.key}` }, make("bdi", {}, resource.name)),
             make("time", { class: "quiet", dateTime: entry.time }, ago(Date.parse(entry.time)))),
-        make("p", { class: "breaks" }, entry.message),
+        make("p", { class: "breaks" }, sentence(entry.message)),
         meaning && make("p", { class: "quiet" }, meaning, " ", fix, " ", errorLink(entry.code)));
     }
 }

@@ -1,6 +1,6 @@
 // Tables of one resource: its requests to the origin as a waterfall, its waits, and the files of a stream.
 import { make } from "./elements.js";
-import { ago, bytes, date, percent, range, rate, seconds, time } from "./format.js";
+import { ago, bytes, date, number, percent, range, rate, seconds, sentence, time } from "./format.js";
 
 const outcomes = {
     running: ["in progress", "good"], complete: ["complete", ""], cancelled: ["cancelled", ""],
@@ -50,7 +50,7 @@ export const waterfall = (requests, showsURL) => {
             make("td", { class: "lane-cell" }, make("div", { class: "lane" }, part)),
             make("td", {}, make("span", { class: `tag ${kind}` }, label), " ",
                 speed && make("span", { class: "quiet" }, speed),
-                request.message && make("span", { class: "message" }, request.message)));
+                request.message && make("span", { class: "message" }, sentence(request.message))));
     });
     return make("table", { class: "waterfall" }, header(["Time"], ...showsURL ? [["File"]] : [], ["Range", "number"],
             ["Status", "number"], ["Bytes", "number"], ["First byte", "number"], ["Duration", "number"], ["Waterfall"],
@@ -64,16 +64,20 @@ const causes = {
     notStored: ["Not stored yet", "The bytes were requested for the first time, for example after a seek."],
 };
 
-/// The waits of readers, with their causes and hints. Entries of the log have a link to their resource.
+const waitLimit = 8;
+
+/// The newest waits of readers, with their causes and hints. Entries of the log have a link to their resource.
 export const waits = (list, { links = false, empty }) => list.length === 0 ? make("p", { class: "empty" }, empty)
-    : make("ul", { class: "waits" }, list.map(wait => {
+    : make("ul", { class: "waits" }, list.slice(0, waitLimit).map((wait, index) => {
         const [label, hint] = causes[wait.cause] ?? ["Wait", ""];
         const when = Date.parse(wait.time);
         return make("li", {}, make("p", { class: "line" }, make("span", { class: "tag warn" }, label),
             links && wait.key && make("a", { href: `#/resource/${wait.key}` }, make("bdi", {}, wait.name)),
             make("time", { class: "quiet", dateTime: wait.time, title: date(when) }, ago(when))),
-        make("p", {}, wait.message), make("p", { class: "quiet" }, hint));
-    }));
+        make("p", {}, sentence(wait.message)),
+        // The hint of several waits with the same cause is shown once.
+        wait.cause !== list[index - 1]?.cause && make("p", { class: "quiet" }, hint));
+    }), list.length > waitLimit && make("li", { class: "quiet" }, `${number(list.length - waitLimit)} earlier`));
 
 /// The files of a stream.
 export const files = parts => make("table", {},

@@ -37,7 +37,7 @@ export class ResourceView {
                 card("Details", this.facts), card("Why did playback wait?", this.waits))),
             card("Requests to the origin", this.requests), this.parts,
             card("Stored headers", this.headers));
-        section.append(make("p", { class: "path" }, make("a", { href: "#/" }, "Library"), " / "),
+        section.append(make("p", { class: "path" }, make("a", { href: "#/" }, "Library")),
             make("div", { class: "resource-head" },
                 make("div", {}, make("h1", {}, this.title), this.place, this.tags), this.buttons),
             this.message, this.content);

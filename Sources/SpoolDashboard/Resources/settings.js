@@ -6,22 +6,27 @@ import { bytes, date, number, plural } from "./format.js";
 import { openDialog, toast } from "./messages.js";
 import { store } from "./store.js";
 
+/// For each setting: its label, its meaning, the kind of its value, and the text for an empty value.
 const known = {
-    capacity: ["Capacity", "The maximum size of the cache, such as 50 GB. Empty means no limit.", "size"],
-    eviction: ["Eviction policy", "The order of eviction when space is needed. Pinned media is never evicted."],
-    freshness: ["Freshness", "When stored responses may be used without revalidation."],
-    allowedHosts: ["Allowed hosts", "The origins that clients may request, such as media.example.com or "
-        + "*.example.com. Empty means all public origins. A change applies until the server stops."],
-    maxAge: ["Maximum age", "Evicts media that has not been played for this time.", "time"],
-    keepFree: ["Free space", "The free space to leave on the volume.", "size"],
-    quotas: ["Quotas", "The maximum number of stored bytes of each host."],
+    capacity: ["Capacity", "The maximum size of the cache.", "size", "no limit"],
+    eviction: ["Eviction policy", "The order of eviction when space is needed. Pinned media is never evicted.",
+        "policy"],
+    freshness: ["Freshness", "When stored responses may be used without revalidation.", "policy"],
+    allowedHosts: ["Allowed hosts", "The origins that clients may request.", "hosts", "all public origins"],
+    maxAge: ["Maximum age", "Media that has not been played for this long is evicted.", "time", "no limit"],
+    keepFree: ["Free space", "The space to leave free on the volume.", "size", "no minimum"],
+    quotas: ["Quotas", "The maximum number of stored bytes of each host.", "quotas", "no quotas"],
 };
-/// The options of `spool serve` for settings that can't be changed while the server is running.
-const options = {
-    capacity: "--capacity", eviction: "--eviction", freshness: "--freshness", allowedHosts: "--allow-host",
-    maxAge: "--max-age", keepFree: "--keep-free", quotas: "--quota",
+/// The hints for inputs.
+const inputHints = {
+    capacity: "Enter a size such as 50 GB, or nothing for no limit. Later starts of the server use it, too.",
+    allowedHosts: "Enter hosts such as media.example.com or *.example.com, or nothing for all public origins. "
+        + "They apply until the server stops.",
 };
-const sources = { commandLine: "set on the command line", default: "default", page: "changed on this page" };
+const sources = {
+    commandLine: "set on the command line", default: "default", page: "changed on this page",
+    directory: "recorded in the cache directory",
+};
 const policies = {
     standard: "standard", lru: "least recently used first (lru)", largest: "largest first (largest)",
     never: "no eviction (never)", http: "as in HTTP (http)", immutable: "always use stored bytes (immutable)",
@@ -46,11 +51,37 @@ const sizeText = count => {
     return `${count / size} ${unit}`;
 };
 
+/// A quota of the form `HOST=BYTES`.
+const quotaText = quota => {
+    const end = quota.lastIndexOf("=");
+    return `${quota.slice(0, end)}: ${sizeText(Number(quota.slice(end + 1)))}`;
+};
+
+/// The text of a value, or an empty text if there is none.
+const valueText = (kind, value) => {
+    if (value === null || kind === "size" && value === 0) return "";
+    if (Array.isArray(value)) return value.map(each => kind === "quotas" ? quotaText(each) : each).join(", ");
+    return kind === "size" ? sizeText(value) : kind === "time" ? timeText(value) : String(value);
+};
+
+/// The sentences that state how to change a setting that this page can't change.
+const advice = ({ source, editable, choices, option }) => {
+    if (editable || !option) return [];
+    const restart = [make("code", {}, option), ". To change it, restart the server with another value."];
+    const values = choices ? [" Values: ", ...choices.flatMap((choice, index) =>
+        [index > 0 && ", ", make("code", {}, choice)]), "."] : [];
+    return source === "commandLine" ? [" The command line sets it with ", ...restart, ...values]
+        : [" This setting can’t be changed while the server runs. To change it, restart the server with ",
+            make("code", {}, option), ".", ...values];
+};
+
 /// A duration in whole days, hours or seconds.
 const timeText = seconds => seconds % 86_400 === 0 ? plural(seconds / 86_400, "day")
     : seconds % 3600 === 0 ? plural(seconds / 3600, "hour") : plural(seconds, "second");
 
 export class SettingsView {
+    #isShown = false;
+
     constructor(section) {
         this.token = make("input", { type: "password", id: "token", autocomplete: "off", spellcheck: false });
         this.tokenState = make("p", { role: "status" });
@@ -67,11 +98,15 @@ export class SettingsView {
                 make("button", { type: "submit", class: "primary" }, "Use the token"), this.forget), this.tokenState),
         card("Cache", this.list), card("Server", this.server));
         addEventListener("spool-token", () => this.#showToken());
+        store.addEventListener("list", () => this.#isShown && this.#showServer());
         this.#showToken();
     }
 
     set isShown(value) {
-        if (value) this.#load();
+        this.#isShown = value;
+        if (!value) return;
+        this.#showServer();
+        this.#load();
     }
 
     async #submitToken(event) {
@@ -101,43 +136,48 @@ export class SettingsView {
     async #load() {
         try {
             const { canChange, settings } = await api.settings();
-            this.list.replaceChildren(...settings.map(setting => this.#setting(setting, canChange)));
+            const rows = settings.map(setting => this.#setting(setting, canChange));
+            if (!canChange) rows.unshift(make("p", {}, "This server allows no changes: it has no operator’s token."));
+            this.list.replaceChildren(...rows);
         } catch (error) {
             this.list.replaceChildren(make("p", { class: "empty", role: "alert" }, error.message));
         }
+    }
+
+    #showServer() {
         const { totals } = store;
         const address = api.serverAddress().replace(/\/~[^/]+/, "/~…"); // Without the token in the path.
         this.server.replaceChildren(facts([["Address", make("code", {}, address)],
             totals && ["Version", totals.version],
             totals && ["Running since", date(Date.parse(totals.started))],
-            totals && ["Evictions", `${number(totals.evictions)}, ${bytes(totals.evictedBytes)}`]]));
+            totals && ["Evictions", totals.evictions === 0 ? "none"
+                : `${number(totals.evictions)}, ${bytes(totals.evictedBytes)}`]]));
     }
 
-    #setting({ name, value, source, editable, choices }, canChange) {
-        const [label, hint, kind] = known[name] ?? [name, ""], id = `setting-${name}`;
-        const mayChange = editable && canChange && source !== "commandLine";
+    #setting(setting, canChange) {
+        const { name, value, source, editable, choices } = setting;
+        const [label, meaning, kind, none = "none"] = known[name] ?? [name, ""], id = `setting-${name}`;
+        const mayChange = editable && canChange;
         const origin = make("span", { class: source === "default" ? "tag" : "tag good" }, sources[source] ?? source);
         const head = make("div", { class: "row-of" }, mayChange ? make("label", { for: id }, make("strong", {}, label))
             : make("strong", {}, label), origin);
-        const text = Array.isArray(value) ? value.join(", ") : value === null ? ""
-            : kind === "size" ? sizeText(value) : kind === "time" ? timeText(value) : String(value);
+        const text = kind === "size" && value === 0 && mayChange ? sizeText(0) : valueText(kind, value);
         if (!mayChange) {
-            const none = name === "allowedHosts" ? "all public origins" : "none";
             const shown = text === "" ? none : policies[text] ?? text;
-            const more = canChange && options[name] ? [" To change it, restart the server with the option ",
-                make("code", {}, options[name]), "."] : [];
             return make("div", { class: "setting" }, head, make("p", {}, shown),
-                make("p", { class: "quiet" }, hint, more));
+                make("p", { class: "quiet" }, meaning, advice(setting)));
         }
         const input = choices ? make("select", { id, "aria-describedby": `${id}-hint` }, choices.map(choice =>
             new Option(policies[choice] ?? choice, choice, false, choice === value)))
-            : make("input", { id, value: text, "aria-describedby": `${id}-hint`, spellcheck: false });
+            : make("input", {
+                id, value: text, placeholder: none, "aria-describedby": `${id}-hint`, spellcheck: false,
+            });
         const submit = make("button", { type: "submit", "aria-label": `Change ${label}` }, "Change");
         return make("form", { class: "setting", onsubmit: event => {
             event.preventDefault();
             this.#change(name, label, kind, input);
         } }, head, make("div", { class: "row-of" }, input, submit),
-        make("p", { class: "quiet", id: `${id}-hint` }, hint));
+        make("p", { class: "quiet", id: `${id}-hint` }, meaning, " ", inputHints[name]));
     }
 
     async #change(name, label, kind, input) {

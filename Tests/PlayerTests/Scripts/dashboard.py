@@ -6,21 +6,25 @@ usage: dashboard.py URL TOKEN [CHECK…] [--screenshots DIR] [--preload URL] [--
 URL is the address of the page, such as http://127.0.0.1:8787/.spool/, and TOKEN the operator's token. Without names of
 checks, it runs all except `memory`. The exit status is 1 if a check fails. The cache needs at least four resources, one
 of them a video of a known length. The check `paths` needs waits for each cause, and `frames` is useful with 1,000
-resources. The checks `dialogs` and `paths` change the cache.
+resources. The checks `dialogs` and `paths` change the cache. The check `silence` requests missing media at the host of
+`--preload`.
 """
 import argparse
 import contextlib
 import json
 import re
+import socket
 import sys
 import time
 import traceback
+import urllib.error
 import urllib.parse
+import urllib.request
 
 from selenium.webdriver.common.keys import Keys
 
 import dashboard_measures
-from dashboard_browser import Page
+from dashboard_browser import LOW_CONTRAST, Page
 
 # The number of maps that are not empty.
 PAINTED = """return [...document.querySelectorAll('.rows canvas')].filter(canvas => canvas.width > 0 &&
@@ -206,6 +210,13 @@ def check_settings(page):
     fixed = [s["name"] for s in settings if s["source"] == "commandLine"]
     assert page.text().count("set on the command line") == len(fixed)
     page.wait(lambda: page.js("return document.querySelectorAll('.setting').length") == len(settings))
+    texts = page.js("return [...document.querySelectorAll('.setting')].map(each => each.innerText)")
+    for setting, text in zip(settings, texts):
+        if not setting["editable"]:
+            assert "restart the server" in text and setting["option"] in text, text
+            assert all(choice in text for choice in setting["choices"] or []), text
+            assert not re.search(r"\d{4}", text), f"a number without a unit: {text}"
+        assert ("The command line sets it" in text) == (setting["source"] == "commandLine"), text
     page.driver.find_element("id", "token").send_keys("wrong", Keys.ENTER)
     page.wait(lambda: "rejected" in page.text())
     page.driver.find_element("id", "token").send_keys(Keys.CONTROL, "a", Keys.DELETE)
@@ -266,6 +277,47 @@ def check_loss(page):
     last = re.search(r"last-event-id: *[a-z0-9]+-(\d+)", events(page)[-1], re.IGNORECASE)[1]
     assert int(last) > 0, "the page does not resume"
     return {"seconds": round(time.time() - start, 1), "lastEventID": int(last)}
+
+
+def check_limit(page):
+    """Opens more streams of events than the server allows. The page shows the cause, and reconnects later."""
+    page.open()
+    path = urllib.parse.urlsplit(page.base).path
+    with contextlib.ExitStack() as streams:
+        for _ in range(64):
+            stream = streams.enter_context(socket.create_connection(page.relay.target))
+            stream.sendall(f"GET {path}api/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+            assert stream.recv(12) == b"HTTP/1.1 200"
+        page.wait(lambda: "Too many pages are open" in page.text("#banner"))
+        assert "reconnects automatically" in page.text("#banner") and page.text("#connection") == "No connection"
+        for scheme in ["light", "dark"]:
+            page.emulate(360, 740, scheme)
+            assert not page.js(LOW_CONTRAST)["found"] and not dashboard_measures.overflow(page), scheme
+    start = time.time()
+    page.wait(lambda: page.js("return document.querySelector('#connection').dataset.state") == "live", 30)
+    assert page.text("#banner") == "" and not page.js("return document.querySelector('#banner').checkVisibility()")
+    return {"seconds": round(time.time() - start, 1)}
+
+
+def check_silence(page, preload="https://media.example/trip/video.mp4"):
+    """Reads no events until the server closes the connection. The page shows this, and gets the newest events later."""
+    page.open()
+    parts, (host, port) = urllib.parse.urlsplit(preload), page.relay.target
+    prefix = urllib.parse.urlsplit(page.base).path.removesuffix(".spool/")
+    page.relay.holds, start, count = True, time.time(), 0
+    # Each failed request adds several entries with its URL to the log. The buffers of both sockets have to be full.
+    while count < 1500 or time.time() - start < 5:
+        count += 1
+        url = f"http://{host}:{port}{prefix}{parts.scheme}/{parts.netloc}/missing-{count}-{'x' * 6000}"
+        with contextlib.suppress(urllib.error.HTTPError):
+            urllib.request.urlopen(url)
+    page.relay.holds = False
+    page.wait(lambda: "does not respond" in page.text("#banner"), 20)
+    page.wait(lambda: page.js("return document.querySelector('#connection').dataset.state") == "live", 20)
+    newest = """const done = arguments[0]; import(new URL('store.js', document.baseURI)).then(({ store }) =>
+        done(store.log.at(-1)?.url ?? ''))"""
+    page.wait(lambda: f"/missing-{count}-" in page.driver.execute_async_script(newest))
+    return {"requests": count, "seconds": round(time.time() - start, 1)}
 
 
 def check_sharing(page):
@@ -351,7 +403,7 @@ def main():
     checks = {name.removeprefix("check_"): check for name, check in {**globals(), **vars(dashboard_measures)}.items()
               if name.startswith("check_")}
     chosen = arguments.checks or [name for name in checks if name != "memory"]
-    extra = {"paths": [arguments.preload], "memory": [arguments.seconds]}
+    extra = {"paths": [arguments.preload], "silence": [arguments.preload], "memory": [arguments.seconds]}
     results, page = {}, Page(arguments.url, arguments.token)
     try:
         for name in chosen:

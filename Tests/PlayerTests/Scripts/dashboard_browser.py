@@ -64,11 +64,12 @@ INTERACTIVE = {"button", "link", "textbox", "searchbox", "combobox", "checkbox",
 class Relay:
     """Forwards TCP connections to the server, and stores the headers of requests.
 
-    `cut` interrupts all connections, and `restore` accepts new ones."""
+    `cut` interrupts all connections, and `restore` accepts new ones. While `holds` is set, responses with events are
+    not read from the server."""
 
     def __init__(self, host, port):
         self.target, self.pairs, self.requested, self.listener = (host, port), [], [], None
-        self.port = 0
+        self.port, self.holds = 0, False
         self.restore()
 
     def restore(self):
@@ -98,13 +99,16 @@ class Relay:
 
     def _forward(self, client, server):
         with client, server, contextlib.suppress(OSError, ValueError):
+            is_event_stream = False
             while True:
-                for each in select.select([client, server], [], [])[0]:
+                readable = [client] if self.holds and is_event_stream else [client, server]
+                for each in select.select(readable, [], [], 0.1)[0]:
                     data = each.recv(1 << 16)
                     if not data:
                         return
                     if each is client:
                         self.requested.append(data.split(b"\r\n\r\n", 1)[0].decode("latin-1"))
+                        is_event_stream = b"/api/events" in data.split(b"\r\n", 1)[0]
                     (server if each is client else client).sendall(data)
 
 
