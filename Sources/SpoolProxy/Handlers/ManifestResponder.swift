@@ -38,8 +38,8 @@ struct ManifestResponder: Sendable {
     ///   - opened: The response headers of the current version.
     ///   - mayRead: Whether to read the first bytes even if neither the type nor the path indicates a manifest. The
     ///     default is `true`.
-    /// - Throws: `RequestFailure` with status 502 if the manifest cannot be rewritten; `CacheError` with code
-    ///   `.resourceChanged` if another version has replaced the one that `opened` describes; and errors from reading.
+    /// - Throws: `RequestFailure` with status 502 if the manifest cannot be rewritten, and errors from reading.
+    ///   `CacheError` with code `.resourceChanged` if another version has replaced the one that `opened` describes.
     func manifest(
         of media: MediaResource, _ opened: OpenedResponse, for request: RequestHead, _ call: OutgoingRequest,
         mayRead: Bool = true
