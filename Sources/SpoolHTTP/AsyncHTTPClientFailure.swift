@@ -28,11 +28,22 @@ struct AsyncHTTPClientFailure {
 
     func upstreamError(_ name: String) -> UpstreamError {
         // Our own errors already name the URL.
-        if let error = error as? UpstreamError {
-            return UpstreamError(error.code, "\(name) \(error.message(after: name))", underlying: error.underlying)
+        if var error = error as? UpstreamError {
+            error.message = "\(name) \(error.message(after: name))"
+            return error
         }
         let (code, cause) = reading
-        return UpstreamError(code, "\(name) \(cause)", underlying: error)
+        var failure = UpstreamError(code, "\(name) \(cause)", underlying: error)
+        failure.lacksStatusLine = lacksStatusLine
+        return failure
+    }
+
+    /// Whether the parser has rejected the status line.
+    private var lacksStatusLine: Bool {
+        switch error as? HTTPParserError {
+        case .invalidConstant, .invalidVersion, .invalidStatus: !isInBody
+        default: false
+        }
     }
 
     private var reading: (UpstreamError.Code, String) {

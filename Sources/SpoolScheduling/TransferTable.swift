@@ -23,6 +23,10 @@ struct TransferTable {
     /// The number of recent ends of requests that the table remembers.
     private static let runLimit = 16
 
+    /// The number of new bytes in a response that ends early, below which it counts as a failure. Some origins limit
+    /// the size of a part.
+    private static let smallestPart: Int64 = 1024
+
     init(_ policy: ReadAheadPolicy) {
         initialRequestSize = policy.initialRequestSize
         maximumRequestSize = policy.maximumRequestSize
@@ -201,7 +205,7 @@ struct TransferTable {
         if transfer.purpose == .bytes, reached(by: transfer, in: stored) <= transfer.start, transfer.start < length {
             return true
         }
-        guard transfer.fresh < Block.size else { return false }
+        guard transfer.fresh < Self.smallestPart else { return false }
         let position = transfer.position
         guard transfer.hasStored else { return true }
         guard position < min(transfer.askedEnd ?? .max, length) else { return false }

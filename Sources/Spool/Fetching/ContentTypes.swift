@@ -45,7 +45,7 @@ enum ContentTypes {
 
     /// Returns whether the bytes start with the signature of a container or of audio frames, or are a playlist or
     /// subtitles.
-    private static func isMedia(_ start: some Collection<UInt8>) -> Bool {
+    static func isMedia(_ start: some Collection<UInt8>) -> Bool {
         let bytes = Array(start.prefix(16))
         func has(_ text: String, at offset: Int = 0) -> Bool { bytes.dropFirst(offset).starts(with: text.utf8) }
         let codes = ["ID3", "OggS", "fLaC", "RIFF", "RF64", "FORM", "caff", "FLV", "#EXTM3U", "WEBVTT"]

@@ -14,6 +14,13 @@ extension Generation {
         return version
     }
 
+    /// Whether the bytes may be those of a live stream. Without a length, a validator or ranges, a later response may have
+    /// other bytes.
+    var mayBeLive: Bool {
+        let version = resourceVersion
+        return version.length == nil && !version.validator.canConfirm && version.acceptsRanges != true
+    }
+
     /// More values of the last response; `nil` if they are unknown.
     var storedFreshness: StoredFreshness? { StoredFreshness(encoded: description.fields) }
 

@@ -31,6 +31,8 @@ final class OpenResource: Sendable {
         var versionChanges = 0
         /// Whether new bytes are stored in memory.
         var storesInMemory = false
+        /// Whether the next request omits its range; see ``omitRangeOnce()``.
+        var omitsRange = false
     }
 
     let key: CacheKey
@@ -71,18 +73,22 @@ final class OpenResource: Sendable {
         let origin = OriginCoordinator.name(of: credentials.source.url)
         self.location = (credentials.source.redactedURL, origin)
         self.context = context
-        self.freshness = VersionFreshness(
-            context.configuration.freshness, context.clock,
-            sharing: context.keepsAnyResponse ? credentials.source.headerFields : nil)
         self.usage = ResourceUse(key, context)
         let unserved = UnservedBytes()
         self.serving = ServingRecord(context.instruments, unserved)
         let configuration = context.configuration
-        self.scheduler = Scheduler(
+        let scheduler = Scheduler(
             machine: Planner(
                 policy: configuration.readAhead, retryPolicy: configuration.retry,
                 window: configuration.readAhead.maximumReadAhead),
             credentials: credentials, unserved: unserved, clock: context.clock, executor: context.executor)
+        self.scheduler = scheduler
+        self.freshness = VersionFreshness(
+            configuration.freshness, context.clock,
+            sharing: context.keepsAnyResponse ? credentials.source.headerFields : nil
+        ) { [scheduler] in
+            scheduler.length == nil && scheduler.generation?.mayBeLive == true
+        }
         scheduler.attach(
             Scheduler.Handlers(
                 run: { [weak self] start in
@@ -280,6 +286,17 @@ final class OpenResource: Sendable {
     /// The time after which another version is a change, rather than a disagreement of the origin's servers, in
     /// seconds.
     private static let disagreementTime: Int64 = 600
+
+    /// Makes the next request omit its range, because the previous one may have failed because of it.
+    func omitRangeOnce() { state.withLock { $0.omitsRange = true } }
+
+    /// Returns whether to omit the range of a request. The next request has its range again.
+    func takeRangeOmission() -> Bool {
+        state.withLock { state in
+            defer { state.omitsRange = false }
+            return state.omitsRange
+        }
+    }
 
     /// Records that another version, or no version, is current now.
     func recordVersionChanged() {

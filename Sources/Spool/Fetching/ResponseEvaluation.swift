@@ -18,6 +18,8 @@ struct ResponseEvaluation {
     let hasIfRange: Bool
     /// Whether the request had `If-None-Match` or `If-Modified-Since`.
     let isConditional: Bool
+    /// Whether the origin has rejected the range of an earlier form of the request.
+    let rejectsRanges: Bool
     let cacheability: ResponseCacheability
     /// The openings that were waiting when the request was sent; see ``VersionFreshness/openingsOfRequest``.
     let openings: Int?
@@ -76,7 +78,9 @@ struct ResponseEvaluation {
                 head, askedFrom: askedFrom, askedEnd: start.upper, stored: current.stored, rule: rule)
         // The origin responds to a condition with a whole body only if its bytes are not the stored ones, whatever its
         // validator (RFC 9111 §4.3.3).
-        let isWholeInstead = isConditional && head.status == .ok && current.stored != nil
+        // A live stream has other bytes, although nothing identifies them.
+        let isLive = current.isValidation && current.generation?.mayBeLive == true
+        let isWholeInstead = (isConditional || isLive) && head.status == .ok && current.stored != nil
         if case .store(let placement) = decision,
             isWholeInstead || isOtherUsers(placement, than: current.generation)
         {
@@ -171,7 +175,7 @@ struct ResponseEvaluation {
         let showsIgnorance =
             askedFrom != nil && (isPart || placement.version.acceptsRanges != true) && !(isNew && hasIfRange)
         let ignoresRanges = head.status == .ok && (showsIgnorance || placement.version.acceptsRanges == false)
-        let areRangesUseless = ignoresRanges || !isCombinable
+        let areRangesUseless = ignoresRanges || rejectsRanges || !isCombinable
         return ResponseBody(
             offset: Transfer.StateMachine.firstStoredOffset(offset: placement.offset, end: placement.end, asked: asked),
             end: placement.end, isWhole: isWhole,

@@ -78,6 +78,7 @@ struct Transfer {
         request.headerFields = preconditions.fields(
             adding: start.lower, upper: start.upper, isRange: start.isRange, to: request.headerFields)
         let origin = prepared.origin
+        let startsVersion = preconditions.isValidation || resource.generation == nil
         if let rest = restBeforePreloading(from: origin) { return rest }
         scheduler.note(origin.link)
         let connection = try await connect(to: origin)
@@ -91,7 +92,8 @@ struct Transfer {
         let isHeld = request.longestHold != nil
         // While the origin delays this response, its connection does not count toward the limit.
         if isHeld { connection.pause() }
-        let sent = try await send(request, to: origin, over: connection)
+        let sent = try await sendInAnyForm(request, startsVersion: startsVersion, to: origin, over: connection)
+        request = sent.request
         var response = sent.response
         record.responded(response.head.status.code)
         connection.resume()
@@ -102,13 +104,18 @@ struct Transfer {
             isOfSite: context.configuration.storesEveryStatus, hasOwnCookies: request.cookies?.isEmpty == false)
         cacheability.freshness.asker = resource.freshness.asker
         let firstBytes = try await firstBytes(of: &response, from: origin)
+        var head = head(of: response, to: request)
+        // An origin that may reject ranges does not support them, even if it claims to.
+        if sent.omitsRange { head.headerFields[.acceptRanges] = nil }
+        if isMislabeled(head, startingWith: firstBytes) { head.headerFields[.contentEncoding] = nil }
         let verdict: ResponseEvaluation.Verdict
         do {
             verdict = try await ResponseEvaluation(
-                resource: resource, head: head(of: response, to: request), start: start,
+                resource: resource, head: head, start: start,
                 askedFrom: request.headerFields[.range] == nil ? nil : start.lower,
                 hasIfRange: request.headerFields[.ifRange] != nil,
                 isConditional: [.ifNoneMatch, .ifModifiedSince].contains { request.headerFields[$0] != nil },
+                rejectsRanges: sent.rejectsRanges || sent.omitsRange && !startsVersion,
                 cacheability: cacheability, openings: openings, fields: prepared.fields, firstBytes: firstBytes
             ).run()
         } catch let error as CacheError where error.code == .malformedResponse {
@@ -137,16 +144,77 @@ struct Transfer {
         case .refuse(let refusal):
             // The response is a 416 that can't be true, a part whose position is unknown, or a part with status 200.
             let isUnusablePart = refusal.kind == .malformed && [200, 206, 416].contains(refusal.status)
-            // Some servers respond with 400 to every range request. The pages of a site may have other reasons for this
-            // status.
-            let mayRejectRanges = isFirst && refusal.status == 400 && !context.keepsAnyResponse
             // A part that states a range other than the requested one is an error that affects only this request.
             let statesRange = refusal.status == 206 && response.head.headerFields.parsedContentRange != nil
-            if isUnusablePart || mayRejectRanges, asksWithoutRange(request, evenAfterPart: isFirst || !statesRange) {
-                return .restart
-            }
+            if isUnusablePart, asksWithoutRange(request, evenAfterPart: isFirst || !statesRange) { return .restart }
+            if refusal.status == 500, request.headerFields[.range] != nil { resource.omitRangeOnce() }
             return try await handle(refusal, of: response, prepared.number, origin)
         }
+    }
+
+    /// A response, and the form of the request that has received it.
+    private struct Sent {
+        var request: UpstreamRequest
+        var response: UpstreamResponse
+        /// Whether the request was repeated.
+        var isRepeated: Bool
+        /// Whether the range was omitted, because it may have been the reason for a failure.
+        var omitsRange = false
+        /// Whether the range was the reason for a failure.
+        var rejectsRanges = false
+    }
+
+    /// Sends the request. If the origin may have rejected only its form, sends it once more in a simpler form.
+    ///
+    /// - Parameter startsVersion: Whether there is no version, or it is validated.
+    private func sendInAnyForm(
+        _ request: UpstreamRequest, startsVersion: Bool, to origin: OriginState, over connection: OriginConnection
+    ) async throws -> Sent {
+        var request = request
+        let simpler = SimplerRequest(
+            fields: request.headerFields, mayRejectRanges: scheduler.contents.rangeSupport == .unknown,
+            isFinal: context.configuration.handsOnErrors && startsVersion, isOfSite: context.keepsAnyResponse,
+            origin: origin)
+        let mustOmit = simpler.mayRejectRanges && resource.takeRangeOmission()
+        if mustOmit, let fields = simpler.withoutRange {
+            request.headerFields = fields
+            let (response, isRepeated) = try await send(request, to: origin, over: connection)
+            return Sent(request: request, response: response, isRepeated: isRepeated, omitsRange: true)
+        }
+        let failure: SimplerRequest.Failure
+        do {
+            let (response, isRepeated) = try await send(request, to: origin, over: connection)
+            failure = .status(response.head.status.code)
+            guard let fields = simpler.fields(after: failure) else {
+                return Sent(request: request, response: response, isRepeated: isRepeated)
+            }
+            request.headerFields = fields
+            // The rejected response is released here.
+        } catch let error as UpstreamError {
+            // The retry omits the range.
+            if error.code == .connectionLost, request.headerFields[.range] != nil { resource.omitRangeOnce() }
+            guard error.lacksStatusLine, let fields = simpler.fields(after: .noStatusLine) else { throw error }
+            failure = .noStatusLine
+            request.headerFields = fields
+        }
+        resource.serving.asked()
+        let omitsRange = simpler.fields[.range] != nil && request.headerFields[.range] == nil
+        let response: UpstreamResponse
+        do {
+            response = try await exchange.send(request, to: origin)
+        } catch let error as UpstreamError where omitsRange && error.lacksStatusLine {
+            origin.note(failure, succeedsWithoutRange: false)
+            throw error
+        }
+        let isSuccess = [200, 203, 206, 304].contains(response.head.status.code)
+        if omitsRange { origin.note(failure, succeedsWithoutRange: isSuccess) }
+        if isSuccess {
+            let reason = omitsRange ? "a range" : "a condition"
+            resource.send(.inconsistentResponse("the origin rejected the request only because of \(reason)"))
+        }
+        return Sent(
+            request: request, response: response, isRepeated: true, omitsRange: omitsRange,
+            rejectsRanges: omitsRange && isSuccess && failure.isPermanent)
     }
 
     /// Sends the request. An origin may accept one connection for each account, and reject it while another one is
@@ -182,7 +250,8 @@ struct Transfer {
         // Bytes from the middle do not identify the type.
         let range = response.head.headerFields.parsedContentRange?.range
         let startsAtZero = response.head.status != .partialContent || range?.lowerBound == 0
-        guard isMediaStatus, hasLength, startsAtZero, ContentTypes.isDoubtful(type) else { return [] }
+        let isCompressed = ResourceVersion.isCompressed(response.head.headerFields)
+        guard isMediaStatus, startsAtZero, isCompressed || hasLength && ContentTypes.isDoubtful(type) else { return [] }
         do {
             let (start, body) = try await response.body.readingStart(ofLength: ContentTypes.signatureLength)
             response.body = body
@@ -191,6 +260,19 @@ struct Transfer {
             exchange.recordLoss(error, of: origin)
             throw error
         }
+    }
+
+    /// Whether a response has the `Content-Encoding` of a compression, although its bytes are uncompressed media.
+    ///
+    /// Bytes from the middle do not show that. They are like those from the start, which have been stored with the same
+    /// label.
+    private func isMislabeled(_ head: HTTPResponse, startingWith firstBytes: [UInt8]) -> Bool {
+        guard !context.keepsAnyResponse, ResourceVersion.isCompressed(head.headerFields) else { return false }
+        if !firstBytes.isEmpty { return ContentTypes.isMedia(firstBytes) }
+        guard head.status == .partialContent, let stored = resource.generation,
+            stored.resourceVersion.contentEncoding == nil, let fields = stored.storedFreshness?.head?.fields
+        else { return false }
+        return ResourceVersion.isCompressed(fields)
     }
 
     /// Takes one of the origin's connections. The connection of a preload counts as a player's as soon as a player

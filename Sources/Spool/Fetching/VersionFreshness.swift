@@ -28,13 +28,21 @@ final class VersionFreshness: Sendable {
     private let clock: CacheClock
     /// The value of ``StoredFreshness/asker`` for the requests of this resource.
     let asker: String?
+    /// Returns whether the current version may be live.
+    private let mayBeLive: @Sendable () -> Bool
     private let state = Mutex(State())
 
-    /// - Parameter request: The header fields of the requests, if other users may receive their responses. Otherwise
-    ///   `nil`.
-    init(_ policy: FreshnessPolicy, _ clock: CacheClock, sharing request: HTTPFields? = nil) {
+    /// - Parameters:
+    ///   - request: The header fields of the requests, if other users may receive their responses. Otherwise `nil`.
+    ///   - mayBeLive: Returns whether the current version may be live, so that a later opening must not use its bytes.
+    ///     The default returns `false`.
+    init(
+        _ policy: FreshnessPolicy, _ clock: CacheClock, sharing request: HTTPFields? = nil,
+        mayBeLive: @escaping @Sendable () -> Bool = { false }
+    ) {
         self.policy = policy
         self.clock = clock
+        self.mayBeLive = mayBeLive
         asker = request.map(StoredFreshness.asker)
     }
 
@@ -62,13 +70,12 @@ final class VersionFreshness: Sendable {
     ///   - opening: The number of the player's opening.
     ///   - demand: The request directives of the client.
     func use(_ opening: Int, _ demand: RequestDirectives = .init()) -> StoredFreshness.Use {
-        if policy == .immutable { return .fresh }
+        if policy == .immutable, !mayBeLive() { return .fresh }
         let now = clock.elapsed()
         return state.withLock { state in
             let validatedAt = state.validated.flatMap { $0.opening >= opening ? $0.at : nil }
             switch policy {
-            case .immutable: return .fresh
-            case .revalidate: return validatedAt == nil ? .ask : .fresh
+            case .immutable, .revalidate: return validatedAt == nil ? .ask : .fresh
             case .http:
                 if let validatedAt, now - validatedAt <= Self.useTime { return .fresh }
                 return state.stored?.use(at: clock.secondsSince1970(), for: demand) ?? .ask

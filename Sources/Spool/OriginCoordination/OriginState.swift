@@ -42,6 +42,8 @@ final class OriginState: Sendable {
         /// The elapsed time before which preloads must not send requests.
         var restUntil = Duration.zero
         var loss: (kind: OriginLoss, at: Duration)?
+        /// The failures that the origin has also sent for requests without a range.
+        var failuresWithoutRange: Set<SimplerRequest.Failure> = []
     }
 
     private let connectionLimit: Int
@@ -80,6 +82,22 @@ final class OriginState: Sendable {
     func loss(at now: Duration) -> OriginLoss? {
         state.withLock { state in
             state.loss.flatMap { max($0.at + .seconds(120), state.restUntil) > now ? $0.kind : nil }
+        }
+    }
+
+    /// Returns whether the origin may have sent a failure only because of a range. See ``SimplerRequest``.
+    func mayRejectRanges(by failure: SimplerRequest.Failure) -> Bool {
+        state.withLock { !$0.failuresWithoutRange.contains(failure) }
+    }
+
+    /// Records whether the request that failed succeeds without its range.
+    func note(_ failure: SimplerRequest.Failure, succeedsWithoutRange: Bool) {
+        state.withLock { state in
+            if succeedsWithoutRange {
+                state.failuresWithoutRange.remove(failure)
+            } else {
+                state.failuresWithoutRange.insert(failure)
+            }
         }
     }
 

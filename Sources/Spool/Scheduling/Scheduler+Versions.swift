@@ -10,15 +10,18 @@ struct ResourceContents: Sendable {
     var length: Int64?
     /// Whether readers that are opened later wait for a validation.
     var needsValidation: Bool
+    /// The origin's support of range requests.
+    var rangeSupport: RangeSupport
+
     /// Whether the origin supports range requests, as far as is known.
-    var supportsRanges: Bool
+    var supportsRanges: Bool { rangeSupport != .unsupported }
 
     fileprivate init(_ state: borrowing Scheduler.State) {
         generation = state.lease?.generation
         storedRanges = state.machine.storedRanges
         length = state.machine.length
         needsValidation = state.machine.needsValidation
-        supportsRanges = state.machine.rangeSupport != .unsupported
+        rangeSupport = state.machine.rangeSupport
     }
 }
 

@@ -55,6 +55,8 @@ public struct UpstreamError: Error, CustomStringConvertible {
     public var message: String
     /// The error from the transport.
     public var underlying: (any Error)?
+    /// Whether the origin sent something other than an HTTP status line.
+    package var lacksStatusLine = false
 
     /// Creates an error.
     public init(_ code: Code, _ message: String, underlying: (any Error)? = nil) {

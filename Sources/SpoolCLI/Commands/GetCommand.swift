@@ -70,7 +70,7 @@ struct GetCommand: AsyncParsableCommand {
         let (outcome, media, warnings) = try await options.use(cache, capacity: fetching.size.capacity) { cache in
             let warnings = Warnings(of: cache)
             let media = cache.media(for: source)
-            let fetch = Fetch(media, range, to: try await target())
+            let fetch = Fetch(media, range, in: cache, to: try await target())
             return (try await fetch.run(), media, warnings)
         }
         await warnings.end()

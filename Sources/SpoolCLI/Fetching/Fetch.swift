@@ -1,6 +1,7 @@
 #if Tools
 import ByteRanges
 import Foundation
+import HTTPTypes
 import Spool
 import SpoolProxy
 import Synchronization
@@ -19,14 +20,16 @@ final class Fetch: Sendable {
         var seconds: Double
     }
 
+    private let cache: MediaCache
     private let media: MediaResource
     private let range: MediaRange
     private let target: OutputTarget
     private let start = ContinuousClock.now
     private let progress: Mutex<(line: ProgressLine, rate: RateEstimate)>
 
-    /// Creates a fetch that delivers `range` of `media` to `target`.
-    init(_ media: MediaResource, _ range: MediaRange, to target: OutputTarget) {
+    /// Creates a fetch that delivers `range` of `media`, which is opened through `cache`, to `target`.
+    init(_ media: MediaResource, _ range: MediaRange, in cache: MediaCache, to target: OutputTarget) {
+        self.cache = cache
         self.media = media
         self.range = range
         self.target = target
@@ -40,7 +43,7 @@ final class Fetch: Sendable {
     func run() async throws -> Outcome {
         let live = LiveLine { self.line(columns: $0) }
         do {
-            let outcome = try await deliver()
+            let outcome = try await deliverInAnyWay()
             try await target.finish()
             await live.end()
             return outcome
@@ -49,6 +52,43 @@ final class Fetch: Sendable {
             await live.end()
             throw error
         }
+    }
+
+    private func deliverInAnyWay() async throws -> Outcome {
+        do {
+            return try await deliver()
+        } catch let error as CacheError where mayPassOn(error) {
+            Output.remark("\(error); the response is passed on without being cached")
+            return try await passOn()
+        }
+    }
+
+    /// Whether the cache can't use the origin's response, such as a compressed one, although the user may. No byte of it
+    /// has been delivered then.
+    private func mayPassOn(_ error: CacheError) -> Bool {
+        error.code == .malformedResponse && error.httpStatus.map { [200, 203, 206].contains($0) } ?? false
+            && range == .all && !target.isCacheOnly && progress.withLock { $0.line.done == 0 }
+    }
+
+    /// Requests the resource without the cache, and delivers the body of the response.
+    private func passOn() async throws -> Outcome {
+        let resolved = try await media.source.resolved()
+        var request = UpstreamRequest(url: resolved.url, headerFields: resolved.headerFields)
+        request.headerFields[.acceptEncoding] = "identity"
+        let response = try await cache.relay(request)
+        guard [200, 203].contains(response.head.status.code) else {
+            throw CacheError(
+                .originErrorStatus,
+                "\(media.source.redactedURL): the origin responded with \(response.head.status.code)",
+                status: response.head.status.code, key: media.key)
+        }
+        var end: Int64 = 0
+        for try await chunk in response.body {
+            try await target.write(chunk.withUnsafeBytes { Data($0) })
+            end += Int64(chunk.count)
+            progress.withLock { [end] in $0.line.done = end }
+        }
+        return Outcome(range: 0..<end, length: end, seconds: elapsed)
     }
 
     private func deliver() async throws -> Outcome {

@@ -110,11 +110,12 @@ struct ManifestResponder: Sendable {
         if type.hasPrefix("video/") || type.hasPrefix("audio/") {
             return response.length.map { $0 <= smallBytes } ?? false
         }
+        if type.hasPrefix("image/") { return response.length ?? 0 <= smallBytes }
         return !neverManifests.contains { type.hasPrefix($0) } && !type.contains("json")
     }
 
     /// The prefixes of media types that manifests never have. The first bytes of an event stream may be late.
-    private static let neverManifests = ["image/", "font/", "text/event-stream"]
+    private static let neverManifests = ["font/", "text/event-stream"]
     /// The time limit for the first byte of a resource that neither its type nor its path identifies as a manifest.
     private static let lookTime = Duration.seconds(2)
 

@@ -60,6 +60,14 @@ import Testing
         try await Situation(OriginResource(Self.song, contentType: type)).check()
     }
 
+    @Test(
+        "E439: an origin sends media that is not compressed with the Content-Encoding of a compression",
+        arguments: ["gzip", "x-gzip", "deflate", "br", "compress"], [nil, "\"v1\""])
+    func falseCoding(_ coding: String, etag: String?) async throws {
+        let rule = OriginRule.always(.field("Content-Encoding", coding))
+        try await Situation(OriginResource(Self.song, etag: etag, rules: [rule]), isStored: etag != nil).check()
+    }
+
     @Test("A preloaded MP3 with two ID3 tags starts without the origin")
     func twoTags() async throws {
         let start = Data.id3Tag(imageSize: 300_000) + Data.id3Tag(imageSize: 400_000)

@@ -99,6 +99,22 @@ import Testing
         }
     }
 
+    @Test("E438: a playlist has the type of an image", arguments: ["image/png", "image/jpeg"], [false, true])
+    func images(_ type: String, isChunked: Bool) async throws {
+        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n/s.ts\n#EXT-X-ENDLIST\n"
+        let rules: [OriginRule] = isChunked ? [.always(.noLength(.chunked))] : []
+        let playlist = OriginResource(.data(Data(text.utf8)), contentType: type, rules: rules)
+        try await OriginServer.run(["/picture": playlist, "/s.ts": .pattern(50_000)]) { origin in
+            try await CompatibilityStage.server(freshness: .immutable) { server, cache in
+                let url = try #require(server.url(for: origin.url("/picture")))
+                let text = try await PlainClient().get(url).text
+                #expect(text.contains("/http/127.0.0.1:\(origin.port)/s.ts"), "\(text)")
+                let summary = try await HLSDownloader(MediaSource(url: origin.url("/picture")), in: cache).run()
+                #expect(summary.progress.fractionCompleted == 1)
+            }
+        }
+    }
+
     /// Playlists that players accept. `ORIGIN` is the origin.
     private static let masterPlaylists = [
         "#EXT-X-STREAM-INF:\nORIGIN/a.m3u8", "#EXT-X-STREAM-INF:BANDWIDTH=\"1\"\nORIGIN/a.m3u8",

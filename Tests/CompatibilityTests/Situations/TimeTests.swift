@@ -94,22 +94,30 @@ import Testing
         }
     }
 
-    @Test("A later client of an endless stream receives live audio")
-    func radio() async throws {
+    @Test(
+        "E440: a later client of an endless stream receives live audio under every policy",
+        arguments: [FreshnessPolicy.http, .revalidate, .immutable], [false, true])
+    func radio(_ freshness: FreshnessPolicy, staysOpen: Bool) async throws {
         let now = PatternBytes(seed: 1, length: 1 << 40)
         let later = PatternBytes(seed: 2, length: 1 << 40)
         let radio = OriginResource.pattern(
             now.length, .noValidators, .ignoresRanges(acceptRanges: nil), .noLength(.chunked), .stall(after: 300_000))
         try await OriginServer.run(["/radio": radio]) { origin in
-            try await CompatibilityStage.server { server, cache in
+            try await CompatibilityStage.server(freshness: freshness) { server, cache in
                 let reader = cache.media(for: origin.url("/radio")).reader()
                 let first = try #require(try await reader.next())
                 try now.verify(first.data, at: first.offset)
-                reader.cancel()
+                if !staysOpen { reader.cancel() }
                 origin.update("/radio") { $0.content = .pattern(later) }
                 let url = try #require(server.url(for: origin.url("/radio")))
                 let response = try await PlainClient().get(url, limit: 20_000)
                 expectBytes(Array(response.body.prefix(4096)), later.bytes(0..<4096))
+                if staysOpen {
+                    // The first reader continues with its own response.
+                    let next = try #require(try await reader.next())
+                    try now.verify(next.data, at: next.offset)
+                }
+                reader.cancel()
             }
         }
     }

@@ -140,6 +140,21 @@ struct GetTests {
         }
     }
 
+    @Test("E439: a body whose Content-Encoding was not requested is written unchanged, and is not cached")
+    func falseCoding() async throws {
+        let media = OriginResource.pattern(50_000, .field("Content-Encoding", "gzip"))
+        try await withOrigin(["/song.mp3": media]) { origin, spool in
+            let url = origin.url("/song.mp3").absoluteString
+            let file = spool.folder.appendingPathComponent("song.mp3")
+            let result = try await spool.run("get", url, "--output", file.path)
+            #expect(result.status == 0 && result.errors.contains("without being cached"), "\(result.errors)")
+            let bytes = try Data(contentsOf: file)
+            #expect(bytes.elementsEqual(PatternBytes(seed: 1, length: 50_000).bytes(0..<50_000)))
+            // Without a file, nothing would be delivered.
+            #expect(try await spool.run("get", url).status == 1)
+        }
+    }
+
     @Test("A file that can't be written causes a one-line error, and nothing is fetched")
     func unwritable() async throws {
         try await withOrigin(origin()) { origin, spool in

@@ -17,10 +17,17 @@ struct UnusableResponseCases {
             "HTTP/1.1 600 Odd\r\nContent-Length: 5", "HTTP/1.1 999 Odd\r\nContent-Length: 5",
             "HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c",
             "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:0/\r\nContent-Length: 5",
-            "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:65536/\r\nContent-Length: 5", "HTTP/7.1 200 OK", "\u{0}",
+            "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:65536/\r\nContent-Length: 5",
         ])
     func meaningless(_ head: String) async throws {
         try await checkRefused(head + "\r\n\r\nhello", [.malformedResponse, .originUnavailable])
+    }
+
+    @Test(
+        "E63: a response without a valid status line is an error if the request without a range also receives it",
+        arguments: ["HTTP/7.1 200 OK", "\u{0}"])
+    func noStatusLine(_ line: String) async throws {
+        try await checkRefused(line + "\r\n\r\nhello", [.malformedResponse, .originUnavailable], requests: 2)
     }
 
     @Test(
@@ -36,9 +43,11 @@ struct UnusableResponseCases {
         try await checkRefused(response, [.malformedResponse, .originUnavailable])
     }
 
-    private func checkRefused(_ response: String, _ codes: Set<CacheError.Code>) async throws {
+    private func checkRefused(
+        _ response: String, _ codes: Set<CacheError.Code>, requests: Int = 1
+    ) async throws {
         let resources: [String: OriginResource] = [
-            "/a": OriginResource(.pattern(Self.song), rules: [.request(0, .raw(response))]),
+            "/a": OriginResource(.pattern(Self.song), rules: [.first(requests, .raw(response))]),
             "/b": .pattern(300_000), "/c": .pattern(300_000),
         ]
         try await onStage(resources) { stage in
@@ -46,7 +55,7 @@ struct UnusableResponseCases {
                 let error = try await cache.media(for: stage.url()).failure { _ in Issue.record("a player got bytes") }
                 #expect(error.map { codes.contains($0.code) } == true, "\(String(describing: error))")
                 #expect(cache.storedByteCount == 0)
-                #expect(stage.origin.log.exchanges("/a").count == 1, "it is not retried")
+                #expect(stage.origin.log.exchanges("/a").count == requests, "it is not retried")
                 // The connection of the invalid response may be used once more while it closes.
                 try await stage.flowing {
                     try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)

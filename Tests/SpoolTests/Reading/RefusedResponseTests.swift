@@ -47,7 +47,8 @@ struct RefusedResponseTests {
         #expect(response.body == Data("Sorry".utf8))
         #expect(response.isWhole)
         let isRetried = status >= 500
-        #expect(stage.origin.log.exchanges.count == (isRetried ? 6 : 1))
+        // The first missing resource of an origin is also requested without a range (E433).
+        #expect(stage.origin.log.exchanges.count == (isRetried ? 6 : status == 404 ? 2 : 1))
     }
 
     @Test("The error contains the first 64 KiB of a long body, or the received bytes of a truncated body")

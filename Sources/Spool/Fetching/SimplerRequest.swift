@@ -1,0 +1,65 @@
+import HTTPRanges
+import HTTPTypes
+
+/// The rule for a request that may have failed only because of its form. It is sent once more in a simpler form.
+///
+/// Some origins reject every request with `Range` or with `If-None-Match`, although they serve the same resource without
+/// it. The rule sends nothing.
+struct SimplerRequest {
+    /// The failure of a request.
+    enum Failure: Hashable, Sendable {
+        /// The origin responded with this status.
+        case status(Int)
+        /// The origin sent something other than a status line.
+        case noStatusLine
+
+        /// Whether the same request would fail again. An origin may also send 500 because it is overloaded.
+        var isPermanent: Bool { self != .status(500) }
+    }
+
+    /// The header fields of the request.
+    let fields: HTTPFields
+    /// Whether the origin may reject ranges of the resource: it has sent no part of it.
+    let mayRejectRanges: Bool
+    /// Whether an error for now is final, because the client does not wait for retries. If it is not, the retry omits
+    /// the range.
+    let isFinal: Bool
+    /// Whether the resource may be a page, whose 4xx responses are passed on after one request.
+    let isOfSite: Bool
+    let origin: OriginState
+
+    /// The statuses with which origins reject ranges. 416 is evaluated with the stored bytes, and other statuses have
+    /// remedies of their own.
+    private static let statuses: Set<Int> = [400, 404, 405, 500, 501]
+
+    /// Returns the header fields of the simpler request. `nil` if there is none.
+    ///
+    /// If the origin has failed in the same way without a range, the range was not the reason. Then only the resource's
+    /// own request is sent, as for the other missing resources of an origin.
+    func fields(after failure: Failure) -> HTTPFields? {
+        if failure == .status(412) { return withoutConditions }
+        if case .status(let status) = failure {
+            guard Self.statuses.contains(status), isFinal || failure.isPermanent, !isOfSite || status >= 500 else {
+                return nil
+            }
+        }
+        return mayRejectRanges && origin.mayRejectRanges(by: failure) ? withoutRange : nil
+    }
+
+    /// The fields without a range. `nil` if there is no range.
+    var withoutRange: HTTPFields? {
+        guard fields[.range] != nil else { return nil }
+        var fields = fields
+        fields[.range] = nil
+        fields[.ifRange] = nil
+        return fields
+    }
+
+    /// The fields without the conditions of a validation. `nil` if there are none.
+    private var withoutConditions: HTTPFields? {
+        var simpler = fields
+        simpler[.ifNoneMatch] = nil
+        simpler[.ifModifiedSince] = nil
+        return simpler == fields ? nil : simpler
+    }
+}
