@@ -2,7 +2,7 @@
 ///
 /// Attempts are counted for each range of a resource. The count starts again after a block of new bytes.
 public struct RetryPolicy: Sendable, Hashable {
-    /// The number of attempts after the first one, without a block of progress. The default is 5.
+    /// The maximum number of retries before a block of new bytes is received. The default is 5.
     public var maximumRetryCount: Int = 5
     /// The first delay. Each following delay is twice as long. The default is 200 ms.
     public var initialDelay: Duration = .milliseconds(200)

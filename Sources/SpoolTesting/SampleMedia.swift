@@ -62,7 +62,7 @@ package enum SampleMedia: String, CaseIterable, Sendable {
         try Data(contentsOf: try await file(seconds: seconds))
     }
 
-    /// An error of ffmpeg, which could not create a file.
+    /// An error that is thrown if ffmpeg can't create a file.
     package struct SampleMediaError: Error, CustomStringConvertible {
         /// A sentence with the file and the exit status of ffmpeg.
         package let description: String

@@ -18,7 +18,7 @@ import Synchronization
 /// upstream.fail("/song.mp3", UpstreamError(.connectionLost, "the connection was reset"))
 /// ```
 public final class ScriptedUpstream: Upstream {
-    /// The time when bytes are delivered.
+    /// The way in which the delivery of bytes is triggered.
     #if hasAttribute(nonexhaustive)
     @nonexhaustive
     #endif

@@ -105,12 +105,12 @@ package final class TrafficLog: Sendable {
     /// Returns the waits after the one with this number, oldest first.
     package func waits(after id: Int) -> [ReaderWait] { state.withLock { $0.waits.after(id) } }
 
-    /// Returns the evicted ranges after a number, the oldest first, and the number of the last one.
+    /// Returns the ranges evicted after the one with this number, oldest first, and the number of the last one.
     package func evictions(after id: Int) -> (ranges: [EvictedRange], lastID: Int) {
         state.withLock { ($0.evictions.after(id), $0.evictions.nextID - 1) }
     }
 
-    /// The number of the last wait, and of the last evicted range.
+    /// The numbers of the last wait and the last evicted range.
     package var lastIDs: (wait: Int, eviction: Int) {
         state.withLock { ($0.waits.nextID - 1, $0.evictions.nextID - 1) }
     }

@@ -36,8 +36,8 @@ struct ResponseCacheability: Sendable {
                     && control.allowsStoring(
                         shared: true, hasAuthorization: request[.authorization] != nil, status: response.status.code)))
         self.freshness = StoredFreshness(
-            // A response that may not be stored is delivered only to the waiting readers, even if it stays fresh for
-            // long.
+            // A response that may not be stored is delivered only to the waiting readers, even if it stays fresh for a
+            // long time.
             freshUntil: mayStore ? freshness.freshUntil(noCache: control.noCache) : 0,
             // `s-maxage` has the same effect for a shared cache (RFC 9111 §5.2.2.10).
             mustRevalidate: control.mustRevalidate || control.proxyRevalidate || control.noCache
@@ -120,6 +120,6 @@ public enum FreshnessPolicy: Sendable, Hashable {
     case immutable
     /// The rules of a shared HTTP cache: RFC 9111 freshness, `no-store`, `private`, `Vary`, `Authorization`.
     case http
-    /// Stored bytes are revalidated once per opening.
+    /// Stored bytes are revalidated each time a resource is opened.
     case revalidate
 }

@@ -367,7 +367,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
                         isPlaylist
                         ? CachingURL.reason(withoutServer: server)
                         : reasonToRedirect(cause)
-                            ?? "the origin does not send the length, which AVPlayer requires from a cache"
+                            ?? "the origin does not send the length, which AVPlayer needs to play through the cache"
                     cache.recordBypass(of: media.source, reason: reason)
                 }
                 request.redirect(to: served ?? media.resolvedURL, resource)

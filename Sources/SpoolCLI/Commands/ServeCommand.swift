@@ -22,7 +22,7 @@ struct ServeCommand: AsyncParsableCommand {
     var eviction = Eviction.standard
     @Option(
         help: ArgumentHelp(
-            "Evict media that has not been played for this time, such as 30d, unless it is pinned.", valueName: "time"
+            "Evict media that has not been played for this long, such as 30d, unless it is pinned.", valueName: "time"
         ))
     var maxAge: DurationArgument?
     @Option(

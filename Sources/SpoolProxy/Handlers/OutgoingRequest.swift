@@ -197,7 +197,7 @@ enum OutgoingFields {
         "x-url", "x-url-path",
         // The method.
         "x-method",
-        // The capabilities of the client: another format, such as titles inside the audio.
+        // Client capabilities that change the format of the response, such as titles within the audio.
         "icy-metadata", "surrogate-capability", "x-wap-profile",
     ]
     private static let ofBody: Set<String> = ["content-encoding", "content-range"]

@@ -182,7 +182,7 @@ final class StreamKnowledge: Sendable {
         members.note(playlist, at: requested, key, tag: tag, found: found)
     }
 
-    /// Records the facts that an MPD with an end contains. The parameters are the same as for a playlist.
+    /// Records the files of a stream that has ended, from its MPD. The parameters are the same as for a playlist.
     func note(_ mpd: DASHDocument, requested: OriginURL, key: CacheKey, tag: String) {
         members.note(mpd, at: requested, key, tag: tag)
     }

@@ -133,7 +133,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     // MARK: - Requests
 
     private func advance() {
-        // A response may be sent before the call that sends it returns.
+        // A response may be sent synchronously, which calls this method again.
         guard !isAdvancing else { return }
         isAdvancing = true
         defer { isAdvancing = false }

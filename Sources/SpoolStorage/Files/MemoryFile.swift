@@ -73,7 +73,8 @@ final class MemoryFile: StoredFile {
         guard !overflow, offset >= 0, end <= Int64.max / Self.pageSize * Self.pageSize else {
             throw CacheError(
                 .storage,
-                "memory can't hold \(bytes.count.counted("byte")) at \(offset.grouped): not an offset in a file")
+                "\(bytes.count.counted("byte")) can't be stored in memory at offset \(offset.grouped): "
+                    + "the offset is invalid")
         }
         guard !bytes.isEmpty else { return }
         state.withLock { state in

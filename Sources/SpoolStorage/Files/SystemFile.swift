@@ -130,7 +130,7 @@ final class SystemFile: StoredFile {
 
     func size() throws(CacheError) -> Int64 {
         var status = stat()
-        guard fstat(descriptor, &status) == 0 else { throw failure("has a size that could not be read") }
+        guard fstat(descriptor, &status) == 0 else { throw failure("could not be inspected") }
         return Int64(status.st_size)
     }
 

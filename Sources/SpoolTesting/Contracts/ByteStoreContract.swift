@@ -40,9 +40,9 @@ public enum ByteStoreContract {
                 try check(try store.contains(name(0)), "the store does not contain a created file")
                 try check(try store.open(name(1), isWritable: false) == nil, "another file exists, too")
                 try check(try !store.contains(name(1)), "the store contains another file")
-                try check(try store.remove(name(0)), "removing found no file")
+                try check(try store.remove(name(0)), "the store did not find the file to remove")
                 try check(try store.open(name(0), isWritable: true) == nil, "a removed file still exists")
-                try check(try !store.remove(name(0)), "removing a missing file reported one")
+                try check(try !store.remove(name(0)), "the store reported that it removed a missing file")
                 try checkEqual(try store.create(name(0)).size(), 0, "the size of a new file with that name")
             },
             Case("all open files of a name share their bytes, and creating it again does not empty it") { store in
@@ -63,7 +63,7 @@ public enum ByteStoreContract {
             Case("a removed file is missing when opened again, and readable while it is open") { store in
                 let file = try store.create(name(0))
                 try StoredFileContract.write("kept", to: file, at: 0)
-                try check(try store.remove(name(0)), "removing found no file")
+                try check(try store.remove(name(0)), "the store did not find the file to remove")
                 try checkEqual(try StoredFileContract.text(of: file), "kept", "the open file's bytes")
                 let next = try store.create(name(0))
                 try StoredFileContract.write("next", to: next, at: 0)
