@@ -106,7 +106,7 @@ struct StreamFormTests {
         for end in 4...6 {
             let asked = origin.log.exchanges("/media.m3u8").count
             origin.set("/media.m3u8", Self.live(whole, upTo: end))
-            // A player does not have to reload a playlist with an end.
+            // A player does not have to reload a playlist that has ended.
             guard end < 6 else { break }
             try await origin.log.wait { exchanges in exchanges.count { $0.path == "/media.m3u8" } > asked }
         }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import SpoolSources
 
-@Suite("Signed URLs of S3")
+@Suite("Presigned S3 URLs")
 struct SigningTests {
     private let credentials = S3Bucket.Credentials(
         accessKeyID: "AKIAIOSFODNN7EXAMPLE", secretAccessKey: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")

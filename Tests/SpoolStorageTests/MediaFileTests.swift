@@ -71,7 +71,7 @@ struct MediaFixture {
 
 @Suite("MediaFile", .timeLimit(.minutes(10)))
 struct MediaFileTests {
-    @Test("When a version leaves the account, its bytes are released once, and later changes are not counted")
+    @Test("When the claims of a file end, its bytes are returned once, and later changes are not counted")
     func endOfCounting() throws {
         let given = Mutex<Int64>(0)
         let media = MediaFile(

@@ -421,7 +421,7 @@ struct StoreCatalogCellTests {
     }
 
     @Test(
-        "E294: wrong ranges or bytes of one version do not affect other resources, and are corrected",
+        "E294: a wrong range list or byte count of one version is corrected, and other resources are not affected",
         arguments: ["landed", "storedBytes"], [Int64(0), 2, 5, 1_000_000, 1 << 37])
     func contradiction(column: String, blocks: Int64) async throws {
         var store = try await fixture.open(capacity: 12 * block)

@@ -47,7 +47,7 @@ struct HeldUpTests {
             defer { close(reader) }
             let line = "exec \(SpoolProcess.executable.path) get \(url) --output \(target)"
             let busy = try spool.startShell(target == "-" ? line + " >out" : line)
-            // Waits until the pipe contains bytes. It is too small for all bytes.
+            // Waits until the pipe contains bytes. The pipe is too small to hold all of the bytes.
             var count: Int32 = 0
             while count == 0 {
                 try Task.checkCancellation()

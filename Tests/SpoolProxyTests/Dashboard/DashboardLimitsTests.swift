@@ -88,7 +88,7 @@ import Testing
         #expect(disconnections.count.withLock { $0 } == 2)
     }
 
-    @Test("D93: an update contains at most 100 requests and readers, active ones first, and the total numbers")
+    @Test("D93: an update lists at most 100 requests and readers, active ones first, and the total count of each")
     func entries() async throws {
         let cache = MediaCache.inMemory(upstream: ScriptedUpstream())
         var changes = DashboardChanges(cache, lastEntry: 0)

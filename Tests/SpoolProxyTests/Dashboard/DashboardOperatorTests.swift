@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test(
-        "D95: after a removal, running responses with stored bytes finish, and those that need missing bytes end",
+        "D95: after a resource is removed, its responses finish, except those that need missing bytes",
         arguments: [true, false])
     func removedDuringResponse(isComplete: Bool) async throws {
         let token = OperatorToken.drawn()

@@ -163,7 +163,7 @@ import Testing
         ("#EXT-X-PART-INF:PART-TARGET=0.3\n#EXT-X-ENDLIST", .unchanging), ("#EXT-X-ENDLIST  ", .unchanging),
         ("#EXT-X-TARGETDURATION:x", .none), ("#EXT-X-TARGETDURATION:1e400", .none), ("", .seconds(2)),
     ])
-    func `A playlist with an end never expires, a live one soon expires, and a low-latency one is not stored`(
+    func `A playlist that has ended never expires, a live one soon does, and a low-latency one is not stored`(
         tag: String, lifetime: ManifestLifetime
     ) throws {
         #expect(try playlist("#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.ts\n\(tag)\n").lifetime == lifetime)

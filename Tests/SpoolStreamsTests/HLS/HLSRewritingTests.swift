@@ -209,7 +209,7 @@ import Testing
     }
 
     @Test(
-        "E144: many definitions from parameters of a long query take time proportional to both",
+        "E144: the time to define many variables from a long query is proportional to their number and its length",
         .timeLimit(.minutes(10)))
     func manyParameters() throws {
         let definitions = (0..<50_000).map { "#EXT-X-DEFINE:QUERYPARAM=\"z\($0)\"" }.joined(separator: "\n")

@@ -30,7 +30,7 @@ struct ResponseVersionCases {
     }
 
     @Test(
-        "E350: if each response has its own ETag, each playback gets all bytes at the first attempt",
+        "E350: if each response has its own ETag, each playback gets all bytes on the first attempt",
         arguments: [.immutable, .http, .revalidate] as [FreshnessPolicy], [true, false])
     func tagOfEachResponse(_ freshness: FreshnessPolicy, ignoresIfRange: Bool) async throws {
         let stage = try stage(freshness, ignoresIfRange ? [.ignoresIfRange] : []) { resource, request, index in
