@@ -12,7 +12,7 @@ struct UsageError {
     /// Creates the explanation.
     ///
     /// - Parameters:
-    ///   - message: The message of the parser.
+    ///   - message: The parser's message.
     ///   - arguments: The arguments as typed.
     init(_ message: String, arguments: [String]) {
         let words = CommandWords.all(in: arguments)

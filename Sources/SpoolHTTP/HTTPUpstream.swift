@@ -229,7 +229,7 @@ extension MediaCache {
     }
 }
 
-/// The underlying error of a request to an address that ``HTTPUpstream.Configuration/allowsAddress`` rejects.
+/// The underlying error for a request to an address that ``HTTPUpstream.Configuration/allowsAddress`` rejects.
 package struct RefusedAddress: Error {
     package init() {}
 }

@@ -173,7 +173,7 @@ func open<Chunk: GatheredBytes>(
     }
 }
 
-/// The underlying error of a redirect from https to http that was not followed.
+/// The underlying error for a redirect from https to http that was not followed.
 ///
 /// It occurs if ``HTTPUpstream.Configuration/allowsInsecureRedirects`` is false. A program with an option for this
 /// setting can name that option.

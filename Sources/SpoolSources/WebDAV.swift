@@ -56,7 +56,7 @@ public struct WebDAV: Sendable {
 
     /// Returns the properties of a file or folder.
     ///
-    /// - Throws: The errors of the account, or one of these:
+    /// - Throws: An error that the account throws, or one of these:
     ///   - ``SourceError`` with a status if the server rejects the request (404 if the item does not exist)
     ///   - ``SourceError`` without a status if the response cannot be read
     ///   - `UpstreamError` if there is no response

@@ -15,7 +15,7 @@ public typealias AVAssetImageGeneratorCompletionHandler =
 /// concurrently. A changed property applies only to later requests. Handlers are called one at a time, on the
 /// generator's own queue.
 ///
-/// Errors are `AVError`s, or the error of the asset's loader:
+/// Errors are `AVError`s, or the error from the asset's loader:
 ///
 /// - `noImageAtTime`, including times past the end
 /// - `noSourceTrack` for media without video

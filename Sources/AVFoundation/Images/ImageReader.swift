@@ -37,7 +37,7 @@ final class ImageReader {
 
     /// Returns the image at a time, and its start in seconds.
     ///
-    /// - Throws: `AVError`, or the error of the asset's loader.
+    /// - Throws: `AVError`, or the error from the asset's loader.
     func picture(at time: Double, before: Double, after: Double) async throws -> (Picture, Double) {
         guard item.isSeekable else { throw AVError(.operationNotSupportedForAsset, detail: "seeking is not possible") }
         guard var search = ImageSearch(time: time, before: before, after: after, duration: item.duration) else {
@@ -80,7 +80,7 @@ final class ImageReader {
             guard case .seekFinished(id, let isCompleted) = event else { return nil }
             return isCompleted
         }
-        // An error of the stream may look like the end of the media.
+        // A stream error may look like the end of the media.
         if let failure = playback.stream?.failure { throw failure }
         guard hasArrived else { throw AVError(.operationNotSupportedForAsset, detail: "seeking is not possible") }
         playback.takePicture()

@@ -6,7 +6,7 @@ public import Foundation
 /// libmpv decodes and outputs the media. On a desktop, it shows a window. A machine without a screen or sound plays
 /// silently. For tests, see ``headless``.
 ///
-/// The whole class is isolated to the main actor. Apple's SDK allows calls of some methods from any thread. This class
+/// The whole class is isolated to the main actor. Apple's SDK allows calls to some methods from any thread. This class
 /// is stricter, so code that compiles with it also compiles with Apple's.
 ///
 /// Replacing the item, or releasing the player, does not cancel loading requests. As with Apple's class, they end

@@ -26,7 +26,7 @@ public import Foundation
     /// for `Sendable` assets set it from any thread.
     nonisolated(unsafe) private let storedAsset: AVAsset
 
-    /// The names of the asset's values to load before the item becomes ready. They are not loaded here.
+    /// The names of the asset's values to load before the item becomes ready. This class does not load them.
     nonisolated public let automaticallyLoadedAssetKeys: [String]
 
     nonisolated let state = PlayerItemState()

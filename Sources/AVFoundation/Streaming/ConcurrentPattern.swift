@@ -1,6 +1,6 @@
 import Foundation
 
-/// The requests of a player that is difficult to serve. It combines all behaviors that Apple's documentation allows and
+/// A pattern of requests that is difficult to serve. It combines all behaviors that Apple's documentation allows and
 /// that video players show.
 ///
 /// Several requests are open at different offsets. Bounded requests cover the current read, the next read and the tail.

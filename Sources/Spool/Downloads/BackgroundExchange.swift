@@ -242,7 +242,7 @@ struct BackgroundExchange: Sendable {
         return running
     }
 
-    /// Returns the error of a chunk that is discarded, with its URL, range and cause.
+    /// Returns the error for a discarded chunk, with its URL, range and cause.
     private func discarded(_ chunk: BackgroundChunk, _ member: Member?, _ error: any Error) throws -> CacheError {
         guard let member else { return (error as? CacheError ?? CacheError(.notStored, "\(error)")).about(chunk.key) }
         let error = try reportable(error, of: member.item, chunk.range)

@@ -17,8 +17,8 @@ import Synchronization
 /// fields and resolved requests are never recorded. After a restart, a source that needs them waits until it is added
 /// again.
 ///
-/// While iOS suspends the app, its requests fail as if the network were lost. They resume automatically in the same
-/// process, within the limits of `RetryPolicy`. After that, and in a new process, call ``resume(_:)``. To download
+/// While iOS suspends the app, its requests fail as if the network were lost. Downloads resume automatically in the
+/// same process, within the limits of `RetryPolicy`. After that, and in a new process, call ``resume(_:)``. To download
 /// meanwhile, call ``handOver(to:chunkSize:maximumTransfers:)`` and ``takeBack(from:)``.
 ///
 /// Like a ``Preloader``, it downloads a playlist as a single file. The methods may be called from any task.

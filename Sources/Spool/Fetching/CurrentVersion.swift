@@ -150,7 +150,7 @@ struct CurrentVersion {
         generation.update(nil, cacheability.freshness)
     }
 
-    /// Records how long the version may be used, according to a response that another opening of it has received.
+    /// Records how long the version may be used, according to a response for another opening of the resource.
     func adopt(_ freshness: StoredFreshness, of generation: Generation) {
         guard scheduler.generation === generation, resource.freshness.adopt(freshness) else { return }
         generation.update(nil, freshness)

@@ -9,8 +9,8 @@ extension MediaCache {
     ///
     /// Use it for a system download, or a copy from another device. The file is read twice, is not changed, and is not
     /// needed afterwards. By default, the origin's response headers are requested. The length in them must match the
-    /// file's, and so must a hash (`Repr-Digest`, `Digest`, `Content-MD5`). They also supply validator, type and
-    /// freshness, so that later versions of the origin are recognized. Stored bytes that are equal are not written
+    /// file's, and so must a hash (`Repr-Digest`, `Digest`, `Content-MD5`). The headers also supply validator, type
+    /// and freshness, so that later versions of the origin are recognized. Stored bytes that are equal are not written
     /// again.
     ///
     /// If the task is cancelled, the bytes that were imported remain in the cache, and a later import continues.

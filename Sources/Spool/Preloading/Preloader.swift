@@ -9,8 +9,8 @@ import SpoolScheduling
 /// ```
 ///
 /// Stored bytes are not fetched again, so a cancelled preload, or one whose process ended, continues with the missing
-/// ranges. While a player waits for bytes of any media, preloads pause. They do not pin media, so it may be evicted
-/// again. Playlists are preloaded as files, without their segments.
+/// ranges. While a player waits for bytes of any media, preloads pause. Preloads do not pin media, so it may be
+/// evicted again. Playlists are preloaded as files, without their segments.
 ///
 /// Preloads continue without the preloader until they end or are cancelled, or the cache is closed.
 public final class Preloader: Sendable {

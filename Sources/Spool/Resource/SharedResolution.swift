@@ -27,7 +27,7 @@ package final class SharedResolution<Value: Sendable>: Sendable {
         /// Returns the value. It is resolved if there is none, if it has expired, or if the last value that was
         /// returned here was rejected.
         ///
-        /// - Throws: The errors of the resolution.
+        /// - Throws: Any error that the resolution throws.
         package func value(_ reason: MediaSource.ResolutionReason) async throws -> Value {
             let refused: Int? = if case .refused = reason { last.withLock { $0 } } else { nil }
             let resolved = try await shared.resolved(reason, since: refused)

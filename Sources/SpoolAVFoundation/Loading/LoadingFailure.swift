@@ -20,7 +20,7 @@ enum LoadingFailure {
         )
     }
 
-    /// Returns the error for a resource with no type that the player allows.
+    /// Returns the error for a resource that matches none of the player's allowed types.
     static func noAllowedType(of url: URL) -> NSError {
         make(NSURLErrorCannotDecodeContentData, "the player allows no content type that matches the resource", url)
     }

@@ -167,7 +167,7 @@ extension LoadingRequest {
             case finish
             /// Redirect the player to the origin.
             case redirect
-            /// Fail with the error of the input.
+            /// Fail with the error in the input.
             case fail
             /// Fail because bytes are missing in between or at the end.
             case failIncomplete

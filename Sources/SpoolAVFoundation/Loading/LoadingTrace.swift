@@ -3,7 +3,7 @@ import AVFoundation
 import Foundation
 import Synchronization
 
-/// The loading requests of a player and their ends, in order.
+/// The loading requests of a player and their outcomes, in order.
 ///
 /// It contains no URLs and no bytes of the media. A trace from a device can be encoded as JSON and replayed on Linux.
 package struct LoadingTrace: Codable, Hashable, Sendable {

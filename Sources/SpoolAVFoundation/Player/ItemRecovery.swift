@@ -82,7 +82,7 @@ struct ItemRecovery: Hashable, Sendable {
     private(set) var hasGivenUp = false
     /// Whether an item could be played.
     private var wasReady = false
-    /// The number of new items since playback last succeeded: after losses of the network, and after other failures.
+    /// The number of new items since playback last succeeded: after network losses, and after other failures.
     private var losses = 0
     private var failures = 0
     private var retryAt: Duration?

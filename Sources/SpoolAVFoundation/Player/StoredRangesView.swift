@@ -10,7 +10,7 @@ public import SwiftUI
 /// ```
 ///
 /// While dragging, it shows the time under the finger and seeks to nearby times. On release, it seeks to the exact
-/// time. Stored ranges are known in bytes, so their position is exact only for media with a constant bit rate. The
+/// time. Stored ranges are byte ranges, so their position is exact only for media with a constant bit rate. The
 /// colors follow the tint and the foreground style. VoiceOver reads the time, and users can adjust it in steps of ten
 /// seconds.
 public struct StoredRangesView: View {

@@ -67,7 +67,7 @@ enum Output {
     /// Redraws the last line of a terminal, without a line break.
     static func draw(_ text: String) { report("\r\(text.shown)\u{1B}[K") }
 
-    /// Returns the error of a failed write.
+    /// Returns the error for a failed write.
     static func unwritable(_ name: String, _ code: Int32) -> CommandFailure {
         CommandFailure(.unwritable, "\(name) can't be written: \(systemCause(code))")
     }

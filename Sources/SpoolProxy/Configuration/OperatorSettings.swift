@@ -111,7 +111,7 @@ package struct OperatorToken: Sendable, Hashable, CustomStringConvertible {
     /// Returns the token in a file. If there is no valid token, this creates the file with a new one, which only its
     /// owner can read.
     ///
-    /// - Throws: An error of the file system.
+    /// - Throws: An error from the file system.
     package static func stored(in file: URL) throws -> OperatorToken {
         if let text = try? String(contentsOf: file, encoding: .utf8),  // A missing or invalid file is replaced.
             let token = OperatorToken(text.trimmingCharacters(in: .whitespacesAndNewlines))

@@ -3,15 +3,15 @@ import Foundation
 import HTTPTypes
 import NIOCore
 
-/// An error of the API of the live page, as JSON.
+/// An error response from the API of the live page, as JSON.
 struct APIFailure: Encodable, Sendable {
     /// A sentence that states why the request failed.
     var error: String
 }
 
 extension Response {
-    /// Creates a response that reports in JSON why a request to the API failed. All errors of the API have this format,
-    /// including those of the access control.
+    /// Creates a response that reports in JSON why a request to the API failed. All errors from the API have this
+    /// format, including those of the access control.
     ///
     /// - Parameter realm: The realm of the token that the client needs, for status 401.
     init(ofAPI failure: RequestFailure, realm: String = "spool") {

@@ -14,7 +14,7 @@ enum TimeLimit {
     ///
     /// It starts two tasks: one for the operation, and a timer that ends with the wait.
     ///
-    /// - Throws: The error of the operation. If the waiting task is cancelled, the operation is cancelled as well.
+    /// - Throws: Any error from the operation. If the waiting task is cancelled, the operation is cancelled as well.
     static func run<Value: Sendable>(
         within limit: Duration, on clock: any Clock<Duration>, executor: (any TaskExecutor)? = nil,
         _ operation: @escaping @Sendable () async throws -> Value
@@ -48,7 +48,7 @@ enum TimeLimit {
     /// Runs an operation and cancels it after `limit`.
     ///
     /// - Returns: The value of the operation, or `nil` if it was cancelled.
-    /// - Throws: The error of the operation. If the waiting task is cancelled, the operation is cancelled as well.
+    /// - Throws: Any error from the operation. If the waiting task is cancelled, the operation is cancelled as well.
     static func value<Value: Sendable>(
         within limit: Duration, on clock: any Clock<Duration>, executor: (any TaskExecutor)? = nil,
         _ operation: @escaping @Sendable () async throws -> Value

@@ -148,7 +148,7 @@ struct RequestFailure: Error, Sendable, Hashable {
     var allowed: String?
     /// The number of seconds after which the client may retry, for the `Retry-After` field.
     var retryAfter: Int?
-    /// Whether the sentence may contain the address of the origin, or the error of a connection to it.
+    /// Whether the sentence may contain the address of the origin, or the error from a connection to it.
     var namesOrigin = false
 
     /// Whether the sentence may contain the path of a file on the server.

@@ -15,7 +15,7 @@ struct Response: Sendable {
         case bytes(ByteBuffer)
         /// The bytes of a reader: exactly `count`, or all of them if the length is unknown.
         case media(MediaReader, count: Int64?)
-        /// Text and ranges of a resource in turn, as `multipart/byteranges`.
+        /// Alternating text and ranges of a resource, as `multipart/byteranges`.
         case parts([Part], count: Int64)
         /// The body of an origin's response, which is not cached.
         case upstream(UpstreamBody, count: Int64?)

@@ -210,7 +210,7 @@ extension BlockFormat {
     /// - Parameters:
     ///   - nonce: A nonce of 12 bytes that is unique with this key; `nil` for a random one.
     ///   - header: Other bytes to authenticate.
-    /// - Throws: The errors of the cipher.
+    /// - Throws: Errors from the cipher.
     func seal(
         _ bytes: some DataProtocol, using key: SymmetricKey, nonce: Data? = nil, authenticating header: Data
     ) throws -> Sealed {
@@ -226,7 +226,7 @@ extension BlockFormat {
 
     /// Decrypts the result of ``seal(_:using:nonce:authenticating:)``.
     ///
-    /// - Throws: The errors of the cipher, if any part, the header or the key differs, or a length is invalid.
+    /// - Throws: Errors from the cipher, if any part, the header or the key differs, or a length is invalid.
     func open(
         _ ciphertext: some DataProtocol, nonce: some DataProtocol, tag: some DataProtocol, using key: SymmetricKey,
         authenticating header: Data

@@ -41,8 +41,8 @@ final class StoredBlocks: Sendable {
     private let elapsed: @Sendable () -> Duration
     /// Reads the catalog's records of the blocks with these indices. It blocks the calling thread.
     private let storedSeals: @Sendable (Range<Int64>) throws -> [BlockRecord]
-    /// Returns claims to the account for bytes that are no longer stored, or that the disk has freed. It may be called
-    /// while the map's lock is held.
+    /// Returns claims to the space accounting for bytes that are no longer stored, or that the disk has freed. It may
+    /// be called while the map's lock is held.
     private let giveBack: @Sendable (Int64) -> Void
 
     init(

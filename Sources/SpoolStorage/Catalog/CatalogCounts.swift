@@ -19,7 +19,7 @@ struct CatalogCounts {
     /// Corrects the counts of a version that is not open. The caller holds the turn of its key. A row whose byte count
     /// follows an earlier rule is not changed.
     ///
-    /// - Returns: The number of bytes by which the account is wrong; `nil` if the counts are correct.
+    /// - Returns: The number of bytes by which the space accounting is wrong; `nil` if the counts are correct.
     func correct(_ stored: inout GenerationRecord, of record: ResourceRecord) throws -> CountCorrection? {
         guard catalog.isWritable, !stored.isCounted || isRowChanged(stored, of: record) else { return nil }
         var corrected = stored

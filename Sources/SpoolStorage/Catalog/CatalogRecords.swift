@@ -95,7 +95,7 @@ struct RemovedResource: Hashable, Sendable {
     var correction = CountCorrection()
 }
 
-/// The number of bytes by which the sums of the catalog, and the account, were wrong.
+/// The number of bytes by which the sums in the catalog, and the space accounting, were wrong.
 struct CountCorrection: Hashable, Sendable {
     var storedBytes: Int64 = 0
     var rowBytes: Int64 = 0

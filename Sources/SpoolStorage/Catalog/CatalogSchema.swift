@@ -247,7 +247,7 @@ extension Catalog {
     /// - Parameter isAlone: Whether no other process can write the catalog. Otherwise its log and the key are not
     ///   checked.
     /// - Throws: ``CacheError``: `storage` or `catalogTooNew` for another version, `keyRequired`, `wrongEncryptionKey`,
-    ///   `invalidArgument` for an invalid key, or an error of deriving it. Opening the catalog reports all other
+    ///   `invalidArgument` for an invalid key, or an error from deriving it. Opening the catalog reports all other
     ///   errors.
     static func check(_ key: EncryptionKey?, path: String, fileSystem: any FileSystem, isAlone: Bool) throws {
         guard try fileSystem.attributes(path) != nil else { return }

@@ -38,7 +38,7 @@ public struct EncryptionKey: Sendable {
 
     /// Returns the bytes for a salt.
     ///
-    /// - Throws: ``CacheError`` with code `invalidArgument` if their number is wrong. Also throws the errors of the
+    /// - Throws: ``CacheError`` with code `invalidArgument` if their number is wrong. Also throws errors from the
     ///   closure.
     func bytes(salt: Data) throws -> Data {
         let bytes = try derivation.bytes(salt: salt)
@@ -132,7 +132,7 @@ struct EncryptionMark {
 
     /// Creates a record with a secret, which is encrypted with a key.
     ///
-    /// - Throws: ``CacheError`` with code `invalidArgument` for an invalid key. Also throws the errors of the key
+    /// - Throws: ``CacheError`` with code `invalidArgument` for an invalid key. Also throws errors from the key
     ///   derivation.
     init(_ secret: CacheSecret, for key: EncryptionKey) throws {
         let salt = SymmetricKey(size: .bits128).withUnsafeBytes { Data($0) }
@@ -141,7 +141,7 @@ struct EncryptionMark {
 
     /// Decrypts the secret.
     ///
-    /// - Throws: ``CacheError`` with code `wrongEncryptionKey` for another key. Also throws the errors of the key
+    /// - Throws: ``CacheError`` with code `wrongEncryptionKey` for another key. Also throws errors from the key
     ///   derivation.
     func secret(_ key: EncryptionKey, path: String) throws -> CacheSecret {
         let salt = data.prefix(Self.saltByteCount)

@@ -51,8 +51,8 @@ extension CacheDirectory {
         let wasUnclean = try held.size() > 0
         let signature = try Self.sign(held)
         try Self.writeTag(path, fileSystem)
-        // Each time the cache is opened, the directory is protected again, because the app or an earlier version may have
-        // created it. No other directory is changed.
+        // Each time the cache is opened, the directory is protected again, because the app or an earlier version may
+        // have created it. No other directory is changed.
         let failures = fileSystem.protectDirectory(path).map(\.message)
         try fileSystem.createDirectory(path + "/media")
         try Self.refuseForeign(path + "/media", fileSystem)

@@ -28,7 +28,7 @@ extension Store {
     ///   - `invalidArgument` for an invalid key, or if the cache is unencrypted and would stay unencrypted
     ///   - `storage`, including if there is too little free space
     ///
-    ///   Also throws `CancellationError`, and the errors of the key derivation.
+    ///   Also throws `CancellationError`, and errors from the key derivation.
     @discardableResult
     package static func rekey(
         path: String, from previous: EncryptionKey?, to key: EncryptionKey?, byteStore: (any ByteStore)? = nil,

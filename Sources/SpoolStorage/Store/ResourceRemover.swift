@@ -175,7 +175,7 @@ struct RemovedUnused {
     /// Whether its file has been removed, and its claim returned.
     var isFreed: Bool
 
-    /// The number of bytes by which the account has decreased; at least 1, so that each removal counts. It differs
-    /// from the size of the resource if the record was wrong.
+    /// The number of bytes by which the space accounting has decreased; at least 1, so that each removal counts. It
+    /// differs from the size of the resource if the record was wrong.
     var freedByteCount: Int64 { isFreed ? max(1, bytes - resource.correction.storedBytes) : 0 }
 }

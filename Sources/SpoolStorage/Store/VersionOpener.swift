@@ -64,7 +64,7 @@ struct VersionOpener: Sendable {
             store.ledger.correctRows(by: correction.rowBytes)
             return true
         } catch let error as CacheError where error.code == .storage {
-            // The next opening tries again. Until then, the account uses the changed numbers.
+            // The next opening tries again. Until then, the space accounting uses the changed numbers.
             store.reporter.warn("the byte counts of \(record.url) could not be corrected: \(error)")
             return false
         }

@@ -24,7 +24,7 @@ public enum ByteStoreContract {
 
         /// Checks the rule on an empty store. Blocks.
         ///
-        /// - Throws: `ContractFailure` if the store violates the rule, or an unexpected error of the store.
+        /// - Throws: `ContractFailure` if the store violates the rule, or an unexpected error from the store.
         public func run(on store: any ByteStore) throws { try body(store) }
     }
 

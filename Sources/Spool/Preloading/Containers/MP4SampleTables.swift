@@ -18,8 +18,8 @@ struct MP4SampleTables {
     /// The maximum number of entries to examine. It is enough for several seconds of any media.
     private static let mostSteps = 8192
 
-    /// Returns the ranges of the samples of the first seconds, and whether these are all, or only those within the
-    /// limit.
+    /// Returns the ranges of the samples in the first seconds, and whether they are complete. If they are not, the
+    /// limit was reached.
     func samples(seconds: Double) throws(ContainerBytes.Stop) -> (ranges: [Range<Int64>], isComplete: Bool) {
         let sampleSize = try bytes.size(at: sizes.adding(4), bytes: 4)
         let sampleCount = try bytes.size(at: sizes.adding(8), bytes: 4)
