@@ -122,7 +122,7 @@ struct StorePresentationTests {
         try await store.close()
     }
 
-    @Test("E344: a pinned playlist leaves its unpinned master playlist, and is not removed together with it")
+    @Test("E344: a pinned playlist is detached from its unpinned master playlist, and is not removed together with it")
     func pinnedPlaylistOfOther() async throws {
         let store = try await fixture.open()
         for name in ["list", "other"] { try await self.store(name, store) }

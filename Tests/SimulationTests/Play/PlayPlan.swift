@@ -15,7 +15,7 @@ struct PlayPlan: Sendable {
         case powerLost
     }
 
-    /// The time from one opening of the directory until the cache is closed or killed.
+    /// The time from when the directory is opened until the cache is closed or killed.
     struct Life: Sendable {
         var ending: Ending
         var players: Int
