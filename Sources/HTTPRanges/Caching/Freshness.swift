@@ -82,7 +82,7 @@ package enum StatusRules {
     /// Returns whether the status means that the origin can't respond now, but may respond later.
     ///
     /// The statuses 501 and 505 mean that it never will (RFC 9110 §15.6.2, §15.6.6).
-    package static func isRefusalForNow(_ status: Int) -> Bool {
+    package static func isTemporaryFailure(_ status: Int) -> Bool {
         switch status {
         case 408, 425, 429, 500, 502...504, 506...599: true
         default: false

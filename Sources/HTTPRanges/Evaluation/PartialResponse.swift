@@ -122,7 +122,7 @@ extension PartialResponse {
             case 416: return try head.evaluateUnsatisfiable(stored: stored)
             case 401, 403, 407, 410:
                 return head.refuse(.credentials, "the origin denies access, or the URL is gone")
-            case let status where StatusRules.isRefusalForNow(status):
+            case let status where StatusRules.isTemporaryFailure(status):
                 let after = response.headerFields[values: .retryAfter].first.flatMap { RetryAfter(parsing: $0) }
                 return head.refuse(.retry(after: after), "the origin can't respond now")
             default:

@@ -99,7 +99,7 @@ struct BypassResponder: Sendable {
         while true {
             do {
                 let response = try await cache.relay(request)
-                let isRefusal = StatusRules.isRefusalForNow(response.head.status.code)
+                let isRefusal = StatusRules.isTemporaryFailure(response.head.status.code)
                 cache.note(isRefusal ? .refusing : nil, at: request.url)
                 guard isRefusal, try await patience?.waits(after: response.head, &count) == true else {
                     return response

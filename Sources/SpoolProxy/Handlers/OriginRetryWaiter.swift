@@ -68,7 +68,7 @@ final class OriginRetryWaiter: Sendable {
     private func mayRefuse(_ status: Int, _ count: inout Count) -> Bool {
         count.refusals += 1
         let limit = Self.momentary.contains(status) ? Self.limits.momentary : Self.limits.failed
-        return StatusRules.isRefusalForNow(status) && count.refusals < limit
+        return StatusRules.isTemporaryFailure(status) && count.refusals < limit
     }
 }
 #endif
