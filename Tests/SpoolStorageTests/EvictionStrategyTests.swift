@@ -90,7 +90,7 @@ struct EvictionStrategyTests {
         #expect(kept.count == 1000)
     }
 
-    @Test("Least recently used: the last used resource is evicted last, and completely")
+    @Test("Least recently used: the most recently used resource is evicted last, and completely")
     func leastRecentlyUsed() {
         var strategy: any EvictionStrategy = LeastRecentlyUsed()
         var kept: [Int: EvictableBytes] = [:]

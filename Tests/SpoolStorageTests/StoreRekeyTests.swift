@@ -245,7 +245,7 @@ struct StoreRekeyTests {
         try await expectAll(fixture)
     }
 
-    @Test("A cache with its media in a byte store of the app gets another key, and the previous files are removed")
+    @Test("Changing the key of a cache whose media is in the app's byte store removes the previous files")
     func byteStore() async throws {
         let bytes = MemoryByteStore()
         let fixture = try StoreFixture(byteStore: bytes)

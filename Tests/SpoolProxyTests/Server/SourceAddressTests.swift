@@ -130,7 +130,7 @@ import Testing
         await cache.close()
     }
 
-    @Test("E346: URLs that one origin creates and requests do not displace those of other origins")
+    @Test("E346: URLs created for one origin do not displace those of other origins, even after they are requested")
     func sourcesOfOneHost() async throws {
         let cache = MediaCache.inMemory(upstream: ScriptedUpstream([:]))
         let registry = SourceRegistry(cache, limit: 10)

@@ -16,7 +16,7 @@ struct TruncatedResponseCases {
         .pattern(length, .ignoresRanges(acceptRanges: nil), .noLength(.chunked), .noValidators)
     }
 
-    @Test("E61: if a later body of unknown length ends before the received bytes, its reader gets an error")
+    @Test("E61: if a later body of unknown length ends before the end of the received bytes, its reader gets an error")
     func shorterSecondBody() async throws {
         let film = PatternBytes(seed: 1, length: 8_000_000)
         let stage = try MemoryStage(["/a": Self.endless(8_000_000)], configure: { $0.capacity = .bytes(1 << 20) })
@@ -37,7 +37,7 @@ struct TruncatedResponseCases {
         }
     }
 
-    @Test("E61: if a later body of unknown length ends before the stored bytes, no stored bytes are removed")
+    @Test("E61: if a later body of unknown length ends before the end of the stored bytes, none of them are removed")
     func shorterLaterBody() async throws {
         let film = PatternBytes(seed: 1, length: 8_000_000)
         let stage = try MemoryStage(
@@ -195,7 +195,7 @@ struct TruncatedResponseCases {
         try await stage.checkComplete(Self.song)
     }
 
-    @Test("E65: an origin without ranges that always truncates at one offset gets a limited number of requests")
+    @Test("E65: an origin without ranges that always truncates at one offset receives a limited number of requests")
     func cutsAtTheSamePlace() async throws {
         let stage = try MemoryStage([
             "/a": OriginResource(
@@ -211,7 +211,7 @@ struct TruncatedResponseCases {
         }
     }
 
-    @Test("E65: an origin that sends one byte per response gets a limited number of requests")
+    @Test("E65: an origin that sends one byte per response receives a limited number of requests")
     func oneByteEach() async throws {
         let stage = try MemoryStage([
             "/a": OriginResource(.pattern(Self.song), rules: [OriginRule(0..<5000, .rangeLimit(1))])

@@ -135,7 +135,7 @@ struct SchedulerRetryTests {
         #expect(bench.woken.contains(reader))
     }
 
-    @Test("E65: an origin that ignores ranges and always truncates at one offset gets a limited number of requests")
+    @Test("E65: an origin that ignores ranges and always truncates at one offset receives a limited number of requests")
     func alwaysCutAtTheSamePlace() {
         let bench = SchedulerBench()
         let reader = bench.open(at: 0)
@@ -159,7 +159,7 @@ struct SchedulerRetryTests {
         #expect(bench.found(bench.open(at: 0)) == 0..<200 * kib)
     }
 
-    @Test("E65: an origin that sends one byte per request gets a limited number of requests")
+    @Test("E65: an origin that sends one byte per request receives a limited number of requests")
     func aByteForEachRequest() {
         let bench = SchedulerBench()
         let reader = bench.open(at: 0)
@@ -211,7 +211,7 @@ struct SchedulerRetryTests {
     }
 
     @Test(
-        "E65: an origin that sends bytes other than those requested gets few requests, whether they are new or not",
+        "E65: an origin that sends bytes other than the requested ones receives few requests",
         arguments: [false, true])
     func otherBytes(evicts: Bool) {
         let bench = SchedulerBench(length: 8 * mib)
@@ -234,7 +234,7 @@ struct SchedulerRetryTests {
         }
     }
 
-    @Test("E65: an origin that sends stored bytes instead of the requested ones gets few requests")
+    @Test("E65: an origin that sends stored bytes instead of the requested ones receives few requests")
     func knownBytes() {
         let bench = SchedulerBench(length: 8 * mib, storedRanges: ByteRangeSet(0..<mib))
         let reader = bench.open(at: 0)
