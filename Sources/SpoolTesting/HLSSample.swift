@@ -5,7 +5,7 @@ package import SpoolOrigin
 /// An HLS stream of twelve seconds that ffmpeg creates, in a folder that is removed when the last reference is
 /// released.
 package final class HLSSample: Sendable {
-    /// The form of its segments.
+    /// The form of the media segments.
     package enum Form: String, CaseIterable, Sendable {
         /// One file for each segment.
         case ts
@@ -42,7 +42,7 @@ package final class HLSSample: Sendable {
         guard result.status == 0 else { throw Tool.Failed(description: result.text) }
     }
 
-    /// Returns one of its files; `media.m3u8` is the playlist.
+    /// Returns the URL of a file in the sample. The playlist is `media.m3u8`.
     package func file(_ name: String) -> URL { URL(fileURLWithPath: folder.path).appending(path: name) }
 
     /// Returns the stream as resources of an origin, with the playlist at `/media.m3u8`.

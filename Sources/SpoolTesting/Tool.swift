@@ -116,7 +116,7 @@ package struct Tool: Sendable {
         }
     }
 
-    /// An error that reports that a program failed.
+    /// The error thrown when a program is missing or fails.
     package struct Failed: Error, CustomStringConvertible {
         /// A sentence that describes the failure.
         package var description: String

@@ -38,19 +38,19 @@ enum StoredFileContract {
         Case(description: "written bytes are read back, and reading stops at the end of the file") { file in
             try check(try file.size() == 0, "a new file is not empty")
             try write("hello", to: file, at: 3)
-            try checkEqual(try file.size(), 8, "its size")
-            try check(try bytes(of: file, at: 0, count: 100) == Array("\0\0\0hello".utf8), "not what was written")
-            try check(try bytes(of: file, at: 5, count: 2) == Array("ll".utf8), "other bytes in the middle")
-            try check(try bytes(of: file, at: 8, count: 1).isEmpty, "bytes at its end")
-            try check(try bytes(of: file, at: 1 << 40, count: 1).isEmpty, "bytes far beyond its end")
-            try check(try bytes(of: file, at: 0, count: 0).isEmpty, "bytes for an empty range")
+            try checkEqual(try file.size(), 8, "the size")
+            try check(try bytes(of: file, at: 0, count: 100) == Array("\0\0\0hello".utf8), "wrong bytes were read")
+            try check(try bytes(of: file, at: 5, count: 2) == Array("ll".utf8), "wrong bytes were read in the middle")
+            try check(try bytes(of: file, at: 8, count: 1).isEmpty, "bytes were read at the end")
+            try check(try bytes(of: file, at: 1 << 40, count: 1).isEmpty, "bytes were read far beyond the end")
+            try check(try bytes(of: file, at: 0, count: 0).isEmpty, "bytes were read for an empty range")
             try file.synchronize()
         },
         Case(description: "overwritten bytes are replaced, and no others") { file in
             try write("hello world", to: file, at: 0)
             try write("J", to: file, at: 0)
             try write("y", to: file, at: 4)
-            try check(try text(of: file) == "Jelly world", "not what was written")
+            try check(try text(of: file) == "Jelly world", "wrong bytes were read")
         },
         Case(description: "reading without waiting returns written bytes, and none beyond the end") {
             file in
@@ -58,10 +58,11 @@ enum StoredFileContract {
             var buffer = [UInt8](repeating: 0, count: 9)
             // Some stores can't determine which bytes are in memory.
             if let count = buffer.withUnsafeMutableBytes({ file.readWithoutBlocking(into: $0, at: 1) }) {
-                try check(Array(buffer[..<count]) == Array("ello".utf8.prefix(count)), "not what was written")
+                try check(Array(buffer[..<count]) == Array("ello".utf8.prefix(count)), "wrong bytes were read")
             }
             try check(
-                buffer.withUnsafeMutableBytes { file.readWithoutBlocking(into: $0, at: 5) } == nil, "bytes at its end")
+                buffer.withUnsafeMutableBytes { file.readWithoutBlocking(into: $0, at: 5) } == nil,
+                "bytes were read at the end")
         },
     ]
 
@@ -72,11 +73,13 @@ enum StoredFileContract {
             try file.punchHole(Block.range(of: 1))
             try check(try file.size() == 3 * Block.size, "the size has changed")
             let expected = [UInt8](repeating: 120, count: block)
-            try check(try bytes(of: file, at: 0, count: block) == expected, "the block before it has changed")
+            try check(try bytes(of: file, at: 0, count: block) == expected, "the block before the range has changed")
             try check(
-                try bytes(of: file, at: Block.size, count: block).allSatisfy { $0 == 0 }, "it does not read as zeros")
+                try bytes(of: file, at: Block.size, count: block).allSatisfy { $0 == 0 },
+                "the range does not read as zeros")
             try check(
-                try bytes(of: file, at: 2 * Block.size, count: block) == expected, "the block after it has changed")
+                try bytes(of: file, at: 2 * Block.size, count: block) == expected,
+                "the block after the range has changed")
         },
         Case(description: "a range removed at the end shortens the file, and one after the end has no effect") { file in
             try write(String(repeating: "x", count: 70_000), to: file, at: 0)
@@ -84,16 +87,17 @@ enum StoredFileContract {
             try file.punchHole(5..<5)
             try check(try file.size() == 70_000, "the size has changed")
             try file.punchHole(Block.range(of: 1))
-            try checkEqual(try file.size(), Block.size, "its size")
+            try checkEqual(try file.size(), Block.size, "the size")
             try file.punchHole(0..<Int64.max)
-            try check(try file.size() == 0, "it is not empty")
+            try check(try file.size() == 0, "the file is not empty")
         },
         Case(description: "a range removed at the end reads as zeros when the file grows again") { file in
             try write(String(repeating: "x", count: 70_000), to: file, at: 0)
             try file.punchHole(10_000..<Int64.max)
             try write("y", to: file, at: 69_999)
             let between = try bytes(of: file, at: 10_000, count: 59_999)
-            try check(between.count == 59_999 && between.allSatisfy { $0 == 0 }, "it does not read as zeros")
+            try check(
+                between.count == 59_999 && between.allSatisfy { $0 == 0 }, "the removed range does not read as zeros")
         },
         Case(description: "written bytes are reported as data, and no bytes after them") { file in
             try check(try file.nextData(from: 0) == nil, "an empty file uses space")
@@ -102,10 +106,11 @@ enum StoredFileContract {
             // Some stores can't report unwritten ranges, but every store must report written ranges.
             let first = try file.nextData(from: 0)
             try check(
-                first.map { $0.lowerBound <= 2 * Block.size && $0.upperBound == end } ?? false, "not what was written")
-            try check(try file.nextData(from: end - 1) == end - 1..<end, "not its last byte")
-            try check(try file.nextData(from: end) == nil, "something at its end")
-            try check(try file.nextData(from: 1 << 40) == nil, "something far beyond its end")
+                first.map { $0.lowerBound <= 2 * Block.size && $0.upperBound == end } ?? false,
+                "the reported range differs from the written one")
+            try check(try file.nextData(from: end - 1) == end - 1..<end, "the reported range is not the last byte")
+            try check(try file.nextData(from: end) == nil, "data is reported at the end")
+            try check(try file.nextData(from: 1 << 40) == nil, "data is reported far beyond the end")
             try file.punchHole(0..<Int64.max)
             try check(try file.nextData(from: 0) == nil, "a deallocated range uses space")
         },

@@ -19,7 +19,7 @@ extension UpstreamContract {
             try checkEqual(it.log.bytesSent("/a"), 1_000_000, "bytes sent")
             try checkEqual(it.log.exchanges.first?.query, "q=%20x", "query")
         },
-        Case("a range is requested unchanged, and only it is sent", ["/a": .pattern(1_000_000)]) { it, _ in
+        Case("a range is requested unchanged, and only its bytes are sent", ["/a": .pattern(1_000_000)]) { it, _ in
             let (head, bytes) = try await it.fetch("/a", [.range: "bytes=1000-200999"])
             try checkEqual(head.status.code, 206, "status")
             try checkEqual(head.headerFields[.contentRange], "bytes 1000-200999/1000000", "Content-Range")
@@ -28,7 +28,7 @@ extension UpstreamContract {
             try await it.log.waitUntilIdle()
             try checkEqual(it.log.rangesSent("/a"), [1000..<201_000], "ranges sent")
         },
-        Case("the request's fields are sent unchanged", ["/a": .pattern(10)]) { it, _ in
+        Case("the request's header fields are sent unchanged", ["/a": .pattern(10)]) { it, _ in
             var fields: HTTPFields = [.range: "bytes=0-1", .ifRange: "\"v0\"", .authorization: "Bearer x"]
             fields[.cookie] = "a=b"
             fields[.userAgent] = "Player/1"
@@ -143,7 +143,7 @@ extension UpstreamContract {
                     throw ContractFailure("\(path) got a response")
                 } catch let error as UpstreamError {
                     try checkEqual(error.code, .invalidRedirect, "code for \(path)")
-                    try check(!error.isTransient, "the same request will fail again")
+                    try check(!error.isTransient, "the error for \(path) is transient")
                 }
             }
             try checkEqual(it.log.exchanges("/self").count, 1, "requests to /self")
@@ -153,7 +153,8 @@ extension UpstreamContract {
             try checkEqual(try await it.open("/a").head.status.code, 302, "status")
         },
         redirectCase(
-            "all fields follow a redirect within the origin", ["/0": .redirect(to: "/a"), "/a": .pattern(1000)]
+            "all header fields are sent again after a redirect within the origin",
+            ["/0": .redirect(to: "/a"), "/a": .pattern(1000)]
         ) {
             it, _ in
             let fields = try secretFields()

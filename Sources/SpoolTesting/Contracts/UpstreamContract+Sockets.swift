@@ -23,7 +23,8 @@ extension UpstreamContract.Factory {
 extension UpstreamContract {
     /// The cases that need a second origin in addition to the fixture's.
     static let twoOriginCases: [Case] = [
-        Case("credentials do not follow a redirect to another origin", needs: [.redirects], ["/a": .pattern(1000)]) {
+        Case("credentials are not sent after a redirect to another origin", needs: [.redirects], ["/a": .pattern(1000)])
+        {
             target, settings in
             try await withRedirectAway(to: target.url("/a", "localhost"), target, settings)
         }
@@ -43,7 +44,7 @@ extension UpstreamContract {
             try checkEqual(heard[field.name], nil, "\(field.name.rawName) at the other origin")
         }
         let told = front.log.exchanges.first?.headerFields[.authorization]
-        try checkEqual(told, "Bearer x", "Authorization at the origin that it belongs to")
+        try checkEqual(told, "Bearer x", "Authorization at the first origin")
     }
 }
 #endif
