@@ -151,7 +151,7 @@ extension HTTPUpstream {
 
 #if !StaticLinking
 extension HTTPUpstream.Configuration {
-    /// Adds the cookies of a store to requests, such as those of `HTTPCookieStorage.shared`, which `AVPlayer` uses.
+    /// Adds cookies from a cookie store to requests. `AVPlayer` uses `HTTPCookieStorage.shared`.
     ///
     /// Cookies from responses are not added to the store.
     public mutating func sendsCookies(of storage: HTTPCookieStorage) {

@@ -188,7 +188,7 @@ struct Plan: ~Copyable {
             while let id = readers.next(of: line) {
                 if serve(id, &actions) { continue }
                 readers.enqueue(id)
-                // A reader that waits precedes all others. A reader that reads ahead precedes those that read ahead.
+                // A waiting reader that can't be served blocks all later readers. Others block only their line.
                 if line == .waitingPlayback || line == .waitingPreload { return }
                 break
             }

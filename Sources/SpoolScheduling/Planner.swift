@@ -396,7 +396,7 @@ extension Planner {
         return (left, actions + plan.reconsider())
     }
 
-    /// Records that another version has started, but only these bytes of it will be received.
+    /// Records that a transfer of another version has started, which receives only `range`.
     ///
     /// - Returns: The readers that want other bytes, which this call removes, and the actions to perform.
     package mutating func partStarted(

@@ -30,7 +30,7 @@ struct StoredRanges {
 
     // MARK: - Lookup
 
-    /// The end of the last stored byte.
+    /// The end of the last stored range, or 0 if no bytes are stored.
     var end: Int64 { ranges.bounds?.upperBound ?? 0 }
 
     func contains(_ range: Range<Int64>) -> Bool { ranges.contains(range) }

@@ -143,7 +143,7 @@ struct ImageSearch: Sendable, Equatable {
     ///   - before: The time by which the image may precede `time`. A negative value or NaN is treated as 0.
     ///   - after: The time by which the image may follow `time`.
     ///   - duration: The duration of the media, if known.
-    /// - Returns: `nil` if there can be no image at such times.
+    /// - Returns: `nil` if there can be no image within the tolerances.
     init?(time: Double, before: Double, after: Double, duration: Double?) {
         guard time.isFinite else { return nil }
         let end = duration.map { $0 > 0 ? $0 : .infinity } ?? .infinity

@@ -71,7 +71,7 @@ public import Foundation
     open var volume: Float = 1 { didSet { applyVolume() } }
     /// Whether audio is muted.
     open var isMuted = false { didSet { applyVolume() } }
-    /// The mode of playback without video and audio output, or `nil` to play with both. Linux only.
+    /// The mode of playback without video or audio output, or `nil` to play with both. Linux only.
     ///
     /// It is applied when the player receives an item, so set it before that. For players that are created with an
     /// item, set ``defaultHeadless``.
@@ -232,7 +232,7 @@ public import Foundation
 }
 
 extension AVPlayer {
-    /// A mode of playback without video and audio output, for tests, servers and `--headless`. Linux only.
+    /// A mode of playback without video or audio output, for tests, servers and `--headless`. Linux only.
     package struct HeadlessMode: Sendable, Equatable {
         /// The factor by which the player's ``AVPlayer/rate`` is multiplied, from 0.01 to 100. If `nil`, media plays as
         /// fast as it can be decoded, at any rate.

@@ -28,7 +28,7 @@ public struct DownloadSet: Sendable, Identifiable {
         public var isComplete: Bool { length.map { storedByteCount >= $0 } ?? false }
         /// The number of bytes that are not stored, or `nil` if the length is unknown.
         public var missingByteCount: Int64? { length.map { max(0, $0 - storedByteCount) } }
-        /// The cache key, as the identifier.
+        /// The identifier of the item, which is its cache key.
         public var id: CacheKey { key }
     }
 
@@ -37,7 +37,7 @@ public struct DownloadSet: Sendable, Identifiable {
     /// The items, in the order in which they were added.
     public var items: [Item]
 
-    /// The name, as the identifier.
+    /// The identifier of the set, which is its name.
     public var id: String { name }
     /// The total number of stored bytes of all items.
     public var storedByteCount: Int64 { items.reduce(0) { $0.adding($1.storedByteCount) } }

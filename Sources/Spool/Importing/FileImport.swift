@@ -126,14 +126,15 @@ private struct FileImport {
 
     private func check(_ file: ImportedFile, by head: OriginHead) async throws -> ImportVerification {
         guard head.length == file.length else {
-            let length = head.length.map { "has \($0.counted("byte"))" } ?? "does not send its length"
-            throw refusal("the file has \(file.length.counted("byte")), and the origin's \(length)")
+            let length =
+                head.length.map { "the media has \($0.counted("byte"))" } ?? "the origin does not send a length"
+            throw refusal("the file has \(file.length.counted("byte")), but \(length)")
         }
         let digests = ContentDigests(fields: head.fields)
         guard !digests.claimed.isEmpty || digests.entityTag != nil else { return .length }
         let hashes = try await cache.context.executor.run(in: .background) { try file.hashes() }
         for (algorithm, claimed) in digests.claimed where hashes.value(algorithm) != claimed {
-            throw refusal("the hash differs from the origin's")
+            throw refusal("the file's hash differs from the origin's")
         }
         // A different hash, or none, proves nothing.
         return !digests.claimed.isEmpty || digests.entityTag == hashes.md5 ? .hash : .length
@@ -141,7 +142,8 @@ private struct FileImport {
 
     private func refusal(_ cause: String) -> CacheError {
         CacheError(
-            .invalidArgument, "“\(path)” is not \(source.redactedURL): \(cause)", key: cache.key(for: source))
+            .invalidArgument, "“\(path)” is not the media at \(source.redactedURL): \(cause)",
+            key: cache.key(for: source))
     }
 
     // MARK: - Stored bytes

@@ -18,7 +18,7 @@ extension CacheInstrument {
     }
 }
 
-/// The recorded signposts.
+/// An object that emits signposts for the events of a cache.
 private final class Signposts: Sendable {
     private let poster: OSSignposter
     private let running = Mutex<[InstrumentEvent.TransferName: OSSignpostIntervalState]>([:])

@@ -5,7 +5,7 @@ import Spool
 /// `spool offline`: named sets of media that are stored for playback without a network.
 struct OfflineCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "offline", abstract: "Download media for playback without a network, in named sets.",
+        commandName: "offline", abstract: "Manage named sets of media downloaded for offline playback.",
         discussion: "The media of a set is pinned until the set is removed.",
         subcommands: [OfflineAddCommand.self, OfflineListCommand.self, OfflineRemoveCommand.self])
 

@@ -330,7 +330,7 @@ struct OperatorActions: Sendable {
                 }
             }
             try check(url)
-            guard let address = url.url else { throw RequestFailure(400, "the URL can't be requested") }
+            guard let address = url.url else { throw RequestFailure(400, "the URL is invalid and can't be requested") }
             let source = MediaSource(url: address, headerFields: origin == nil ? [:] : originFields)
             guard preloads.start(source, pins: pins, in: cache, check: check) else {
                 throw RequestFailure(503, "too many preloads are running")

@@ -91,7 +91,7 @@ struct OutgoingRequest: Sendable {
     ///
     /// - Throws: `RequestFailure` with status 400 for a URL that Foundation does not accept.
     func source(of url: OriginURL) throws(RequestFailure) -> MediaSource {
-        guard let url = url.url else { throw RequestFailure(400, "the URL can't be requested") }
+        guard let url = url.url else { throw RequestFailure(400, "the URL is invalid and can't be requested") }
         if let presentation { return presentation.part(at: url, sending: fields) }
         var source = MediaSource(url: url, headerFields: fields)
         if let cookies { source.cookies = cookies }
@@ -103,7 +103,7 @@ struct OutgoingRequest: Sendable {
     /// - Throws: `RequestFailure` with status 400 for a URL that Foundation does not accept.
     var foundationURL: URL {
         get throws(RequestFailure) {
-            guard let url = url.url else { throw RequestFailure(400, "the URL can't be requested") }
+            guard let url = url.url else { throw RequestFailure(400, "the URL is invalid and can't be requested") }
             return url
         }
     }

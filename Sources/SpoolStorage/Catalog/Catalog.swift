@@ -171,12 +171,12 @@ final class Catalog: Sendable {
     /// Shortens waits for a lock that another program holds, because the catalog is about to be closed.
     func beginClosing() { busyWait.shorten() }
 
-    /// Closes the database, after a checkpoint of its log. Later calls throw, except for this one.
+    /// Closes the database, after a checkpoint of its log. Later calls to other methods throw.
     func close() throws {
         guard !isClosed.exchange(true, ordering: .relaxed) else { return }
         try Self.translating(path) {
-            // SQLite leaves the checkpoint to the last connection. GRDB closes the writing connection first, and the
-            // last one can't write. If the checkpoint fails here, it is made at the next opening.
+            // SQLite leaves the checkpoint to the connection that is closed last. GRDB closes the writing connection
+            // first, and the others can't write. If the checkpoint fails here, it is done at the next opening.
             try? database.writeWithoutTransaction { db in
                 if isWritable { _ = try db.checkpoint(.truncate) }
             }

@@ -110,7 +110,7 @@ final class CacheDirectory: Sendable {
         }
     }
 
-    /// Returns the text that the process that has the folder at `path` open has published; `nil` if there is none. This
+    /// Returns the text published by the process that has the folder at `path` open, or `nil` if there is none. This
     /// blocks.
     static func announcement(path: String, fileSystem: any FileSystem) -> String? {
         // A file that can't be read counts as empty.

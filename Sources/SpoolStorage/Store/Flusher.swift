@@ -29,7 +29,7 @@ final class Flusher: Sendable {
         var failures = 0
         /// Whether a round that the timer started is waiting for its turn or being written. There is at most one.
         var isInRound = false
-        /// Whether a block was completed since the round started.
+        /// Whether a block has been completed since the round started.
         var isSoonAfterRound = false
         var isStopped = false
     }

@@ -168,13 +168,13 @@ extension Store {
         if let failure { throw failure }
     }
 
-    /// Publishes the address at which other processes can reach this one in the lock file; `nil` removes it.
+    /// Publishes in the lock file the address at which other processes can reach this one; `nil` removes it.
     package func announce(_ text: String?) async throws {
         try await executor.run { [directory] in try directory.announce(text) }
     }
 
-    /// Returns the address that the process that has the cache directory open has published; `nil` if there is none.
-    /// This blocks.
+    /// Returns the address published by the process that has the cache directory open, or `nil` if there is none. This
+    /// blocks.
     package static func announcement(path: String) -> String? {
         CacheDirectory.announcement(path: path, fileSystem: SystemFileSystem())
     }
