@@ -101,7 +101,7 @@ private final class Canary {
 
     var url: String { "http://127.0.0.1:\(port)/canary.mp3" }
 
-    /// Whether the file was opened since the last use of this property.
+    /// Whether the file has been opened since the last use of this property.
     var wasOpened: Bool {
         var events = [UInt8](repeating: 0, count: 4096)
         return read(watch, &events, events.count) > 0

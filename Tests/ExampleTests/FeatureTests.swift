@@ -61,7 +61,7 @@ struct FeatureTests {
         }
     }
 
-    /// Returns the text without code blocks and inline code, which may look like links.
+    /// Returns the text without code blocks or inline code, which may look like links.
     private static func withoutCode(_ text: String) -> String {
         text.components(separatedBy: "```").enumerated().filter { $0.offset.isMultiple(of: 2) }.map(\.element).joined()
             .replacing(/`[^`\n]*`/, with: "")

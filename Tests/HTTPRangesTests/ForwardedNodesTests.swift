@@ -5,7 +5,7 @@ import Testing
 @Suite("Nodes in Forwarded and X-Forwarded-For")
 struct ForwardedNodesTests {
     @Test(
-        "Nodes are read in order, without ports and brackets",
+        "Nodes are read in order, without ports or brackets",
         arguments: [
             (["for=192.0.2.43"], ["192.0.2.43"]),
             (["For=\"[2001:db8:cafe::17]:4711\""], ["2001:db8:cafe::17"]),

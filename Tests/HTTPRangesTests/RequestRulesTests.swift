@@ -92,7 +92,7 @@ struct RequestRulesTests {
         }
     }
 
-    @Test("Date replaces a missing Last-Modified; without a tag and a date, only * matches")
+    @Test("Date replaces a missing Last-Modified; without a tag or date, only * matches")
     func without() {
         func outcome(_ request: (String, String), _ stored: (String, String)...) -> Preconditions.Outcome {
             Preconditions.evaluate(fields([request]), method: .get, stored: fields(stored))

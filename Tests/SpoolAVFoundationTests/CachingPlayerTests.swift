@@ -70,7 +70,7 @@ struct CachingPlayerTests {
         await observed { player.status == .playing || player.status == .ended || player.currentTime > stopped + 1 }
     }
 
-    /// Expects that the number of bytes that the origin has sent equals the length of the audio.
+    /// Expects the number of bytes sent by the origin to equal the length of the audio.
     private func expectOnce(_ upstream: MemoryUpstream, _ player: CachingPlayer) async throws {
         #expect(upstream.sent() == Int64(try await SampleMedia.mp3.bytes(seconds: 60).count))
     }

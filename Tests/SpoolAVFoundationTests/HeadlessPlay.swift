@@ -21,7 +21,7 @@ import Foundation
     }
 }
 
-/// A player without video and audio output, and its item.
+/// A player without video or audio output, and its item.
 @MainActor struct HeadlessPlay {
     let item: AVPlayerItem
     let player: AVPlayer

@@ -80,7 +80,8 @@ struct ItemRecoveryTests {
         }
     }
 
-    @Test("An item that makes no progress gets a seek in place, then a replacement, then playback without the cache")
+    @Test(
+        "An item without progress is recovered by a seek in place, then a replacement, then playback without the cache")
     func standsStill() {
         var recovery = ItemRecovery()
         var actions: [ItemRecovery.Action] = []
@@ -129,7 +130,9 @@ struct ItemRecoveryTests {
         #expect(recovery.check(at(309, .ready)) == .seekInPlace)
     }
 
-    @Test("A live stream without progress gets a seek in place after 10 s, and a replacement only after 60 s")
+    @Test(
+        "A live stream without progress is recovered by a seek in place after 10 s, and by a replacement only after 60 s"
+    )
     func live() {
         var recovery = ItemRecovery()
         var actions: [Double: ItemRecovery.Action] = [:]

@@ -74,7 +74,7 @@ struct RealMediaTests {
     }
 
     @Test(
-        "Media with a custom scheme plays through a resolver, and again without origin and resolver",
+        "Media with a custom scheme plays through a resolver, and again without an origin or resolver",
         arguments: AVAssetResourceLoader.PlayerPattern.allCases)
     func schemeOfTheApp(pattern: AVAssetResourceLoader.PlayerPattern) async throws {
         let media = SampleMedia.mp3

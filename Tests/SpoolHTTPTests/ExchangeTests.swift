@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolHTTP
 
-/// Tests of the exchange between a transport that pushes and a consumer that pulls. The test acts as the transport.
+/// Tests of the exchange between a pushing transport and a pulling consumer. The test acts as the transport.
 @Suite(.timeLimit(.minutes(10))) struct ExchangeTests {
     private final class Calls: Sendable {
         let names = Mutex<[String]>([])

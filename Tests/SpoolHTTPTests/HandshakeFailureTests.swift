@@ -15,7 +15,7 @@ struct HandshakeFailureTests {
     }
 
     @Test(
-        "The reason is a phrase without file names and line numbers from the library",
+        "The reason is a phrase without file names or line numbers from the library",
         arguments: [
             (description("CERTIFICATE_VERIFY_FAILED"), "is not trusted: its certificate can't be verified"),
             (description("WRONG_VERSION_NUMBER"), "does not speak TLS"),

@@ -52,7 +52,7 @@ import NIOSSL
         }
     }
 
-    @Test("A client certificate is sent to a server that requests one; a server that is not pinned gets no request")
+    @Test("A client certificate is sent to a server that requests one; a server that is not pinned receives no request")
     func clientCertificate() async throws {
         let (server, client) = (try TestCertificate.make(), try TestCertificate.make(name: "DNS:client.example"))
         defer { [server, client].forEach { $0.remove() } }

@@ -114,7 +114,7 @@ struct CloudPlayTests {
     }
 }
 
-/// Playback of one item at five times its speed, without video and audio.
+/// Playback of one item at five times its speed, without video or audio.
 @MainActor private final class CloudPlay {
     let player: AVPlayer
     private let endings: AsyncStream<Void>

@@ -111,7 +111,7 @@ struct StoreQuotaTests {
         await store.evictor.leaveFreeSpace()
         try await self.store("a5", store)
         #expect(store.usedBytes == 10 * block)
-        // The space that the system offers for content that can be fetched again is less than the free space.
+        // The space offered by the system for content that can be fetched again is less than the free space.
         fixture.files.setSpaceForCaches(498 * block)
         await store.evictor.leaveFreeSpace()
         #expect(store.usedBytes == 8 * block)

@@ -75,7 +75,7 @@ struct StoreWaitTests {
         try await store.close()
     }
 
-    @Test("E163: while a write to one file is slow, other resources get space")
+    @Test("E163: while a write to one file is slow, space is reserved for other resources")
     func evictsBesideSlowFile() async throws {
         let store = try await fixture.open(capacity: 6 * block)
         let user = TestUser()
@@ -175,7 +175,7 @@ struct StoreWaitTests {
         #expect(LaneLimits(threadLimit: 1, laneCount: 4).limits == [1, 1, 1, 1])
     }
 
-    @Test("E164: with any amount of background work, a player's call gets a thread")
+    @Test("E164: with any amount of background work, a thread is available for a player's call")
     func backgroundLeavesThreads() async throws {
         let executor = BlockingExecutor(threadLimit: 8)
         let gate = DispatchSemaphore(value: 0)

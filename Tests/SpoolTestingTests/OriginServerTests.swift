@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func `HEAD has no body, and unknown paths get 404`() async throws {
+    @Test func `A response to HEAD has no body, and the status for unknown paths is 404`() async throws {
         try await OriginServer.run(["/a": .pattern(1000)]) { origin in
             let head = try await RawClient.get(origin, "/a", method: "HEAD")
             #expect(head.body.isEmpty)

@@ -29,7 +29,7 @@ final class ReportOrigin: Sendable {
     let files: [String: Fixtures.File]
     /// The port on both addresses.
     let port: UInt16
-    /// Whether it also listens on ::1.
+    /// Whether the origin also listens on ::1.
     let hasIPv6: Bool
     let state = Mutex(State())
     /// The state of the bodies under `/held`.

@@ -37,7 +37,7 @@ enum Platform {
     /// The time for which a request without a response is observed, in seconds.
     static let silentSeconds = 15.0
 
-    /// Returns a player without audio and video output, at normal speed.
+    /// Returns a player without audio or video output, at normal speed.
     @MainActor static func player(_ item: AVPlayerItem? = nil) -> AVPlayer {
         let player = AVPlayer(playerItem: nil)
         player.headless = AVPlayer.HeadlessMode(speed: 1)
@@ -45,7 +45,7 @@ enum Platform {
         return player
     }
 
-    /// Returns a queue player without audio and video output, at normal speed.
+    /// Returns a queue player without audio or video output, at normal speed.
     @MainActor static func queuePlayer(_ items: [AVPlayerItem]) -> AVQueuePlayer {
         let player = AVQueuePlayer(items: [])
         player.headless = AVPlayer.HeadlessMode(speed: 1)

@@ -3,7 +3,7 @@ import NIOCore
 import NIOPosix
 import SpoolTesting
 
-/// A plain HTTP/1.1 client, which accepts the faults that curl and players accept.
+/// A plain HTTP/1.1 client, which accepts the same faults as curl and players.
 ///
 /// It follows redirects and returns cookies to the host that set them. It has no cache.
 struct PlainClient {

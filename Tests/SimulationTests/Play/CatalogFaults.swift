@@ -14,8 +14,8 @@ final class CatalogFaults: Sendable {
     private static let folders = Mutex<[String: CatalogFaults]>([:])
     private let folder: String
     private let decide: @Sendable (Call) -> Int32?
-    /// The end of the bytes that were written to the write-ahead log since its last restart, and the end of the bytes
-    /// that were synchronized.
+    /// The end of the bytes written to the write-ahead log since its last restart, and the end of the synchronized
+    /// bytes.
     private let journalEnds = Mutex<(written: Int64, synchronized: Int64)>((0, 0))
 
     /// Creates faults for databases that are opened in `folder` from now on, until ``end()`` or a replacement.
@@ -53,7 +53,7 @@ final class CatalogFaults: Sendable {
 ///
 /// It is the default of the process after ``register()``. Databases in directories without faults are not affected.
 private enum FaultyVFS {
-    /// The data that precedes the real file in the memory that SQLite allocates for a file.
+    /// The data that precedes the real file in the memory allocated by SQLite for a file.
     struct Head {
         var file: sqlite3_file
         var faults: Unmanaged<CatalogFaults>?

@@ -9,7 +9,7 @@ import Synchronization
 ///
 /// A play starts with an empty directory and draws a plan. The plan has one to three media, an origin and a disk with
 /// or without faults, and a capacity or none. It also has one to three lives of the cache. The play runs each life with
-/// concurrent players and maintenance tasks (chores). Then it runs a last life without faults of the origin and the
+/// concurrent players and maintenance tasks (chores). Then it runs a last life without faults of the origin or the
 /// disk, in which all media is played from start to end. Everything runs on one `SeededExecutor`.
 final class Play: Sendable {
     private let world: PlayWorld

@@ -7,9 +7,9 @@ struct PlayPlan: Sendable {
     enum Ending: Sendable, CaseIterable {
         /// All players have left, and then the cache is closed.
         case closedAtRest
-        /// It is closed while players read.
+        /// The cache is closed while players read.
         case closedInPlay
-        /// Its process is killed during a file system call.
+        /// The process is killed during a file system call.
         case killed
         /// The process is killed, and bytes that were not on the disk are lost.
         case powerLost

@@ -5,8 +5,8 @@ import Synchronization
 /// A watchdog that ends the process if a play hangs, and prints its seed.
 ///
 /// A call that never returns cannot be cancelled, and tasks that wait for it would wait silently. The watchdog checks
-/// all plays once per second on a separate thread. It counts checks and reads no clock, so that a machine that sleeps
-/// or is busy does not look like a play that hangs.
+/// all plays once per second on a separate thread. It counts checks and reads no clock, so that a sleeping or busy
+/// machine does not look like a hanging play.
 final class PlayWatch: Sendable {
     private struct Watched {
         let world: PlayWorld

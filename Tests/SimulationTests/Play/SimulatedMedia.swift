@@ -30,7 +30,7 @@ struct SimulatedMedia: Sendable {
         return PatternBytes(seed: version.seed &+ UInt64(number) << 32, length: version.length)
     }
 
-    /// Returns a name that is equal for requests that a cache should treat as one resource.
+    /// Returns the same name for all requests that a cache should treat as one resource.
     func name(for viewer: Viewer) -> String {
         isToldApart ? "\(path) \(viewer.user) \(viewer.language)" : path
     }

@@ -2,7 +2,7 @@ import HTTPTypes
 import Spool
 import SpoolTesting
 
-/// The parts of a request that determine the bytes that an origin sends, or whether it rejects the request.
+/// The parts of a request that determine which bytes an origin sends, or whether it rejects the request.
 struct Viewer: Sendable, Hashable {
     /// The number of the user, with its own credentials; 0 for none.
     var user = 0

@@ -126,7 +126,7 @@ import Testing
         #expect(log.after(35).isEmpty && log.after(99).isEmpty)
     }
 
-    @Test("D64: a page gets at most five updates per second under any load, and a comment if nothing happens")
+    @Test("D64: a page receives at most five updates per second under any load, and a comment if nothing happens")
     func rate() async throws {
         let clock = ManualClock()
         try await Self.run(clock: clock) { server, cache, _ in

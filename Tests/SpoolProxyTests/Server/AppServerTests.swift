@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    @Test func `A key request that gets 401 is repeated once with new credentials`() async throws {
+    @Test func `A key request is repeated once with new credentials after a 401`() async throws {
         let media = """
             #EXTM3U
             #EXT-X-TARGETDURATION:2

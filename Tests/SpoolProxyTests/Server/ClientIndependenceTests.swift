@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test(
-        "E321: a cookie in a response that confirms the stored one is sent only to the client that caused it",
+        "E321: a cookie in a response that confirms the stored one is sent only to the client whose request caused it",
         arguments: [200, 304])
     func cookieOfConfirmation(status: Int) async throws {
         let upstream = ClosureUpstream { _, number in

@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func `A blocking reload without a response within three target durations gets 503`() async throws {
+    @Test func `A blocking reload fails with 503 if there is no response within three target durations`() async throws {
         try await run { server, origin, clock, target in
             async let held = server.get(target + "?_HLS_msn=12")
             try await origin.log.wait { $0.count == 2 && $0[1].isStalled }

@@ -22,7 +22,7 @@ import Testing
 
         """
 
-    @Test("E232: remote elements, clocks and asset lists get the right URLs in the forward and the reverse form")
+    @Test("E232: URLs of remote elements, clocks and asset lists are rewritten in the forward and the reverse form")
     func references() async throws {
         func resource(_ text: String, _ type: String) -> OriginResource {
             OriginResource(.data(Data(text.utf8)), contentType: type)

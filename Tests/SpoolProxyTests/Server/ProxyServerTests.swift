@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func `Pipelined requests get their responses in order`() async throws {
+    @Test func `Pipelined requests are responded to in order`() async throws {
         try await OriginServer.run(["/film.mp4": Self.film]) { origin in
             try await ProxyServer.run { server, _ in
                 let requests = (0..<20).map { index in
@@ -160,7 +160,8 @@ import Testing
         }
     }
 
-    @Test func `A malformed request gets 400 with a reason, and ends only its own connection`() async throws {
+    @Test func `A malformed request is rejected with 400 and a reason, and ends only its own connection`() async throws
+    {
         try await ProxyServer.run { server, _ in
             let bytes = try await server.exchange("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\nGET / HTTP/1.1\r\n\r\n")
             let text = String(decoding: bytes, as: UTF8.self)

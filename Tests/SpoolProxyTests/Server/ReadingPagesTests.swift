@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test func `An allowed page gets CORS fields in responses from the cache and from the origin`() async throws {
+    @Test func `An allowed page receives CORS fields in responses from the cache and from the origin`() async throws {
         try await Self.run(letting: [Self.page]) { server, target in
             for _ in 0..<3 {
                 let response = try await server.get(target, "Origin: \(Self.page)\r\nRange: bytes=0-9\r\n")
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func `Another page gets no CORS fields, even if the origin allows it`() async throws {
+    @Test func `Another page receives no CORS fields, even if the origin allows it`() async throws {
         try await Self.run(letting: [Self.page]) { server, target in
             for _ in 0..<3 {
                 let response = try await server.get(target, "Origin: https://origin.example\r\n")

@@ -31,7 +31,9 @@ import Testing
         return film
     }
 
-    @Test func `A request without the token gets 401 on a connection that was authorized before`() async throws {
+    @Test func `A request without the token is rejected with 401 on a connection that was authorized before`()
+        async throws
+    {
         try await OriginServer.run(["/film": Self.film([.cacheControl: "max-age=1000"])]) { origin in
             var configuration = ProxyConfiguration()
             configuration.token = "a-token-of-some-length"

@@ -14,7 +14,9 @@ import Testing
         return configuration
     }
 
-    @Test func `Request headers that stop at any byte get 408, after the responses to earlier requests`() async throws {
+    @Test func `Request headers that stop at any byte are rejected with 408, after the responses to earlier requests`()
+        async throws
+    {
         try await ProxyServer.run(Self.configuration(head: .milliseconds(100), idle: .seconds(600))) { server, _ in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for count in 1..<Self.request.utf8.count {

@@ -115,7 +115,7 @@ import Testing
         await cache.close()
     }
 
-    @Test("E324: any number of URLs that no client requests do not displace a URL that is in use")
+    @Test("E324: URLs that no client requests do not displace a URL in use, however many there are")
     func usedSource() async throws {
         let cache = MediaCache.inMemory(upstream: ScriptedUpstream([:]))
         let registry = SourceRegistry(cache, limit: 10)

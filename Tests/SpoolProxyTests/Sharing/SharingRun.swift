@@ -235,7 +235,7 @@ final class SharingRun: Sendable {
         return StrictResponseReader.Response(status: status, fields: fields, body: body)
     }
 
-    /// Checks that the origin sent media that may be shared once for each set of credentials.
+    /// Checks that the origin sent shareable media only once for each set of credentials.
     private func checkMedia(_ result: inout Result) {
         for (number, page) in origin.pages.enumerated() where page.isMedia {
             for fetch in origin.fetches(of: number) {

@@ -51,7 +51,9 @@ import Testing
         #expect(try rewrite(Self.ffmpeg) == Self.ffmpeg)
     }
 
-    @Test func `After a redirect, an MPD without a BaseURL gets one, and relative references are not changed`() throws {
+    @Test func `After a redirect, a BaseURL is added to an MPD without one, and relative references are not changed`()
+        throws
+    {
         let expected = Self.ffmpeg
             .replacing(
                 "<Period id", with: "<BaseURL>/~TOKEN/https/origin.example/v/a.mpd?x=1&amp;y</BaseURL><Period id")
@@ -145,7 +147,7 @@ import Testing
         #expect(try rewrite(text) == expected)
     }
 
-    @Test("E232: patches are removed, relative clocks get the origin's URL, and the next MPD gets the proxy's")
+    @Test("E232: patches are removed, relative clocks refer to the origin, and the next MPD refers to the proxy")
     func patchesAndClocks() throws {
         let clock = "<UTCTiming schemeIdUri=\"urn:mpeg:dash:utc:http-iso:2014\" value=\"%\"/>"
         let next = "<SupplementalProperty value=\"%\" schemeIdUri=\"urn:mpeg:dash:mpd-chaining:2016\"/>"

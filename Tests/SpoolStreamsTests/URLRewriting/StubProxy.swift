@@ -25,8 +25,7 @@ struct StubProxy {
         try? OriginURL(URIReference(reference).resolved(against: URIReference(final.description)))
     }
 
-    /// Whether a client that resolves `written` through the proxy gets the same URL as one that resolves `original`
-    /// without it.
+    /// Whether resolving `written` through the proxy yields the same URL as resolving `original` without the proxy.
     static func isSame(
         _ written: String, as original: String, final: OriginURL, requested: OriginURL
     ) throws -> Bool {

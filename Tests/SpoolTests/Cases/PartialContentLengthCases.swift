@@ -155,7 +155,7 @@ struct PartialContentLengthCases {
     }
 
     @Test(
-        "A12: an origin that rejects every range gets one request for the complete resource",
+        "A12: an origin that rejects every range receives one request for the complete resource",
         arguments: [nil, "bytes */3000000"] as [String?], [0, 1_500_000] as [Int64])
     func refusesEveryRange(_ contentRange: String?, from start: Int64) async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000, .refusesRanges(contentRange: contentRange))])
@@ -169,7 +169,7 @@ struct PartialContentLengthCases {
         #expect(stage.origin.log.bytesSent("/a") <= song.length + 100)
     }
 
-    @Test("A12: an origin that also rejects the complete request gets at most two requests")
+    @Test("A12: an origin that also rejects the complete request receives at most two requests")
     func refusesEverything() async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000, .status(416))])
         try await stage.session { cache in
@@ -201,7 +201,7 @@ struct PartialContentLengthCases {
         }
     }
 
-    @Test("A14: a range beyond the end is clipped; one that starts at or after the end gets 416 with the length")
+    @Test("A14: a range beyond the end is clipped; one that starts at or after the end fails with 416 and the length")
     func a14() async throws {
         try await onStage(["/a": .pattern(3_000_000)]) { stage in
             try await stage.session { cache in

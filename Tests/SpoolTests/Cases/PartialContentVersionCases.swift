@@ -162,7 +162,7 @@ struct PartialContentVersionCases {
     }
 
     @Test(
-        "A5: if a range request gets a 200 of the same version, its bytes are stored at their own offsets",
+        "A5: if the response to a range request is a 200 of the same version, its bytes are stored at their own offsets",
         arguments: ["bytes", "none", nil])
     func a5(_ acceptRanges: String?) async throws {
         let behavior = OriginBehavior.ignoresRanges(acceptRanges: acceptRanges)

@@ -163,7 +163,7 @@ struct SharingAndFreshnessCases {
         }
     }
 
-    @Test("E68: a 304 without Vary and Cache-Control leaves the stored fields unchanged")
+    @Test("E68: a 304 without Vary or Cache-Control leaves the stored fields unchanged")
     func bareNotModified() async throws {
         let stage = try MemoryStage([:], freshness: .http)
         let fields: [(HTTPField.Name, String)] = [(.cacheControl, "max-age=100"), (.vary, "Accept-Language")]

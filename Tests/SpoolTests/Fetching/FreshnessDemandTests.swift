@@ -59,7 +59,7 @@ struct FreshnessDemandTests {
         }
     }
 
-    @Test("only-if-cached gets a usable stored response, or an error with status 504")
+    @Test("only-if-cached returns a usable stored response, or throws an error with status 504")
     func onlyIfCached() async throws {
         let stage = try stage("max-age=100")
         try await stage.session { cache in

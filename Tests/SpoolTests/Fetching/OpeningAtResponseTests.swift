@@ -8,7 +8,7 @@ import Testing
 
 /// Readers that open while the origin's first response is being evaluated.
 @Suite(.timeLimit(.minutes(5))) struct OpeningAtResponseTests {
-    /// Returns a response without validators and lifetime, so that an unconfirmed version is always validated.
+    /// Returns a response without validators or a lifetime, so that an unconfirmed version is always validated.
     private static func respond(to request: UpstreamRequest) -> ScriptedUpstream.Response {
         var head = HTTPResponse(status: .ok)
         head.headerFields[.contentType] = "text/plain"

@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test(
-        "A URL without a user and a password is unchanged",
+        "A URL without a user or password is unchanged",
         arguments: ["http://host/a", "http://@host/a", "file:///a", "HTTP://Host/%7e?"])
     func others(_ text: String) throws {
         let url = try #require(URL(string: text))

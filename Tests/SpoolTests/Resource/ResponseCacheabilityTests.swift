@@ -48,7 +48,7 @@ struct ResponseCacheabilityTests {
         #expect(StoredFreshness.asker(token) != StoredFreshness.asker([.authorization: "y"]))
     }
 
-    @Test("E68: after a 304 without Vary and Cache-Control, the stored fields remain valid")
+    @Test("E68: after a 304 without Vary or Cache-Control, the stored fields remain valid")
     func merged() throws {
         let language = try #require(HTTPField.Name("Accept-Language"))
         let stored = cacheability(

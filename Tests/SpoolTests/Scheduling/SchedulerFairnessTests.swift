@@ -156,7 +156,7 @@ struct SchedulerFairnessTests {
         #expect(bench.live == [0..<Int64.max])
     }
 
-    @Test("A preload does not pause for a reader that waits for the bytes that it fetches")
+    @Test("A preload does not pause for a reader that waits for the preload's bytes")
     func preloadServes() {
         let bench = SchedulerBench()
         bench.open(at: 0, .preload)

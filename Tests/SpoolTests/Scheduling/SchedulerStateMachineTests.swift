@@ -298,7 +298,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.permission(id) == .proceed(upTo: 100 * mib))
     }
 
-    @Test("A22: an origin without ranges gets one request, from the start, for all readers")
+    @Test("A22: an origin without ranges receives one request, from the start, for all readers")
     func sequential() {
         let bench = SchedulerBench()
         bench.open(at: 50 * mib)
