@@ -193,10 +193,10 @@ struct BlockMap: Sendable {
         trusted.missingRanges(in: range).allSatisfy { expired.contains($0) }
     }
 
-    /// Records that the bytes on disk are not those that were received. They still count as received, so that the next
+    /// Records that the bytes on disk differ from the received ones. They still count as received, so that the next
     /// read detects the damage.
     ///
-    /// - Returns: `false` if bytes were removed since the read was planned.
+    /// - Returns: `false` if bytes have been removed since the read was planned.
     mutating func distrust(_ range: Range<Int64>, after reading: Reading) -> Bool {
         guard removals == reading.removals else { return false }
         for index in Block.indices(touching: range) { prefixSeals[index] = nil }

@@ -123,7 +123,7 @@ extension MediaFile {
         MissingBytes(invalidated: blocks.invalidate(range), range: range)
     }
 
-    /// Proves that the bytes of `range` are those that were received, without returning them.
+    /// Proves that the stored bytes of `range` equal the received ones, without returning them.
     ///
     /// - Throws: The same errors as ``read(_:into:)``.
     func prove(_ range: Range<Int64>) throws {

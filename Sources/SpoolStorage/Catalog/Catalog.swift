@@ -393,7 +393,7 @@ final class Catalog: Sendable {
         }
     }
 
-    /// Returns SQLite's message, without the statement and its arguments.
+    /// Returns SQLite's message, without the statement or its arguments.
     private static func cause(_ error: DatabaseError) -> String {
         "\(error.message ?? "unknown cause") (SQLite code \(error.extendedResultCode.rawValue))"
     }

@@ -10,7 +10,7 @@ struct CatalogCounts {
 
     init(_ catalog: Catalog) { self.catalog = catalog }
 
-    /// The number of bytes per row that an earlier rule did not count. The sums agree with such rows.
+    /// The number of bytes per row that an earlier rule did not count. The sums agree with rows counted by that rule.
     private static let earlierDifference = GenerationDescription.leastRowBytes - GenerationDescription.pageBytes
 
     /// A number of bytes that few rows exceed.

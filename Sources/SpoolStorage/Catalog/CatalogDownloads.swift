@@ -143,8 +143,8 @@ struct CatalogDownloads {
 
     /// Returns the number of bytes of all pinned resources except one.
     ///
-    /// Members that were added before that one count with their full length. If two members don't fit together, the
-    /// earlier one therefore gets the space.
+    /// Members of sets that were added before the excluded resource count with their full length. If two members don't
+    /// fit together, the earlier one therefore gets the space.
     func pinnedBytes(except key: String) throws -> Int64 {
         try catalog.readOnce { db in
             let sum = try Double.fetchOne(

@@ -29,7 +29,7 @@ struct ResourceRecord: Hashable, Sendable {
 struct GenerationRecord: Hashable, Sendable, Identifiable {
     /// The version's number in the catalog, which is never reused for another version.
     var id: Int64
-    /// The name of its media file, and a part of the data that its checksums cover.
+    /// The name of the version's media file, and a part of the data that its checksums cover.
     var identifier: GenerationIdentifier
     /// The whole resource's length in bytes; `nil` if it is unknown.
     var length: Int64?
@@ -48,7 +48,7 @@ struct GenerationRecord: Hashable, Sendable, Identifiable {
     /// Whether a process ended uncleanly since the file was last compared with its record. In that case, the file may
     /// contain bytes that no block claims.
     var needsTidying: Bool
-    /// The layout of its blocks in the file: a ``BlockFormat``, or a value from a later version of Spool.
+    /// The layout of the version's blocks in the file: a ``BlockFormat``, or a value from a later version of Spool.
     var format: Int64
     /// The ranges of the recorded blocks.
     var storedRanges: ByteRangeSet
@@ -63,9 +63,9 @@ struct GenerationRecord: Hashable, Sendable, Identifiable {
 struct EvictionCandidate: Hashable, Sendable {
     /// The resource's key.
     var key: String
-    /// The number of bytes in its recorded blocks.
+    /// The number of bytes in the resource's recorded blocks.
     var storedBytes: Int64
-    /// The date of its last use.
+    /// The date on which the resource was last used.
     var lastUsedAt: Date
     /// The position in the order of eviction; see ``CatalogUses/leastRecentlyUsed(limit:after:)``.
     var position: EvictionPosition
@@ -83,7 +83,7 @@ struct RemovedResource: Hashable, Sendable {
     var key: String
     /// The URL that is shown to users.
     var url: String
-    /// Whether it was excluded from eviction.
+    /// Whether the resource was excluded from eviction.
     var isPinned: Bool
     /// The version whose file is to be removed now; `nil` if only a pin was stored.
     var generation: GenerationIdentifier?

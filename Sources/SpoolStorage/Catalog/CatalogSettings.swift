@@ -122,8 +122,8 @@ struct CatalogSettings {
         return try catalog.read { db in try Bool.fetchOne(db, sql: sql) ?? false }
     }
 
-    /// Removes rows with such numbers, so that rows can be added again. Their media files are removed by the next
-    /// sweep.
+    /// Removes rows with numbers that another program has changed to the largest one, so that rows can be added again.
+    /// Their media files are removed by the next sweep.
     func restoreRowNumbers() throws {
         try catalog.write { db in
             for table in Self.numberedTables {
@@ -166,7 +166,7 @@ struct CatalogSettings {
         }
     }
 
-    /// Records that a version's file contains only bytes that blocks claim.
+    /// Records that a version's file contains only bytes claimed by blocks.
     func recordTidied(_ generation: Int64) throws {
         try catalog.write { db in
             try db.execute(

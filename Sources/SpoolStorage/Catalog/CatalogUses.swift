@@ -17,7 +17,7 @@ struct CatalogUses {
         var storedRanges: ByteRangeSet
         var lastUsedAt: Date
         var history: PlaybackHistory
-        /// The scheme, host and path of its URL; empty if another program has changed it.
+        /// The scheme, host and path of the resource's URL; empty if another program has changed the URL.
         var url: String
     }
 

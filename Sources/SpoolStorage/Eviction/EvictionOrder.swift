@@ -1,8 +1,8 @@
 package import ByteRanges
 package import Foundation
 
-/// The resources that may be evicted, in their order. It passes changes to a strategy, which identifies resources only
-/// by number.
+/// The resources that may be evicted, in the order of eviction. This type passes changes to a strategy, which
+/// identifies resources only by number.
 ///
 /// A presentation counts as one resource with all its parts. The order is a value that uses neither I/O nor a clock.
 package struct EvictionOrder: Sendable {
@@ -18,11 +18,11 @@ package struct EvictionOrder: Sendable {
     /// A resource of a victim.
     package struct Member: Sendable {
         package var key: CacheKey
-        /// Its stored bytes.
+        /// The stored bytes of the resource.
         package var bytes: EvictableBytes
-        /// The part of it to evict.
+        /// The part of the resource to evict.
         package var part: EvictionVictim.Part
-        /// The offset at which its last playback session stopped.
+        /// The offset at which the resource's last playback session stopped.
         package var stop: Int64?
     }
 
@@ -36,7 +36,7 @@ package struct EvictionOrder: Sendable {
         var partCount = 0
         /// The time of the last use, in seconds since 1970.
         var lastUse: Double?
-        /// The numbers of bytes of its members, by the quota that they count toward.
+        /// The numbers of bytes of the unit's members, by the quota toward which they count.
         var ofQuotas: [Int: EvictableBytes] = [:]
     }
 
@@ -44,7 +44,7 @@ package struct EvictionOrder: Sendable {
         var unit: Int
         var bytes: EvictableBytes
         var stop: Int64 = -1
-        /// The quota that it counts toward.
+        /// The quota toward which the resource counts.
         var quota: Int?
     }
 
@@ -202,8 +202,8 @@ package struct EvictionOrder: Sendable {
         return nil
     }
 
-    /// Whether a victim is a presentation that was used so recently that it counts as being played. No reader is open
-    /// while playback moves from one of its parts to the next.
+    /// Whether a victim is a presentation used recently enough to count as being played. No reader is open while
+    /// playback moves from one of its parts to the next.
     package func isPlaying(_ victim: Victim, at date: Date) -> Bool {
         units[victim.number].map { isPlaying($0, at: date) } ?? false
     }

@@ -64,11 +64,11 @@ package struct EvictableBytes: Hashable, Sendable {
 /// A resource to evict, and the part of it to evict.
 package struct EvictionVictim: Hashable, Sendable {
     package enum Part: Sendable {
-        /// All bytes except its start.
+        /// All bytes except the start of the resource.
         case body
-        /// Its start, because nothing else is left of it.
+        /// The start, because nothing else is left of the resource.
         case start
-        /// Its body, then its start.
+        /// The body, then the start.
         case whole
     }
 
@@ -152,7 +152,7 @@ package struct EvictableParts: Sendable {
 package struct PlaybackHistory: Hashable, Sendable {
     /// The number of playback sessions after the first, up to 255.
     package var sessions = 0
-    /// The offset at which its last session stopped, in bytes; `nil` if there is none, or it reached the end.
+    /// The offset at which the last session stopped, in bytes; `nil` if there was no session, or it reached the end.
     package var stop: Int64?
     /// Whether the resource is to be played only once, and was played to its end.
     package var isConsumed = false

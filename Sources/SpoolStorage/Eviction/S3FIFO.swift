@@ -10,14 +10,14 @@ struct S3FIFO: Sendable {
     private static let (small, main, large) = (0, 1, 2)
     /// The share of all bytes above which new resources are evicted.
     private static let smallShare = 0.14
-    /// The part of that share above which a resource counts as large.
+    /// The part of ``smallShare`` above which a resource counts as large.
     private static let largeShare = 0.25
 
     private struct Entry {
         var bytes: Int64 = 0
         var fingerprint: UInt64 = 0
         var uses: UInt8 = 0
-        /// Whether it belongs to the main queue, even while it is held.
+        /// Whether the resource belongs to the main queue, even while it is held.
         var isMain = false
         var isHeld = false
         var isThere = false

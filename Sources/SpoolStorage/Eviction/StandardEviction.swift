@@ -8,8 +8,8 @@ package struct StandardEviction: EvictionStrategy {
         var byteCount: Int64 = 0
         var isHeld = false
         var isConsumed = false
-        /// Whether it was returned as a victim since its bytes last increased. The value stays even if no bytes are
-        /// left.
+        /// Whether the resource has been returned as a victim since its bytes last increased. The value stays even if
+        /// no bytes are left.
         var isNamed = false
     }
 

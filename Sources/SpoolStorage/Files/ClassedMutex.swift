@@ -5,9 +5,9 @@ package import Synchronization
 /// The class of a lock, which defines what a thread may wait for while it holds the lock.
 ///
 /// A thread takes locks in the order of their classes. While it holds a lock, it may take only locks of a later class,
-/// or another lock of the last class. A thread that holds a lock that all keys share therefore never waits for the file
-/// of one key. While it holds a lock of the engine, it never waits for the app. `withLockIfAvailable` takes a lock only
-/// if it is free, so the thread never waits. It may be called for a lock of any class at any time.
+/// or another lock of the last class. Therefore, a thread holding a lock shared by all keys never waits for the file of
+/// one key. While it holds a lock of the engine, it never waits for the app. `withLockIfAvailable` takes a lock only if
+/// it is free, so the thread never waits. It may be called for a lock of any class at any time.
 package enum LockClass: Int, Sendable, CaseIterable {
     /// The holder may wait for the app, for example for the resolver of a source.
     case mayWaitForApp

@@ -63,8 +63,8 @@ package protocol FileSystem: Sendable {
     /// Returns the space on the volume of `path`.
     func volumeSpace(at path: String) throws(CacheError) -> VolumeSpace
 
-    /// Returns the space on the volume of `path`, in bytes, that the system offers for content that can be fetched
-    /// again. It may query another process, which takes longer than ``volumeSpace(at:)``.
+    /// Returns the space offered by the system on the volume of `path` for content that can be fetched again, in bytes.
+    /// It may query another process, which takes longer than ``volumeSpace(at:)``.
     ///
     /// - Returns: `nil` if the system does not provide this number, in which case ``VolumeSpace/free`` applies.
     func spaceForCaches(at path: String) -> Int64?
@@ -94,7 +94,7 @@ package struct FileAttributes: Sendable, Hashable {
     package var owner: UInt32
     /// The lower twelve bits of the mode, such as 0o700.
     package var permissions: UInt16
-    /// Whether it is a directory.
+    /// Whether the file is a directory.
     package var isDirectory: Bool
 
     /// Creates attributes.

@@ -82,7 +82,7 @@ final class FilePool: Sendable {
     /// The number of files in the ring, including released ones.
     var ringCount: Int { state.withLock { $0.ring.count } }
 
-    /// Takes an unused file by the clock algorithm, which skips files that were used since their last turn.
+    /// Takes an unused file by the clock algorithm, which skips files used since their last turn.
     private static func takeUnused(_ state: inout State) -> OpenFile? {
         var steps = 2 * state.ring.count
         while steps > 0, !state.ring.isEmpty {
@@ -137,7 +137,7 @@ final class OpenFile: Sendable {
 final class PooledFile: Sendable {
     private struct State {
         var open: OpenFile?
-        /// Whether it was used since the pool's clock last reached it.
+        /// Whether the file has been used since the pool's clock last reached it.
         var isRecent = false
         var isInRing = false
     }

@@ -6,7 +6,7 @@ import Synchronization
 extension SystemFile {
     /// Frees the disk space of `range`, which ends before the end of the file: `fcntl` with `F_PUNCHHOLE`.
     ///
-    /// APFS requires both bounds to be multiples of 4 KiB. The bytes of `range` outside such bounds are not freed.
+    /// APFS requires both bounds to be multiples of 4 KiB. Bytes of `range` outside these bounds are not freed.
     func free(_ range: Range<Int64>) throws(CacheError) {
         let grain: Int64 = 4096
         let lower = (range.lowerBound + grain - 1) / grain * grain
@@ -48,7 +48,7 @@ func synchronizeToDevice(_ descriptor: Int32) -> Int32 {
     fcntl(descriptor, F_FULLFSYNC) == 0 ? 0 : fsync(descriptor)
 }
 
-/// Returns the space in bytes that the system offers for content that can be fetched again; `nil` if it is unknown.
+/// Returns the space offered by the system for content that can be fetched again, in bytes; `nil` if it is unknown.
 ///
 /// The number includes the content of other apps that the system can purge, and excludes a reserve of the system.
 /// Volumes without that feature, such as external ones, report 0. Source: `volumeAvailableCapacityForOpportunisticUsage`.

@@ -207,7 +207,7 @@ final class GenerationMemory: Sendable {
     /// The bytes.
     let file: MediaFile
     private let pages = MemoryFile()
-    /// The account of such memory for the whole cache.
+    /// The account of this kind of memory for the whole cache.
     private let ledger: Ledger
     /// A lock that makes storing and evicting exclude each other, so that each page is counted once.
     private let turn = Mutex(())

@@ -231,7 +231,7 @@ package final class Generation: Sendable {
         return true
     }
 
-    /// Returns the claim of its row to the account, because the row was removed.
+    /// Returns the claim of the version's row to the account, because the row was removed.
     func endRowClaim() {
         let claim = state.withLock { state in
             defer { state.rowClaim = nil }
@@ -242,7 +242,7 @@ package final class Generation: Sendable {
 
     // MARK: - For the store
 
-    /// Whether its users may have bytes that can be evicted.
+    /// Whether the users of the version may have bytes that can be evicted.
     var mayOffer: Bool { hasMoved.load(ordering: .relaxed) }
 
     /// Records that a reader or a transfer has moved, so that other bytes may be evictable.
@@ -339,7 +339,7 @@ package struct GenerationDescription: Sendable, Hashable {
     /// its file counts as 4 KiB, and its rows with their indices count as 2 KiB.
     static let leastRowBytes: Int64 = pageBytes + 2048
 
-    /// Returns the part of the unused space that is counted separately. Every row already counts one such end of 4 KiB.
+    /// Returns the part of the unused space that is counted separately. Every row already includes 4 KiB for it.
     static func countedPadding(_ padding: Int64) -> Int64 { max(0, padding - pageBytes) }
 
     /// Returns the number of bytes that the description uses on disk. Texts of more than 2 KiB use separate pages in

@@ -73,7 +73,8 @@ package protocol GenerationUser: AnyObject, Sendable {
 package enum StoreEvent: Sendable {
     /// `bytes` bytes of the resource were evicted.
     case evicted(CacheKey, url: String, bytes: Int64)
-    /// These bytes of the resource were evicted; up to `Int64.max` if all of them were. It precedes `evicted`.
+    /// The given ranges of the resource were evicted, up to `Int64.max` if all bytes were. This event precedes
+    /// `evicted`.
     case evictedRanges(CacheKey, ByteRangeSet)
     /// Stored bytes did not match their checksums, or could not be read, and were discarded.
     case blocksInvalidated(CacheKey, url: String, Range<Int64>)

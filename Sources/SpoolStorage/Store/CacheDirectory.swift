@@ -271,7 +271,7 @@ final class CacheDirectory: Sendable {
             .invalidArgument, "the free space for media in “\(path)” is unknown: the capacity must be in bytes")
     }
 
-    /// Returns the space that media may use, in bytes. It is the space that the system offers for content that can be
+    /// Returns the space that media may use, in bytes. It is the space offered by the system for content that can be
     /// fetched again. If that is unknown, it is all free space on the volume.
     ///
     /// - Throws: The same errors as ``volumeSpace()``.

@@ -370,7 +370,7 @@ struct Evictor: Sendable {
         var freed = store.remover.retryRemovals()
         guard freed < count, !store.remover.isRemovingHopeless else { return freed }
         let now = store.clock.elapsed()
-        // If the last search found nothing, and there were no changes since, only the positions of readers may be
+        // If the last search found nothing, and nothing has changed since, only the positions of readers may be
         // different.
         let search = state.searches.begin(at: now)
         do {

@@ -151,7 +151,8 @@ final class ExportFile: Sendable {
         }
     }
 
-    /// Replaces the other file. After a loss of power, either the old or the new file has the name, and it is complete.
+    /// Replaces the destination with the new file. After a loss of power, either the old or the new file has the name,
+    /// and it is complete.
     ///
     /// - Parameter synchronize: The system call that synchronizes a file to the device. Tests replace it.
     func finish(synchronizing synchronize: (Int32) -> Int32 = synchronizeToDevice) throws {

@@ -65,7 +65,7 @@ final class FileRemover: Sendable {
             unremoved.withLock { $0.add(identifier, claim) }
             reporter.warnOnce(
                 "removal", error,
-                "\(error.message); the space of such files counts as used until they can be removed")
+                "\(error.message); the space of files that can't be removed counts as used")
         } else {
             // Without a file, the result shows nothing, because removing a missing file always succeeds.
             if let error {
@@ -107,7 +107,7 @@ final class FileRemover: Sendable {
     /// failed.
     var isRemovingHopeless: Bool { unremoved.withLock { $0.isRemovingHopeless } }
 
-    /// The number of bytes that files claim that could not be removed.
+    /// The number of bytes claimed by files that could not be removed.
     var unremovedByteCount: Int64 { unremoved.withLock { $0.byteCount } }
 
     /// Whether the file could not be removed.
@@ -212,7 +212,7 @@ struct UnremovedFiles: Sendable {
     /// Puts back a file that could still not be removed.
     mutating func putBack(_ identifier: GenerationIdentifier, _ claim: Int64) { files.append((identifier, claim)) }
 
-    /// Records that a file has been removed, which shows that files can be removed.
+    /// Records the removal of a file, which shows that removals work again.
     ///
     /// - Parameter claim: The file's claim, if it was taken for a retry.
     mutating func recordRemoval(claim: Int64 = 0) {
@@ -220,7 +220,7 @@ struct UnremovedFiles: Sendable {
         byteCount -= claim
     }
 
-    /// Whether the file is one of them.
+    /// Returns whether the file is among those that could not be removed.
     func contains(_ identifier: GenerationIdentifier) -> Bool { files.contains { $0.identifier == identifier } }
 }
 

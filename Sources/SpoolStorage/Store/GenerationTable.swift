@@ -9,7 +9,7 @@ struct GenerationTable: Sendable {
     enum Phase: Sendable {
         /// → current, if it is proven or nothing else is stored; retired, if it is removed, or is released unproven
         case candidate
-        /// → retired, if it is removed or evicted, or if another one is proven; closed, and only stored again
+        /// → retired, if it is removed or evicted, or if another version is proven; closed, and only stored again
         case current
         /// → removed
         case retired
@@ -18,14 +18,14 @@ struct GenerationTable: Sendable {
     struct Life: Sendable {
         let generation: Generation
         var phase: Phase
-        /// Whether the catalog contains it.
+        /// Whether the catalog contains the generation.
         var isRecorded: Bool
         var leases = 0
         var users: [WeakUser] = []
         /// The number that orders generations by their creation.
         let sequence: UInt64
-        /// The stamp of its last lease. Stamps show which generations were used recently, and whether one was used
-        /// since a check.
+        /// The stamp of the generation's last lease. Stamps show which generations were used recently, and whether a
+        /// generation has been used since a check.
         var stamp: UInt64 = 0
 
         var liveUsers: [any GenerationUser] { users.compactMap { $0.user } }
@@ -117,7 +117,7 @@ struct GenerationTable: Sendable {
         case none
         /// No user has it open anymore. It is either stored, or the caller must decide whether to keep it.
         case unused(Generation)
-        /// It was removed from the table. Its file must be removed, and its claim returned.
+        /// The generation was removed from the table. Its file must be removed, and its claim returned.
         case gone(Generation)
     }
 

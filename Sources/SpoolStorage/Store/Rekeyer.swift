@@ -80,8 +80,8 @@ extension Store {
 /// Until the rename, the cache is unchanged. If the process is killed before the rename, no record names the copied
 /// files. The next opening removes them and the second catalog.
 ///
-/// The copy does not have its own directory next to the first one. A cache directory may be the root of a volume, or in
-/// a directory that its owner may not write to.
+/// The copy is not created in a second directory next to the first one. A cache directory may be the root of a volume,
+/// or in a directory that its owner may not write to.
 private struct Rekeyer: Sendable {
     private let directory: CacheDirectory
     /// The previous catalog, which is opened read-only.

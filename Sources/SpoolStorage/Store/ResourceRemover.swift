@@ -170,9 +170,9 @@ struct ResourceRemover: Sendable {
 /// A resource that was removed while no reader had it open.
 struct RemovedUnused {
     var resource: RemovedResource
-    /// The number of bytes that it claimed.
+    /// The number of bytes that the resource claimed.
     var bytes: Int64
-    /// Whether its file has been removed, and its claim returned.
+    /// Whether the resource's file has been removed, and its claim returned.
     var isFreed: Bool
 
     /// The number of bytes by which the space accounting has decreased; at least 1, so that each removal counts. It

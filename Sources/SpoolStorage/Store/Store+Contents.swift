@@ -70,17 +70,17 @@ package struct StoredResourceRecord: Sendable, Hashable {
     package var key: CacheKey
     /// The scheme, host and path, without query values.
     package var url: String
-    /// The most recent description of its version; `nil` if only a pin is stored.
+    /// The most recent description of the resource's version; `nil` if only a pin is stored.
     package var description: GenerationDescription?
     /// The stored ranges.
     package var storedRanges: ByteRangeSet
-    /// Whether it is excluded from eviction.
+    /// Whether the resource is excluded from eviction.
     package var isPinned: Bool
-    /// The date when it was first stored.
+    /// The date on which the resource was first stored.
     package var createdAt: Date
-    /// The date of its last use.
+    /// The date on which the resource was last used.
     package var lastUsedAt: Date
-    /// The presentation that it belongs to, for example as a segment of a playlist.
+    /// The presentation that contains the resource, for example as a segment of a playlist.
     package var presentation: CacheKey?
 }
 
@@ -155,7 +155,7 @@ package struct StoredDownloads: Sendable {
 
     /// Returns the number of bytes of all pinned resources except one.
     ///
-    /// Members that were added before that one count with their full length.
+    /// Members of sets that were added before the excluded resource count with their full length.
     package func pinnedBytes(except key: CacheKey) async throws -> Int64 {
         try await store.readCatalog { try $0.downloads.pinnedBytes(except: key.hash) }
     }

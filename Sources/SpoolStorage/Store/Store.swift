@@ -222,8 +222,8 @@ package final class Store: Sendable {
 
     /// Records that playback of the resource stopped at `offset`, or at its end if `offset` is `nil`.
     ///
-    /// - Parameter isConsumed: Whether the media is to be played once and was played to its end. Such media is evicted
-    ///   first.
+    /// - Parameter isConsumed: Whether the media is to be played once and was played to its end. Consumed media is
+    ///   evicted first.
     package func recordStop(_ offset: Int64?, isConsumed: Bool = false, of key: CacheKey) {
         writer.recordStop(offset, isConsumed: isConsumed, of: key)
     }

@@ -222,7 +222,7 @@ struct VersionEvictor: Sendable {
         }
         store.reporter.warnOnce(
             "part", cause,
-            "a part of \(generation.url) can't be evicted, so such media is evicted as a whole: \(cause)")
+            "a part of \(generation.url) can't be evicted, so media is evicted only as a whole: \(cause)")
     }
 
     private func recordEvicted(_ gone: ByteRangeSet, of generation: Generation) {
