@@ -11,7 +11,7 @@ struct Demand: Equatable {
     var asks: Int64
     /// The offset before which bytes may be stored.
     var takes: Int64
-    /// The offset before which a transfer that is beyond `takes` pauses, and after which it is cancelled.
+    /// The offset up to which a transfer beyond `takes` is paused, and after which it is cancelled.
     var keeps: Int64
     /// The same as `keeps`, for a body that can't be requested again from its position.
     var keepsBody: Int64

@@ -31,7 +31,7 @@ struct Plan: ~Copyable {
     /// The size of the largest window while bytes are stored in memory. `nil` if they are stored on disk.
     var memoryWindow: Int64?
     private var counter = 0
-    /// The number of events that may have freed space for a transfer that lacks it.
+    /// The number of events that may have freed space for a transfer waiting for space.
     private(set) var movements = 0
 
     /// - Parameter window: The size of the largest window, in bytes, if space is scarcer than the policy assumes.
@@ -158,7 +158,7 @@ struct Plan: ~Copyable {
             for: mustPreloadsYield ? .playback : .preload)
     }
 
-    /// Records that the transfer is nearer to its end. The bytes that follow it are requested shortly before it ends.
+    /// Records that the transfer is nearer to its end. The bytes after it are requested shortly before it ends.
     mutating func extend(_ id: TransferID) {
         guard let transfer = transfers[id], transfer.isLive, let end = leadEnd(of: transfer) else { return }
         // The reader that caused the transfer is served first, if it needs the next bytes.

@@ -60,7 +60,7 @@ extension Planner {
         package var id: TransferID
         package var start: Int64
         package var position: Int64
-        /// The end of its range, exclusive; `nil` if it is not known.
+        /// The exclusive end of the transfer's range; `nil` if it is not known.
         package var end: Int64?
     }
 
@@ -91,7 +91,7 @@ extension Planner {
         return transfer.position < plan.transfers.limit(of: id, transfer, in: plan.stored)
     }
 
-    /// Returns whether the transfer was paused and has not been resumed since.
+    /// Returns whether the transfer has been paused and not resumed since.
     package func isHeld(_ id: TransferID) -> Bool { plan.transfers[id]?.isHeld ?? false }
 
     /// Returns whether the transfer validates the stored bytes.
@@ -117,7 +117,7 @@ extension Planner {
         plan.transfers[id].map { plan.isAwaited($0, by: .playback) } ?? true
     }
 
-    /// Returns whether the stored bytes, or the bytes that a reader has read or that the origin is sending, end at
+    /// Returns whether the stored bytes, the bytes read by a reader, or the bytes being sent by the origin end at
     /// `offset`.
     package func reaches(_ offset: Int64) -> Bool {
         if offset > 0, plan.readers.states.contains(where: { $0.hasRead && $0.position == offset }) { return true }

@@ -22,7 +22,7 @@ extension Planner {
 
     /// The result of a read at the reader's position.
     package enum ReadDecision: Equatable {
-        /// These bytes, which start at the reader's position, are stored.
+        /// The stored bytes from the reader's position.
         ///
         /// The reader may read stored bytes up to `freeUntil` without reporting its position, because nothing in the
         /// plan changes before that offset. At that offset, or at a missing range after an eviction, it pulls again.
@@ -62,7 +62,7 @@ extension Planner {
         case stop
     }
 
-    /// The consequence of a transfer that did not receive the bytes that it requested.
+    /// The consequence of a transfer that did not receive its requested bytes.
     package enum Outcome: Equatable {
         /// Nothing to report, because the transfer was cancelled, or the request is sent again immediately.
         case none

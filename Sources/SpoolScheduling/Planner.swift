@@ -486,7 +486,7 @@ extension Planner {
         return actions
     }
 
-    /// Records that the transfers that were nearly done at closing took too long.
+    /// Records that transfers nearly done at closing have taken too long.
     package mutating func cancelAll() -> [Action] {
         guard plan.isClosing else { return [] }
         var actions: [Action] = []

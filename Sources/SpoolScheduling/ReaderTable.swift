@@ -11,7 +11,7 @@ struct ReaderTable {
     private var playback = Index()
     private var preloads = Index()
     private var queue = ReaderQueue()
-    /// The number of playback readers that wait for bytes that may be received now, rather than after a retry.
+    /// The number of playback readers waiting for bytes that may be received now, rather than after a retry.
     private(set) var expectantPlayers = 0
     /// The number of readers that were taken from the queue. Tests compare it with the number of readers.
     private(set) var served = 0
@@ -123,7 +123,7 @@ struct ReaderTable {
 
     // MARK: - Waiting
 
-    /// - Parameter ticket: A number that orders the readers that wait.
+    /// - Parameter ticket: A number that orders the waiting readers.
     mutating func beginWaiting(_ id: ReaderID, ticket: Int) {
         guard let reader = readers[id], !reader.isWaiting else { return }
         readers[id]?.status = .waiting(ticket: ticket)
@@ -224,16 +224,16 @@ struct ReaderTable {
 struct ReaderState {
     /// The state of the reader between two reads.
     enum Status: Equatable {
-        /// It uses the bytes that it was given, has not read yet, or was woken. → waiting
+        /// The reader uses the bytes that it was given, has not read yet, or was woken. → waiting
         case reading
-        /// Its bytes are not stored. The ticket orders the readers that wait. → reading, stalled
+        /// The reader's next bytes are not stored. The ticket orders the waiting readers. → reading, stalled
         case waiting(ticket: Int)
-        /// It waits for bytes that are requested again later. → reading, waiting
+        /// The reader waits for bytes that are requested again later. → reading, waiting
         case stalled(ticket: Int)
     }
 
     let start: Int64
-    /// The exclusive end of its range. `nil` for the end of the resource.
+    /// The exclusive end of the reader's range. `nil` for the end of the resource.
     let end: Int64?
     let priority: Priority
     fileprivate(set) var position: Int64
@@ -274,7 +274,7 @@ struct ReaderState {
 
     var isWaiting: Bool { ticket != nil }
 
-    /// Returns the end of its range in a resource of this length.
+    /// Returns the end of the reader's range in a resource of this length.
     func bound(length: Int64?) -> Int64 { min(end ?? .max, length ?? .max) }
 }
 

@@ -227,9 +227,9 @@ struct TransferTable {
 
 /// The properties of a body that the headers of its response report.
 package struct ResponseBody: Equatable, Sendable {
-    /// The offset at which its first byte is stored.
+    /// The offset at which the body's first byte is stored.
     package var offset: Int64
-    /// The exclusive end of its bytes, or `nil` if it is not known.
+    /// The exclusive end of the body's bytes, or `nil` if it is not known.
     package var end: Int64?
     /// Whether the response contains the whole body instead of the requested range.
     package var isWhole: Bool
@@ -255,15 +255,15 @@ struct TransferState {
         case requesting(Interest)
         /// The body is being received. → draining, stale
         case streaming(Interest, Flow)
-        /// It has been cancelled. Received bytes are still stored, and are not requested again meanwhile. → stale
+        /// The transfer was cancelled. Received bytes are still stored, and are not requested again meanwhile. → stale
         case draining
-        /// Its bytes belong to another version, and none of them may be stored. → nothing
+        /// The transfer's bytes belong to another version, and none of them may be stored. → nothing
         case stale
     }
 
-    /// Whether readers need its bytes.
+    /// Whether readers need the transfer's bytes.
     enum Interest: Equatable {
-        /// A reader needs its bytes. → drains, unwanted
+        /// A reader needs the bytes. → drains, unwanted
         case wanted
         /// No reader needs them. The rest is so small that it was probably sent already, and is stored. → wanted
         case drains
@@ -274,19 +274,19 @@ struct TransferState {
     enum Purpose: Equatable {
         /// Readers want bytes.
         case bytes
-        /// It validates the stored bytes. → `answered`
+        /// The transfer validates the stored bytes. → `answered`
         case validation
-        /// It has validated the stored bytes.
+        /// The transfer has validated the stored bytes.
         case answered
     }
 
     /// Whether the transfer receives the bytes that the origin sends.
     enum Flow: Equatable {
-        /// It receives bytes. → held, lacksSpace
+        /// The transfer receives bytes. → held, lacksSpace
         case flowing
-        /// It has been paused, and has not been resumed since. → flowing
+        /// The transfer has been paused, and not resumed since. → flowing
         case held
-        /// It is paused until there are more movements than this number. → flowing
+        /// The transfer is paused until there are more movements than this number. → flowing
         case lacksSpace(movements: Int)
     }
 
@@ -309,12 +309,12 @@ struct TransferState {
     private(set) var isSequential: Bool
     /// Whether the response contains all bytes of the resource.
     private var isWhole = false
-    /// The number of its bytes that were missing when they were stored.
+    /// The number of received bytes that were missing when they were stored.
     private(set) var fresh: Int64 = 0
     private(set) var hasStored = false
     /// Whether the response starts at an offset other than the request's.
     private(set) var isAstray = false
-    /// The failed range that it requests again.
+    /// The failed range that the transfer requests again.
     private(set) var place: FailedRanges.Number?
 
     init(
@@ -434,7 +434,7 @@ struct TransferState {
     /// Records that the origin does not support ranges, so that a whole body is the only source of its bytes.
     mutating func recordRangesUnsupported() { if isWhole { isSequential = true } }
 
-    /// Records that it no longer counts as a retry.
+    /// Records that the transfer no longer counts as a retry.
     mutating func forgetPlace() { place = nil }
 
     /// Records that the stored bytes no longer have to be validated.
