@@ -55,8 +55,8 @@ extension MediaServer {
 @nonexhaustive
 #endif
 public enum MediaServerState: Sendable, Hashable {
-    /// It has not been started, or was stopped.
+    /// The server has not been started, or was stopped.
     case stopped
-    /// It listens on a port of this device.
+    /// The server listens on a port of this device.
     case running(port: Int)
 }

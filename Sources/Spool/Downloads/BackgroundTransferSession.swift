@@ -63,7 +63,7 @@ public struct BackgroundTransfer: Sendable {
         case failed(any Error)
     }
 
-    /// The identifier of its request.
+    /// The identifier of the transfer's request.
     public var identifier: String
     /// The state.
     public var state: State

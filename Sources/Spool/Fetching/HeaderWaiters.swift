@@ -11,7 +11,7 @@ final class HeaderWaiters: Sendable {
 
     /// Waits until a response contains the information, or until `pull`, which requests the response, has returned.
     ///
-    /// - Parameter known: A function that returns the information that is known after `pull`.
+    /// - Parameter known: A function that returns the information known after `pull`.
     func wait(
         on executor: any TaskExecutor, for pull: @escaping @Sendable () async -> Void,
         otherwise known: @escaping @Sendable () -> ContentInformation?

@@ -51,8 +51,8 @@ public struct MediaCacheConfiguration: Sendable {
     /// The default, `nil`, is 500 MB or 5 % of the volume, whichever is less, on Apple platforms, and 0 elsewhere.
     ///
     /// If there is less free space, media is evicted, and new media plays without being stored. The free space is
-    /// checked when the cache is opened, and every ten seconds. On iOS, macOS and visionOS, it is the space that the
-    /// system offers for content that can be fetched again (`volumeAvailableCapacityForOpportunisticUsage`).
+    /// checked when the cache is opened, and every ten seconds. On iOS, macOS and visionOS, it is the space offered by
+    /// the system for content that can be fetched again (`volumeAvailableCapacityForOpportunisticUsage`).
     public var minimumFreeSpace: Int64?
     /// The time for which unplayed media stays in the cache, even if there is free space. The default, `nil`, evicts
     /// nothing by age.

@@ -183,7 +183,7 @@ final class OpenResource: Sendable {
         isOutdated || state.withLock { $0.uncachedUntil }.map { $0 <= context.clock.elapsed() } ?? false
     }
 
-    /// Whether the directory was opened again since the resource was opened.
+    /// Whether the directory has been opened again since the resource was opened.
     private var isOutdated: Bool { state.withLock { $0.edition }.map { $0 != context.opening.edition } ?? false }
 
     /// Whether the stored part of the resource has been opened.
@@ -345,8 +345,8 @@ final class OpenResource: Sendable {
         if hasChanged { send(.completed) }
     }
 
-    /// Records that bytes that counted as stored could not be read. The store reports the bytes that it has discarded.
-    /// All other missing bytes then count as missing.
+    /// Records a failure to read bytes that counted as stored. The store reports the bytes that it has discarded. All
+    /// other missing bytes then count as missing.
     func missing(_ range: Range<Int64>, of generation: Generation) {
         if generation.storedRanges.contains(range) { return }
         state.withLock { $0.isComplete = false }

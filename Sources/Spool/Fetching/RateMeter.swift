@@ -1,4 +1,4 @@
-/// A meter for the transfer rate of a body, which excludes the time during which the body was paused.
+/// A meter for the transfer rate of a body, excluding the time during which the body was paused.
 struct RateMeter {
     private var bytes: Int64 = 0
     private var active = Duration.zero

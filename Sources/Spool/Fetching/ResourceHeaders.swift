@@ -101,8 +101,8 @@ final class LastResponse: Sendable {
     /// The maximum number of responses whose cookies wait for a client.
     private static let cookieLimit = 64
 
-    /// The time within which the client may take its cookies. It is already waiting for the response, so a short time
-    /// is enough.
+    /// The time within which a client may take the cookies of its response. The client is already waiting for the
+    /// response, so a short time is enough.
     static let cookieTime = Duration.seconds(10)
 
     private let state = Mutex(State())

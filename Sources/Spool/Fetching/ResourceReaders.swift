@@ -72,7 +72,7 @@ struct ResourceReaders {
 
     /// The bytes that a reader may read next.
     enum ReadResult {
-        /// These bytes of this version. The reader may read stored bytes up to `freeUntil` without pulling again.
+        /// Bytes of the leased version. The reader may read stored bytes up to `freeUntil` without pulling again.
         case bytes(Lease, Range<Int64>, freeUntil: Int64)
         case end
         case failure(CacheError)

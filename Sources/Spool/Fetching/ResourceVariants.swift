@@ -65,7 +65,7 @@ struct ResourceVariants {
                 return nil
             }
             if try await isVariant(lease.generation, for: credentials) { return lease }
-            // Another variant was stored under this key since the check of `Vary`.
+            // Another variant has been stored under this key since the check of `Vary`.
             lease.end()
         }
         return nil

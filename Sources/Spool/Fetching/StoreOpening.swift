@@ -61,7 +61,7 @@ final class StoreOpening: Sendable {
     ///   - retries: Whether the directory is opened again if it can't be written.
     ///   - openStore: A function that opens the directory. Its argument is the store to replace, which could not be
     ///     written. If there is one, a directory that can't be written is an error.
-    ///   - fallback: A function that creates a store that stores nothing, for this reason.
+    ///   - fallback: A function that creates a store without any storage, for the given reason.
     init(
         on executor: BlockingExecutor, _ clock: CacheClock, retries: Bool,
         _ openStore: @escaping @Sendable (_ previous: Store?) async throws -> Store,

@@ -510,7 +510,7 @@ struct Transfer {
                 resource.missing(range, of: lease.generation)
                 return false
             }
-            // The bytes that were stored may be the ones that a reader has waited for.
+            // A reader may have waited for the bytes that were stored.
             if position < end { isAwaited = scheduler.piece(start.id).isAwaited }
         }
         return true

@@ -64,7 +64,7 @@ package struct CacheActivity: Sendable {
     package struct RunningTransfer: Sendable, Hashable {
         /// A number that identifies the transfer while the cache is open.
         package var id: Int
-        /// The key under which its bytes are stored.
+        /// The key under which the received bytes are stored.
         package var key: CacheKey
         /// Scheme, host and path.
         package var redactedURL: String
@@ -81,7 +81,7 @@ package struct CacheActivity: Sendable {
         package var id: Int
         /// The key of the bytes that it reads.
         package var key: CacheKey
-        /// The offset of its next byte.
+        /// The offset of the next byte to read.
         package var position: Int64
         /// Whether the reader is waiting for bytes.
         package var isWaiting: Bool

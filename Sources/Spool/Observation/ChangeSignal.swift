@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A signal that wakes the tasks that wait for a change. Changes while no task waits are treated as one.
+/// A signal that wakes the tasks waiting for a change. Changes while no task waits are treated as one.
 final class ChangeSignal: Sendable {
     private struct State {
         var version: UInt64 = 0

@@ -59,7 +59,7 @@ struct KnownOrigins: Sendable {
         entries[name] = entry
     }
 
-    /// Returns the origin and all that it needs, directly or through another one.
+    /// Returns the names of an origin and of all origins that it needs, directly or through others.
     func names(neededBy name: String) -> Set<String> {
         var names: Set = [name]
         var rest = [name]
@@ -76,8 +76,8 @@ struct KnownOrigins: Sendable {
 
     /// Returns whether players of one origin and preloads of another share a bottleneck, as far as is known.
     ///
-    /// They do if they need a common origin. They also do if the players receive bytes at half the rate of the fastest
-    /// origin or faster. Their own link is then probably saturated.
+    /// They share one if they need a common origin, or if the players receive bytes at least half as fast as from the
+    /// fastest origin. In the second case, the link of this machine is probably saturated.
     func sharesBottleneck(_ players: String, _ preloads: String) -> Bool {
         if !names(neededBy: players).isDisjoint(with: names(neededBy: preloads)) { return true }
         guard let rate = entries[players]?.origin.link.bytesPerSecond else { return false }

@@ -32,7 +32,7 @@ struct PreloadYielding: Sendable {
         enum Phase: Sendable {
             /// No relevant player waits. → held
             case free
-            /// The preload is held. → free, if no such player waits; allowed, at the time
+            /// The preload is held. → free, if no relevant player waits; allowed, at the time
             case held(until: Duration)
             /// A player waits, but the preload continues. → free; held, at the time
             case allowed(until: Duration)

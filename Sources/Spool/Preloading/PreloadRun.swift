@@ -120,7 +120,7 @@ final class PreloadRun {
         }
     }
 
-    /// Preloads these ranges, up to the end of the resource.
+    /// Preloads the bytes of `ranges`, up to the end of the resource.
     private func fetch(_ ranges: ByteRangeSet) async throws {
         func wanted() -> Int64 {
             length.map { ranges.intersection(0..<max($0, 0)).byteCount } ?? ranges.byteCount

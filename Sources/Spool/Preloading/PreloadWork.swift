@@ -5,7 +5,7 @@ import Synchronization
 final class PreloadWork: Sendable {
     /// The reason why preloads are paused.
     enum Reason: Hashable {
-        /// The app has paused them.
+        /// The app has paused the preloads.
         case asked
         /// A background session fetches the bytes of downloads.
         case handedOver

@@ -26,7 +26,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     private let handsOutSlices: Bool
     /// The waits for the opening. They end with each seek.
     private let waits = CancellableWaits()
-    /// Whether its bytes count as served to a client.
+    /// Whether the bytes that are read count as served to a client.
     private let isCounted: Bool
     /// The timer of a player's first bytes.
     private let watch: FirstByteTimer?

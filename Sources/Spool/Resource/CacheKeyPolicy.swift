@@ -79,7 +79,8 @@ public struct CacheKeyPolicy: Sendable {
 extension CacheKey {
     /// Returns the key of the response to a request with these fields.
     ///
-    /// Credentials among them make the response private (RFC 9111 §3.5). Without credentials, it is this key.
+    /// Credentials among the fields make the response private (RFC 9111 §3.5). Without credentials, the result is this
+    /// key.
     package func with(credentialsIn fields: HTTPFields) -> CacheKey {
         let credentials = [HTTPField.Name.authorization, .cookie].flatMap { name in
             fields[values: name].map { "\(name.canonicalName): \($0)" }
@@ -89,7 +90,7 @@ extension CacheKey {
 }
 
 extension URL {
-    /// This URL without user and password, and both as a Basic `Authorization` (RFC 7617 §2); `nil` if it contains
+    /// This URL without its user and password, and both as a Basic `Authorization` (RFC 7617 §2); `nil` if it contains
     /// neither.
     ///
     /// `http://user:password@host` combines a URL and a secret. The URL may be shown and used for a key; the secret may

@@ -44,25 +44,25 @@ public struct MediaSource: Sendable {
     /// The header fields that are known before the first request.
     let headerFields: HTTPFields
     let resolve: @Sendable (ResolutionReason) async throws -> ResolvedRequest
-    /// The time for which its origin may delay a response until the resource exists, as for a blocking reload of HLS
-    /// (RFC 8216bis §6.2.5.2).
+    /// The time for which the source's origin may delay a response until the resource exists, as for a blocking reload
+    /// of HLS (RFC 8216bis §6.2.5.2).
     ///
-    /// `nil` if it never does. A delayed response is not used to estimate the connection, and does not count as a
-    /// connection while it waits.
+    /// `nil` if the origin never does. A delayed response is not used to estimate the connection, and does not count as
+    /// a connection while it waits.
     package var responseHold: Duration?
     /// The key of the playlist or manifest that contains the media. Both are used, pinned and removed together, if they
     /// are stored.
     package var presentation: CacheKey?
     /// Whether the media is fetched for playback without a network, so that requests for it are not preloads.
     package var isDownload = false
-    /// The cookies that its origins have set. Copies of the source, and all parts of its stream, share them.
+    /// The cookies set by the source's origins. Copies of the source, and all parts of its stream, share them.
     package var cookies = CookieJar()
-    /// The transport for its bytes instead of the cache's.
+    /// The transport for this source, which replaces the cache's; `nil` for the cache's.
     var upstreamOverride: (any Upstream)?
     /// An identifier that distinguishes sources with different resolvers, whose results are not known beforehand.
     let resolver: UUID?
 
-    /// Whether a resolver supplies its requests, and may supply another one after a rejection.
+    /// Whether a resolver supplies the source's requests, and may supply another request after a rejection.
     package var isResolved: Bool { resolver != nil }
 
     /// Returns whether the requests of another source have the same header fields, so that both may receive a personal

@@ -18,7 +18,7 @@ final class SourceCredentials: Sendable {
     private struct State {
         var resolved: Resolved?
         var resolving: Task<Resolved, any Error>?
-        /// Whether the source was resolved again since the origin last accepted a request.
+        /// Whether the source has been resolved again since the origin last accepted a request.
         var hasRefreshed = false
     }
 

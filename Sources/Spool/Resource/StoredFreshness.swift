@@ -11,7 +11,7 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     var mustRevalidate: Bool
     /// The names of the request fields that select between variants.
     var vary: [String]
-    /// A hash of those fields' values, because the values themselves may be secret.
+    /// A hash of the values of the fields in ``vary``, because the values themselves may be secret.
     var selected: String
     /// The time for which the response was fresh when it was received, in seconds. `nil` if an earlier build did not
     /// record it.

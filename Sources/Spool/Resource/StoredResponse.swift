@@ -18,7 +18,7 @@ package struct StoredResponse: Sendable, Hashable {
     package var url: URL?
     /// The validator, which distinguishes the version from others.
     package var validator: Validator
-    /// Whether its bytes are stored on disk, and not only forwarded.
+    /// Whether the bytes of the response are stored on disk, and not only forwarded.
     package var isStored: Bool
     /// Whether the origin sent cookies that are not among the fields. A client that needs them must send its own
     /// request.

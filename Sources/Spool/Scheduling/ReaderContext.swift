@@ -9,10 +9,10 @@ struct ReaderContext: Sendable {
     /// The exclusive end of the range. `nil` for the end of the resource.
     let end: Int64?
     let priority: Priority
-    /// The credentials with which its bytes are requested.
+    /// The credentials with which the reader's bytes are requested.
     let credentials: SourceCredentials
     let position: ReaderPosition
-    /// Whether the bytes that are requested for it may be stored.
+    /// Whether bytes that are requested for the reader may be stored.
     let mayKeep: Bool
 
     init(

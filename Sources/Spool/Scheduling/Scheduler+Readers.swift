@@ -91,7 +91,7 @@ extension Scheduler {
 
     /// The bytes that a reader may read next.
     enum PullResult: Sendable {
-        /// These bytes of the version. The reader may read stored bytes up to `freeUntil` without calling again.
+        /// Bytes of the leased version. The reader may read stored bytes up to `freeUntil` without calling again.
         case bytes(Lease, Range<Int64>, freeUntil: Int64)
         /// The reader uses this version, which is no longer current. Its range ends at `end`.
         case previous(Lease, end: Int64?)

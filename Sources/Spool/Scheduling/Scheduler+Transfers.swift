@@ -33,7 +33,7 @@ extension Scheduler {
     /// Returns whether the transfer can't be fetched in parts, and is longer than any range request.
     func isStream(_ id: TransferID) -> Bool { inspect { $0.machine.isStream(id) } }
 
-    /// Returns whether the stored bytes, or the bytes that a reader has read or that the origin is sending, end at
+    /// Returns whether the stored bytes, the bytes read by a reader, or the bytes being sent by the origin end at
     /// `offset`.
     func reaches(_ offset: Int64) -> Bool { inspect { $0.machine.reaches(offset) } }
 

@@ -53,7 +53,7 @@ final class Scheduler: Sendable {
     private let executor: BlockingExecutor
     private let closed = Atomic(false)
 
-    /// - Parameter unserved: The object that receives the bytes that have been stored.
+    /// - Parameter unserved: The object that tracks stored bytes that no reader has read yet.
     init(
         machine: consuming Planner, credentials: SourceCredentials, unserved: UnservedBytes, clock: CacheClock,
         executor: BlockingExecutor
@@ -88,7 +88,7 @@ final class Scheduler: Sendable {
     }
 
     /// The number of changes of the current version and of its freshness, which changes only under the lock. A decision
-    /// on the use of the version is valid if it was made since the last change.
+    /// on the use of the version is valid if it was made after the last change.
     var revision: Int { revisions.load(ordering: .acquiring) }
 
     /// Makes earlier decisions on the use of the current version invalid. Called under the lock.

@@ -11,7 +11,7 @@ struct TransferStart: Sendable {
     /// The credentials of the reader that caused the request.
     var credentials: SourceCredentials
     var priority: Priority
-    /// Whether its reader allows its bytes to be stored.
+    /// Whether the reader that caused the request allows its bytes to be stored.
     var mayKeep = true
 
     /// The requested range. It ends at `Int64.max` if the end is not known.

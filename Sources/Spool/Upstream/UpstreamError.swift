@@ -51,7 +51,7 @@ public struct UpstreamError: Error, CustomStringConvertible {
 
     /// The kind of failure.
     public var code: Code
-    /// A sentence with scheme, host and path of the request, and the cause, without query values and credentials.
+    /// A sentence with the scheme, host and path of the request, and the cause, without query values or credentials.
     public var message: String
     /// The error from the transport.
     public var underlying: (any Error)?

@@ -1,6 +1,6 @@
 import ByteRanges
 
-/// A parser that finds the bytes that a player needs in WAVE (RIFF; EBU Tech 3306 for RF64) and AIFF files.
+/// A parser that finds the bytes a player needs in WAVE (RIFF; EBU Tech 3306 for RF64) and AIFF files.
 ///
 /// They are the samples of the first seconds, and all other chunks, including those after the samples.
 struct ChunkParser {
@@ -110,7 +110,7 @@ struct ChunkParser {
     }
 }
 
-/// A parser that finds the bytes that a player needs in a Core Audio file.
+/// A parser that finds the bytes a player needs in a Core Audio file.
 ///
 /// Source: “Apple Core Audio Format Specification 1.0”.
 ///

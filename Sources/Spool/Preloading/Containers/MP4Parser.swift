@@ -1,6 +1,6 @@
 import ByteRanges
 
-/// A parser that finds the bytes that a player needs in MPEG-4 and QuickTime files (ISO/IEC 14496-12).
+/// A parser that finds the bytes a player needs in MPEG-4 and QuickTime files (ISO/IEC 14496-12).
 ///
 /// They are `ftyp`, the `moov` box at any position, the headers of all other boxes, and the first samples of each
 /// track. For a fragmented file, they are `sidx` and the first fragments.

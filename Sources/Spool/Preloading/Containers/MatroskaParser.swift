@@ -1,6 +1,6 @@
 import ByteRanges
 
-/// A parser that finds the bytes that a player needs in Matroska and WebM files (RFC 9559).
+/// A parser that finds the bytes a player needs in Matroska and WebM files (RFC 9559).
 ///
 /// These are all bytes before the first cluster, the first seconds, and later elements that the seek head lists, such
 /// as cues, tags and attachments.

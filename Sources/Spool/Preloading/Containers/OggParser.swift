@@ -1,6 +1,6 @@
 import ByteRanges
 
-/// A parser that finds the bytes that a player needs in an Ogg file (RFC 3533).
+/// A parser that finds the bytes a player needs in an Ogg file (RFC 3533).
 ///
 /// They are the pages with the codecs' headers, the first seconds, and the last pages, whose position gives the
 /// duration.
@@ -90,7 +90,7 @@ struct OggParser {
     }
 }
 
-/// A parser that finds the bytes that a player needs in a FLAC file (RFC 9639 §8).
+/// A parser that finds the bytes a player needs in a FLAC file (RFC 9639 §8).
 ///
 /// They are the metadata blocks, with the seek table and images, and the first seconds.
 struct FLACParser {
