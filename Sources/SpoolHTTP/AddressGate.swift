@@ -77,7 +77,7 @@ final class AddressGate: Sendable {
 
     private var refusal: any Error { hidesAddresses ? HiddenAddress() : RefusedAddress() }
 
-    /// Returns the host without brackets and zone, and the port.
+    /// Returns the host without brackets or a zone, and the port.
     private static func target(of url: URL) -> (host: String, port: Int) {
         let host = (url.host(percentEncoded: false) ?? "").drop { $0 == "[" }.prefix { $0 != "]" && $0 != "%" }
         return (String(host), url.port ?? (url.isSecure ? 443 : 80))

@@ -106,7 +106,7 @@ final class BodyGatherer: ChannelInboundHandler {
 /// A filter for HTTP/1 responses with an invalid status, on which AsyncHTTPClient would crash.
 ///
 /// AsyncHTTPClient treats any status below 200 as an interim response, and a body after it as an internal error.
-/// Everything after such headers is discarded, the request fails, and the connection is closed.
+/// Everything after headers with such a status is discarded, the request fails, and the connection is closed.
 final class HeadGate: ChannelInboundHandler {
     typealias InboundIn = HTTPClientResponsePart
     typealias InboundOut = HTTPClientResponsePart

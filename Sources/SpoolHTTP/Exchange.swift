@@ -3,7 +3,7 @@ import HTTPTypes
 import Spool
 import Synchronization
 
-/// One request in progress, which connects a transport that pushes with a consumer that pulls.
+/// One request in progress, which connects a pushing transport with a pulling consumer.
 ///
 /// It buffers at most about 1 MiB. Small pieces that wait for the consumer are joined; see ``GatheredBytes``. It
 /// controls the transport only by stopping it, and by resuming it after a pause. Any thread may use it. It calls its

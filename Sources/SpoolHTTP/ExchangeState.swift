@@ -152,7 +152,7 @@ struct ExchangeState<Chunk: GatheredBytes> {
         return true
     }
 
-    /// Returns whether bytes were received since ``leave()`` or the previous call.
+    /// Returns whether bytes have been received since ``leave()`` or the previous call.
     mutating func stillReceives() -> Bool {
         defer { hasReceived = false }
         return !isOver && hasReceived

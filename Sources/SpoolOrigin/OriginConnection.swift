@@ -105,8 +105,8 @@ final class OriginConnection: ChannelInboundHandler {
         while let current, !current.isWaiting, !current.isEnded {
             let total = Int64(current.response.body.count)
             if let incident = current.incident, let after = incident.after, current.written >= min(after, total) {
-                // The incident takes effect before the flush, so that a client that has received the bytes before a
-                // stall can release it.
+                // The incident takes effect before the flush, so that a client can release a stall once it has received
+                // the bytes before the stall.
                 happen(incident, context)
                 break
             }

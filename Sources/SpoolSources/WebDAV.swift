@@ -17,8 +17,7 @@ import XMLTokens
 public struct WebDAV: Sendable {
     /// A file or a folder on the server.
     public struct Item: Sendable, Hashable {
-        /// The path from the root, without percent-encoding and without a slash at either end. It is empty for the
-        /// root.
+        /// The path from the root, without percent-encoding or a slash at either end. It is empty for the root.
         public var path: String
         /// Whether the item is a folder.
         public var isFolder: Bool

@@ -181,8 +181,8 @@ package final class FaultyFileSystem: FileSystem {
 
     package func spaceForCaches(at path: String) -> Int64? { state.withLock { $0.spaceForCaches } }
 
-    /// Sets the space that the system offers for content that can be fetched again; `nil` if the system does not
-    /// provide this number.
+    /// Sets the space offered by the system for content that can be fetched again; `nil` if the system does not provide
+    /// this number.
     package func setSpaceForCaches(_ count: Int64?) { state.withLock { $0.spaceForCaches = count } }
 
     /// Sets the free space of the volume in bytes; `nil` uses the real one.

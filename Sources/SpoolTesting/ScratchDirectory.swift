@@ -69,7 +69,7 @@ package struct ForbiddenContent: Sendable {
             for start in stride(from: 0, to: plain.count - 16, by: 4093) {
                 let piece = plain.dropFirst(start).prefix(16)
                 guard Set(piece).count >= 4, Self.contains(data, piece) else { continue }
-                found.append("bytes \(start) and on of \(index) in \(name)")
+                found.append("bytes from offset \(start) of plaintext \(index) in \(name)")
                 break
             }
         }

@@ -125,8 +125,8 @@ final class ScriptedFlow: Sendable {
             switch step {
             case .piece:
                 originState.log.update(number) { $0.bytesSent += Int64(piece.count) }
-                // The stall starts before the piece is delivered, so that a client that has received the bytes before
-                // it can release it.
+                // The stall starts before the piece is delivered, so that a client can release the stall once it has
+                // received the bytes before the stall.
                 holdIfStalled()
                 return content.bytes(piece)
             case .end(let failure):

@@ -4,7 +4,7 @@ public import Spool
 public import SpoolOrigin
 import Synchronization
 
-/// An in-memory transport that responds like an `OriginServer`, without sockets and as slowly as a test requires.
+/// An in-memory transport that responds like an `OriginServer`, but without sockets and as slowly as a test requires.
 ///
 /// It uses the same ``/SpoolOrigin/OriginResource``s with the same faults, and the same ``/SpoolOrigin/OriginLog``, in
 /// which a delivered byte counts as sent. Bodies are delivered in pieces on request. With ``Delivery/manual``, only the

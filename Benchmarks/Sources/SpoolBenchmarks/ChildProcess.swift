@@ -2,7 +2,7 @@ import Foundation
 
 /// The measured cost of a finished process.
 struct ProcessCost: Sendable {
-    /// The seconds from its start to its end.
+    /// The time from the start of the process to its end, in seconds.
     var seconds: Double
     /// The peak resident memory, in bytes; `nil` if the machine does not report it.
     var peakMemory: Int64?

@@ -81,7 +81,7 @@ struct FuzzCase {
         print("seed \(seed): \(text)")
     }
 
-    /// The transport of all cases, so that the next case detects a connection that one case has damaged.
+    /// The transport of all cases, so that a case detects a connection damaged by the previous case.
     private static let upstream: TimedUpstream = {
         var configuration = HTTPUpstream.Configuration()
         configuration.responseTimeout = .milliseconds(250)

@@ -45,7 +45,7 @@ extension AVAsynchronousKeyValueLoading {
             guard let asset = self as? AVURLAsset else { throw AVError(.unknown, detail: "the asset has no URL") }
             return value(try await asset.loadedValues())
         case .track(let value):
-            // Only tracks have such properties.
+            // Only tracks have these properties.
             guard let track = self as? AVAssetTrack else { throw AVError(.unknown) }
             return value(track.values)
         }

@@ -10,7 +10,7 @@ package struct Freshness: Sendable, Hashable {
     package var lifetime: Int64
     /// The age of the response when it was received: `corrected_initial_age` of §4.2.3.
     package var initialAge: Int64
-    /// The time at which it was received, in seconds since 1970.
+    /// The time at which the response was received, in seconds since 1970.
     package var responseTime: Int64
     /// Whether ``lifetime`` is a tenth of the age of `Last-Modified`, because the origin did not specify one (§4.2.2).
     package var isHeuristic: Bool

@@ -70,7 +70,7 @@ package enum PartialResponse {
         package var kind: Kind
         /// The status code of the response.
         package var status: Int
-        /// A sentence about the problem, without URL and credentials.
+        /// A sentence about the problem, without a URL or credentials.
         package var reason: String
 
         /// Creates a rejection.
@@ -219,7 +219,8 @@ extension PartialResponse {
             }
             if let askedFrom, askedFrom < askedEnd ?? .max {
                 if let length, askedFrom < length {
-                    throw BodyClaim.Contradiction(reason: "no bytes after \(askedFrom), but a length of \(length)")
+                    throw BodyClaim.Contradiction(
+                        reason: "no bytes from offset \(askedFrom), but a length of \(length)")
                 }
                 if length == nil, let stored, askedFrom < max(stored.version.length ?? 0, stored.storedEnd) {
                     return .restart("the origin no longer has the bytes from offset \(askedFrom)")

@@ -37,7 +37,7 @@ enum FieldText {
     /// The error if a number in a header is larger than any offset that Spool can store.
     struct OffsetTooLarge: Error {}
 
-    /// Returns `text` without spaces and tabs at either end (`OWS`, RFC 9110 §5.6.3).
+    /// Returns `text` without spaces or tabs at either end (`OWS`, RFC 9110 §5.6.3).
     static func trimmed(_ text: Substring) -> Substring {
         var utf8 = text.utf8[...]
         while let first = utf8.first, isBlank(first) { utf8.removeFirst() }

@@ -22,7 +22,7 @@ package struct SetCookie: Sendable, Hashable {
     package let path: String?
     /// Whether the cookie may be sent only over secure connections.
     package let isSecure: Bool
-    /// The time at which it expires. `Max-Age` takes precedence over `Expires`.
+    /// The time at which the cookie expires. `Max-Age` takes precedence over `Expires`.
     package let lifetime: Lifetime
 
     /// The maximum size of the name and the value together, in bytes.

@@ -185,7 +185,8 @@ package struct EntityTag: Sendable, Hashable {
         self.isWeak = isWeak
     }
 
-    /// Parses `"…"` or `W/"…"`; `nil` for other text, including text without quotes and bytes that are not UTF-8.
+    /// Parses `"…"` or `W/"…"`; `nil` for all other text, including text without quotes, and for bytes that are not
+    /// UTF-8.
     package init?(parsing text: String) {
         var rest = FieldText.trimmed(text[...]).utf8
         let isWeak = rest.starts(with: "W/".utf8)

@@ -145,8 +145,8 @@ public import Spool
 
     /// Plays from the current time.
     ///
-    /// After the end, it plays entries that were added since then. If there are none, it starts again. After a failure,
-    /// it retries.
+    /// After the end, it plays entries that have been added since then. If there are none, it starts again. After a
+    /// failure, it retries.
     public func play() {
         playWhenReady = true
         wake()

@@ -32,7 +32,7 @@ struct ExternalPlayer: Sendable {
         return nil
     }
 
-    /// Runs a command without input and output.
+    /// Runs a command without input or output.
     ///
     /// - Returns: Its exit status, which is 127 if the command does not exist.
     static func run(_ arguments: [String]) async throws -> Int32 {

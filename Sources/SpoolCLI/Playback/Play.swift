@@ -17,7 +17,7 @@ struct PlayCommand: AsyncParsableCommand {
     @OptionGroup var options: CacheOptions
     @OptionGroup var fetching: FetchOptions
     @Argument(help: "The URL of the media, or a file.") var url: PlayableURL
-    @Flag(help: "Play without video and sound, at the rate of --speed.") var headless = false
+    @Flag(help: "Play without video or sound, at the rate of --speed.") var headless = false
     @Option(
         help: ArgumentHelp(
             "Seek to the second time when playback reaches the first, in seconds; may be repeated.",

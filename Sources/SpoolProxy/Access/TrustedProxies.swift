@@ -9,7 +9,7 @@ import SpoolHTTP
 /// address sends them.
 struct TrustedProxies: Sendable {
     private let blocks: [AddressBlock]
-    /// Whether their connections start with a PROXY protocol header.
+    /// Whether connections from trusted proxies start with a PROXY protocol header.
     let usesProxyProtocol: Bool
 
     /// - Parameter blocks: The addresses, as text. Invalid addresses are ignored, because the configuration was

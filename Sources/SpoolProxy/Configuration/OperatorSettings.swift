@@ -36,7 +36,7 @@ package struct OperatorSettings: Sendable {
         package var name: String
         package var value: Value
         package var source: Source
-        /// Whether the page can change it.
+        /// Whether the page can change the setting.
         package var editable: Bool
         /// The allowed values, or `null` if other values are also allowed.
         @OrNull package var choices: [String]?

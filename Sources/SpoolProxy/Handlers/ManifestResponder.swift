@@ -93,8 +93,8 @@ struct ManifestResponder: Sendable {
         return Self.name(of: response, media).map { knowledge.kind(ofVersion: $0) != .some(nil) } ?? true
     }
 
-    /// The maximum size of a manifest that is rewritten on the threads that serve players, in bytes. A larger one would
-    /// delay players.
+    /// The maximum size of manifests rewritten on the threads that serve players, in bytes. A larger one would delay
+    /// players.
     private static let quickBytes = 256 << 10
 
     /// The maximum size of small media, in bytes. Its first bytes are read even if they are not requested, or if the

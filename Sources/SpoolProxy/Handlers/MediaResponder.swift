@@ -241,7 +241,8 @@ struct MediaResponder: Sendable {
         }
     }
 
-    /// Returns a request whose manifest gets URLs that refer to the cookies of the stream, if there are any.
+    /// Returns a request for whose manifest the server writes URLs that refer to the stream's cookies, if there are
+    /// any.
     private func leadingToCookies(_ call: OutgoingRequest) throws(RequestFailure) -> OutgoingRequest {
         guard !call.isForOwner, let cookies = call.cookies, !cookies.isEmpty else { return call }
         var call = call

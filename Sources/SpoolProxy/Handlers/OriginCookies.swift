@@ -4,7 +4,7 @@ import Spool
 import SpoolStreams
 import Synchronization
 
-/// The cookies that origins have set for files that clients request by the origin's URL.
+/// The cookies set by origins for files that clients request by the origin's URL.
 ///
 /// Requests for the same URL with the same header fields have the same cookies. An origin can't distinguish their
 /// clients, because it does not receive cookies from clients. The files of a stream whose manifest has cookies get a

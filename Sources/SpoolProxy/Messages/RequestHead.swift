@@ -154,7 +154,7 @@ struct RequestFailure: Error, Sendable, Hashable {
     /// Whether the sentence may contain the path of a file on the server.
     var namesFiles = false
 
-    /// The failure without the facts about the origin and about files on the server.
+    /// The failure without facts about the origin or about files on the server.
     var withoutDetails: RequestFailure {
         guard namesOrigin || namesFiles else { return self }
         var failure = self

@@ -41,7 +41,7 @@ final class HitBuffers {
         putBack(buffer)
     }
 
-    /// Releases the spare buffer if it was not used since the previous call.
+    /// Releases the spare buffer if it has not been used since the previous call.
     func releaseUnused() {
         if !isRecent { spare = nil }
         isRecent = false

@@ -132,7 +132,7 @@ final class SentSlice: Sendable {
     /// release build sends other bytes.
     static func canHold(_ range: Range<Int64>) -> Bool { range.lowerBound >= 0 && range.upperBound < 1 << 56 }
 
-    /// The error for a range that ends at an offset that `FileRegion` can't hold.
+    /// The error for a range whose end `FileRegion` can't represent.
     struct RangeTooLarge: Error, CustomStringConvertible {
         var range: Range<Int64>
 

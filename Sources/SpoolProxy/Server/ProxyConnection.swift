@@ -20,8 +20,8 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         case reading
         /// A response is created and sent, while the body of the request may still be received. → reading, ending
         case responding(Exchange)
-        /// The last response was sent. Received bytes are ignored until the client closes, so that it reads that
-        /// response.
+        /// The last response was sent. Received bytes are ignored until the client closes the connection, so that it
+        /// can read the response.
         case ending
     }
 

@@ -17,7 +17,7 @@ public struct AuthenticatedClient: Sendable {
     /// Sends one request, and returns the whole body of a successful response.
     ///
     /// - Parameters:
-    ///   - request: The request. The account's fields override its own.
+    ///   - request: The request. The account's fields override those of the request.
     ///   - content: The request body. Its `Content-Length` must be one of the request's fields.
     ///   - upstream: The transport.
     /// - Throws: ``SourceError`` if the status is not successful or the body exceeds 16 MiB. `UpstreamError` if there

@@ -29,7 +29,7 @@ package struct DASHDocument: Sendable {
 
     /// A URI in the text of an element or in the value of an attribute.
     struct Reference {
-        /// The range in the text, without surrounding quotes and white space.
+        /// The range in the text, without surrounding quotes or white space.
         let place: Range<Int>
         let kind: ReferenceKind
         /// The index of the base.

@@ -59,7 +59,7 @@ struct DASHParser {
         let tagName: ArraySlice<UInt8>
         /// The name without the namespace prefix of DASH's elements. It is empty for an element in another namespace.
         let name: String
-        /// The position of its start tag.
+        /// The position of the element's start tag.
         let start: Int
         /// The base of the element's own `BaseURL` elements.
         let outer: Base

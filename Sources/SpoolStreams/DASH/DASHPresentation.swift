@@ -7,7 +7,7 @@ package struct DASHPresentation: Sendable {
         /// The URL to which references are relative, or `nil` if it cannot be requested through the proxy.
         var base: OriginURL?
         var segments = DASHSegments()
-        /// The range of its element in the MPD.
+        /// The range of the representation's element in the MPD.
         var place = 0..<0
     }
 
@@ -17,7 +17,7 @@ package struct DASHPresentation: Sendable {
         var kind = ""
         /// The representations, in the order of the MPD.
         package internal(set) var representations: [Representation] = []
-        /// The range of its element in the MPD.
+        /// The range of the adaptation set's element in the MPD.
         var place = 0..<0
     }
 

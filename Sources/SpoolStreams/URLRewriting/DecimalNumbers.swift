@@ -22,7 +22,7 @@ enum DecimalNumbers {
         return Double(String(decoding: bytes, as: UTF8.self)).flatMap { $0 <= 1e9 ? $0 : nil }
     }
 
-    /// Reads an `xs:duration` without years and months, such as `P1DT2H3M4.5S`, as seconds from 0 to 10⁹.
+    /// Reads an `xs:duration` without years or months, such as `P1DT2H3M4.5S`, as seconds from 0 to 10⁹.
     static func duration(_ bytes: ArraySlice<UInt8>) -> Double? {
         var rest = bytes
         guard rest.popFirst() == UInt8(ascii: "P"), bytes.count <= 64 else { return nil }

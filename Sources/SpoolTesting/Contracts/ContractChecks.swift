@@ -13,7 +13,7 @@ func check(
 func checkEqual<T: Equatable>(
     _ found: T, _ expected: T, _ what: String = "", file: String = #fileID, line: Int = #line
 ) throws(ContractFailure) {
-    try check(found == expected, "\(what) is \(found) instead of \(expected)", file: file, line: line)
+    try check(found == expected, "\(what): found \(found), expected \(expected)", file: file, line: line)
 }
 
 /// Throws unless `body` throws an ``UpstreamError`` with one of `codes`.

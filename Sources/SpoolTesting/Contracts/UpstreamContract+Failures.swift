@@ -125,7 +125,7 @@ extension UpstreamContract {
             try await checkThrows([.cancelled]) { try await task.value }
             try checkEqual(try await it.log.first { $0.isOver }.ending, .clientDisconnected, "ending")
         },
-        Case("a request cancelled from the start gets no response", ["/a": .pattern(10)]) { it, _ in
+        Case("a request cancelled from the start receives no response", ["/a": .pattern(10)]) { it, _ in
             let task = Task {
                 withUnsafeCurrentTask { $0?.cancel() }
                 _ = try await it.open("/a")

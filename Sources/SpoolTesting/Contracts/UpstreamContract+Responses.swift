@@ -140,7 +140,7 @@ extension UpstreamContract {
             for path in ["/self", "/ping", "/0", "/file", "/ftp", "/nowhere"] {
                 do {
                     _ = try await it.open(path)
-                    throw ContractFailure("\(path) got a response")
+                    throw ContractFailure("the request for \(path) received a response")
                 } catch let error as UpstreamError {
                     try checkEqual(error.code, .invalidRedirect, "code for \(path)")
                     try check(!error.isTransient, "the error for \(path) is transient")

@@ -40,7 +40,7 @@ public enum UpstreamContract {
 
     /// The settings of the transport for a case.
     public struct Settings: Sendable {
-        /// The clock for its timeouts. Only the case advances it.
+        /// The clock for the timeouts of the transport. Only the case advances it.
         public var clock = ManualClock()
     }
 

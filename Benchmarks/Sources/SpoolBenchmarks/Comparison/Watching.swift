@@ -2,7 +2,7 @@
 import AVFoundation
 import Foundation
 
-/// Measurements with a player without video and audio output, at normal speed.
+/// Measurements with a player that has no video or audio output, at normal speed.
 @MainActor enum Watching {
     /// Plays the first `seconds` of the media, and removes the item from the player. The caller must release the asset.
     ///

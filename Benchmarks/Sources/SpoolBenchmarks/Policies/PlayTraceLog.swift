@@ -17,7 +17,7 @@ extension PlayTrace {
     private struct Sitting {
         var number: Int32
         var last: Double
-        /// The index of its last event.
+        /// The index of the session's last event.
         var event: Int
     }
 

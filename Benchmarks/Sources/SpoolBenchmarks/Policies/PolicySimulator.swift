@@ -23,7 +23,7 @@ struct PolicySimulator {
         var stored = ByteRangeSet()
         var parts = EvictableParts()
         var sittings = 0
-        /// The position of its last player.
+        /// The position of the resource's last player.
         var position: Int64 = 0
     }
 
