@@ -106,7 +106,7 @@ final class HeadCorrector: ChannelInboundHandler {
 struct ResponseHeadText {
     /// The start of a SHOUTcast status line.
     static let icy = "ICY "
-    /// The number of fields above which others are removed. The parser rejects more than 256.
+    /// The number of fields beyond which further fields are removed. The parser rejects more than 256.
     private static let fieldLimit = 250
     /// The prefixes of the names of fields that framing, caching, redirects or credentials need, or that protect pages.
     private static let needed = [

@@ -7,7 +7,7 @@ import SpoolStorage
 struct KnownOrigins: Sendable {
     private struct Entry: Sendable {
         var origin: OriginState
-        /// The origins that the resources of this one also need.
+        /// The other origins that the resources of this origin need.
         var needed: Set<String> = []
         var lastUse: UInt64 = 0
     }

@@ -159,7 +159,7 @@ struct EncryptedBlocks: Sendable {
 
     /// Returns the decrypted bytes of the stored part of a block.
     ///
-    /// - Throws: ``MissingBytes`` if the bytes are not the ones that were received. The block is then discarded.
+    /// - Throws: ``MissingBytes`` if the bytes differ from the received ones. The block is then discarded.
     private func openBlock(_ block: Range<Int64>) throws -> Data {
         let index = Block.index(of: block.lowerBound)
         while true {

@@ -67,7 +67,7 @@ struct PlayTrace: Sendable {
 
     /// Returns the blocks that a playback session needs to start immediately at this event.
     ///
-    /// They are 256 KiB at its position and, if it resumes, also the first block of the resource.
+    /// These are 256 KiB at the session's position and, if the session resumes, also the first block of the resource.
     func startBlocks(of event: Event) -> [Int32] {
         let position = Array(event.first..<min(event.first + 4, resources[Int(event.resource)].blockCount))
         return event.first > 0 ? [0] + position : position

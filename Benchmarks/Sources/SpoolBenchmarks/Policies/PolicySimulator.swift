@@ -126,7 +126,7 @@ struct PolicySimulator {
 
     private mutating func reserveSpace(_ count: Int64, for piece: Range<Int64>, _ reader: Int) -> Bool {
         evictUnused(count, isLastResort: false)
-        // Evicts the bytes behind the position of media in use, starting with the first ones.
+        // Evicts the bytes before the player's position in media that is in use, starting with the first ones.
         for resource in [reader] + open where used + count > capacity {
             let position = resource == reader ? piece.lowerBound : resources[resource].position
             let behind = resources[resource].stored.intersection(

@@ -98,7 +98,7 @@ struct MPEGAudioParser {
         if start == 0, let length { plan.need(max(0, length - 128)..<length) }
     }
 
-    /// Returns the first frame that is directly followed by another one, or that is the last one.
+    /// Returns the first frame that is directly followed by another frame, or is the last frame.
     private func firstFrame(from start: Int64) throws(ContainerBytes.Stop) -> (Int64, Frame) {
         var offset = start
         let end = start.adding(Self.searched)
