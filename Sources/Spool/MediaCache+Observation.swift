@@ -2,7 +2,7 @@ package import Foundation
 
 extension MediaCache {
     /// Returns the recent failures of the origins that the media at a URL needs.
-    package func originLosses(for url: URL) -> Set<OriginLoss> { context.coordinator.losses(for: url) }
+    package func originLosses(for url: URL) -> Set<OriginFailure> { context.coordinator.losses(for: url) }
 
     /// Returns whether a player waits for bytes from an origin that the media at a URL needs.
     package func isPlayerWaiting(for url: URL) -> Bool { context.coordinator.isPlayerWaiting(for: url) }
@@ -11,7 +11,7 @@ extension MediaCache {
     package func recordNeeds(_ others: [URL], for url: URL) { context.coordinator.needs(others, for: url) }
 
     /// Records the result of a request that bypassed the cache.
-    package func note(_ loss: OriginLoss?, at url: URL) {
+    package func note(_ loss: OriginFailure?, at url: URL) {
         let origin = context.coordinator.origin(of: url)
         if let loss { origin.lost(loss, at: context.clock.elapsed()) } else { origin.found() }
     }

@@ -23,7 +23,7 @@ struct RedirectWalk {
     init(
         _ request: UpstreamRequest, _ configuration: HTTPUpstream.Configuration, at now: Date = Date()
     ) throws(UpstreamError) {
-        guard request.url.canBeAsked else {
+        guard request.url.isRequestable else {
             throw UpstreamError(.other, "\(request.url.nameForMessages) is not a valid http or https URL")
         }
         let (url, authorization) = request.url.separatingCredentials
@@ -78,7 +78,7 @@ struct RedirectWalk {
         }
         // User information in a redirect's URL has no meaning (RFC 9110 §4.2.4).
         let absolute = URL(string: location, relativeTo: from)?.absoluteURL
-        guard let target = absolute?.separatingCredentials.url, target.canBeAsked else {
+        guard let target = absolute?.separatingCredentials.url, target.isRequestable else {
             throw UpstreamError(.invalidRedirect, "\(from.nameForMessages) redirects to a URL that can't be requested")
         }
         guard allowsDowngrade || target.isSecure || !from.isSecure else {
@@ -116,7 +116,7 @@ struct RedirectWalk {
 
 extension URL {
     /// Whether this is an `http` or `https` URL with a valid host and port. Libraries crash on other URLs.
-    fileprivate var canBeAsked: Bool {
+    fileprivate var isRequestable: Bool {
         // The encoded host: an international name in its ASCII form, which is resolved (RFC 5890 §2.3.2.1).
         guard let host = URLComponents(url: self, resolvingAgainstBaseURL: true)?.encodedHost, !host.isEmpty,
             (1...65535).contains(port ?? 80)

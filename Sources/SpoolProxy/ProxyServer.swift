@@ -165,7 +165,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
                 responder: Responder(
                     configuration: configuration, rules: rules,
                     origins: rulesOfOrigins, media: media, passing: passing, origin: origin, admin: admin,
-                    dashboard: dashboard, sources: sources, pages: pages, isForOwner: isControl),
+                    dashboard: dashboard, sources: sources, pages: pages, isForOperator: isControl),
                 log: log, metrics: metrics, exchanges: exchanges, patience: patience)
         }
         self.service = service(

@@ -198,7 +198,7 @@ struct FailedRanges {
     ///
     /// This is true only if the plan would not start it again. Otherwise starting and cancelling it would alternate
     /// forever.
-    func isLeftAlone(_ transfer: TransferState, for reader: ReaderState) -> Bool {
+    func mustWaitAfterFailure(_ transfer: TransferState, for reader: ReaderState) -> Bool {
         if places.isEmpty { return false }
         let touched = transfer.isSequential ? all.filter { $0.notBefore != nil } : places(at: transfer.start)
         return touched.contains { $0.state != .trying && $0.stops(transfer.reader, reader) }

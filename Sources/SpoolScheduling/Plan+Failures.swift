@@ -9,7 +9,7 @@ extension Plan {
         case refusal(isPersonal: Bool)
 
         /// Whether the origin has sent `Retry-After`. This counts even if no reader needs the bytes.
-        var asksForTime: Bool {
+        var hasRetryAfter: Bool {
             if case .interruption(let retryAfter?, _) = self { retryAfter > .zero } else { false }
         }
     }
@@ -20,7 +20,7 @@ extension Plan {
         var actions: [Action] = []
         guard let failed = transfers[id] else { return (.none, []) }
         let isOver = !(failed.isLive || failed.isAstray) || failed.purpose == .answered
-        guard !isOver || failing.asksForTime, let transfer = transfers.remove(id) else {
+        guard !isOver || failing.hasRetryAfter, let transfer = transfers.remove(id) else {
             finish(id, &actions)
             return (.none, actions + settle())
         }

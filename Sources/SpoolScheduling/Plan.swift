@@ -21,7 +21,7 @@ struct Plan: ~Copyable {
     /// An estimate of the connection to the origin.
     var link = LinkEstimate()
     /// The coordinator's decision on preloads while players wait.
-    var preloadStanding = PreloadStanding.free
+    var preloadPermission = PreloadPermission.free
     /// Whether preloads had to yield when the transfers were last reviewed.
     private var didPreloadsYield = false
     let policy: ReadAheadPolicy
@@ -55,8 +55,8 @@ struct Plan: ~Copyable {
     mutating func limitWindow(to bytes: Int64) { window = min(window, max(bytes, Block.size)) }
 
     /// Returns whether the transfer must not be sent now, because of a failure since it was planned.
-    func isLeftAlone(_ transfer: TransferState) -> Bool {
-        readers[transfer.reader].map { failures.isLeftAlone(transfer, for: $0) } ?? false
+    func mustWaitAfterFailure(_ transfer: TransferState) -> Bool {
+        readers[transfer.reader].map { failures.mustWaitAfterFailure(transfer, for: $0) } ?? false
     }
 
     var readAhead: ReadAhead {
@@ -74,7 +74,7 @@ struct Plan: ~Copyable {
     /// A waiting player of this resource has an immediate effect. The coordinator also considers that player, and
     /// limits the time of the pause.
     var mustPreloadsYield: Bool {
-        switch preloadStanding {
+        switch preloadPermission {
         case .free: isPlaybackWaiting
         case .held: true
         case .allowed: false

@@ -27,8 +27,8 @@ extension Planner {
     }
 
     /// Records whether transfers for preloads pause for players.
-    package mutating func setPreloadStanding(_ status: PreloadStanding) -> [Action] {
-        plan.preloadStanding = status
+    package mutating func setPreloadPermission(_ status: PreloadPermission) -> [Action] {
+        plan.preloadPermission = status
         return plan.settle()
     }
 
@@ -153,7 +153,7 @@ extension Planner {
     /// preloads need the transfer. The transfer is then cancelled, and is planned again when it may be sent.
     package mutating func mayAsk(_ id: TransferID) -> (Bool, [Action]) {
         guard let transfer = plan.transfers[id], transfer.isLive else { return (false, []) }
-        guard plan.isLeftAlone(transfer) || yields(transfer) else { return (true, []) }
+        guard plan.mustWaitAfterFailure(transfer) || yields(transfer) else { return (true, []) }
         var actions: [Action] = []
         plan.cancel(id, &actions)
         return (false, actions)
@@ -328,7 +328,7 @@ extension Planner {
     ///
     /// - Returns: `false`, without a change, if bytes are stored beyond the length, which then belongs to another
     ///   version.
-    package mutating func lengthLearnt(_ length: Int64) -> (isPlausible: Bool, actions: [Action]) {
+    package mutating func recordLength(_ length: Int64) -> (isPlausible: Bool, actions: [Action]) {
         if self.length == length { return (true, []) }
         guard plan.stored.learn(length: length) else { return (false, []) }
         return (true, plan.reconsider())
@@ -382,7 +382,7 @@ extension Planner {
     ///
     /// - Returns: The readers whose bytes only this response contains, which this call removes, and the actions to
     ///   perform. `nil` if no reader needs another transfer, so that the response may start another version.
-    package mutating func responseUnproven(_ id: TransferID) -> (left: [ReaderID], actions: [Action])? {
+    package mutating func handleUnconfirmedResponse(_ id: TransferID) -> (left: [ReaderID], actions: [Action])? {
         guard let transfer = plan.transfers[id] else { return nil }
         // No reader needs the response of a cancelled transfer.
         guard transfer.isLive else { return ([], []) }

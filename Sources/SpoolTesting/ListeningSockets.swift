@@ -5,7 +5,7 @@ package enum ListeningSockets {
     /// Shuts down the listening sockets on a port, as the system does for a suspended app.
     ///
     /// - Returns: The number of sockets that were shut down.
-    package static func takeAway(port: Int) -> Int {
+    package static func shutDown(port: Int) -> Int {
         (Int32(0)..<4096).count { descriptor in
             var address = sockaddr_in()
             var size = socklen_t(MemoryLayout<sockaddr_in>.size)

@@ -79,7 +79,7 @@ struct HostilePatternTests {
         let delegate = try SynchronousDelegate(.mp3, answersProbe: true)
         let playing = Playing(delegate, queue: delegate.queue) {
             $0.playerPattern = .hostile
-            $0.chokesOnProbe = chokes
+            $0.hangsAfterProbe = chokes
         }
         if chokes {
             playing.player.replaceCurrentItem(with: playing.item)

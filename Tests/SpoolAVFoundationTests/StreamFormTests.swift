@@ -251,7 +251,7 @@ struct StreamFormTests {
         NotificationCenter.default.post(name: CachingPlayer.backgroundNotification, object: nil)
         let item = try #require(player.avPlayer.currentItem)
         let port = try #require(server.port)
-        #expect(ListeningSockets.takeAway(port: port) >= 1)
+        #expect(ListeningSockets.shutDown(port: port) >= 1)
         var configuration = ProxyConfiguration()
         configuration.port = port
         let thief = try ProxyServer(cache: stage.cache, configuration: configuration)
@@ -283,7 +283,7 @@ struct StreamFormTests {
             let response = try await HTTPUpstream.standard().open(UpstreamRequest(url: url))
             #expect(response.head.status.code >= 200)
         }
-        #expect(ListeningSockets.takeAway(port: port) == 2)
+        #expect(ListeningSockets.shutDown(port: port) == 2)
         var configuration = ProxyConfiguration()
         (configuration.host, configuration.port) = ("::1", port)
         let other = try ProxyServer(cache: cache, configuration: configuration)

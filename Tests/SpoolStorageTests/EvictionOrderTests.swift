@@ -103,7 +103,7 @@ struct EvictionOrderTests {
     }
 
     @Test("Two uses an hour apart are two sessions; uses within ten minutes, or a long playback, are one session")
-    func sittings() {
+    func sessions() {
         func isKept(_ uses: [(at: TimeInterval, isEnd: Bool)]) -> Bool {
             var order = EvictionOrder { StandardEviction() }
             for name in ["a", "b"] { order.update(key(name), partOf: nil, [0..<40 * Self.block], at: Self.start) }

@@ -49,7 +49,7 @@ struct StoreOpeningTests {
     }
 
     @Test("A store that is released without closing unlocks the directory, as after an unclean shutdown")
-    func letGo() async throws {
+    func releaseBytes() async throws {
         var store: Store? = try await fixture.open()
         try await fixture.store("a", length: 2 * block, in: #require(store))
         try await store?.flush()

@@ -177,11 +177,11 @@ struct LoadingPolicy: Sendable, Equatable {
     /// The number of seconds without a byte after which a request fails its item. If `nil`, requests wait forever.
     var requestTimeout: Double?
     /// Whether a player without data posts a notification.
-    var announcesStalls = true
+    var postsStalls = true
     /// Whether a content type that is not allowed is an error even in a redirected request.
     var checksTypeOfRedirects = false
     /// Whether the player waits forever after it has received the two bytes of an information request.
-    var chokesOnProbe = false
+    var hangsAfterProbe = false
 
     /// A player's reaction to a request that ends before the stated length.
     enum ShortFinish: Sendable, Equatable {
@@ -198,7 +198,7 @@ struct LoadingPolicy: Sendable, Equatable {
         policy.isConcurrent = true
         policy.cancelAbove = 512 << 10
         policy.requestTimeout = 20
-        policy.announcesStalls = false
+        policy.postsStalls = false
         policy.checksTypeOfRedirects = true
         return policy
     }()

@@ -73,7 +73,7 @@ extension AVPlayer {
                 // of 0.
                 changeRate(to: 0, reason: nil, isStarved: true)
             }
-            guard item.urlAsset?.resourceLoader.core.policy.announcesStalls ?? true else { return }
+            guard item.urlAsset?.resourceLoader.core.policy.postsStalls ?? true else { return }
             item.post(.AVPlayerItemPlaybackStalled)
         case .seekFinished(let id, let completed):
             if completed { item.post(.AVPlayerItemTimeJumped) }

@@ -107,7 +107,7 @@ struct ConcurrentPattern: RequestPattern {
             let data = stretches[index].buffer.bytes(at: position, limit: limit)
         {
             position += Int64(data.count)
-            letGo()
+            releaseBytes()
             return (.bytes(data), isOpen && !hasFailed ? readAhead() : [])
         }
         if !isOpen || hasFailed { return (.failed, []) }
@@ -122,7 +122,7 @@ struct ConcurrentPattern: RequestPattern {
 
     mutating func received(_ data: Data, token: Int) -> [Action] {
         if informationTokens.contains(token) {
-            if policy.chokesOnProbe { isChoked = true }
+            if policy.hangsAfterProbe { isChoked = true }
             return []
         }
         guard let index = stretches.firstIndex(where: { $0.token == token && $0.isOpen }) else { return [] }
@@ -213,7 +213,7 @@ struct ConcurrentPattern: RequestPattern {
     }
 
     /// Releases bytes behind the position, and finished requests that are far away.
-    private mutating func letGo() {
+    private mutating func releaseBytes() {
         let behind = position - policy.keepBehind
         for index in stretches.indices where !stretches[index].isTail && stretches[index].buffer.start <= position {
             stretches[index].buffer.drop(before: behind)

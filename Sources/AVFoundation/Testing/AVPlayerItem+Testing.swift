@@ -53,9 +53,9 @@ extension AVAssetResourceLoader {
     }
 
     /// Whether the player waits forever after it has received the two bytes of the probe.
-    package var chokesOnProbe: Bool {
-        get { core.policy.chokesOnProbe }
-        set { core.policy.chokesOnProbe = newValue }
+    package var hangsAfterProbe: Bool {
+        get { core.policy.hangsAfterProbe }
+        set { core.policy.hangsAfterProbe = newValue }
     }
 }
 

@@ -160,7 +160,7 @@ final class OpenResource: Sendable {
     private func openStored(_ credentials: SourceCredentials) async throws -> Lease? {
         do {
             return try await variants.lease(for: credentials)
-        } catch let error as CacheError where error.isOfStorage {
+        } catch let error as CacheError where error.isStorageError {
             return try await variants.lease(for: credentials)
         }
     }
@@ -377,10 +377,10 @@ final class OpenResource: Sendable {
     /// Pauses transfers for preloads while a player waits, for as long as the coordinator decides.
     private func yieldToPlayers() {
         while true {
-            let standing = context.coordinator.preloadStanding(of: self)
-            scheduler.setPreloadStanding(standing)
+            let standing = context.coordinator.preloadPermission(of: self)
+            scheduler.setPreloadPermission(standing)
             // Another thread may have set an older value meanwhile.
-            if context.coordinator.preloadStanding(of: self) == standing { return }
+            if context.coordinator.preloadPermission(of: self) == standing { return }
         }
     }
 

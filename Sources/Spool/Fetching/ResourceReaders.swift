@@ -135,7 +135,9 @@ struct ResourceReaders {
     /// The bytes at `position` and beyond may have been requested ahead of the reader. If the origin had none and did
     /// not send the length, `position` is the length.
     private func isEnd(_ error: CacheError, at position: Int64) -> Bool {
-        guard error.code == .unsatisfiableRange, let generation = scheduler.learnEnd(at: position) else { return false }
+        guard error.code == .unsatisfiableRange, let generation = scheduler.recordEnd(at: position) else {
+            return false
+        }
         generation.learn(length: position)
         resource.checkComplete()
         return true

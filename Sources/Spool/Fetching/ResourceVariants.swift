@@ -102,7 +102,7 @@ struct ResourceVariants {
                     freshness.variantOf = variant.of.map(\.hash)
                     description.fields = freshness.encoded
                 }
-            } catch let error as CacheError where error.isOfStorage {
+            } catch let error as CacheError where error.isStorageError {
                 // It is not known which variant is stored, so this one must not replace it.
                 isKept = false
                 resource.send(.notCached(cause: error))

@@ -323,7 +323,7 @@ struct Transfer {
     /// - Parameter evenAfterPart: Whether to do so even if the origin has sent a usable part.
     private func asksWithoutRange(_ request: UpstreamRequest, evenAfterPart: Bool = false) -> Bool {
         guard request.headerFields[.range] != nil else { return false }
-        return scheduler.asksForWhole(evenAfterPart: evenAfterPart)
+        return scheduler.requestsWholeResource(evenAfterPart: evenAfterPart)
     }
 
     /// Returns whether a 416 may belong to a version other than the current one, which was not known when the request
@@ -382,7 +382,7 @@ struct Transfer {
             return .interrupted(error, retryAfter: delay)
         case .status:
             let error = await error(.originErrorStatus)
-            guard error.response?.saysExpired == true else { return .refused(error) }
+            guard error.response?.reportsExpiration == true else { return .refused(error) }
             let isFresh = try await start.credentials.refresh(number, status: 403)
             return isFresh ? .restart : .refused(error, isPersonal: true)
         case .malformed: return .refused(await error(.malformedResponse))

@@ -70,7 +70,7 @@ struct KnownOrigins: Sendable {
     }
 
     /// Returns the reasons for failed requests to the origins that `name` needs.
-    func losses(of name: String, at now: Duration) -> Set<OriginLoss> {
+    func losses(of name: String, at now: Duration) -> Set<OriginFailure> {
         Set(names(neededBy: name).compactMap { entries[$0]?.origin.loss(at: now) })
     }
 

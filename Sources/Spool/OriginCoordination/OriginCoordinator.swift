@@ -58,7 +58,7 @@ final class OriginCoordinator: Sendable {
     /// Returns the reasons for failures of the last requests to the origins that the resource at `url` needs.
     ///
     /// A failure counts for two minutes, or until the time of the origin's `Retry-After` if that is later.
-    func losses(for url: URL) -> Set<OriginLoss> {
+    func losses(for url: URL) -> Set<OriginFailure> {
         let (name, now) = (Self.name(of: url), clock.elapsed())
         return state.withLock { $0.origins.losses(of: name, at: now) }
     }
@@ -77,7 +77,7 @@ final class OriginCoordinator: Sendable {
     var isPlayerWaiting: Bool { state.withLock { $0.yielding.isPlayerWaiting } }
 
     /// Returns the decision on the preloads of a holder while players wait.
-    func preloadStanding(of holder: AnyObject) -> PreloadStanding {
+    func preloadPermission(of holder: AnyObject) -> PreloadPermission {
         state.withLock { $0.yielding.standing(of: ObjectIdentifier(holder)) }
     }
 
@@ -87,7 +87,7 @@ final class OriginCoordinator: Sendable {
     }
 
     /// Records that `holder` preloads resources of an origin. `changed` is called now, and whenever
-    /// ``preloadStanding(of:)`` changes.
+    /// ``preloadPermission(of:)`` changes.
     func beginPreloading(_ holder: AnyObject, of origin: String, changed: @escaping @Sendable () -> Void) {
         let holder = ObjectIdentifier(holder)
         change { yielding, _ in

@@ -41,7 +41,7 @@ final class OriginState: Sendable {
         var returned: UInt64 = 0
         /// The elapsed time before which preloads must not send requests.
         var restUntil = Duration.zero
-        var loss: (kind: OriginLoss, at: Duration)?
+        var loss: (kind: OriginFailure, at: Duration)?
         /// The failures that the origin has also sent for requests without a range.
         var failuresWithoutRange: Set<SimplerRequest.Failure> = []
     }
@@ -72,14 +72,14 @@ final class OriginState: Sendable {
 
     /// Records that a request failed at an elapsed time, because of the network or because the origin could not serve
     /// it.
-    func lost(_ kind: OriginLoss, at time: Duration) { state.withLock { $0.loss = (kind, time) } }
+    func lost(_ kind: OriginFailure, at time: Duration) { state.withLock { $0.loss = (kind, time) } }
 
     /// Records that the origin has responded.
     func found() { state.withLock { $0.loss = nil } }
 
     /// Returns the reason why the last request failed. It is `nil` two minutes after that request, or after the time of
     /// ``rest(until:)`` if that is later.
-    func loss(at now: Duration) -> OriginLoss? {
+    func loss(at now: Duration) -> OriginFailure? {
         state.withLock { state in
             state.loss.flatMap { max($0.at + .seconds(120), state.restUntil) > now ? $0.kind : nil }
         }
@@ -282,7 +282,7 @@ final class OriginState: Sendable {
 }
 
 /// A reason why an origin can't serve requests for some time.
-package enum OriginLoss: Sendable {
+package enum OriginFailure: Sendable {
     /// The origin does not respond.
     case unreachable
     /// The origin responds that it can't serve the request now.

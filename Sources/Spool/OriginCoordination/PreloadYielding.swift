@@ -37,7 +37,7 @@ struct PreloadYielding: Sendable {
             /// A player waits, but the preload continues. → free; held, at the time
             case allowed(until: Duration)
 
-            var standing: PreloadStanding {
+            var standing: PreloadPermission {
                 switch self {
                 case .free: .free
                 case .held: .held
@@ -95,7 +95,7 @@ struct PreloadYielding: Sendable {
     var isPlayerWaiting: Bool { playbacks.values.contains { $0.count > 0 } }
 
     /// Returns the decision on the preloads of a holder.
-    func standing(of holder: ObjectIdentifier) -> PreloadStanding {
+    func standing(of holder: ObjectIdentifier) -> PreloadPermission {
         preloads.first { $0.holder == holder }?.phase.standing ?? .free
     }
 

@@ -90,7 +90,7 @@ public final class Preload: Sendable {
     }
 
     /// Puts the preload back, to start again later.
-    func putOff() {
+    func requeue() {
         progress.withLock { progress in
             progress.task = nil
             progress.state.phase = .waiting

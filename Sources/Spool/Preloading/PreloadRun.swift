@@ -16,7 +16,7 @@ final class PreloadRun {
     /// A function that receives the numbers of stored and wanted bytes.
     private let note: (_ stored: Int64, _ wanted: Int64?) -> Void
     /// The ranges of the current version that have been read.
-    private var brought = ByteRangeSet()
+    private var fetchedRanges = ByteRangeSet()
 
     init(
         media: MediaResource, capacity: Int64?, keeping: PreloadKeeping? = nil,
@@ -34,7 +34,7 @@ final class PreloadRun {
     ///   never store the bytes, or `.incomplete` if received bytes were not stored.
     func run(_ amount: PreloadAmount) async throws {
         for attempt in 1... {
-            brought = ByteRangeSet()
+            fetchedRanges = ByteRangeSet()
             do {
                 try await fetch(amount)
             } catch let error as CacheError where error.code == .resourceChanged && attempt < Self.attempts {
@@ -42,15 +42,15 @@ final class PreloadRun {
             }
             // A reader that was cancelled ends without an error.
             try Task.checkCancellation()
-            let count = brought.intersection(try await media.keptRanges()).byteCount
-            if count == brought.byteCount {
+            let count = fetchedRanges.intersection(try await media.keptRanges()).byteCount
+            if count == fetchedRanges.byteCount {
                 if amount == .entire { try await checkWhole() }
                 return
             }
             guard attempt >= Self.attempts else { continue }
             throw CacheError(
                 .incomplete,
-                "\(media.source.redactedURL): only \(count.grouped) of \(brought.byteCount.counted("byte")) "
+                "\(media.source.redactedURL): only \(count.grouped) of \(fetchedRanges.byteCount.counted("byte")) "
                     + "could be stored",
                 key: media.key)
         }
@@ -59,10 +59,10 @@ final class PreloadRun {
     /// Checks that the whole resource is stored. The origin may have sent fewer bytes than it stated.
     private func checkWhole() async throws {
         guard let stored = try await media.storedResource(), let length = stored.length else { return }
-        guard stored.storedByteCount < length, !brought.isEmpty else { return }
+        guard stored.storedByteCount < length, !fetchedRanges.isEmpty else { return }
         throw CacheError(
             .incomplete,
-            "\(media.source.redactedURL): the origin sent only \(brought.byteCount.grouped) of "
+            "\(media.source.redactedURL): the origin sent only \(fetchedRanges.byteCount.grouped) of "
                 + length.counted("byte"),
             key: media.key)
     }
@@ -163,12 +163,12 @@ final class PreloadRun {
         let reader = media.preloadReader(range, chunkSize: Self.chunkSize, handsOutSlices: true)
         do {
             while let chunk = try await reader.next() {
-                brought.insert(chunk.range)
+                fetchedRanges.insert(chunk.range)
                 try await take(chunk)
             }
         } catch let error as CacheError where error.code == .unsatisfiableRange {
             // Only an empty resource has no first byte.
-            if brought.isEmpty, media.resource?.knownLength != 0 { throw error }
+            if fetchedRanges.isEmpty, media.resource?.knownLength != 0 { throw error }
         }
     }
 }

@@ -131,7 +131,7 @@ final class PreloadWork: Sendable {
             state.running[ObjectIdentifier(preload)] = nil
             if state.running.isEmpty, state.queue.isEmpty { state.itself = nil }
             guard failure is CancellationError, !preload.isCancelled else { return false }
-            preload.putOff()
+            preload.requeue()
             state.queue.putBack(preload, in: preload.priority.line)
             return true
         }

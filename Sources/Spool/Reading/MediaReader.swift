@@ -224,7 +224,7 @@ public final class MediaReader: AsyncSequence, Sendable {
                     // The bytes were evicted or found damaged meanwhile. The scheduler is notified, and requests them
                     // again.
                     reader.resource.missing(range, of: lease.generation)
-                } catch let error as CacheError where error.isOfStorage {
+                } catch let error as CacheError where error.isStorageError {
                     // The file or its checksums can't be read now. The stored bytes stay.
                     if attempts.recordDiskFailure() { lease.generation.skipDisk(error) }
                 }

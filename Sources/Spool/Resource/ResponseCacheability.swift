@@ -8,8 +8,8 @@ struct ResponseCacheability: Sendable {
     var freshness: StoredFreshness
     /// Whether the response is not stored because its header fields are too long.
     let hasLongFields: Bool
-    private let saysControl: Bool
-    private let saysExpires: Bool
+    private let hasCacheControl: Bool
+    private let hasExpires: Bool
     private let saysVary: Bool
 
     /// - Parameter hasOwnCookies: Whether the request may have had cookies of the source's ``CookieJar``, which are not
@@ -49,8 +49,8 @@ struct ResponseCacheability: Sendable {
             receivedAt: responseTime, initialAge: freshness.initialAge,
             head: StoredHead(response, from: url, of: redactedURL, isOfSite: isOfSite),
             staleWhileRevalidate: control.staleWhileRevalidate, staleIfError: control.staleIfError)
-        self.saysControl = fields.contains(.cacheControl)
-        self.saysExpires = fields.contains(.expires)
+        self.hasCacheControl = fields.contains(.cacheControl)
+        self.hasExpires = fields.contains(.expires)
         self.saysVary = fields.contains(.vary)
     }
 
@@ -68,11 +68,11 @@ struct ResponseCacheability: Sendable {
             result.renew(from: head)
             return result
         }
-        guard !saysControl else { return result }
+        guard !hasCacheControl else { return result }
         result.mustRevalidate = stored.mustRevalidate
         result.isLifetimeControlled = stored.isLifetimeControlled
         // A new `Expires` counts if the stored `Cache-Control`, which stays in force, allows it.
-        if !saysExpires || stored.isLifetimeControlled == true {
+        if !hasExpires || stored.isLifetimeControlled == true {
             result.lifetime = stored.lifetime
             result.renew(for: stored.lifetime ?? 0)
         }

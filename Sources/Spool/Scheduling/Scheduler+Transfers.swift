@@ -33,12 +33,10 @@ extension Scheduler {
     /// Returns whether the transfer can't be fetched in parts, and is longer than any range request.
     func isStream(_ id: TransferID) -> Bool { inspect { $0.machine.isStream(id) } }
 
-    /// Returns whether the stored bytes, the bytes read by a reader, or the bytes being sent by the origin end at
-    /// `offset`.
+    /// Returns whether the stored bytes, or bytes that were read or are being sent, end at `offset`.
     func reaches(_ offset: Int64) -> Bool { inspect { $0.machine.reaches(offset) } }
 
-    /// Returns whether a response with these bytes, from a resource of this length, contains all bytes that the open
-    /// readers want.
+    /// Returns whether these bytes, of a resource of this length, include all bytes that the open readers want.
     func serves(_ part: Range<Int64>, _ end: Int64?) -> Bool { inspect { $0.machine.isServed(by: part, length: end) } }
 
     /// Returns whether a transfer that is interrupted now would be retried.
@@ -60,7 +58,7 @@ extension Scheduler {
     /// Records that the response to a range request can't be used. Returns whether to request the whole resource.
     ///
     /// - Parameter evenAfterPart: Whether to do so even if the origin has sent a part.
-    func asksForWhole(evenAfterPart: Bool) -> Bool {
+    func requestsWholeResource(evenAfterPart: Bool) -> Bool {
         ask { state in
             switch state.machine.rangeSupport {
             // This request was sent before another one was rejected.

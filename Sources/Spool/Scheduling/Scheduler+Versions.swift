@@ -129,7 +129,7 @@ extension Scheduler {
     /// - Returns: `false` if no reader depends on another transfer, so that the response may be used.
     func setSeparate(_ id: TransferID, orRemoving current: Generation?, _ body: ResponseBody?) -> Bool {
         ask { state in
-            guard let (left, actions) = state.machine.responseUnproven(id) else {
+            guard let (left, actions) = state.machine.handleUnconfirmedResponse(id) else {
                 guard let current, state.lease?.generation === current else { return (false, []) }
                 recordRevision()
                 return (false, state.replaceVersion(by: nil, keeping: id, body))
@@ -145,7 +145,7 @@ extension Scheduler {
             guard state.lease?.generation === generation else { return [] }
             recordRevision()
             state.versions.recordSource(.miss)
-            let actions = length.map { state.machine.lengthLearnt($0).actions } ?? []
+            let actions = length.map { state.machine.recordLength($0).actions } ?? []
             // An origin that sends the stored version in response to a conditional request has confirmed it, too.
             return actions + (state.machine.needsValidation ? state.machine.validated() : [])
         }
@@ -173,7 +173,7 @@ extension Scheduler {
     func learn(length: Int64, from id: TransferID) -> (isPlausible: Bool, generation: Generation?) {
         ask { state in
             guard !state.machine.isStale(id) else { return ((true, nil), []) }
-            let (isPlausible, actions) = state.machine.lengthLearnt(length)
+            let (isPlausible, actions) = state.machine.recordLength(length)
             return ((isPlausible, state.lease?.generation), actions)
         }
     }
@@ -183,7 +183,7 @@ extension Scheduler {
     func learn(length: Int64, of generation: Generation) -> Bool {
         ask { state in
             guard state.lease?.generation === generation else { return (false, []) }
-            return state.machine.lengthLearnt(length)
+            return state.machine.recordLength(length)
         }
     }
 
@@ -191,10 +191,10 @@ extension Scheduler {
     /// length.
     ///
     /// - Returns: The current version, if the length was not known before.
-    func learnEnd(at offset: Int64) -> Generation? {
+    func recordEnd(at offset: Int64) -> Generation? {
         ask { state in
             guard state.machine.length == nil, state.machine.reaches(offset) else { return (nil, []) }
-            let (isPlausible, actions) = state.machine.lengthLearnt(offset)
+            let (isPlausible, actions) = state.machine.recordLength(offset)
             return (isPlausible ? state.lease?.generation : nil, actions)
         }
     }
@@ -247,7 +247,7 @@ extension Scheduler.State {
         let length = lease?.generation.description.length
         guard let previousLease else {
             versions.recordSource(.miss)
-            let actions = length.map { machine.lengthLearnt($0).actions } ?? []
+            let actions = length.map { machine.recordLength($0).actions } ?? []
             guard let body, body.isUnprovenPart, let end = body.end else { return actions }
             // A reader that opened during the evaluation may want other bytes.
             let (left, more) = machine.partStarted(body.offset..<end, length: length)

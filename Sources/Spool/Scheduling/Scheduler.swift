@@ -41,7 +41,7 @@ final class Scheduler: Sendable {
         fileprivate var transfers: [TransferID: Task<Void, Never>] = [:]
         fileprivate var holds: [TransferID: CheckedContinuation<Void, Never>] = [:]
         /// The transfers for preloads that wait for a connection. They are resumed when a player waits for their bytes.
-        fileprivate var hurries: [TransferID: CheckedContinuation<Void, Never>] = [:]
+        fileprivate var connectionWaiters: [TransferID: CheckedContinuation<Void, Never>] = [:]
         fileprivate var idleWaiters: [CheckedContinuation<Void, Never>] = []
         fileprivate var isPlaybackWaiting = false
     }
@@ -68,9 +68,7 @@ final class Scheduler: Sendable {
     func attach(_ handlers: Handlers) { state.withLock { $0.handlers = handlers } }
 
     /// Feeds the machine under the lock and performs its actions afterwards.
-    func feed(_ input: (inout State) -> [Planner.Action]) {
-        ask { ((), input(&$0)) }
-    }
+    func feed(_ input: (inout State) -> [Planner.Action]) { ask { ((), input(&$0)) } }
 
     /// Feeds the machine as ``feed(_:)`` does, for an input that also has a result.
     ///
@@ -128,9 +126,9 @@ final class Scheduler: Sendable {
                     state.failures[id] = nil
                 }
             }
-            if !state.hurries.isEmpty {
-                for id in Array(state.hurries.keys) where state.machine.isAwaitedByPlayer(id) {
-                    if let hurry = state.hurries.removeValue(forKey: id) { waiters.append(hurry) }
+            if !state.connectionWaiters.isEmpty {
+                for id in Array(state.connectionWaiters.keys) where state.machine.isAwaitedByPlayer(id) {
+                    if let hurry = state.connectionWaiters.removeValue(forKey: id) { waiters.append(hurry) }
                 }
             }
             if state.transfers.isEmpty, !state.idleWaiters.isEmpty {
@@ -236,13 +234,13 @@ final class Scheduler: Sendable {
             await withCheckedContinuation { continuation in
                 let isOver = state.withLock { state in
                     if Task.isCancelled || state.machine.isAwaitedByPlayer(id) { return true }
-                    state.hurries[id] = continuation
+                    state.connectionWaiters[id] = continuation
                     return false
                 }
                 if isOver { continuation.resume() }
             }
         } onCancel: {
-            state.withLock { $0.hurries.removeValue(forKey: id) }?.resume()
+            state.withLock { $0.connectionWaiters.removeValue(forKey: id) }?.resume()
         }
     }
 

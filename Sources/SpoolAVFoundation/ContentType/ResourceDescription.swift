@@ -14,7 +14,7 @@ struct ResourceDescription: Sendable, Hashable {
     /// Whether the type is that of an HLS playlist.
     var isPlaylist = false
     /// Whether the player itself must load the resource from the origin or a server.
-    var mustPlayPlainly: Bool
+    var mustPlayDirectly: Bool
 
     /// Returns the type for the player, or `nil` if the player allows only other types.
     func contentType(allowed: [String]?) -> String? {
@@ -36,11 +36,11 @@ extension ResourceDescription {
         isComplete = Self.isComplete(media, length: information.length)
         let declared = contentType ?? information.contentType
         isPlaylist = UniformType.isPlaylist(contentType: declared)
-        mustPlayPlainly =
+        mustPlayDirectly =
             isPlaylist || information.length == nil && directLoading == .redirect
         types = UniformType.candidates(contentType: declared, pathExtension: media.source.url.pathExtension)
         // The app's media type is not checked.
-        guard !mustPlayPlainly, contentType == nil || types.isEmpty else { return }
+        guard !mustPlayDirectly, contentType == nil || types.isEmpty else { return }
         do {
             let bytes = if let start { start } else { try await Self.storedStart(of: media, isNeeded: types.isEmpty) }
             let found = bytes.flatMap { UniformType.identifier(ofFileBeginning: $0) }

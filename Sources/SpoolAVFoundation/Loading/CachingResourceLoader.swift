@@ -253,7 +253,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
 
     private func describe(_ resource: ResourceDescription, to id: LoadingRequest.ID) {
         feed(id) { machine in
-            resource.mustPlayPlainly ? machine.mustRedirect() : machine.informationLoaded(length: resource.length)
+            resource.mustPlayDirectly ? machine.mustRedirect() : machine.informationLoaded(length: resource.length)
         }
     }
 

@@ -15,7 +15,7 @@ extension CachingPlayer {
                 time: item.currentTime().seconds, delivered: progress?.delivered ?? 0,
                 waitsForNetwork: progress?.waitsForNetwork ?? (isServed && !losses.isEmpty),
                 waitsForBytes: isWaiting, isLive: item.status == .readyToPlay && !item.duration.isNumeric,
-                isPlain: isPlain || !canPlayPlainly))
+                isPlain: isPlain || !canPlayDirectly))
         if recovery.waiting == .network, system.path == nil {
             system.path = NetworkPath { [weak self] in Task { @MainActor in self?.networkReturned() } }
         }
@@ -38,7 +38,7 @@ extension CachingPlayer {
     }
 
     /// The reasons why origins of the current media are unavailable.
-    private var losses: Set<OriginLoss> {
+    private var losses: Set<OriginFailure> {
         queue.currentEntry.map { queue.cache.originLosses(for: $0.source.url) } ?? []
     }
 
@@ -47,7 +47,7 @@ extension CachingPlayer {
 
     /// Whether the current media can play without the cache. It cannot if the source adds fields that a player does not
     /// send.
-    private var canPlayPlainly: Bool { queue.currentEntry?.source.isPlain ?? true }
+    private var canPlayDirectly: Bool { queue.currentEntry?.source.isPlain ?? true }
 
     /// Whether the system delays playback for a reason other than media, such as an advertisement or coordinated
     /// playback.

@@ -35,7 +35,7 @@ extension CachingPlayer {
 
     /// Observes the current player.
     func listenToPlayer() {
-        StallRecovery.of(avPlayer).hasSeekUnderWay = { [weak self] in self?.seeking.target != nil }
+        StallRecovery.of(avPlayer).isSeeking = { [weak self] in self?.seeking.target != nil }
         system.external = ExternalPlaybackObservation(of: avPlayer) { [weak self] isActive in
             self?.externalPlayback(isActive)
         }

@@ -114,7 +114,7 @@ public import Spool
         elapsed = { start.duration(to: clock.now) }
         queue = CachingQueue(avPlayer, in: cache, server: server)
         system.serverUse = server.map { ServerUse(of: $0) }
-        queue.mendsFailures = true
+        queue.recoversFailures = true
         queue.playBegan = { [weak self] in self?.playBegan() }
         listen()
     }
@@ -145,8 +145,7 @@ public import Spool
 
     /// Plays from the current time.
     ///
-    /// After the end, it plays entries that have been added since then. If there are none, it starts again. After a
-    /// failure, it retries.
+    /// After the end, it plays entries that have been added since then, or starts again. After a failure, it retries.
     public func play() {
         playWhenReady = true
         wake()

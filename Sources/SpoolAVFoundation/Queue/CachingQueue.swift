@@ -74,7 +74,7 @@ public import Spool
     @ObservationIgnored private var currentItem: CurrentItemObservation?
     /// Whether failed items are recovered. If so, a player that removes a failed item, as AVQueuePlayer does since iOS
     /// 18.4, has not advanced.
-    @ObservationIgnored var mendsFailures = false
+    @ObservationIgnored var recoversFailures = false
     /// Whether loading is stopped.
     @ObservationIgnored private(set) var isHeld = false
     /// Whether items play without the cache, from the URL that their source last resolved.
@@ -306,7 +306,7 @@ public import Spool
     /// Applies changes that the player made automatically. It may have advanced before its notification.
     func catchUp() {
         guard let last = slots.last, let first = slots.first?.item, player.currentItem !== first else { return }
-        if mendsFailures, first.status == .failed { return }
+        if recoversFailures, first.status == .failed { return }
         if let item = player.currentItem {
             guard slots.count > 1, item === last.item else { return }
             order.jump(to: last.entry)

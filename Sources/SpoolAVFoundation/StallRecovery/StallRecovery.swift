@@ -30,7 +30,7 @@ import Foundation
     private var isActing = false
     private var lastItem: ObjectIdentifier?
     /// Whether a seek by the user is in progress, which a seek in place would cancel.
-    var hasSeekUnderWay: @MainActor () -> Bool = { false }
+    var isSeeking: @MainActor () -> Bool = { false }
 
     /// Whether the player has stalled and will resume.
     package var isWaiting: Bool { machine.state == .stalled }
@@ -185,7 +185,7 @@ import Foundation
                 player.rate = rate
             case .play(let rate): player.playImmediately(atRate: rate)
             case .seekInPlace:
-                guard !hasSeekUnderWay() else { break }
+                guard !isSeeking() else { break }
                 player.seek(to: player.currentTime(), toleranceBefore: .zero, toleranceAfter: .zero)
             case .stopWaiting:
                 player.automaticallyWaitsToMinimizeStalling =

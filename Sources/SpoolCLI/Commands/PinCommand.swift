@@ -50,7 +50,7 @@ struct GarbageCollectCommand: AsyncParsableCommand {
     struct Report: Encodable, Sendable {
         var evicted: Int64
         var storedBytes: Int64
-        @OrNull var capacity: Int64?
+        @EncodedAsNull var capacity: Int64?
     }
 
     @OptionGroup var options: CacheOptions

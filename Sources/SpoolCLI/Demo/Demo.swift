@@ -16,7 +16,7 @@ struct DemoCommand: AsyncParsableCommand {
     struct Report: Encodable, Sendable {
         var first: PlaybackReport
         var second: PlaybackReport
-        @OrNull var third: ServedPlayback?
+        @EncodedAsNull var third: ServedPlayback?
     }
 
     @OptionGroup var options: CacheOptions

@@ -157,7 +157,7 @@ extension MediaRange {
 /// The bytes that `spool get` delivered, and their sources.
 struct FetchReport: Encodable, Sendable {
     var url: String
-    @OrNull var length: Int64?
+    @EncodedAsNull var length: Int64?
     var range: [Int64]
     var bytes: Int64
     var bytesFromCache: Int64
@@ -173,7 +173,7 @@ struct FetchReport: Encodable, Sendable {
     ///   - kept: The stored part of the resource, or `nil` if nothing is stored.
     init(_ outcome: Fetch.Outcome, of source: MediaSource, counts: TransferStatistics, kept: StoredResource?) {
         url = source.redactedURL
-        _length = OrNull(wrappedValue: kept?.length ?? outcome.length)
+        _length = EncodedAsNull(wrappedValue: kept?.length ?? outcome.length)
         range = outcome.range.pair
         bytes = outcome.range.upperBound - outcome.range.lowerBound
         bytesFromCache = counts.bytesFromCache

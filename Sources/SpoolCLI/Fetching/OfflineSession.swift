@@ -64,9 +64,9 @@ struct OfflineReport: Encodable, Sendable {
     var set: String
     var url: String
     var storedBytes: Int64
-    @OrNull var length: Int64?
+    @EncodedAsNull var length: Int64?
     var complete: Bool
-    @OrNull var missing: Int64?
+    @EncodedAsNull var missing: Int64?
     private let needsURL: Bool
 
     private enum CodingKeys: CodingKey { case set, url, storedBytes, length, complete, missing }
@@ -75,9 +75,9 @@ struct OfflineReport: Encodable, Sendable {
         self.set = set
         url = item.redactedURL
         storedBytes = item.storedByteCount
-        _length = OrNull(wrappedValue: item.length)
+        _length = EncodedAsNull(wrappedValue: item.length)
         complete = item.isComplete
-        _missing = OrNull(wrappedValue: item.missingByteCount)
+        _missing = EncodedAsNull(wrappedValue: item.missingByteCount)
         needsURL = item.url == nil && !item.isComplete
     }
 

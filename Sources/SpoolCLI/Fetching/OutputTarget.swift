@@ -121,7 +121,7 @@ private final class PartialFile: Sendable {
         if new < 0, errno == EEXIST { new = open(partial, flags) }
         guard new >= 0 else {
             // `ELOOP` means that the path is a symbolic link.
-            throw errno == ELOOP ? Self.isInTheWay(partial) : Output.unwritable("“\(partial)”", errno)
+            throw errno == ELOOP ? Self.unrelatedPartialFile(partial) : Output.unwritable("“\(partial)”", errno)
         }
         descriptor = new
         do {
@@ -145,12 +145,12 @@ private final class PartialFile: Sendable {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw Output.unwritable("“\(partial)”", errno) }
         guard status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid(), status.st_nlink == 1 else {
-            throw isInTheWay(partial)
+            throw unrelatedPartialFile(partial)
         }
         return Int64(status.st_size)
     }
 
-    private static func isInTheWay(_ partial: String) -> CommandFailure {
+    private static func unrelatedPartialFile(_ partial: String) -> CommandFailure {
         CommandFailure(
             .unwritable, "“\(partial)” exists, but is not a partial download by this command: rename or remove it")
     }
@@ -164,7 +164,7 @@ private final class PartialFile: Sendable {
                 let count = there.withUnsafeMutableBytes { bytes in
                     pread(descriptor, bytes.baseAddress, known, off_t(state.offset))
                 }
-                guard count == known, there == data.prefix(known) else { throw Self.isInTheWay(partial) }
+                guard count == known, there == data.prefix(known) else { throw Self.unrelatedPartialFile(partial) }
                 state.offset += Int64(known)
             }
             var rest = data.dropFirst(known)
@@ -180,7 +180,7 @@ private final class PartialFile: Sendable {
 
     /// Renames the file to its final name. This blocks the thread.
     func finish() throws {
-        guard state.withLock({ $0.offset >= $0.found }) else { throw Self.isInTheWay(partial) }
+        guard state.withLock({ $0.offset >= $0.found }) else { throw Self.unrelatedPartialFile(partial) }
         guard rename(partial, path) == 0 else { throw Output.unwritable("“\(path)”", errno) }
     }
 

@@ -71,7 +71,7 @@ struct PreloadReport: Encodable, Sendable {
     /// The stored bytes, in the field `landed`.
     var storedBytes: Int64
     /// The bytes to store, in the field `wanted`.
-    @OrNull var targetBytes: Int64?
+    @EncodedAsNull var targetBytes: Int64?
     var complete: Bool
 
     private enum CodingKeys: String, CodingKey {
@@ -83,7 +83,7 @@ struct PreloadReport: Encodable, Sendable {
     init(_ source: MediaSource, _ outcome: PreloadOutcome) {
         url = source.redactedURL
         storedBytes = outcome.storedBytes
-        _targetBytes = OrNull(wrappedValue: outcome.targetBytes)
+        _targetBytes = EncodedAsNull(wrappedValue: outcome.targetBytes)
         complete = outcome.isComplete
     }
 

@@ -21,7 +21,7 @@ struct CommandFailure: Error {
         /// The player cannot play the media.
         case unplayable
         /// The player made no progress for a minute.
-        case stoodStill
+        case playbackStalled
         /// `spool verify` found damage that it did not repair.
         case damaged
         /// The video of the demonstration could not be generated.

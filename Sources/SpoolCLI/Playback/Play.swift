@@ -137,14 +137,14 @@ struct PlaybackReport: Encodable, Sendable {
     struct LoadingRequest: Encodable, Sendable {
         var kind: String
         var offset: Int64
-        @OrNull var length: Int64?
+        @EncodedAsNull var length: Int64?
         var toEnd: Bool
         var bytes: Int64
         var cancelled: Bool
     }
 
     var url: String
-    @OrNull var duration: Double?
+    @EncodedAsNull var duration: Double?
     var ended: Bool
     /// The time at which playback ended. It is not part of the JSON.
     private var time = 0.0
@@ -160,7 +160,7 @@ struct PlaybackReport: Encodable, Sendable {
 
     init(_ outcome: PlaybackSession.Outcome, of url: URL) {
         self.url = url.isFileURL ? url.path : MediaSource(url: url).redactedURL
-        _duration = OrNull(wrappedValue: outcome.duration)
+        _duration = EncodedAsNull(wrappedValue: outcome.duration)
         ended = outcome.ended
         time = outcome.time
     }

@@ -52,7 +52,7 @@ import SpoolAVFoundation
     private var recovery: StallRecovery?
     private var plan: PlayPlan?
     /// Whether the player's events may be from before a seek.
-    private var isJumping = false
+    private var isSeeking = false
     private var lastProgress = (time: -1.0, at: ContinuousClock.now)
 
     /// Creates a playback.
@@ -140,7 +140,7 @@ import SpoolAVFoundation
     private func react(to event: Event) async throws -> Outcome? {
         if item.status == .failed {
             // The user closed the player's window.
-            if plan != nil, isClosedByPerson { return Outcome(duration: duration, ended: false, time: time) }
+            if plan != nil, isClosedByUser { return Outcome(duration: duration, ended: false, time: time) }
             throw failure
         }
         guard item.status == .readyToPlay else { return try checkProgress() }
@@ -154,11 +154,11 @@ import SpoolAVFoundation
         case .failed: throw failure
         case .ended:
             let outcome = Outcome(duration: duration, endedAt: time)
-            guard isJumping, !outcome.ended else { return outcome }
+            guard isSeeking, !outcome.ended else { return outcome }
             // The end was reached before the seek, and the player stopped there.
             player.play()
             return nil
-        case .arrived: isJumping = false
+        case .arrived: isSeeking = false
         case .time, .tick: break
         }
         switch plan?.step(at: time) ?? .proceed {
@@ -166,7 +166,7 @@ import SpoolAVFoundation
         case .stop: return Outcome(duration: duration, ended: false, time: time)
         case .seek(let seek):
             didSeek(seek)
-            isJumping = true
+            isSeeking = true
             // Sent after all previous events of the player.
             defer { send.yield(.arrived) }
             let target = CMTime(seconds: seek.to, preferredTimescale: 1000)
@@ -177,7 +177,7 @@ import SpoolAVFoundation
         }
     }
 
-    private var isClosedByPerson: Bool {
+    private var isClosedByUser: Bool {
         #if os(Linux)
         (item.error as? AVError)?.code == .mediaServicesWereReset
         #else
@@ -197,7 +197,8 @@ import SpoolAVFoundation
     private func checkProgress() throws -> Outcome? {
         if time != lastProgress.time { lastProgress = (time, .now) }
         guard isHeadless, ContinuousClock.now - lastProgress.at > Self.patience else { return nil }
-        throw CommandFailure(.stoodStill, "playback stopped at \(ProgressLine.clock(time)): no progress for one minute")
+        throw CommandFailure(
+            .playbackStalled, "playback stopped at \(ProgressLine.clock(time)): no progress for one minute")
     }
 }
 #endif

@@ -14,7 +14,7 @@ struct AdminStatus: Encodable, Sendable {
         /// The offset of the next byte.
         var position: Int64
         /// The offset after the last byte, or `null` if it is unknown.
-        @OrNull var end: Int64?
+        @EncodedAsNull var end: Int64?
     }
 
     struct Media: Encodable, Sendable {
@@ -23,7 +23,7 @@ struct AdminStatus: Encodable, Sendable {
         /// The number of stored bytes. For a stream, it includes all its files.
         var storedBytes: Int64
         /// The length of the file, or of a stream's playlist, or `null` if it is unknown.
-        @OrNull var length: Int64?
+        @EncodedAsNull var length: Int64?
         /// The stored ranges of the file, or of a stream's playlist.
         var ranges: [[Int64]]
         /// The number of files that are stored at least partly.
@@ -133,7 +133,7 @@ extension AdminStatus.Media {
     init(_ stored: StoredPresentation) {
         url = stored.media.redactedURL
         storedBytes = stored.byteCount
-        _length = OrNull(wrappedValue: stored.media.length)
+        _length = EncodedAsNull(wrappedValue: stored.media.length)
         ranges = stored.media.storedRanges.prefix(500).map { [$0.lowerBound, $0.upperBound] }
         files = stored.fileCount
         completeFiles = stored.completeFileCount

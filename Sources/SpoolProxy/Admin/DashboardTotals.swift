@@ -6,7 +6,7 @@ import Spool
 struct DashboardTotals: Encodable, Sendable, Equatable {
     /// The number of stored bytes, and their maximum, or `null` if there is no limit.
     var storedBytes: Int64
-    @OrNull var capacityBytes: Int64?
+    @EncodedAsNull var capacityBytes: Int64?
     /// The number of stored files.
     var fileCount: Int
     /// The number of bytes that readers received.
@@ -33,7 +33,7 @@ struct DashboardTotals: Encodable, Sendable, Equatable {
     ) {
         let statistics = cache.statistics
         storedBytes = cache.storedByteCount
-        _capacityBytes = OrNull(wrappedValue: cache.capacity)
+        _capacityBytes = EncodedAsNull(wrappedValue: cache.capacity)
         self.fileCount = fileCount
         servedBytes = statistics.bytesServed
         savedBytes = statistics.bytesFromCache

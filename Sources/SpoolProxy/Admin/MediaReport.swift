@@ -12,11 +12,11 @@ package struct MediaReport: Encodable, Sendable {
     /// The hash of the cache key.
     package var key: String
     /// The length in bytes.
-    @OrNull package var length: Int64?
+    @EncodedAsNull package var length: Int64?
     /// The media type.
-    @OrNull package var contentType: String?
+    @EncodedAsNull package var contentType: String?
     /// The validator, which differs for each version.
-    @OrNull package var validator: String?
+    @EncodedAsNull package var validator: String?
     /// The number of stored bytes.
     package var cachedBytes: Int64
     /// The stored ranges, as pairs of half-open bounds.
@@ -28,21 +28,21 @@ package struct MediaReport: Encodable, Sendable {
     /// The time of the last playback.
     package var lastUsed: Date
     /// The key of the playlist that the resource belongs to, or `null` if there is none.
-    @OrNull package var streamKey: String?
+    @EncodedAsNull package var streamKey: String?
 
     /// Creates the report of a stored resource.
     package init(_ media: StoredResource) {
         url = media.redactedURL
         key = media.key.hash
-        _length = OrNull(wrappedValue: media.length)
-        _contentType = OrNull(wrappedValue: media.contentType)
-        _validator = OrNull(wrappedValue: media.validator)
+        _length = EncodedAsNull(wrappedValue: media.length)
+        _contentType = EncodedAsNull(wrappedValue: media.contentType)
+        _validator = EncodedAsNull(wrappedValue: media.validator)
         cachedBytes = media.storedByteCount
         ranges = media.storedRanges.map { [$0.lowerBound, $0.upperBound] }
         complete = media.isComplete
         pinned = media.isPinned
         lastUsed = media.lastUsed
-        _streamKey = OrNull(wrappedValue: media.presentation?.hash)
+        _streamKey = EncodedAsNull(wrappedValue: media.presentation?.hash)
     }
 }
 

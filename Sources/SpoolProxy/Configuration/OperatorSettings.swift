@@ -39,9 +39,9 @@ package struct OperatorSettings: Sendable {
         /// Whether the page can change the setting.
         package var editable: Bool
         /// The allowed values, or `null` if other values are also allowed.
-        @OrNull package var choices: [String]?
+        @EncodedAsNull package var choices: [String]?
         /// The option of the command line that sets it, such as `--capacity`, or `null` if there is none.
-        @OrNull package var option: String?
+        @EncodedAsNull package var option: String?
 
         /// Creates a setting.
         package init(
@@ -49,8 +49,8 @@ package struct OperatorSettings: Sendable {
             option: String? = nil
         ) {
             (self.name, self.value, self.source, self.editable) = (name, value, source, editable)
-            _choices = OrNull(wrappedValue: choices)
-            _option = OrNull(wrappedValue: option)
+            _choices = EncodedAsNull(wrappedValue: choices)
+            _option = EncodedAsNull(wrappedValue: option)
         }
 
         /// A sentence that states why the page can't change the setting, and how to change it.

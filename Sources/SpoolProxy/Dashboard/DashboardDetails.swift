@@ -14,13 +14,13 @@ struct DashboardDetails: Encodable, Sendable {
         /// `fresh`, `stale` or `unknown`.
         var state: String
         /// The time at which the response becomes or became stale.
-        @OrNull var until: Date?
+        @EncodedAsNull var until: Date?
 
         init(_ freshness: StoredDetails.Freshness) {
             switch freshness {
-            case .fresh(let until): (state, _until) = ("fresh", OrNull(wrappedValue: until))
-            case .stale(let since): (state, _until) = ("stale", OrNull(wrappedValue: since))
-            case .unknown: (state, _until) = ("unknown", OrNull(wrappedValue: nil))
+            case .fresh(let until): (state, _until) = ("fresh", EncodedAsNull(wrappedValue: until))
+            case .stale(let since): (state, _until) = ("stale", EncodedAsNull(wrappedValue: since))
+            case .unknown: (state, _until) = ("unknown", EncodedAsNull(wrappedValue: nil))
             }
         }
     }
@@ -44,12 +44,12 @@ struct DashboardDetails: Encodable, Sendable {
     func encode(to encoder: any Encoder) throws {
         try resource.encode(to: encoder)
         var container = encoder.container(keyedBy: CodingKeys.self)
-        try container.encode(OrNull(wrappedValue: details.resource.validator), forKey: .validator)
+        try container.encode(EncodedAsNull(wrappedValue: details.resource.validator), forKey: .validator)
         try container.encode(Self.headers(details.fields), forKey: .headers)
         try container.encode(Freshness(details.freshness), forKey: .freshness)
         try container.encode(parts, forKey: .parts)
-        try container.encode(OrNull(wrappedValue: mediaURL), forKey: .mediaURL)
-        try container.encode(OrNull(wrappedValue: duration), forKey: .duration)
+        try container.encode(EncodedAsNull(wrappedValue: mediaURL), forKey: .mediaURL)
+        try container.encode(EncodedAsNull(wrappedValue: duration), forKey: .duration)
         try container.encode(requests, forKey: .requests)
         try container.encode(waits, forKey: .waits)
     }
@@ -84,26 +84,26 @@ struct OriginRequestReport: Encodable, Sendable {
     /// The offset of the first requested byte.
     var start: Int64
     /// The offset after the last requested byte, or `null` for the end of the resource.
-    @OrNull var end: Int64?
+    @EncodedAsNull var end: Int64?
     /// The number of received bytes.
     var bytes: Int64
-    @OrNull var status: Int?
+    @EncodedAsNull var status: Int?
     var started: Date
-    @OrNull var firstByteSeconds: Double?
+    @EncodedAsNull var firstByteSeconds: Double?
     /// The duration, or `null` while the request is running.
-    @OrNull var seconds: Double?
+    @EncodedAsNull var seconds: Double?
     /// `running`, `complete`, `cancelled` or `failed`.
     var outcome: String
-    @OrNull var message: String?
+    @EncodedAsNull var message: String?
 
     init(_ record: OriginRequestRecord) {
         (id, key, url) = (record.id, record.key.hash, record.redactedURL)
         (start, bytes, started, outcome) = (record.start, record.byteCount, record.date, record.outcome.rawValue)
-        _end = OrNull(wrappedValue: record.end)
-        _status = OrNull(wrappedValue: record.status)
-        _firstByteSeconds = OrNull(wrappedValue: record.firstByteSeconds)
-        _seconds = OrNull(wrappedValue: record.seconds)
-        _message = OrNull(wrappedValue: record.message)
+        _end = EncodedAsNull(wrappedValue: record.end)
+        _status = EncodedAsNull(wrappedValue: record.status)
+        _firstByteSeconds = EncodedAsNull(wrappedValue: record.firstByteSeconds)
+        _seconds = EncodedAsNull(wrappedValue: record.seconds)
+        _message = EncodedAsNull(wrappedValue: record.message)
     }
 }
 

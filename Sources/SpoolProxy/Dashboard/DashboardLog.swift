@@ -12,15 +12,15 @@ struct DashboardLogEntry: Encodable, Sendable {
     /// The kind of event.
     var kind: String
     /// The hash of the cache key, or `null` for an event that concerns the whole cache.
-    @OrNull var key: String?
+    @EncodedAsNull var key: String?
     /// The scheme, the host and the path. For an event that concerns the whole cache, it is the path of the directory.
     var url: String
     /// A sentence that describes the event.
     var message: String
     /// The code of an error.
-    @OrNull var code: String?
+    @EncodedAsNull var code: String?
     /// The offset of the first byte, and the offset after the last one.
-    @OrNull var range: [Int64?]?
+    @EncodedAsNull var range: [Int64?]?
 
     /// Creates the entry for an event.
     ///
@@ -56,26 +56,26 @@ struct DashboardLogEntry: Encodable, Sendable {
         case .warning(let text): (kind, message) = ("warning", text)
         }
         (self.id, self.time, url) = (id, time, event.redactedURL)
-        _key = OrNull(wrappedValue: event.key?.hash)
-        _code = OrNull(wrappedValue: code.map { "\($0)" })
-        _range = OrNull(wrappedValue: range)
+        _key = EncodedAsNull(wrappedValue: event.key?.hash)
+        _code = EncodedAsNull(wrappedValue: code.map { "\($0)" })
+        _range = EncodedAsNull(wrappedValue: range)
     }
 
     /// Creates the entry for a reader's wait.
     init(_ wait: ReaderWait, id: Int) {
         (self.id, time, kind, url, message) = (id, wait.date, "waited", wait.redactedURL, wait.message)
-        _key = OrNull(wrappedValue: wait.key.hash)
-        _code = OrNull(wrappedValue: wait.cause.rawValue)
-        _range = OrNull(wrappedValue: [wait.offset, nil])
+        _key = EncodedAsNull(wrappedValue: wait.key.hash)
+        _code = EncodedAsNull(wrappedValue: wait.cause.rawValue)
+        _range = EncodedAsNull(wrappedValue: [wait.offset, nil])
     }
 
     /// Creates the entry of a preload that was cancelled because its resource is removed.
     init(cancelledPreload url: String, _ key: CacheKey, id: Int, at time: Date) {
         (self.id, self.time, self.url, kind) = (id, time, url, "preloadCancelled")
         message = "the preload was cancelled, because the resource is removed"
-        _key = OrNull(wrappedValue: key.hash)
-        _code = OrNull(wrappedValue: nil)
-        _range = OrNull(wrappedValue: nil)
+        _key = EncodedAsNull(wrappedValue: key.hash)
+        _code = EncodedAsNull(wrappedValue: nil)
+        _range = EncodedAsNull(wrappedValue: nil)
     }
 
     private static func text(_ delay: Duration) -> String {

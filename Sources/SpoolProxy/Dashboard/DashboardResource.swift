@@ -16,9 +16,9 @@ struct DashboardResource: Encodable, Sendable, Equatable {
     var url: String
     var kind: Kind
     /// The media type.
-    @OrNull var contentType: String?
+    @EncodedAsNull var contentType: String?
     /// The length of the file. It is `null` for a stream.
-    @OrNull var length: Int64?
+    @EncodedAsNull var length: Int64?
     /// The number of stored bytes. For a stream, it includes all its files.
     var storedBytes: Int64
     /// The stored ranges of the file, or of a stream's playlist.
@@ -37,8 +37,8 @@ struct DashboardResource: Encodable, Sendable, Equatable {
         key = media.key.hash
         url = media.redactedURL
         kind = Self.kind(of: stored)
-        _contentType = OrNull(wrappedValue: media.contentType)
-        _length = OrNull(wrappedValue: kind == .file ? media.length : nil)
+        _contentType = EncodedAsNull(wrappedValue: media.contentType)
+        _length = EncodedAsNull(wrappedValue: kind == .file ? media.length : nil)
         storedBytes = stored.byteCount
         ranges = media.storedRanges.prefix(Self.rangeLimit).map { [$0.lowerBound, $0.upperBound] }
         files = stored.fileCount

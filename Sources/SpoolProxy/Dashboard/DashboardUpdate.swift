@@ -58,7 +58,7 @@ struct DashboardUpdate: Encodable, Sendable {
         /// The offset of the next byte.
         var position: Int64
         /// The offset after the last byte, or `null` if it is unknown.
-        @OrNull var end: Int64?
+        @EncodedAsNull var end: Int64?
         var bytesPerSecond: Int64
     }
 

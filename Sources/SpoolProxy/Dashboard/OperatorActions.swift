@@ -90,9 +90,9 @@ struct OperatorActions: Sendable {
     /// The result for one resource.
     struct Result: Encodable, Sendable {
         /// The hash of the cache key.
-        @OrNull var key: String?
+        @EncodedAsNull var key: String?
         /// The scheme, the host and the path.
-        @OrNull var url: String?
+        @EncodedAsNull var url: String?
         var ok: Bool
         /// A sentence that states the result or the error.
         var message: String

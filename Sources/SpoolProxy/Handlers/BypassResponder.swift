@@ -162,7 +162,7 @@ struct BypassResponder: Sendable {
 /// Only requests with the same header fields bypass the cache. An origin that renews one client's cookie may send other
 /// clients a response that they can share.
 final class BypassedResources: Sendable {
-    private let known = Mutex(Remembered<Int, Int64>(count: limit))
+    private let known = Mutex(BoundedTable<Int, Int64>(count: limit))
     private static let limit = 4096
     /// The number of seconds after which the cache is tried again for a resource.
     private static let time: Int64 = 120

@@ -46,7 +46,7 @@ struct ManifestResponder: Sendable {
     ) async throws -> Manifest? {
         let response = opened.response
         guard response.status == 200, Self.mayBeManifest(response, at: call.url) else { return nil }
-        if ResourceVersion.isCompressed(response.fields), Self.saysManifest(response.fields, at: call.url) {
+        if ResourceVersion.isCompressed(response.fields), Self.indicatesManifest(response.fields, at: call.url) {
             // The origin ignored the requested encoding. It is not known whether the playlist is live.
             await limit(.none, of: media)
             return nil
@@ -57,9 +57,9 @@ struct ManifestResponder: Sendable {
         if let name, let known = knowledge.kind(ofVersion: name) {
             kind = known
         } else {
-            let isNamed = Self.saysManifest(response.fields, at: call.url)
+            let isNamed = Self.indicatesManifest(response.fields, at: call.url)
             guard isNamed || mayRead && Self.isCheapToRead(request, response) else { return nil }
-            guard let found = try await readStart(media, opened, within: isNamed ? nil : Self.lookTime) else {
+            guard let found = try await readStart(media, opened, within: isNamed ? nil : Self.inspectionTimeout) else {
                 return nil
             }
             kind = found
@@ -72,7 +72,7 @@ struct ManifestResponder: Sendable {
 
     /// Returns a response to `HEAD` without the fields that differ for a rewritten manifest, such as its length.
     func withoutLength(_ response: Response, of call: OutgoingRequest) -> Response {
-        guard Self.saysManifest(response.head.fields, at: call.url) else { return response }
+        guard Self.indicatesManifest(response.head.fields, at: call.url) else { return response }
         var response = response
         response.lengthForHead = nil
         response.head.fields = EndToEndFields.withoutDigests(response.head.fields)
@@ -105,7 +105,7 @@ struct ManifestResponder: Sendable {
     private static func mayBeManifest(_ response: StoredResponse, at url: OriginURL) -> Bool {
         if let length = response.length, length > HLSPlaylist.maximumBytes || length < 7 { return false }
         guard let type = response.fields[.contentType]?.lowercased() else { return true }
-        if saysManifest(type) || isManifestPath(url) { return true }
+        if indicatesManifest(type) || isManifestPath(url) { return true }
         // Servers often send a playlist with the type of its segments.
         if type.hasPrefix("video/") || type.hasPrefix("audio/") {
             return response.length.map { $0 <= smallBytes } ?? false
@@ -117,13 +117,15 @@ struct ManifestResponder: Sendable {
     /// The prefixes of media types that manifests never have. The first bytes of an event stream may be late.
     private static let neverManifests = ["font/", "text/event-stream"]
     /// The time limit for the first byte of a resource that neither its type nor its path identifies as a manifest.
-    private static let lookTime = Duration.seconds(2)
+    private static let inspectionTimeout = Duration.seconds(2)
 
-    private static func saysManifest(_ type: String) -> Bool { type.contains("mpegurl") || type.contains("dash+xml") }
+    private static func indicatesManifest(_ type: String) -> Bool {
+        type.contains("mpegurl") || type.contains("dash+xml")
+    }
 
     /// Returns whether the type or the path indicates a manifest.
-    private static func saysManifest(_ fields: HTTPFields, at url: OriginURL) -> Bool {
-        saysManifest(fields[.contentType]?.lowercased() ?? "") || isManifestPath(url)
+    private static func indicatesManifest(_ fields: HTTPFields, at url: OriginURL) -> Bool {
+        indicatesManifest(fields[.contentType]?.lowercased() ?? "") || isManifestPath(url)
     }
 
     private static func isManifestPath(_ url: OriginURL) -> Bool {
@@ -185,7 +187,7 @@ struct ManifestResponder: Sendable {
     /// Returns the remembered result of rewriting the same bytes, and records what they contain for later requests.
     private func earlierResult(_ received: Received, _ call: OutgoingRequest) async -> RewrittenManifests.Entry? {
         // An operator's command receives the origin's bytes. Variables of another playlist may change.
-        guard !call.isForOwner, knowledge.variables(for: call.url).isEmpty,
+        guard !call.isForOperator, knowledge.variables(for: call.url).isEmpty,
             let entry = rewrittenManifests.entry(for: received.bytes, at: received.url, call)
         else { return nil }
         // If its URLs were forgotten, it is parsed again.
@@ -240,7 +242,7 @@ struct ManifestResponder: Sendable {
             throw RequestFailure(502, "the manifest can't be used: \(error)")
         }
         await limit(result.lifetime, of: media)
-        guard !call.isForOwner else { return Manifest(response: response, bytes: result.bytes) }
+        guard !call.isForOperator else { return Manifest(response: response, bytes: result.bytes) }
         let tag = EntityTag(value: "spool-" + CacheKey(String(decoding: result.bytes, as: UTF8.self)).hash.prefix(32))
         let entry = RewrittenManifests.Entry(
             kind: kind, received: received.bytes, found: received.url, bytes: result.bytes, tag: tag, keys: result.keys,
@@ -285,19 +287,19 @@ struct ManifestResponder: Sendable {
     ) async throws -> Rewritten {
         var document = try HLSDocument(
             parsing: received.bytes, at: received.url, importing: knowledge.variables(for: call.url))
-        if received.isFromStore, !call.isForOwner {
+        if received.isFromStore, !call.isForOperator {
             document = try await offline.playable(document, call, at: date.second)
         }
         // Keys are recorded before the client can request them.
         let keys = document.keyAddresses
         knowledge.note(keys: keys)
-        if let maximumBitRate, !call.isForOwner {
+        if let maximumBitRate, !call.isForOperator {
             let stored = try await offline.storedVariants(of: document, call, above: maximumBitRate)
             document.limitBitRate(to: maximumBitRate, keeping: stored)
         }
         let named = NamedOrigins(call.url, knowledge)
         let text =
-            call.isForOwner
+            call.isForOperator
             ? received.bytes
             : try document.rewritten(
                 requestedURL: call.url, removesSteering: call.mustNotBeSteered, isMoved: call.isMoved,
@@ -317,12 +319,12 @@ struct ManifestResponder: Sendable {
     /// - Throws: ``ManifestError``; `CancellationError` if the task is cancelled.
     private func mpd(_ received: Received, _ call: OutgoingRequest) async throws -> Rewritten {
         var document = try DASHDocument(parsing: received.bytes, at: received.url)
-        if received.isFromStore, !call.isForOwner {
+        if received.isFromStore, !call.isForOperator {
             document = try await offline.playable(document, call, at: date.second)
         }
         let tag = "\(document.byteCount) \(received.version)"
         if !document.isDynamic { knowledge.note(document, requested: call.url, key: received.key, tag: tag) }
-        guard !call.isForOwner else { return Rewritten(bytes: received.bytes, lifetime: document.lifetime) }
+        guard !call.isForOperator else { return Rewritten(bytes: received.bytes, lifetime: document.lifetime) }
         let named = NamedOrigins(call.url, knowledge)
         let text = try document.rewritten(
             requestedURL: call.url, removesSteering: call.mustNotBeSteered, isMoved: call.isMoved,
@@ -337,7 +339,7 @@ struct ManifestResponder: Sendable {
     /// against the MPD, so they stay unchanged.
     private func remoteElement(_ received: Received, _ call: OutgoingRequest) -> Rewritten {
         let unchanged = Rewritten(bytes: received.bytes, lifetime: .unstated)
-        guard !call.isForOwner else { return unchanged }
+        guard !call.isForOperator else { return unchanged }
         do {
             let named = NamedOrigins(call.url, knowledge)
             let document = try DASHDocument(parsingRemoteElement: received.bytes, at: received.url)
@@ -454,7 +456,7 @@ final class RewrittenManifests: Sendable {
     /// The maximum number of keys and of origins of a manifest.
     private static let referenceLimit = 100
 
-    private let entries = Mutex(Remembered<String, Entry>(count: 64, bytes: 32 << 20, entryBytes: 16 << 20))
+    private let entries = Mutex(BoundedTable<String, Entry>(count: 64, bytes: 32 << 20, entryBytes: 16 << 20))
 
     /// Returns the result for these bytes, or `nil` if it is not remembered.
     func entry(for received: [UInt8], at found: OriginURL, _ call: OutgoingRequest) -> Entry? {

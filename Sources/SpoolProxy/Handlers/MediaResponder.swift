@@ -46,7 +46,7 @@ struct MediaResponder: Sendable {
         if passed.contains(client, at: date.second) {
             return try await passing.respond(to: request, call, body: nil, hold: hold)
         }
-        if try await isUnkeptKey(source, call) {
+        if try await isUncachedKey(source, call) {
             return try await passing.respond(to: request, call, body: nil, hold: hold)
         }
         let demand = demand(of: request)
@@ -130,7 +130,7 @@ struct MediaResponder: Sendable {
     /// Returns the priority of a request. Requests from the operator's commands are preloads if they have the lowest
     /// urgency, `u=7` (RFC 9218 §4.1).
     private static func priority(of request: RequestHead, _ call: OutgoingRequest) -> Priority {
-        call.isForOwner && request.fields["priority"] == "u=7" ? .preload : .playback
+        call.isForOperator && request.fields["priority"] == "u=7" ? .preload : .playback
     }
 
     /// Returns the range to open a reader for. If several are requested, it is the first, whose headers apply to all.
@@ -166,8 +166,8 @@ struct MediaResponder: Sendable {
     }
 
     /// Returns whether the request is for a key that the server does not store, and that no download has stored.
-    private func isUnkeptKey(_ source: MediaSource, _ call: OutgoingRequest) async throws -> Bool {
-        guard !configuration.cachesKeys, !call.isForOwner, manifests.knowledge.isKey(call.url) else { return false }
+    private func isUncachedKey(_ source: MediaSource, _ call: OutgoingRequest) async throws -> Bool {
+        guard !configuration.cachesKeys, !call.isForOperator, manifests.knowledge.isKey(call.url) else { return false }
         do {
             return try await cache.media(for: source).storedResource()?.isComplete != true
         } catch is CacheError {
@@ -244,7 +244,7 @@ struct MediaResponder: Sendable {
     /// Returns a request for whose manifest the server writes URLs that refer to the stream's cookies, if there are
     /// any.
     private func leadingToCookies(_ call: OutgoingRequest) throws(RequestFailure) -> OutgoingRequest {
-        guard !call.isForOwner, let cookies = call.cookies, !cookies.isEmpty else { return call }
+        guard !call.isForOperator, let cookies = call.cookies, !cookies.isEmpty else { return call }
         var call = call
         call.append(prefix: sources.prefix(for: cookies, at: try call.foundationURL))
         return call

@@ -10,11 +10,11 @@ import Synchronization
 /// clients, because it does not receive cookies from clients. The files of a stream whose manifest has cookies get a
 /// prefix from ``SourceRegistry``, and are not in this table.
 final class OriginCookies: Sendable {
-    private let jars: Mutex<Remembered<String, CookieJar>>
+    private let jars: Mutex<BoundedTable<String, CookieJar>>
 
     /// - Parameter limit: The maximum number of files, of which at least the latest half is remembered. The default is
     ///   2048.
-    init(limit: Int = 2048) { jars = Mutex(Remembered(count: limit)) }
+    init(limit: Int = 2048) { jars = Mutex(BoundedTable(count: limit)) }
 
     /// Returns a request with the cookies of earlier requests for the same file. Cookies in its responses are added to
     /// them.
@@ -23,7 +23,7 @@ final class OriginCookies: Sendable {
     /// to a request with a source, which has its own cookies. It also applies to a request from the server's operator,
     /// whose session is not for clients.
     func adding(to call: OutgoingRequest) -> OutgoingRequest {
-        guard !call.isReverse, !call.isForOwner, call.presentation == nil else { return call }
+        guard !call.isReverse, !call.isForOperator, call.presentation == nil else { return call }
         let fields = call.fields.map { "\($0.name.canonicalName): \($0.value)" }.sorted()
         let name = ([HLSDelivery.withoutDirectives(call.url)] + fields).joined(separator: "\n")
         var call = call

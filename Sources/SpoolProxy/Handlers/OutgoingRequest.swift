@@ -15,7 +15,7 @@ struct OutgoingRequest: Sendable {
     /// Whether one of the operator's commands sent the request.
     ///
     /// A command uses the server's URLs itself, so manifests are not rewritten. All its fields are for the origin.
-    let isForOwner: Bool
+    let isForOperator: Bool
     /// The source that ``SourceRegistry`` has for the URL, or `nil` if there is none.
     var presentation: PresentationSource?
     /// The cookies that origins have set for earlier requests for the same file, or `nil` if they are not used or are
@@ -26,20 +26,20 @@ struct OutgoingRequest: Sendable {
     /// - Throws: `RequestFailure`: 403 for an origin that is not allowed, 508 for a request from this server.
     init(
         _ url: OriginURL, _ request: RequestHead, _ admitted: AccessRules.Admitted, _ client: ProxyClient,
-        isReverse: Bool, isForOwner: Bool = false, adding own: HTTPFields = [:], origins: OriginRules
+        isReverse: Bool, isForOperator: Bool = false, adding own: HTTPFields = [:], origins: OriginRules
     ) throws(RequestFailure) {
         try origins.check(url, for: client, isOwn: isReverse)
         try origins.checkLoop(request.fields)
         self.url = url
         self.prefix = admitted.prefix
         self.isReverse = isReverse
-        self.isForOwner = isForOwner
+        self.isForOperator = isForOperator
         let asked = request.fields.all
         var fields =
-            isReverse || isForOwner
+            isReverse || isForOperator
             ? OutgoingFields.reverse(asked, hiding: admitted.secret)
             : OutgoingFields.forward(asked, hiding: admitted.secret)
-        if !isForOwner {
+        if !isForOperator {
             let hasBody = request.body != .none && request.method != .get && request.method != .head
             fields = OutgoingFields.withoutUnkeyed(fields, hasBody: hasBody)
         }

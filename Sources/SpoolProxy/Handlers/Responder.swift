@@ -24,7 +24,7 @@ struct Responder: Sendable {
     /// Whether the operator's pages are at this address.
     let pages: OperatorPages
     /// Whether this address is for the operator's commands.
-    let isForOwner: Bool
+    let isForOperator: Bool
 
     /// Returns the response to a request.
     ///
@@ -81,10 +81,10 @@ struct Responder: Sendable {
             return try await admin.respond(to: request, path: path, body: body)
         case .media(let url):
             var call = try OutgoingRequest(
-                url, request, admitted, client, isReverse: origin != nil, isForOwner: isForOwner,
+                url, request, admitted, client, isReverse: origin != nil, isForOperator: isForOperator,
                 adding: configuration.originFields, origins: origins)
             call.presentation = found?.presentation
-            if !call.isReverse, !call.isForOwner, let credentials = call.fields[.authorization],
+            if !call.isReverse, !call.isForOperator, let credentials = call.fields[.authorization],
                 !media.manifests.knowledge.mayReceive(url, credentials: credentials)
             {
                 call.removeCredentials()
@@ -113,7 +113,7 @@ struct Responder: Sendable {
     /// To a browser, all origins have this server's address. It would send one origin's credentials to another that
     /// uses the same realm (RFC 7617 §2.2).
     private func separatingRealms(_ response: Response, _ call: OutgoingRequest) -> Response {
-        guard !call.isReverse, !call.isForOwner, response.head.fields.contains(.wwwAuthenticate) else {
+        guard !call.isReverse, !call.isForOperator, response.head.fields.contains(.wwwAuthenticate) else {
             return response
         }
         var response = response

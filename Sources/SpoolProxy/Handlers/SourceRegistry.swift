@@ -10,7 +10,7 @@ import Synchronization
 /// `/.spool/source/SECRET/https/host/path` refers to the source at `https://host/path`. The URLs in a manifest get the
 /// same prefix and therefore the same source.
 ///
-/// This table does not forget entries in halves like ``Remembered``: a source must stay valid while its player uses it.
+/// This table does not forget entries in halves like ``BoundedTable``: a source must stay valid while its player uses it.
 final class SourceRegistry: Sendable {
     private struct Entry {
         let presentation: PresentationSource

@@ -10,28 +10,28 @@ import Synchronization
 final class StreamKnowledge: Sendable {
     private struct Facts {
         /// The kinds of versions that were examined, or `nil` for those that are not manifests.
-        var kinds = Remembered<String, ManifestKind?>(count: StreamKnowledge.limit)
+        var kinds = BoundedTable<String, ManifestKind?>(count: StreamKnowledge.limit)
         /// The variables that a media playlist may import, by its URL without delivery directives.
-        var variables = Remembered<String, [String: String]>(count: StreamKnowledge.variablesLimit)
+        var variables = BoundedTable<String, [String: String]>(count: StreamKnowledge.variablesLimit)
         /// The times for which reloads may be held, by the URL of the playlist without delivery directives.
-        var reloadHolds = Remembered<String, Duration>(count: StreamKnowledge.limit)
+        var reloadHolds = BoundedTable<String, Duration>(count: StreamKnowledge.limit)
         /// The times for which partial segments may be held, by their URLs.
-        var partHolds = Remembered<String, Duration>(count: StreamKnowledge.limit)
+        var partHolds = BoundedTable<String, Duration>(count: StreamKnowledge.limit)
         /// The origins whose manifests refer to an origin, directly or through other manifests.
-        var roots = Remembered<String, Set<String>>(count: StreamKnowledge.limit)
+        var roots = BoundedTable<String, Set<String>>(count: StreamKnowledge.limit)
         /// The number of origins that the manifests of an origin have named.
-        var namedCounts = Remembered<String, Int>(count: StreamKnowledge.limit)
+        var namedCounts = BoundedTable<String, Int>(count: StreamKnowledge.limit)
         /// The origins whose manifests named more origins than are recorded, or referred to such a manifest.
         var moreNamers: Set<String> = []
         /// Whether there are more of these origins than are recorded.
         var hasMoreNamers = false
         /// The origin to which credentials were sent first, by the hash of the credentials.
-        var credentials = Remembered<Int, String>(count: StreamKnowledge.limit)
+        var credentials = BoundedTable<Int, String>(count: StreamKnowledge.limit)
     }
 
     private let facts = Mutex(Facts())
     /// The hashes of the URLs of keys.
-    private let keys: Mutex<Remembered<Int, Void>>
+    private let keys: Mutex<BoundedTable<Int, Void>>
     private let members = StreamMembers()
 
     private static let limit = 4096
@@ -49,7 +49,7 @@ final class StreamKnowledge: Sendable {
     /// - Parameter keyLimit: The maximum number of keys, of which at least the latest half is remembered. The default
     ///   is the number that a playlist can contain.
     init(keyLimit: Int = 2 * HLSPlaylist.maximumSegments) {
-        keys = Mutex(Remembered(count: keyLimit, bytes: keyLimit * Self.keyBytes))
+        keys = Mutex(BoundedTable(count: keyLimit, bytes: keyLimit * Self.keyBytes))
     }
 
     // MARK: - Lookups for requests

@@ -24,7 +24,7 @@ final class ProxyService: Sendable {
     let patience: OriginRetryWaiter?
     private let stopping = Atomic<Bool>(false)
     /// The times at which malformed PROXY protocol headers were logged last, by address.
-    private let malformedHeaders = Mutex(Remembered<String, Int64>(count: 256))
+    private let malformedHeaders = Mutex(BoundedTable<String, Int64>(count: 256))
 
     init(
         configuration: ProxyConfiguration, date: DateText, executor: (any TaskExecutor)?,

@@ -24,7 +24,7 @@ final class MediaFile: Sendable {
         var reclaimer: BlockReclaimer
 
         /// Removes the buffers of blocks whose bytes have been discarded. Their transfers may have ended elsewhere.
-        mutating func dropStaleTails(_ blocks: StoredBlocks) {
+        mutating func removeStaleTails(_ blocks: StoredBlocks) {
             guard !tails.isEmpty else { return }
             let indices = Array(tails.keys)
             for index in blocks.withMap({ map in indices.filter { map.storedCount(of: $0) == 0 } }) {
@@ -146,7 +146,7 @@ final class MediaFile: Sendable {
     /// wait for the file.
     var hasChanges: Bool {
         let found = writer.withLockIfAvailable { writer in
-            writer.dropStaleTails(blocks)
+            writer.removeStaleTails(blocks)
             return blocks.withMap { map in
                 map.hasChanges
                     || isEncrypted && !writer.tails.isEmpty
@@ -259,7 +259,7 @@ final class MediaFile: Sendable {
     }
 
     private func evict(_ range: Range<Int64>, _ writer: inout Writer) -> BlockReclaimer.Evicted {
-        writer.dropStaleTails(blocks)
+        writer.removeStaleTails(blocks)
         return writer.reclaimer.evict(range, keeping: writer.tails.keys)
     }
 

@@ -167,7 +167,7 @@ extension CacheError: LocalizedError, CustomNSError {
     }
 
     /// Whether the disk or the catalog can't be used now, so that media is played without them.
-    package var isOfStorage: Bool { code == .storage || code == .catalogDamaged }
+    package var isStorageError: Bool { code == .storage || code == .catalogDamaged }
 
     /// The ``message``, which names the resource, the byte range and the cause.
     public var failureReason: String? { message }

@@ -126,7 +126,7 @@ extension Generation {
         } catch let error as CacheError where error.code == .closed {
             return .retired
         } catch let error as CacheError {
-            stopKeeping(error)
+            pauseDiskStorage(error)
             return .stored(offset..<offset)
         }
         let stored = offset..<offset + Int64(bytes.count)

@@ -41,7 +41,7 @@ package final class Generation: Sendable {
     /// has moved since the last call.
     private let hasMoved = Atomic(true)
     /// Whether the bytes on disk are not read, because the file could not be opened several times. This ends with the
-    /// pause of ``stopKeeping(_:)``.
+    /// pause of ``pauseDiskStorage(_:)``.
     private let skipsDisk = Atomic(false)
     /// The accounting of disk space.
     let ledger: Ledger
@@ -163,7 +163,7 @@ package final class Generation: Sendable {
     /// Stores and reads bytes only in memory for ``retryTime``, because the file can't be opened, for example because
     /// too many are open. The bytes on disk stay, and are available when the resource is next opened.
     package func skipDisk(_ cause: CacheError) {
-        stopKeeping(cause)
+        pauseDiskStorage(cause)
         guard !skipsDisk.exchange(true, ordering: .acquiringAndReleasing) else { return }
         guard let owner, let disk else { return }
         let ranges = Array(disk.storedRanges)
@@ -243,20 +243,20 @@ package final class Generation: Sendable {
     // MARK: - For the store
 
     /// Whether the users of the version may have bytes that can be evicted.
-    var mayOffer: Bool { hasMoved.load(ordering: .relaxed) }
+    var mayHaveEvictableBytes: Bool { hasMoved.load(ordering: .relaxed) }
 
     /// Records that a reader or a transfer has moved, so that other bytes may be evictable.
     func recordMove() { hasMoved.store(true, ordering: .relaxed) }
 
     /// Records that a search for bytes to evict is querying its users.
-    func recordAsked() { hasMoved.store(false, ordering: .relaxed) }
+    func recordQueried() { hasMoved.store(false, ordering: .relaxed) }
 
     /// The time for which bytes are stored in memory after the disk has failed. Retrying once in this time costs
     /// little.
     package static let retryTime = Duration.seconds(2)
 
     /// Stores new bytes in memory for ``retryTime``, because the disk has failed. The bytes on disk stay readable.
-    func stopKeeping(_ cause: CacheError) {
+    func pauseDiskStorage(_ cause: CacheError) {
         if let owner {
             let retryAt = owner.elapsed + Self.retryTime
             state.withLock { $0.retryAt = retryAt }
@@ -296,7 +296,7 @@ package final class Generation: Sendable {
         owner.recordChange(of: self)
         // Bytes that another process has evicted are not damaged.
         if !isShared { for range in ranges { owner.report(.blocksInvalidated(key, url: url, range)) } }
-        if let cause { stopKeeping(cause) }
+        if let cause { pauseDiskStorage(cause) }
         for user in owner.users(of: self) { user.invalidated(ranges, of: self) }
     }
 
@@ -309,7 +309,7 @@ package final class Generation: Sendable {
 
     func prove() {
         guard !isProven.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        owner?.recordProof(of: self)
+        owner?.recordFirstBlockStored(of: self)
     }
 }
 

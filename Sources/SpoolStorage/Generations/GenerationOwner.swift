@@ -19,7 +19,7 @@ protocol GenerationOwner: AnyObject, Sendable {
     func recordStoringEnded(of generation: Generation)
 
     /// Makes the version the stored one for its key, because its first block is stored.
-    func recordProof(of generation: Generation)
+    func recordFirstBlockStored(of generation: Generation)
 
     /// Reserves capacity, claims it for a row, and evicts media if necessary. The method does not occupy a thread while
     /// it waits for its turn.

@@ -46,9 +46,9 @@ final class CacheDirectory: Sendable {
     /// See ``prepareFile(_:)``.
     private let prepared = Mutex(Prepared.none)
     /// Whether a file could not be removed and the catalog could not record this.
-    private let isSweepUnnoted = Atomic(false)
+    private let isSweepUnrecorded = Atomic(false)
     /// Whether the catalog has recorded since the last sweep that a file could not be removed.
-    private let isSweepNoted = Atomic(false)
+    private let isSweepRecorded = Atomic(false)
     /// The number of files that could not be removed.
     private let failedRemovals = Atomic(0)
 
@@ -89,7 +89,7 @@ final class CacheDirectory: Sendable {
             defer { _ = try? file.lock(.none) }  // Closing the file, shortly afterwards, also releases the lock.
             // If the catalog could not record that a sweep is pending, the shutdown counts as unclean, so that a sweep
             // runs at the next opening.
-            guard access.isWritable, !isSweepUnnoted.load(ordering: .relaxed) else { return }
+            guard access.isWritable, !isSweepUnrecorded.load(ordering: .relaxed) else { return }
             // An empty lock file marks a clean shutdown.
             try file.punchHole(0..<Int64.max)
             try file.synchronize()
@@ -215,12 +215,12 @@ final class CacheDirectory: Sendable {
             // The order matters; see ``recordSwept(since:)``.
             failedRemovals.add(1, ordering: .sequentiallyConsistent)
             // This is recorded only once, regardless of the number of files that can't be removed.
-            guard !isSweepNoted.exchange(true, ordering: .sequentiallyConsistent) else { return error }
+            guard !isSweepRecorded.exchange(true, ordering: .sequentiallyConsistent) else { return error }
             do {
                 try catalog.settings.setSweepPending(true)
             } catch {
-                isSweepNoted.store(false, ordering: .sequentiallyConsistent)
-                isSweepUnnoted.store(true, ordering: .relaxed)
+                isSweepRecorded.store(false, ordering: .sequentiallyConsistent)
+                isSweepUnrecorded.store(true, ordering: .relaxed)
             }
             return error
         }
@@ -244,13 +244,13 @@ final class CacheDirectory: Sendable {
     /// has failed since.
     func recordSwept(since failed: Int) throws {
         guard removalsFailed == failed else { return }
-        isSweepNoted.store(false, ordering: .sequentiallyConsistent)
+        isSweepRecorded.store(false, ordering: .sequentiallyConsistent)
         try catalog.settings.setSweepPending(false)
         // A removal that failed between these lines was recorded either before or after this change. If it was recorded
         // before, it is recorded again.
         if removalsFailed != failed {
             try catalog.settings.setSweepPending(true)
-            isSweepNoted.store(true, ordering: .sequentiallyConsistent)
+            isSweepRecorded.store(true, ordering: .sequentiallyConsistent)
         }
     }
 

@@ -306,7 +306,7 @@ struct CatalogWriter: Sendable {
     private func recordWritten(_ round: Round) -> GenerationTable.Ended {
         store.table.withLock { table in
             table.markRecorded(round.taken.map(\.generation.key))
-            return table.recordForgotten(round.replaced)
+            return table.recordRemovedFromCatalog(round.replaced)
         }
     }
 
@@ -314,7 +314,9 @@ struct CatalogWriter: Sendable {
         store.table.withLock { table in
             var outcome = GenerationTable.Outcome()
             for generation in round.begun {
-                if let gone = table.recordForgotten(generation.identifier, of: generation.key) { outcome.add(gone) }
+                if let gone = table.recordRemovedFromCatalog(generation.identifier, of: generation.key) {
+                    outcome.add(gone)
+                }
             }
             return outcome
         }
@@ -329,7 +331,7 @@ struct CatalogWriter: Sendable {
         if store.table.withLock({ table in generations.contains { table.isUnused($0.key) } }) {
             store.eviction.searches.recordChange()
         }
-        store.evictor.holdQuotas()
+        store.evictor.enforceQuotas()
     }
 
     /// Encrypts blocks that transfers left incomplete in memory, because the process is about to end. If a file is

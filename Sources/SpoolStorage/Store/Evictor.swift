@@ -93,7 +93,7 @@ struct Evictor: Sendable {
         store.work.start(in: .background) { [weak store] in
             guard let evictor = store?.evictor else { return }
             guard (try? evictor.queue.read()) != nil else { return }  // If it can't be read, it is read later.
-            evictor.holdQuotas()
+            evictor.enforceQuotas()
         }
     }
 
@@ -251,7 +251,7 @@ struct Evictor: Sendable {
 
     /// Evicts media above the capacity, in the background, after a corrected count has shown that more bytes are stored
     /// than were known.
-    func holdCapacity() {
+    func enforceCapacity() {
         guard store.directory.access.isWritable, let limit = ledger.limit, exceeds(limit) else { return }
         store.work.start(in: .background) { [weak store] in
             do {
@@ -293,7 +293,7 @@ struct Evictor: Sendable {
     }
 
     /// Evicts media that exceeds quotas, in the background.
-    func holdQuotas() {
+    func enforceQuotas() {
         for number in queue.exceededQuotas {
             store.work.start(in: .background) { [weak store] in
                 guard let evictor = store?.evictor else { return }
@@ -368,7 +368,7 @@ struct Evictor: Sendable {
         guard store.directory.access.isWritable, store.isOpen else { return 0 }
         let most = most ?? count
         var freed = store.remover.retryRemovals()
-        guard freed < count, !store.remover.isRemovingHopeless else { return freed }
+        guard freed < count, !store.remover.isRemovalFailing else { return freed }
         let now = store.clock.elapsed()
         // If the last search found nothing, and nothing has changed since, only the positions of readers may be
         // different.
@@ -386,7 +386,7 @@ struct Evictor: Sendable {
                 }
             }
             if freed < count {
-                freed += try versions.freeUsed(count - freed, asksAll: state.searches.mustAskAll(at: now))
+                freed += try versions.freeUsed(count - freed, queriesAll: state.searches.mustQueryAll(at: now))
             }
             if freed < count, search != nil {
                 freed += try freeUnused(count - freed, upTo: most - freed, isLastResort: true, rowBytes: rowBytes)
@@ -425,7 +425,7 @@ struct Evictor: Sendable {
         var batch = Batch(rowBytes: rowBytes)
         var held: [EvictionOrder.Victim] = []
         defer { queue.release(held) }
-        while freed + batch.byteCount < most, !store.remover.isRemovingHopeless {
+        while freed + batch.byteCount < most, !store.remover.isRemovalFailing {
             let now = store.clock.now()
             guard let victim = queue.nextVictim(isLastResort: isLastResort, ofQuota: quota, at: now) else { break }
             let isPlaying = !isLastResort && queue.isPlaying(victim, at: now)

@@ -12,7 +12,7 @@ final class FailedSearches: Sendable {
         var changes: UInt64 = 0
         var failure: (changes: UInt64, time: Duration)?
         /// The time of the last search that queried all users of open versions.
-        var askedAllAt: Duration?
+        var queriedAllAt: Duration?
         var count = 0
     }
 
@@ -41,10 +41,10 @@ final class FailedSearches: Sendable {
     func recordFailure(of changes: UInt64, at now: Duration) { state.withLock { $0.failure = (changes, now) } }
 
     /// Whether a search queries the users of all open versions, and not only of those whose readers have moved.
-    func mustAskAll(at now: Duration) -> Bool {
+    func mustQueryAll(at now: Duration) -> Bool {
         state.withLock { state in
-            if let last = state.askedAllAt, now - last < Self.interval { return false }
-            state.askedAllAt = now
+            if let last = state.queriedAllAt, now - last < Self.interval { return false }
+            state.queriedAllAt = now
             return true
         }
     }

@@ -82,7 +82,7 @@ final class FileRemover: Sendable {
         do throws(CacheError) {
             return try directory.bytes.open(identifier.hex, isWritable: false) != nil
         } catch {
-            return !error.saysNoFile
+            return !error.isNotRegularFile
         }
     }
 
@@ -105,7 +105,7 @@ final class FileRemover: Sendable {
 
     /// Whether evicting more would only discard media without freeing space, because the most recent removals all
     /// failed.
-    var isRemovingHopeless: Bool { unremoved.withLock { $0.isRemovingHopeless } }
+    var isRemovalFailing: Bool { unremoved.withLock { $0.isRemovalFailing } }
 
     /// The number of bytes claimed by files that could not be removed.
     var unremovedByteCount: Int64 { unremoved.withLock { $0.byteCount } }
@@ -189,7 +189,7 @@ struct UnremovedFiles: Sendable {
 
     /// Whether evicting more would only discard media without freeing space, because the most recent removals all
     /// failed.
-    var isRemovingHopeless: Bool { failures >= Self.failureLimit }
+    var isRemovalFailing: Bool { failures >= Self.failureLimit }
 
     /// Adds a file that could not be removed.
     ///
@@ -226,7 +226,7 @@ struct UnremovedFiles: Sendable {
 
 extension CacheError {
     /// Whether the error means that a link, a directory, a device or a pipe has the file's name.
-    var saysNoFile: Bool {
+    var isNotRegularFile: Bool {
         posixCode.map { [.ELOOP, .EISDIR, .EINVAL, .ENXIO].contains($0) } ?? false
     }
 }

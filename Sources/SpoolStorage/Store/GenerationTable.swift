@@ -289,7 +289,7 @@ struct GenerationTable: Sendable {
     ///
     /// - Returns: The generations that are thereby removed. The result is `nil` if the generation is not open. In that
     ///   case, the caller must remove its file and return its claim.
-    mutating func recordForgotten(_ identifier: GenerationIdentifier, of key: CacheKey) -> Outcome? {
+    mutating func recordRemovedFromCatalog(_ identifier: GenerationIdentifier, of key: CacheKey) -> Outcome? {
         recordChange(of: key)
         guard lives[identifier] != nil else { return nil }
         lives[identifier]?.isRecorded = false
@@ -307,11 +307,11 @@ struct GenerationTable: Sendable {
     }
 
     /// Records that the versions of these resources are no longer in the catalog.
-    mutating func recordForgotten(_ removed: [RemovedResource]) -> Ended {
+    mutating func recordRemovedFromCatalog(_ removed: [RemovedResource]) -> Ended {
         var ended = Ended()
         for resource in removed {
             let key = CacheKey(hash: resource.key)
-            if let outcome = resource.generation.flatMap({ recordForgotten($0, of: key) }) {
+            if let outcome = resource.generation.flatMap({ recordRemovedFromCatalog($0, of: key) }) {
                 ended.outcome.add(outcome)
             } else {
                 ended.stored.append(resource)

@@ -232,7 +232,7 @@ private struct Rekeyer: Sendable {
         do throws(CacheError) {
             return try directory.bytes.open(stored.identifier.hex, isWritable: false)
         } catch {
-            guard error.saysNoFile else { throw error }
+            guard error.isNotRegularFile else { throw error }
             return nil
         }
     }

@@ -37,7 +37,7 @@ struct ResourceRemover: Sendable {
                     // the next step.
                     let outcome = table.endRemoval(key, isDone: true, andCandidates: true)
                     isStored = outcome.retired.contains { $0.generation.hasContent }
-                    var ended = table.recordForgotten(removed.map { [$0] } ?? [])
+                    var ended = table.recordRemovedFromCatalog(removed.map { [$0] } ?? [])
                     ended.outcome.add(outcome)
                     return ended
                 }
@@ -123,7 +123,7 @@ struct ResourceRemover: Sendable {
                     for (key, resource) in zip(begun, removed) {
                         outcome.add(table.endRemoval(key, isDone: resource != nil, andCandidates: false))
                     }
-                    ended = table.recordForgotten(removed.compactMap { $0 })
+                    ended = table.recordRemovedFromCatalog(removed.compactMap { $0 })
                 }
             }
             ended.outcome.add(outcome)

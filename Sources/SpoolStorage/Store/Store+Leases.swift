@@ -147,7 +147,7 @@ extension Store: GenerationOwner {
 
     // MARK: - Requests from versions
 
-    func recordProof(of generation: Generation) {
+    func recordFirstBlockStored(of generation: Generation) {
         work.counting {
             let outcome = table.withLock { $0.promote(generation.identifier) }
             guard let outcome else { return }

@@ -173,8 +173,7 @@ extension Store {
         try await executor.run { [directory] in try directory.announce(text) }
     }
 
-    /// Returns the address published by the process that has the cache directory open, or `nil` if there is none. This
-    /// blocks.
+    /// Returns the address published by the process that has the directory open; `nil` if there is none. This blocks.
     package static func announcement(path: String) -> String? {
         CacheDirectory.announcement(path: path, fileSystem: SystemFileSystem())
     }

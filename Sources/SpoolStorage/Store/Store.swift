@@ -213,8 +213,7 @@ package final class Store: Sendable {
     /// Records that the resource is used now.
     ///
     /// - Parameters:
-    ///   - presentation: The presentation that the resource now belongs to, if that is stored; `nil` if it is
-    ///     unchanged.
+    ///   - presentation: The presentation that the resource now belongs to, if that is stored; `nil` if unchanged.
     ///   - tag: The app's new tag; `nil` if it is unchanged.
     package func recordUse(of key: CacheKey, in presentation: CacheKey? = nil, tag: String? = nil) {
         writer.recordUse(of: key, in: presentation, tag: tag)
@@ -222,8 +221,7 @@ package final class Store: Sendable {
 
     /// Records that playback of the resource stopped at `offset`, or at its end if `offset` is `nil`.
     ///
-    /// - Parameter isConsumed: Whether the media is to be played once and was played to its end. Consumed media is
-    ///   evicted first.
+    /// - Parameter isConsumed: Whether the media is played once and was played to its end, so that it is evicted first.
     package func recordStop(_ offset: Int64?, isConsumed: Bool = false, of key: CacheKey) {
         writer.recordStop(offset, isConsumed: isConsumed, of: key)
     }
@@ -241,8 +239,7 @@ package final class Store: Sendable {
 
     /// Removes all resources, including pinned ones.
     ///
-    /// - Throws: ``CacheError`` if the catalog can't be written. Resources that were removed before the error stay
-    ///   removed.
+    /// - Throws: ``CacheError`` if the catalog can't be written. Resources removed before the error stay removed.
     package func removeAll() async throws { try await resourceRemover.removeAll() }
 
     /// Excludes a stored resource from eviction, or includes it again.
@@ -299,8 +296,7 @@ package final class Store: Sendable {
 
     /// Passes the bytes of a complete resource, or a range of them, to `write`, in order. Every byte is checked first.
     ///
-    /// - Throws: ``CacheError``: `notStored`, or `incomplete` with the first missing range. Also throws the errors of
-    ///   `write`.
+    /// - Throws: ``CacheError``: `notStored`, or `incomplete` with the first missing range. Also the errors of `write`.
     package func export(_ key: CacheKey, range: Range<Int64>? = nil, writing write: BytesWriter) async throws {
         try await Exporter(self).export(key, range, writing: write)
     }

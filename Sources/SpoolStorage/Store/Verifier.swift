@@ -38,7 +38,7 @@ struct Verifier: Sendable {
         }
         if isRepairing {
             try await ResourceRemover(store).correctSums()
-            store.evictor.holdCapacity()
+            store.evictor.enforceCapacity()
         }
         return result
     }
@@ -56,7 +56,7 @@ struct Verifier: Sendable {
             try await verify(lease.generation, &result) { progress($0, max(total, $0)) }
         } catch let unopened as UnopenedFile {
             let count = max(0, end - result.blockCount)
-            guard unopened.cause.saysNoFile else {
+            guard unopened.cause.isNotRegularFile else {
                 result.uncheckedBlockCount += count
                 result.uncheckedCause = result.uncheckedCause ?? unopened.cause.message
                 return

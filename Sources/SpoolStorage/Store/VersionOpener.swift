@@ -48,7 +48,7 @@ struct VersionOpener: Sendable {
             guard let taken else { continue }
             if taken === generation { afterOpening(generation, stored) }
             // The count may have been too low.
-            if isCorrected { store.evictor.holdCapacity() }
+            if isCorrected { store.evictor.enforceCapacity() }
             return store.makeLease(taken, user)
         }
     }

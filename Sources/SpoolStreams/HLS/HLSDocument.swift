@@ -236,7 +236,7 @@ private struct HLSReferenceWriter {
 
     /// Returns the origin's URL for a reference, or `nil` if it stays unchanged.
     mutating func direct(_ text: String) throws(ManifestError) -> String? {
-        let hasVariables = HLSVariables.areReferred(in: text)
+        let hasVariables = HLSVariables.mayOccur(in: text)
         guard hasVariables || URIReference(text).scheme == nil else { return nil }
         let resolved = hasVariables ? try variables.substituted(text, limit: substitutionsLeft) : text
         guard let resolved else { return nil }
@@ -246,7 +246,7 @@ private struct HLSReferenceWriter {
 
     /// Returns the replacement for a reference, or `nil` if it stays unchanged.
     mutating func rewritten(_ text: String) throws(ManifestError) -> String? {
-        guard HLSVariables.areReferred(in: text) else { return rewriter.rewritten(text) }
+        guard HLSVariables.mayOccur(in: text) else { return rewriter.rewritten(text) }
         guard let resolved = try variables.substituted(text, limit: substitutionsLeft) else {
             // The client replaces an unknown variable, unless the variable determines the host.
             return text.hasPrefix("{$") ? nil : rewriter.rewritten(text)

@@ -124,7 +124,7 @@ struct HLSParser {
         let hasVideo = attributes.first("RESOLUTION") != nil || attributes.first("VIDEO") != nil
         return HLSDocument.Entry(
             lines: [], bitRate: attributes.bitRate("BANDWIDTH") ?? (hasBitRate ? .max : 0),
-            hasVideo: hasVideo || !HLSVariant.areOfSound(codecs: attributes.string("CODECS")))
+            hasVideo: hasVideo || !HLSVariant.areAudioOnly(codecs: attributes.string("CODECS")))
     }
 
     /// Completes the entry of the open variant at its URI line.
@@ -371,7 +371,7 @@ private struct HLSContentsReader {
     }
 
     private mutating func substituted(_ text: String) throws(ManifestError) -> String {
-        guard HLSVariables.areReferred(in: text) else { return text }
+        guard HLSVariables.mayOccur(in: text) else { return text }
         let result = try variables.substituted(text, limit: HLSPlaylist.maximumBytes - substitutedBytes)
         let substituted = try checked(result, "a variable that is not defined")
         substitutedBytes += substituted.utf8.count

@@ -62,7 +62,7 @@ struct HLSVariables {
     }
 
     /// Returns whether a text may refer to a variable.
-    static func areReferred(in text: String) -> Bool { text.utf8.contains(UInt8(ascii: "{")) && text.contains("{$") }
+    static func mayOccur(in text: String) -> Bool { text.utf8.contains(UInt8(ascii: "{")) && text.contains("{$") }
 
     /// Returns a text with its variables replaced by their values, or `nil` if one is not defined. Variables within
     /// values are not replaced.
@@ -112,7 +112,7 @@ struct HLSVariables {
         while let brace = bytes[place...].firstIndex(of: UInt8(ascii: "{")) {
             place = bytes.index(after: brace)
             guard place < bytes.endIndex, bytes[place] == UInt8(ascii: "$") else { continue }
-            let name = bytes[bytes.index(after: place)...].prefix { Self.isOfName($0) }
+            let name = bytes[bytes.index(after: place)...].prefix { Self.isNameByte($0) }
             guard !name.isEmpty, name.endIndex < bytes.endIndex, bytes[name.endIndex] == UInt8(ascii: "}") else {
                 continue
             }
@@ -125,7 +125,7 @@ struct HLSVariables {
     }
 
     /// Returns whether a byte may be part of a variable's name: `a` to `z`, `A` to `Z`, `0` to `9`, `-` and `_`.
-    private static func isOfName(_ byte: UInt8) -> Bool {
+    private static func isNameByte(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
             UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):

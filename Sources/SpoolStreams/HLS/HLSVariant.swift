@@ -33,10 +33,10 @@ package struct HLSVariant: Hashable, Sendable {
     package var groups: [HLSRendition.Kind: String]
 
     /// Whether the variant is audio only, according to the playlist.
-    var isOfSound: Bool { resolution == nil && groups[.video] == nil && Self.areOfSound(codecs: codecs) }
+    var isAudioOnly: Bool { resolution == nil && groups[.video] == nil && Self.areAudioOnly(codecs: codecs) }
 
     /// Returns whether there are codecs and all of them are audio codecs (RFC 6381; https://mp4ra.org).
-    static func areOfSound(codecs: String?) -> Bool {
+    static func areAudioOnly(codecs: String?) -> Bool {
         let names = codecs?.split(separator: ",").map { $0.drop { $0 == " " }.lowercased() } ?? []
         return !names.isEmpty
             && names.allSatisfy { name in
@@ -95,7 +95,7 @@ public enum HLSVariantSelection: Hashable, Sendable {
         case .highest: return highest(variants)
         case .lowest: return variants.min(by: ascending)
         case .bandwidth(let limit):
-            let withVideo = variants.filter { !$0.isOfSound }
+            let withVideo = variants.filter { !$0.isAudioOnly }
             let variants = withVideo.isEmpty ? variants : withVideo
             return highest(variants.filter { $0.bandwidth <= limit }) ?? variants.min(by: ascending)
         case .resolution(let limit):

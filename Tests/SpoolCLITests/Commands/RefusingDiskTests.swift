@@ -20,7 +20,7 @@ struct RefusingDiskTests {
     @Test(
         "E59: if there is little space for a new cache, get delivers all bytes with one warning",
         .enabled(if: canMount, "mounting a small file system needs root, or a user namespace that may"))
-    func littleRoom() async throws {
+    func littleSpace() async throws {
         try await withOrigin(["/a": OriginResource(.pattern(Self.song))]) { origin, spool in
             try FileManager.default.createDirectory(at: spool.file("disk"), withIntermediateDirectories: false)
             try Self.song.data.write(to: spool.file("song"))

@@ -155,7 +155,7 @@ import Testing
                 let port = try #require(server.port)
                 #expect(server.state == .running(port: port))
                 #expect(server.url(for: source)?.port == port)
-                #expect(ListeningSockets.takeAway(port: port) == 1)
+                #expect(ListeningSockets.shutDown(port: port) == 1)
                 let handed = try #require(server.url(for: source))
                 #expect(server.state == .running(port: try #require(handed.port)))
                 #expect(try await server.get(Self.target(handed)).status == 200)

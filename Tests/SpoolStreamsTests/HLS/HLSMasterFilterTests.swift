@@ -80,8 +80,8 @@ struct HLSMasterFilterTests {
         ("avc1.4d401f,mp4a.40.2", false), ("hvc1.2.4.L123.B0", false), ("", false), (",", false),
         ("vp09.00.10.08", false), ("wvtt", false),
     ])
-    func `Codecs show whether a variant has only audio`(codecs: String, isOfSound: Bool) {
-        #expect(HLSVariant.areOfSound(codecs: codecs) == isOfSound)
+    func `Codecs show whether a variant has only audio`(codecs: String, isAudioOnly: Bool) {
+        #expect(HLSVariant.areAudioOnly(codecs: codecs) == isAudioOnly)
     }
 
     @Test func `A download with a bit rate limit selects a variant with video if there is one`() throws {

@@ -204,7 +204,7 @@ struct RetryCases {
             // The preload resumes only when no player has waited for a second.
             #expect(resource.scheduler.inspect { $0.machine.plan.transfers.ids.isEmpty })
             try await stage.flowing {
-                while resource.context.coordinator.preloadStanding(of: resource) == .held {
+                while resource.context.coordinator.preloadPermission(of: resource) == .held {
                     try Task.checkCancellation()
                     await Task.yield()
                 }

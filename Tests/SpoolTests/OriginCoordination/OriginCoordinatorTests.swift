@@ -85,7 +85,7 @@ struct OriginCoordinatorTests {
         let (stream, heard) = AsyncStream<Bool>.makeStream()
         var changes = stream.makeAsyncIterator()
         coordinator.beginPreloading(holder, of: "http://a.example:80") {
-            heard.yield(coordinator.preloadStanding(of: holder) == .held)
+            heard.yield(coordinator.preloadPermission(of: holder) == .held)
         }
         #expect(await changes.next() == false)
         coordinator.playbackWaits(true, at: "http://a.example:80")
@@ -95,16 +95,16 @@ struct OriginCoordinatorTests {
         coordinator.playbackWaits(false, at: "http://a.example:80")
         try await clock.waitForSleepers(1)
         clock.advance(by: .milliseconds(900))
-        #expect(coordinator.preloadStanding(of: holder) == .held)
+        #expect(coordinator.preloadPermission(of: holder) == .held)
         // After another wait, the delay of one second restarts without another timer.
         coordinator.playbackWaits(true, at: "http://a.example:80")
         coordinator.playbackWaits(false, at: "http://a.example:80")
         clock.advance(by: .milliseconds(100))
         try await clock.waitForSleepers(1)
-        #expect(coordinator.preloadStanding(of: holder) == .held)
+        #expect(coordinator.preloadPermission(of: holder) == .held)
         clock.advance(by: .milliseconds(900))
         #expect(await changes.next() == false)
-        #expect(coordinator.preloadStanding(of: holder) != .held)
+        #expect(coordinator.preloadPermission(of: holder) != .held)
         coordinator.playbackWaits(true, at: "http://a.example:80")
         #expect(await changes.next() == true)
         coordinator.endPreloading(holder)
@@ -119,7 +119,7 @@ struct OriginCoordinatorTests {
         coordinator.playbackWaits(false, at: "http://a.example:80")
         let holder = Holder()
         coordinator.beginPreloading(holder, of: "http://a.example:80") {}
-        #expect(coordinator.preloadStanding(of: holder) != .held)
+        #expect(coordinator.preloadPermission(of: holder) != .held)
     }
 
     @Test("Preloads are notified in the order in which they started")
@@ -145,7 +145,7 @@ struct OriginCoordinatorTests {
         let (stream, heard) = AsyncStream<Bool>.makeStream()
         var changes = stream.makeAsyncIterator()
         coordinator.beginPreloading(holder, of: "http://b.example:80") {
-            heard.yield(coordinator.preloadStanding(of: holder) == .held)
+            heard.yield(coordinator.preloadPermission(of: holder) == .held)
         }
         #expect(await changes.next() == false)
         coordinator.playbackWaits(true, at: "http://a.example:80")
@@ -158,7 +158,7 @@ struct OriginCoordinatorTests {
             coordinator.playbackWaits(false, at: "http://a.example:80")
             coordinator.playbackWaits(true, at: "http://a.example:80")
             clock.advance(by: .milliseconds(900))
-            #expect(coordinator.preloadStanding(of: holder) != .held)
+            #expect(coordinator.preloadPermission(of: holder) != .held)
         }
         // A player of the preload's own origin still has priority.
         coordinator.playbackWaits(true, at: "http://b.example:80")
@@ -173,7 +173,7 @@ struct OriginCoordinatorTests {
         let (stream, heard) = AsyncStream<Bool>.makeStream()
         var changes = stream.makeAsyncIterator()
         coordinator.beginPreloading(holder, of: "http://a.example:80") {
-            heard.yield(coordinator.preloadStanding(of: holder) == .held)
+            heard.yield(coordinator.preloadPermission(of: holder) == .held)
         }
         #expect(await changes.next() == false)
         coordinator.playbackWaits(true, at: "http://a.example:80")
@@ -193,10 +193,10 @@ struct OriginCoordinatorTests {
     func standing() async throws {
         let coordinator = coordinator()
         let holder = Holder()
-        let (stream, heard) = AsyncStream<PreloadStanding>.makeStream()
+        let (stream, heard) = AsyncStream<PreloadPermission>.makeStream()
         var changes = stream.makeAsyncIterator()
         coordinator.beginPreloading(holder, of: "http://a.example:80") {
-            heard.yield(coordinator.preloadStanding(of: holder))
+            heard.yield(coordinator.preloadPermission(of: holder))
         }
         #expect(await changes.next() == .free)
         coordinator.playbackWaits(true, at: "http://a.example:80")

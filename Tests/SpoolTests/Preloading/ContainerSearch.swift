@@ -10,7 +10,7 @@ struct ContainerSearch {
     /// The ranges that were read.
     var looks: [Range<Int64>] = []
     /// The fetched ranges, if each read fetches as much as it allows.
-    var brought = ByteRangeSet()
+    var fetchedRanges = ByteRangeSet()
 
     /// Searches in `data`.
     ///
@@ -33,7 +33,7 @@ struct ContainerSearch {
                 try #require(part.lowerBound >= 0 && !part.isEmpty && part.count <= 1 << 17, "\(part)")
                 #expect(within.lowerBound == part.lowerBound && within.upperBound >= part.upperBound)
                 #expect(part.upperBound <= length ?? .max)
-                brought.insert(within)
+                fetchedRanges.insert(within)
                 let (lower, upper) = (min(part.lowerBound, Int64(data.count)), min(part.upperBound, Int64(data.count)))
                 search.take(data[data.startIndex + Int(lower)..<data.startIndex + Int(upper)])
             }

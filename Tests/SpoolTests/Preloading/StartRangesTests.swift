@@ -108,7 +108,7 @@ struct StartRangesTests {
         let search = try ContainerSearch(data)
         #expect(search.plan.ranges.contains(start..<start + size))
         // A read of its tables fetches the index to its end, instead of one table after another.
-        #expect(search.brought.contains(start + size - 1))
+        #expect(search.fetchedRanges.contains(start + size - 1))
     }
 
     @Test("An unknown format needs its first and last bytes; a small file needs all bytes")

@@ -31,7 +31,7 @@ struct FirstRequestTests {
         let bench = bench()
         let reader = bench.open(at: 0)
         let id = bench.liveIDs[0]
-        bench.perform(bench.machine.lengthLearnt(100 * mib).actions)
+        bench.perform(bench.machine.recordLength(100 * mib).actions)
         bench.stream(id)
         while bench.position(of: id) ?? 0 < 4 * mib, case .proceed = bench.permission(id) {
             bench.store(id, 64 * kib)
@@ -73,7 +73,7 @@ struct FirstRequestTests {
         bench.perform(bench.machine.transferRestarts(first, now: bench.now).1)
         #expect(bench.live == [0..<mib])
         #expect(!bench.reject(bench.liveIDs[0]))
-        bench.perform(bench.machine.lengthLearnt(100 * mib).actions)
+        bench.perform(bench.machine.recordLength(100 * mib).actions)
         bench.perform(bench.machine.rangesSupported())
         while let id = bench.liveIDs.first, let range = bench.live.first, range.upperBound - range.lowerBound < 16 * mib
         {

@@ -90,7 +90,7 @@ struct SchedulerFairnessTests {
         bench.open(at: 0, .preload)
         let preload = bench.liveIDs[0]
         bench.stream(preload)
-        bench.perform(bench.machine.setPreloadStanding(.held))
+        bench.perform(bench.machine.setPreloadPermission(.held))
         #expect(bench.store(preload, 64 * kib) == .hold)
         bench.open(at: 50 * mib, .preload)
         #expect(bench.liveIDs == [preload])
@@ -100,7 +100,7 @@ struct SchedulerFairnessTests {
         bench.finish(bench.transfer(at: 80 * mib) ?? preload)
         #expect(!bench.isPlaybackWaiting)
         #expect(bench.isHeld(preload))
-        bench.perform(bench.machine.setPreloadStanding(.free))
+        bench.perform(bench.machine.setPreloadPermission(.free))
         #expect(bench.resumed.contains(preload))
         #expect(bench.transfer(at: 50 * mib) != nil)
     }
@@ -114,12 +114,12 @@ struct SchedulerFairnessTests {
         let reader = bench.open(at: 50 * mib)
         #expect(bench.read(reader) == .wait && bench.isPlaybackWaiting)
         #expect(bench.store(preload, 64 * kib) == .hold)
-        bench.perform(bench.machine.setPreloadStanding(.allowed))
+        bench.perform(bench.machine.setPreloadPermission(.allowed))
         #expect(bench.resumed.contains(preload))
         #expect(bench.store(preload, 64 * kib) == .proceed(upTo: mib))
         bench.open(at: 80 * mib, .preload)
         #expect(bench.transfer(at: 80 * mib) != nil)
-        bench.perform(bench.machine.setPreloadStanding(.free))
+        bench.perform(bench.machine.setPreloadPermission(.free))
         #expect(bench.store(preload, 64 * kib) == .hold)
     }
 
@@ -180,7 +180,7 @@ struct SchedulerFairnessTests {
         bench.open(at: 900 * mib)
         // Paused transfers first try again to reserve space, and find none.
         for id in bench.liveIDs where bench.resumed.contains(id) { bench.lackSpace(id) }
-        bench.perform(bench.machine.lengthLearnt(999 * mib).actions)
+        bench.perform(bench.machine.recordLength(999 * mib).actions)
         #expect(bench.transfer(at: 900 * mib) != nil)
     }
 
@@ -202,16 +202,16 @@ struct SchedulerFairnessTests {
         let preload = bench.open(at: 0, .preload)
         let transfer = bench.liveIDs[0]
         #expect(bench.mayAsk(transfer))
-        bench.perform(bench.machine.setPreloadStanding(.held))
+        bench.perform(bench.machine.setPreloadPermission(.held))
         #expect(!bench.mayAsk(transfer))
         #expect(bench.isCancelled(transfer))
         bench.end(transfer)
         #expect(bench.live.isEmpty && bench.read(preload) == .wait)
-        bench.perform(bench.machine.setPreloadStanding(.free))
+        bench.perform(bench.machine.setPreloadPermission(.free))
         #expect(bench.live.map(\.lowerBound) == [0])
         // A transfer that fetches bytes for a player continues, even if a preload started it.
         bench.open(at: 0)
-        bench.perform(bench.machine.setPreloadStanding(.held))
+        bench.perform(bench.machine.setPreloadPermission(.held))
         #expect(bench.mayAsk(bench.liveIDs[0]))
     }
 

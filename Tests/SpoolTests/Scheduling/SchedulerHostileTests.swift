@@ -29,7 +29,7 @@ struct SchedulerHostileTests {
         bench.streamWhole(two, isSequential: true)
         bench.perform(bench.machine.stored(0..<100 * kib, by: two, now: bench.now))
         // The body ends here, without a length.
-        let (isPlausible, actions) = bench.machine.lengthLearnt(100 * kib)
+        let (isPlausible, actions) = bench.machine.recordLength(100 * kib)
         #expect(!isPlausible)
         #expect(actions.isEmpty)
         #expect(bench.length == nil)
@@ -53,7 +53,7 @@ struct SchedulerHostileTests {
         bench.perform(bench.machine.rangesUnsupported())
         bench.perform(bench.machine.responseStarted(id, at: 0, end: nil, isWhole: true, isSequential: true))
         bench.perform(bench.machine.stored(0..<100, by: id, now: .zero))
-        bench.perform(bench.machine.lengthLearnt(200).actions)
+        bench.perform(bench.machine.recordLength(200).actions)
         bench.perform(bench.machine.stored(100..<500, by: id, now: .zero))
         #expect(bench.storedRanges == ByteRangeSet(0..<200))
         #expect(bench.permission(id) == .stop)
@@ -152,7 +152,7 @@ private final class HostileInputs {
         case 0: _ = machine.opened(storedRanges: set(), length: maybe(), needsValidation: flag())
         case 1: _ = machine.requireValidation()
         case 2: _ = machine.validated()
-        case 3: _ = machine.lengthLearnt(offset()).actions
+        case 3: _ = machine.recordLength(offset()).actions
         case 4: _ = flag() ? machine.rangesUnsupported() : machine.rangesSupported()
         case 5: _ = machine.generationChanged(length: maybe(), keeping: transfer).actions
         case 6: _ = machine.offerEvictable(offset(), within: set(), positions: [reader: offset()])
@@ -180,7 +180,7 @@ private final class HostileInputs {
             _ = machine.transferInterrupted(transfer, retryAfter: after, jitter: .infinity, now: now).1
         default:
             _ = machine.timerFired(timer, now: now)
-            _ = machine.setPreloadStanding(flag() ? .free : flag() ? .held : .allowed)
+            _ = machine.setPreloadPermission(flag() ? .free : flag() ? .held : .allowed)
             _ = (machine.isAwaited(transfer), machine.reaches(offset()), machine.position(of: transfer))
         }
     }

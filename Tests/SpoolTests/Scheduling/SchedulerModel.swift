@@ -21,7 +21,7 @@ struct SchedulerModel {
     let isUnsupported: Bool
     let isClosing: Bool
     let needsValidation: Bool
-    let preloadStanding: PreloadStanding
+    let preloadPermission: PreloadPermission
     let movements: Int
     let joinDistance: Int64
     let slots: Int
@@ -36,7 +36,7 @@ struct SchedulerModel {
         isUnsupported = bench.machine.rangeSupport == .unsupported
         isClosing = bench.machine.plan.isClosing
         needsValidation = bench.machine.needsValidation
-        preloadStanding = bench.machine.plan.preloadStanding
+        preloadPermission = bench.machine.plan.preloadPermission
         movements = bench.machine.plan.movements
         let link = bench.machine.link
         let policy = bench.machine.plan.policy
@@ -199,7 +199,7 @@ struct SchedulerModel {
     }
 
     private func mustYield(isPlayerWaiting: Bool) -> Bool {
-        preloadStanding == .held || preloadStanding == .free && isPlayerWaiting
+        preloadPermission == .held || preloadPermission == .free && isPlayerWaiting
     }
 
     private func mayProceed(_ transfer: Transfer, isWanted: Bool) -> Bool {

@@ -185,7 +185,7 @@ private struct RandomPlay {
     private mutating func store(_ id: TransferID, chunks: Int) {
         for _ in 0..<chunks {
             if let position = bench.machine.position(of: id), position >= size {
-                bench.perform(bench.machine.lengthLearnt(size).actions)
+                bench.perform(bench.machine.recordLength(size).actions)
                 forget(id) { $0.end(id) }
                 return
             }
@@ -239,15 +239,15 @@ private struct RandomPlay {
     }
 
     private mutating func learnLength() {
-        let (isPlausible, actions) = bench.machine.lengthLearnt(size)
+        let (isPlausible, actions) = bench.machine.recordLength(size)
         if isPlausible != (bench.storedRanges.bounds?.upperBound ?? 0 <= size) { complaint = "length" }
         bench.perform(actions)
     }
 
     private mutating func yield() {
-        let status = random.pick([PreloadStanding.free, .held, .allowed]) ?? .free
+        let status = random.pick([PreloadPermission.free, .held, .allowed]) ?? .free
         history.append("preloads are \(status)")
-        bench.perform(bench.machine.setPreloadStanding(status))
+        bench.perform(bench.machine.setPreloadPermission(status))
     }
 
     private mutating func validate() {
@@ -290,8 +290,8 @@ private struct RandomPlay {
     /// end.
     mutating func goWell() -> String? {
         while !offered.isEmpty { evict() }
-        bench.perform(bench.machine.setPreloadStanding(.free))
-        bench.perform(bench.machine.lengthLearnt(size).actions)
+        bench.perform(bench.machine.setPreloadPermission(.free))
+        bench.perform(bench.machine.recordLength(size).actions)
         for _ in 0..<4000 {
             if bench.machine.plan.readers.ids.isEmpty { return nil }
             bench.now += .seconds(1)

@@ -333,13 +333,13 @@ struct SchedulerStateMachineTests {
     func shrunk() {
         let bench = SchedulerBench(length: nil)
         let reader = bench.open(at: 10 * mib)
-        bench.perform(bench.machine.lengthLearnt(3 * mib).actions)
+        bench.perform(bench.machine.recordLength(3 * mib).actions)
         #expect(bench.woken.contains(reader))
         #expect(bench.read(reader) == .unsatisfiable(length: 3 * mib))
     }
 
     @Test("Of two whole bodies, the one that lacks space ends if the other one is ahead of it")
-    func noRoomBehindAnother() {
+    func noSpaceBehindAnother() {
         let bench = SchedulerBench(length: 2 * mib)
         bench.perform(bench.machine.rangesUnsupported())
         let reader = bench.open(at: 0)

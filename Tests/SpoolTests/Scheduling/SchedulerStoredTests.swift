@@ -39,7 +39,7 @@ struct SchedulerStoredTests {
                 + bench.machine.responseStarted(whole, at: 0, end: 100 * mib, isWhole: true, isSequential: true))
         bench.store(whole, 64 * kib)
         #expect(bench.isCancelled(cancelled))
-        let unproven = bench.machine.responseUnproven(cancelled)
+        let unproven = bench.machine.handleUnconfirmedResponse(cancelled)
         #expect(unproven?.left == [])
         #expect(unproven?.actions == [])
         #expect(bench.liveIDs == [whole])
@@ -65,7 +65,7 @@ struct SchedulerStoredTests {
 
     @Test(
         "A stored range is read without a request, with or without ranges, even if its last block is incomplete")
-    func landedRange() {
+    func storedRange() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<100 * kib))
         let reader = bench.open(at: 0, end: 100 * kib)
         #expect(bench.found(reader) == 0..<100 * kib)

@@ -5,7 +5,7 @@ struct PlayTraceBuilder {
     var random: SeededGenerator
     private(set) var resources: [PlayTrace.Resource] = []
     private var events: [PlayTrace.Event] = []
-    private var sittings: Int32 = 0
+    private var sessions: Int32 = 0
 
     init(seed: UInt64) { random = SeededGenerator(seed: seed) }
 
@@ -38,7 +38,7 @@ struct PlayTraceBuilder {
         readAhead: Int32 = 0, rewinds: Int = 0
     ) -> Double {
         let count = blockCount(resource)
-        sittings += 1
+        sessions += 1
         let perBlock = seconds / Double(count)
         let last = min(count, end + readAhead)
         var flags: PlayTrace.Flags = .start
@@ -49,7 +49,7 @@ struct PlayTraceBuilder {
         var (next, now) = (position, time)
         func event(_ first: Int32, _ count: Int32, _ flags: PlayTrace.Flags) -> PlayTrace.Event {
             PlayTrace.Event(
-                time: now, resource: resource, first: first, count: count, sitting: sittings, flags: flags)
+                time: now, resource: resource, first: first, count: count, sitting: sessions, flags: flags)
         }
         if position > 0 {
             events.append(event(position, min(4, count - position), .start))
@@ -79,10 +79,10 @@ struct PlayTraceBuilder {
 
     /// Reads all of a resource at once, without a listener.
     mutating func scan(_ resource: Int32, at time: Double) {
-        sittings += 1
+        sessions += 1
         events.append(
             PlayTrace.Event(
-                time: time, resource: resource, first: 0, count: blockCount(resource), sitting: sittings,
+                time: time, resource: resource, first: 0, count: blockCount(resource), sitting: sessions,
                 flags: [.start, .end, .completed, .scan]))
     }
 }

@@ -30,7 +30,7 @@ extension PlayTrace {
     /// - Throws: ``BenchmarkError`` with a line number.
     init(accessLog text: String, name: String) throws {
         var numbers: [String: Int32] = [:]
-        var sittings: [String: Sitting] = [:]
+        var sessions: [String: Sitting] = [:]
         var resources: [Resource] = []
         var events: [Event] = []
         var count: Int32 = 0
@@ -54,8 +54,8 @@ extension PlayTrace {
             resources[Int(resource)].blockCount = max(resources[Int(resource)].blockCount, whole)
             let reader = "\(entry.client) \(entry.path)"
             var flags: Flags = []
-            if sittings[reader].map({ time - $0.last > EvictionOrder.sessionGap }) ?? true {
-                if let previous = sittings[reader] { Self.end(previous, &events) }
+            if sessions[reader].map({ time - $0.last > EvictionOrder.sessionGap }) ?? true {
+                if let previous = sessions[reader] { Self.end(previous, &events) }
                 count += 1
                 flags = .start
             }
@@ -64,11 +64,11 @@ extension PlayTrace {
             events.append(
                 Event(
                     time: max(time, events.last?.time ?? time), resource: resource, first: first, count: end - first,
-                    sitting: flags.contains(.start) ? count : sittings[reader]?.number ?? count, flags: flags))
-            sittings[reader] = Sitting(
+                    sitting: flags.contains(.start) ? count : sessions[reader]?.number ?? count, flags: flags))
+            sessions[reader] = Sitting(
                 number: events[events.count - 1].sitting, last: time, event: events.count - 1)
         }
-        for sitting in sittings.values { Self.end(sitting, &events) }
+        for sitting in sessions.values { Self.end(sitting, &events) }
         for index in events.indices where events[index].flags.contains(.end) {
             let event = events[index]
             if event.first + event.count >= resources[Int(event.resource)].blockCount {

@@ -22,7 +22,7 @@ struct PolicySimulator {
     private struct Resource {
         var stored = ByteRangeSet()
         var parts = EvictableParts()
-        var sittings = 0
+        var sessions = 0
         /// The position of the resource's last player.
         var position: Int64 = 0
     }
@@ -78,9 +78,9 @@ struct PolicySimulator {
     }
 
     private mutating func beginSitting(_ resource: Int) {
-        resources[resource].sittings += 1
+        resources[resource].sessions += 1
         open.append(resource)
-        let isFirst = resources[resource].sittings == 1
+        let isFirst = resources[resource].sessions == 1
         timer.measure {
             strategy.use(resource, startsSession: true)
             if isFirst { strategy.setHeld(true, resource) }
@@ -88,13 +88,13 @@ struct PolicySimulator {
     }
 
     private mutating func endSitting(_ resource: Int, _ event: PlayTrace.Event) {
-        guard resources[resource].sittings > 0 else { return }
-        resources[resource].sittings -= 1
+        guard resources[resource].sessions > 0 else { return }
+        resources[resource].sessions -= 1
         if let place = open.firstIndex(of: resource) { open.remove(at: place) }
         let isCompleted = event.flags.contains(.completed)
         resources[resource].parts.stop = isCompleted ? nil : Int64(event.first + event.count) * 65_536
         let isConsumed = hasHint && isCompleted && trace.resources[resource].kind.playsOnce
-        let isLast = resources[resource].sittings == 0
+        let isLast = resources[resource].sessions == 0
         timer.measure {
             if isLast { strategy.setHeld(false, resource) }
             if isConsumed { strategy.markConsumed(resource) }

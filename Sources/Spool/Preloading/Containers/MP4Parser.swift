@@ -27,7 +27,7 @@ struct MP4Parser {
     }
 
     /// A limit above the number of adjacent boxes in real files.
-    static let mostBoxes = 256
+    static let maximumBoxCount = 256
     /// The maximum size of a box other than `moov` that a player waits for.
     private static let maximumBoxSize: Int64 = 4 << 20
 
@@ -45,7 +45,7 @@ struct MP4Parser {
         var index: Box?
         var media: [Box] = []
         var offset: Int64 = 0
-        for _ in 0..<Self.mostBoxes {
+        for _ in 0..<Self.maximumBoxCount {
             guard let box = try box(at: offset, before: nil) else { break }
             plan.need(box.start..<box.body)
             switch box.name {
@@ -201,7 +201,7 @@ struct MP4Parser {
     private func children(of parent: Box) throws(ContainerBytes.Stop) -> [Box] {
         var children: [Box] = []
         var offset = parent.body
-        while children.count < Self.mostBoxes, let box = try box(at: offset, before: parent.end) {
+        while children.count < Self.maximumBoxCount, let box = try box(at: offset, before: parent.end) {
             children.append(box)
             offset = box.end
         }

@@ -1,6 +1,6 @@
 #if Proxy
 /// A value that is encoded as `null` in JSON if it is missing, instead of being omitted.
-@propertyWrapper package struct OrNull<Value: Encodable & Sendable>: Encodable, Sendable {
+@propertyWrapper package struct EncodedAsNull<Value: Encodable & Sendable>: Encodable, Sendable {
     /// The value.
     package var wrappedValue: Value?
 
@@ -14,7 +14,7 @@
     }
 }
 
-extension OrNull: Equatable where Value: Equatable {}
+extension EncodedAsNull: Equatable where Value: Equatable {}
 
-extension OrNull: Hashable where Value: Hashable {}
+extension EncodedAsNull: Hashable where Value: Hashable {}
 #endif

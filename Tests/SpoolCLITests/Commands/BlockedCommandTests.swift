@@ -5,7 +5,7 @@ import Testing
 @testable import SpoolCLI
 
 @Suite("Commands blocked by other processes", .timeLimit(.minutes(2)))
-struct HeldUpTests {
+struct BlockedCommandTests {
     private let path = "/film.mp4"
     private let resources = ["/film.mp4": OriginResource(.pattern(PatternBytes(length: 1_000_000)))]
 

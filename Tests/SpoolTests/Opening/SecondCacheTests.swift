@@ -8,7 +8,7 @@ import Testing
 
 /// Caches on a directory that another cache uses. They play its stored media, and change nothing.
 @Suite(.timeLimit(.minutes(10)))
-struct ReadingBesideTests {
+struct SecondCacheTests {
     private static let song = PatternBytes(seed: 1, length: 700_001)
     private static let other = PatternBytes(seed: 2, length: 500_000)
     private let stage: MemoryStage

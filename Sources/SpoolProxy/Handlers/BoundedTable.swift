@@ -3,7 +3,7 @@
 ///
 /// It has two halves. When the recent half is full, it replaces the older half, whose entries are forgotten. An entry
 /// is remembered until at least half of the entries, or of the bytes, have been recorded after it.
-struct Remembered<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private struct Entry {
         var value: Value
         /// The bytes of the key and the value.

@@ -5,7 +5,7 @@ import Testing
 @testable import SpoolCLI
 
 @Suite("Text from other sources")
-struct ShownTextTests {
+struct SanitizedTextTests {
     @Test(
         "E72: characters that control a terminal are printed as their numbers",
         arguments: [

@@ -1,5 +1,5 @@
 /// The decision of the coordinator on whether the preloads of one resource pause for players.
-package enum PreloadStanding: Sendable, Equatable {
+package enum PreloadPermission: Sendable, Equatable {
     /// Preloads pause while a player waits for this resource.
     case free
     /// Preloads pause because a player waits for bytes of a resource.

@@ -7,7 +7,7 @@ import Testing
 @testable import SpoolProxy
 
 /// Clients that request all bytes and close the connection early.
-@Suite(.timeLimit(.minutes(10))) struct LeavingClientTests {
+@Suite(.timeLimit(.minutes(10))) struct DisconnectingClientTests {
     private static let pattern = PatternBytes(length: 30_000_000)
 
     /// Reads at least `count` bytes of a response, and closes the connection.

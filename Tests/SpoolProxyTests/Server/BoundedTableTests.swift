@@ -5,12 +5,12 @@ import Testing
 @testable import SpoolStreams
 
 /// The limits of the tables of URLs and names that clients and origins send.
-@Suite struct RememberedTests {
+@Suite struct BoundedTableTests {
     @Test(arguments: [(100, 1 << 20), (1 << 20, 10_000)])
     func `A table respects its limits on entries and bytes, and contains the latest entries`(
         count: Int, bytes: Int
     ) {
-        var table = Remembered<Int, Int>(count: count, bytes: bytes)
+        var table = BoundedTable<Int, Int>(count: count, bytes: bytes)
         for key in 0..<1000 { table.note(key, for: key, bytes: 100) }
         let known = (0..<1000).filter { table[$0] == $0 }
         #expect(known.count <= 100)
@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test func `E148: a table respects its size limit while the values of known keys grow`() {
-        var table = Remembered<Int, Int>(count: 100, bytes: 10_000)
+        var table = BoundedTable<Int, Int>(count: 100, bytes: 10_000)
         for bytes in stride(from: 10, through: 1000, by: 10) {
             for key in 0..<50 { table.note(bytes, for: key, bytes: bytes) }
         }
