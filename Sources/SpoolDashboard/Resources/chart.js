@@ -132,11 +132,16 @@ export class Chart {
         }
         if (samples.length > 1) {
             const label = samples.at(-1).time - samples[0].time < 300_000 ? time : minute;
-            context.fillText(label(samples[0].time), 0, chartHeight + 15);
-            context.textAlign = "center";
-            context.fillText(label(samples[samples.length >> 1].time), width / 2, chartHeight + 15);
-            context.textAlign = "right";
-            context.fillText(label(samples.at(-1).time), width, chartHeight + 15);
+            const middle = samples.length >> 1;
+            let previous = "";
+            for (const [index, align] of [[0, "left"], [middle, "center"], [samples.length - 1, "right"]]) {
+                const text = label(samples[index].time);
+                context.textAlign = align;
+                // The first interval starts and ends at the same time.
+                const place = align === "center" ? width / 2 : x(index);
+                if (text !== previous) context.fillText(text, place, chartHeight + 15);
+                previous = text;
+            }
         }
         if (this.#selected !== null) {
             context.fillStyle = color.ink;
