@@ -34,7 +34,7 @@ struct ResourceReaders {
             // The revision is read first. If the version or its freshness changes during the decision, the scheduler
             // does not open the reader, and the decision is made again.
             let revision = scheduler.revision
-            let use = fixedUse ?? resource.freshness.use(opening, demand)
+            let use = fixedUse ?? resource.freshness.use(opening, demand, from: start)
             let result = scheduler.openReader(
                 at: start, end: end, priority: priority, credentials: credentials, mayKeep: !demand.noStore,
                 ahead: ahead, now: resource.context.clock.elapsed(),
@@ -62,7 +62,7 @@ struct ResourceReaders {
     ///
     /// It is for a reader that needs only these bytes, and therefore need not be opened.
     func leaseIfStored(_ range: Range<Int64>, opening: Int) -> Lease? {
-        guard !scheduler.isClosed, resource.freshness.use(opening) == .fresh else { return nil }
+        guard !scheduler.isClosed, resource.freshness.use(opening, from: range.lowerBound) == .fresh else { return nil }
         let lease = scheduler.lease(having: range)
         if lease != nil { resource.usage.recordUse() }
         return lease

@@ -32,10 +32,10 @@ struct Transfer {
         record = TransferRecord(resource)
     }
 
-    private var context: CacheContext { resource.context }
-    private var scheduler: Scheduler { resource.scheduler }
-    private var exchange: OriginExchange { OriginExchange(credentials: start.credentials, context: context) }
-    private var clock: CacheClock { resource.context.clock }
+    var context: CacheContext { resource.context }
+    var scheduler: Scheduler { resource.scheduler }
+    var exchange: OriginExchange { OriginExchange(credentials: start.credentials, context: context) }
+    var clock: CacheClock { resource.context.clock }
 
     /// Fetches and stores the bytes, and reports the end to the scheduler.
     func run() async {
@@ -96,6 +96,10 @@ struct Transfer {
         request = sent.request
         var response = sent.response
         record.responded(response.head.status.code)
+        if response.head.status == .partialContent, request.headerFields[.range] != nil {
+            // An origin that sends parts does not reject ranges with 404, so no missing resource is requested again.
+            origin.note(.status(404), succeedsWithoutRange: false)
+        }
         connection.resume()
         if !isHeld, !sent.isRepeated { scheduler.note(origin.note(roundTrip: (clock.elapsed() - asked) / .seconds(1))) }
         var cacheability = ResponseCacheability(
@@ -152,95 +156,7 @@ struct Transfer {
         }
     }
 
-    /// A response, and the form of the request that has received it.
-    private struct Sent {
-        var request: UpstreamRequest
-        var response: UpstreamResponse
-        /// Whether the request was repeated.
-        var isRepeated: Bool
-        /// Whether the range was omitted, because it may have been the reason for a failure.
-        var omitsRange = false
-        /// Whether the range was the reason for a failure.
-        var rejectsRanges = false
-    }
-
-    /// Sends the request. If the origin may have rejected only its form, sends it once more in a simpler form.
-    ///
-    /// - Parameter startsVersion: Whether there is no version, or it is validated.
-    private func sendInAnyForm(
-        _ request: UpstreamRequest, startsVersion: Bool, to origin: OriginState, over connection: OriginConnection
-    ) async throws -> Sent {
-        var request = request
-        let simpler = SimplerRequest(
-            fields: request.headerFields, mayRejectRanges: scheduler.contents.rangeSupport == .unknown,
-            isFinal: context.configuration.handsOnErrors && startsVersion, isOfSite: context.keepsAnyResponse,
-            origin: origin)
-        let mustOmit = simpler.mayRejectRanges && resource.takeRangeOmission()
-        if mustOmit, let fields = simpler.withoutRange {
-            request.headerFields = fields
-            let (response, isRepeated) = try await send(request, to: origin, over: connection)
-            return Sent(request: request, response: response, isRepeated: isRepeated, omitsRange: true)
-        }
-        let failure: SimplerRequest.Failure
-        do {
-            let (response, isRepeated) = try await send(request, to: origin, over: connection)
-            failure = .status(response.head.status.code)
-            guard let fields = simpler.fields(after: failure) else {
-                return Sent(request: request, response: response, isRepeated: isRepeated)
-            }
-            request.headerFields = fields
-            // The rejected response is released here.
-        } catch let error as UpstreamError {
-            // The retry omits the range.
-            if error.code == .connectionLost, request.headerFields[.range] != nil { resource.omitRangeOnce() }
-            guard error.lacksStatusLine, let fields = simpler.fields(after: .noStatusLine) else { throw error }
-            failure = .noStatusLine
-            request.headerFields = fields
-        }
-        resource.serving.asked()
-        let omitsRange = simpler.fields[.range] != nil && request.headerFields[.range] == nil
-        let response: UpstreamResponse
-        do {
-            response = try await exchange.send(request, to: origin)
-        } catch let error as UpstreamError where omitsRange && error.lacksStatusLine {
-            origin.note(failure, succeedsWithoutRange: false)
-            throw error
-        }
-        let isSuccess = [200, 203, 206, 304].contains(response.head.status.code)
-        if omitsRange { origin.note(failure, succeedsWithoutRange: isSuccess) }
-        if isSuccess {
-            let reason = omitsRange ? "a range" : "a condition"
-            resource.send(.inconsistentResponse("the origin rejected the request only because of \(reason)"))
-        }
-        return Sent(
-            request: request, response: response, isRepeated: true, omitsRange: omitsRange,
-            rejectsRanges: omitsRange && isSuccess && failure.isPermanent)
-    }
-
-    /// Sends the request. An origin may accept one connection for each account, and reject it while another one is
-    /// open. The request is then sent once more after the others have ended, or after two seconds.
-    private func send(
-        _ request: UpstreamRequest, to origin: OriginState, over connection: OriginConnection
-    ) async throws -> (response: UpstreamResponse, isRepeated: Bool) {
-        do {
-            let response = try await exchange.send(request, to: origin)
-            // An error response of a site is passed on like its other responses.
-            let mayAcceptLater =
-                !context.keepsAnyResponse && start.priority == .playback
-                && [403, 429, 503, 509].contains(response.head.status.code)
-                && response.head.headerFields[.retryAfter] == nil && origin.hasConnection(except: connection)
-            guard mayAcceptLater else { return (response, false) }
-            // The rejected response is released here.
-        }
-        connection.pause()
-        for _ in 0..<10 where origin.hasConnection(except: connection) {
-            try await clock.networkSleep(.milliseconds(200))
-        }
-        connection.resume()
-        return (try await exchange.send(request, to: origin), true)
-    }
-
-    /// Reads the start of the body if the headers do not show whether it is media. The body still contains these bytes.
+    /// Reads the start of the body if the headers do not show whether it is media. The body still contains it.
     private func firstBytes(of response: inout UpstreamResponse, from origin: OriginState) async throws -> [UInt8] {
         let type = response.head.headerFields[values: .contentType].first
         // A live response may be silent for a long time, even though its headers are needed. An error in XML is not

@@ -69,8 +69,9 @@ final class VersionFreshness: Sendable {
     /// - Parameters:
     ///   - opening: The number of the player's opening.
     ///   - demand: The request directives of the client.
-    func use(_ opening: Int, _ demand: RequestDirectives = .init()) -> StoredFreshness.Use {
-        if policy == .immutable, !mayBeLive() { return .fresh }
+    ///   - start: The first byte to use. Only from byte 0 on, a live stream has to be received again.
+    func use(_ opening: Int, _ demand: RequestDirectives = .init(), from start: Int64 = 0) -> StoredFreshness.Use {
+        if policy == .immutable, start > 0 || !mayBeLive() { return .fresh }
         let now = clock.elapsed()
         return state.withLock { state in
             let validatedAt = state.validated.flatMap { $0.opening >= opening ? $0.at : nil }

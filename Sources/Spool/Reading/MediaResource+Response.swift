@@ -107,7 +107,7 @@ extension MediaResource {
         _ demand: FreshnessDemand, _ use: StoredFreshness.Use?, _ range: Range<Int64>, in resource: OpenResource
     ) throws {
         guard demand.onlyIfCached else { return }
-        let isUsable = (use ?? resource.freshness.use(opening, demand)) != .ask
+        let isUsable = (use ?? resource.freshness.use(opening, demand, from: range.lowerBound)) != .ask
         guard !isUsable || !resource.scheduler.holds(range) else { return }
         throw CacheError(
             .notStored, "\(source.redactedURL): the request allows only cached responses, and none is usable",

@@ -105,7 +105,7 @@ public final class MediaResource: Sendable {
     ) -> OpenedReader {
         var use = use ?? decidedUse
         // The order matters: a version is confirmed before it is visible here, and must not be requested again.
-        if resource.version.isUnprovable, (use ?? resource.freshness.use(opening, demand)) == .ask {
+        if resource.version.isUnprovable, (use ?? resource.freshness.use(opening, demand, from: start)) == .ask {
             // A preload is for the cache, and a reader's own response is not cached.
             if priority == .preload {
                 use = .stale

@@ -68,6 +68,14 @@ import Testing
             }
             #expect(origin.log.exchanges.count == 5)
         }
+        // An origin that has sent a part does not reject ranges with 404.
+        try await OriginServer.run(["/media": .pattern(1000)]) { origin in
+            try await CompatibilityStage.cache { cache in
+                _ = try await cache.media(for: origin.url("/media")).bytes()
+                _ = await #expect(throws: CacheError.self) { try await cache.media(for: origin.url("/a")).bytes() }
+            }
+            #expect(origin.log.exchanges.count == 2)
+        }
     }
 
     @Test("E434: a server responds with 500 to ranges past the end, but the requested bytes exist")
