@@ -99,7 +99,7 @@ struct MediaResponder: Sendable {
                     return builder.response(to: request, manifest, opened.head).setting(cookies)
                 }
                 return builder.response(to: request, plan, opened).setting(cookies)
-            } catch let error as CacheError where error.code == .resourceChanged {
+            } catch let error as CacheError where error.code == .resourceChanged && opener.mayShare {
                 // Another request's response has replaced the version before a byte of it was sent.
                 (opener.mayShare, known, range) = (false, nil, self.range(of: request))
             } catch let error as CacheError {

@@ -151,16 +151,4 @@ package final class OperatorPreloads: Sendable {
         for task in tasks { task.cancel() }
     }
 }
-
-/// The parts of the live page that run with the server.
-struct LivePage: Sendable {
-    let feed: DashboardFeed
-    let preloads: OperatorPreloads
-
-    /// Ends all streams of events and all preloads.
-    func end() {
-        feed.end()
-        preloads.end()
-    }
-}
 #endif
