@@ -282,8 +282,9 @@ struct Transfer {
         switch refusal.kind {
         case .credentials:
             let isFresh = try await start.credentials.refresh(number, status: refusal.status)
-            // Some origins reject ranges that are longer than a limit, or that have an open end.
-            let isTooLong = refusal.status == 403 && (start.upper == nil || !isFresh)
+            // Some origins reject ranges that are longer than a limit, or that have an open end. The pages of a site
+            // have other reasons for this status.
+            let isTooLong = refusal.status == 403 && (start.upper == nil || !isFresh) && !context.keepsAnyResponse
             let mayBeShorter = isTooLong && scheduler.requestRejected(start.id)
             return isFresh || mayBeShorter
                 ? .restart : .refused(await error(.originErrorStatus), isPersonal: true)

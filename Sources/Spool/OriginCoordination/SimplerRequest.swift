@@ -24,7 +24,7 @@ struct SimplerRequest {
     /// Whether an error for now is final, because the client does not wait for retries. If it is not, the retry omits
     /// the range.
     let isFinal: Bool
-    /// Whether the resource may be a page, whose 4xx responses are passed on after one request.
+    /// Whether the resource may be a page, whose error responses are passed on after one request.
     let isOfSite: Bool
     let origin: OriginState
 
@@ -39,9 +39,7 @@ struct SimplerRequest {
     func fields(after failure: Failure) -> HTTPFields? {
         if failure == .status(412) { return withoutConditions }
         if case .status(let status) = failure {
-            guard Self.statuses.contains(status), isFinal || failure.isPermanent, !isOfSite || status >= 500 else {
-                return nil
-            }
+            guard Self.statuses.contains(status), isFinal || failure.isPermanent, !isOfSite else { return nil }
         }
         return mayRejectRanges && origin.mayRejectRanges(by: failure) ? withoutRange : nil
     }

@@ -52,6 +52,19 @@ import Testing
         }
     }
 
+    @Test(
+        "E448: a server with its own origin passes on an error after one request",
+        arguments: [400, 403, 404, 405, 500, 501])
+    func error(status: Int) async throws {
+        var resource = OriginResource(.pattern(PatternBytes(length: 1000)))
+        resource.rules = [.always(.status(status))]
+        try await Self.reverse(resource) { server, origin in
+            var bytes = try await server.exchange("GET /a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")[...]
+            #expect(try #require(RawResponse(&bytes)).status == status)
+            #expect(origin.log.exchanges("/a").count == 1)
+        }
+    }
+
     @Test("E446: a client does not receive a playlist that has replaced the one that it may use")
     func replacedPlaylist() async throws {
         func playlist(_ number: Int) -> OriginResource {
