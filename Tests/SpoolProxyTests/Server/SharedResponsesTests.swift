@@ -59,7 +59,8 @@ import Testing
         var resource = OriginResource(.pattern(PatternBytes(length: 1000)))
         resource.rules = [.always(.status(status))]
         try await Self.reverse(resource) { server, origin in
-            var bytes = try await server.exchange("GET /a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")[...]
+            var bytes = try await server.exchange("GET /a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")[
+                ...]
             #expect(try #require(RawResponse(&bytes)).status == status)
             #expect(origin.log.exchanges("/a").count == 1)
         }
