@@ -73,7 +73,7 @@ struct EncryptionTests {
             let after = try await spool.shell("cat cache/catalog.sqlite cache/media/*/* cache/lock | sha256sum").text
             #expect(before == after)
             let both = try await spool.run("ls", "--key-file", "k1", "--passphrase-file", "words")
-            #expect(both.status == 64 && both.errors.contains("use one of them"))
+            #expect(both.status == 64 && both.errors.contains("use only one of them"))
         }
     }
 
